@@ -1,0 +1,57 @@
+# Everything here works on a machine that has Python >= 3.10, make and a package index:
+# each target makes .venv and installs what it needs by itself.
+#
+#   make demo     fit, certify and explain a robust model on bundled data
+#   make test     all checks: lint, format, types, tests
+#
+# Another interpreter: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+# Arguments for pytest: make test PYTEST_ARGS="-k certificate"
+PYTEST_ARGS ?= -n 2 --dist worksteal
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+.NOTPARALLEL:
+.PHONY: help demo test lint format types clean
+
+help:
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
+
+demo: $(VENV)/.demo
+	@$(BIN)/drlogit demo
+
+test: lint types
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps say which extras are installed; a changed pyproject.toml makes them stale.
+$(VENV)/.demo: EXTRAS := conic
+$(VENV)/.test: EXTRAS := test
+$(VENV)/.demo $(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	    echo "error: drlogit needs Python >= 3.10, and '$(PYTHON)' is not that." >&2; \
+	    echo "       Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "error: '$(PYTHON)' cannot make virtual environments: its venv or ensurepip module" >&2; \
+	    echo "       is missing (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,133 @@
+"""Products with the matrix of one row block, dense or sparse.
+
+Three products are all that any solver ever asks of the samples: ``X v``, ``Xᵀ r`` and the
+weighted Gram matrix ``Xᵀ diag(d) X``.  None of them makes a scaled or converted copy of X:
+work goes through chunks of rows that fit the cache, so that float32 input is widened chunk
+by chunk and its products are accumulated in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk
+
+from .losses import FloatArray
+
+#: A 2-D float array or a CSR matrix with sorted, unique indices.
+Matrix: TypeAlias = Any
+
+#: Bytes of one dense chunk: half of a common second-level cache, so that the scaled copy of
+#: the chunk is still there when BLAS reads it.
+CHUNK_BYTES = 1 << 20
+
+#: Below this share of non-zeros the sparse loop beats BLAS on widened chunks: one scattered
+#: multiply-add costs about as much as twenty of BLAS's.
+SPARSE_GRAM_DENSITY = 0.2
+
+
+def row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices that cut ``n_rows`` into pieces of about ``CHUNK_BYTES`` in double precision."""
+    step = max(64, CHUNK_BYTES // (8 * max(n_columns, 1)))
+    for first in range(0, n_rows, step):
+        yield slice(first, min(first + step, n_rows))
+
+
+def sparse_chunks(X: Matrix, *, square: bool = False) -> Iterator[tuple[slice, Matrix]]:
+    """Pieces of a CSR matrix, or of its elementwise square, widened to double precision.
+
+    SciPy's products would widen all of a float32 matrix at once.
+    """
+    step = CHUNK_BYTES // 8
+    ends = np.searchsorted(X.indptr, np.arange(step, X.nnz + step, step), side="right") - 1
+    first = 0
+    for last in np.unique(np.append(ends, X.shape[0])).tolist():
+        if last == first:
+            continue
+        rows = slice(first, last)
+        start, stop = X.indptr[first], X.indptr[last]
+        data = X.data[start:stop]
+        data = np.square(data, dtype=np.float64) if square else data.astype(np.float64)
+        parts = (data, X.indices[start:stop], X.indptr[first : last + 1] - start)
+        yield rows, sp.csr_array(parts, shape=(last - first, X.shape[1]))
+        first = last
+
+
+def density(X: Matrix) -> float:
+    """Share of stored entries (1 for a dense array)."""
+    if not sp.issparse(X):
+        return 1.0
+    return float(X.nnz / max(X.shape[0] * X.shape[1], 1))
+
+
+def matvec(X: Matrix, v: FloatArray) -> FloatArray:
+    """``X v`` in double precision; ``v`` is a vector or a matrix of few columns."""
+    if X.dtype == np.float64:
+        return np.asarray(X @ v, dtype=np.float64)
+    out = np.empty((X.shape[0], *v.shape[1:]))
+    if sp.issparse(X):
+        for rows, part in sparse_chunks(X):
+            out[rows] = part @ v
+        return out
+    for rows in row_chunks(*X.shape):
+        np.matmul(X[rows].astype(np.float64), v, out=out[rows])
+    return out
+
+
+def rmatvec(X: Matrix, r: FloatArray) -> FloatArray:
+    """``Xᵀ r`` in double precision; ``r`` is a vector or a matrix of few columns."""
+    if X.dtype == np.float64:
+        return np.asarray(X.T @ r, dtype=np.float64)
+    out = np.zeros((X.shape[1], *r.shape[1:]))
+    if sp.issparse(X):
+        for rows, part in sparse_chunks(X):
+            out += part.T @ r[rows]
+        return out
+    for rows in row_chunks(*X.shape):
+        out += X[rows].astype(np.float64).T @ r[rows]
+    return out
+
+
+def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
+    """``Σ_i d_i X_ij²`` for every column j: the diagonal of the weighted Gram matrix."""
+    out = np.zeros(X.shape[1])
+    if sp.issparse(X):
+        for rows, part in sparse_chunks(X, square=True):
+            out += part.T @ d[rows]
+        return out
+    for rows in row_chunks(*X.shape):
+        out += np.square(X[rows], dtype=np.float64).T @ d[rows]
+    return out
+
+
+def weighted_gram(X: Matrix, d: FloatArray) -> FloatArray:
+    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array."""
+    if sp.issparse(X) and density(X) < SPARSE_GRAM_DENSITY:
+        from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
+
+        upper = sparse_weighted_gram(X, d)
+    else:
+        upper = _dense_weighted_gram(X, np.sqrt(d))
+    # Both kernels leave zeros below the diagonal.
+    full = upper + upper.T
+    np.fill_diagonal(full, np.diagonal(upper))
+    return full
+
+
+def _dense_weighted_gram(X: Matrix, root: FloatArray) -> FloatArray:
+    """Upper triangle of ``Xᵀ diag(root²) X``: BLAS ``syrk`` on scaled chunks of rows."""
+    n_columns = X.shape[1]
+    gram = np.zeros((n_columns, n_columns), order="F")
+    buffer: FloatArray | None = None
+    for rows in row_chunks(*X.shape):
+        chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
+        if buffer is None:
+            buffer = np.empty(chunk.shape)
+        scaled = buffer[: chunk.shape[0]]
+        np.multiply(chunk, root[rows, None], out=scaled)
+        # scaled.T is Fortran-ordered, so BLAS reads the chunk as it lies.
+        gram = dsyrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
+    return np.asarray(gram)

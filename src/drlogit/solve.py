@@ -1,0 +1,235 @@
+"""The two entry points: :func:`solve` for (P), :func:`solve_subproblem` for fixed λ.
+
+This is the only place that looks a solver up by name, and the place where whatever a solver
+returns is certified once more before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from .certificate import certify
+from .norms import Norm
+from .problem import Problem, build_problem
+from .result import Callback, Monitor, Result, Solution, Status
+from .solvers.conic import conic, conic_subproblem
+from .solvers.interior_point import interior_point
+from .solvers.ipopt import ipopt
+
+#: Solvers of the joint problem (P).
+JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "interior-point": interior_point,
+    "conic": conic,
+    "ipopt": ipopt,
+}
+
+#: Solvers of the fixed-λ problem (B).
+SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "conic": conic_subproblem,
+}
+
+
+def solve(
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    **solver_options: Any,
+) -> Result:
+    """Fit Wasserstein distributionally robust logistic regression and certify it.
+
+    Solves ``min ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` subject to ``‖β/c‖_* ≤ λ``, where
+    ``u_i = y_i(x_i·β + b)`` and ``h(u) = log(1+e^{-u})``: the smallest worst-case expected
+    log-loss over all distributions within Wasserstein distance ε of the samples.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        Features.  Float arrays and canonical CSR matrices are used without a copy.
+    y : array of shape (n_samples,)
+        Labels of two kinds; the one that sorts last is the positive class.
+    epsilon : float
+        Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
+    kappa : float
+        Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
+        adversary can flip at most a share ``epsilon / kappa`` of the labels.
+    norm : {"l1", "l2", "linf"}
+        Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
+        ``Σ|β_j|``.
+    fit_intercept : bool
+        Whether to fit an (unpenalised) intercept.
+    feature_costs : array of shape (n_features,), optional
+        How hard each feature is to move; ``inf`` for features that cannot move, whose
+        coefficients are not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
+    solver : str
+        ``"auto"`` or the name of a solver of the joint problem.
+    tol : float
+        Wanted duality gap, absolute, in nats of log-loss; the same for every solver.
+    max_iter : int, optional
+        Limit on iterations; None for the solver's own.
+    start : Result, optional
+        An earlier result to start from.
+    callback : callable, optional
+        Called with an :class:`~drlogit.result.Iterate` per iteration; True stops the run.
+    verbose : int
+        Print a line per iteration if positive.
+    **solver_options
+        Passed on to the solver; unknown ones raise ``TypeError``.
+
+    Returns
+    -------
+    Result
+        Coefficients, objective, certified lower bound, gap, and how it ended.  Running out
+        of iterations is not an error: the best point is returned and the status says so.
+    """
+    started = time.perf_counter()
+    function = _lookup(solver, JOINT_SOLVERS, "auto")
+    _check_controls(tol, max_iter)
+    problem = build_problem(
+        X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, sample_weight=sample_weight,
+    )  # fmt: skip
+    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
+    return call.run(problem, None, started)
+
+
+def solve_subproblem(
+    X: Any,
+    y: ArrayLike,
+    *,
+    lam: float,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    solver: str = "conic",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    **solver_options: Any,
+) -> Result:
+    """Solve the β-subproblem (B): problem (P) at a given λ.
+
+    The objective reported is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so values
+    at different λ compare.  Other parameters are those of :func:`solve`.
+    """
+    started = time.perf_counter()
+    if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
+        raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
+    function = _lookup(solver, SUBPROBLEM_SOLVERS, None)
+    _check_controls(tol, max_iter)
+    problem = build_problem(
+        X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, sample_weight=sample_weight,
+    )  # fmt: skip
+    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
+    return call.run(problem, float(lam), started)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of a solver and everything that goes with it."""
+
+    function: Callable[..., Solution]
+    name: str
+    tol: float
+    max_iter: int | None
+    start: Result | None
+    callback: Callback | None
+    verbose: int
+    options: dict[str, Any]
+
+    def run(self, problem: Problem, lam: float | None, started: float) -> Result:
+        """Solve, certify, report."""
+        options = dict(self.options)
+        if self.max_iter is not None:
+            options["max_iter"] = int(self.max_iter)
+        if self.start is not None:
+            options["start"] = self.start
+        if lam is not None:
+            options["lam"] = lam
+        setup_time = time.perf_counter() - started
+        monitor = Monitor(self.callback, self.verbose)
+        solution = self.function(problem, tol=self.tol, monitor=monitor, **options)
+        certificate = certify(
+            problem,
+            solution.coefficients,
+            lam=lam,
+            flip_share=solution.flip_share,
+            dual_coefficients=solution.dual_coefficients,
+            tol=self.tol,
+        )
+        solve_time = monitor.elapsed
+        coef, intercept = problem.split(solution.coefficients)
+        return Result(
+            coef=coef,
+            intercept=intercept,
+            lam=certificate.lam,
+            objective=certificate.primal,
+            dual_objective=certificate.dual,
+            gap=certificate.gap,
+            flip_share=problem.rows.gather(certificate.flip_share),
+            status=_final_status(solution.status, certificate.gap, self.tol),
+            n_iter=solution.n_iter,
+            solver=solution.info.get("solver", self.name),
+            setup_time=setup_time,
+            solve_time=solve_time,
+            trace=monitor.trace,
+            info=solution.info,
+        )
+
+
+def _final_status(claimed: Status, gap: float, tol: float) -> Status:
+    """The certificate decides: what a solver claims counts only where the gap is too large."""
+    if gap <= tol:
+        return Status.OPTIMAL
+    return Status.STALLED if claimed is Status.OPTIMAL else claimed
+
+
+def _lookup(
+    name: str, table: dict[str, Callable[..., Solution]], extra: str | None
+) -> Callable[..., Solution]:
+    known = ([extra] if extra else []) + list(table)
+    if name not in known:
+        raise ValueError(f"solver must be one of {', '.join(map(repr, known))}, got {name!r}")
+    return table[DEFAULT_JOINT if name == "auto" else name]
+
+
+#: What ``solver="auto"`` means.
+DEFAULT_JOINT = "interior-point"
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _check_controls(tol: float, max_iter: int | None) -> None:
+    if not _is_real(tol) or not (math.isfinite(tol) and tol > 0.0):
+        raise ValueError(f"tol must be finite and > 0, got {tol!r}")
+    whole = isinstance(max_iter, numbers.Integral) and not isinstance(max_iter, bool)
+    if max_iter is not None and not (whole and max_iter >= 1):
+        raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")

@@ -1,0 +1,468 @@
+"""The joint problem (P) with the hinge kept exact by a barrier: predictor-corrector.
+
+    minimise    ελ + Σ w_i [ h(u_i) + t_i ],     u = Zβ
+    subject to  t_i ≥ 0,  r_i = t_i - u_i + κλ ≥ 0,  ‖β‖_* ≤ λ
+
+with multipliers ``c_i`` of ``t_i ≥ 0`` and ``a_i`` of ``r_i ≥ 0`` (both times ``w_i``), so that
+``c_i + a_i = 1``; ``a`` is the dual variable of the certificate.  Both are kept: forming one as
+1 minus the other loses all its digits where they matter.  Eliminating everything of size N
+leaves one linear system of size n + 1 (see ``reduced_system``) with the weights
+``h''(u_i) + ω_i``, ``ω = (a/r)(c/t) / (a/r + c/t)``.
+
+An iteration is Mehrotra's predictor-corrector followed by up to two of Gondzio's centrality
+corrections, with primal and dual step lengths of their own: one weighted Gram matrix, one
+Cholesky factorisation, and a few products with Z and Zᵀ.  Each pass over the samples is one
+block function below.
+
+Reference: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from ..losses import FloatArray, hinge, log_loss_terms
+from ..result import Status
+from ..rows import Block, Min, State, Sum
+from .norm_cone import ConeStep, NormCone, longest_step, norm_cone, outlier_correction
+from .progress import ClassSums, Progress
+from .reduced_system import ReducedSystem
+from .scaled import Scaled
+
+#: Complementarity per unit of degree at the start.
+_START_MU = 0.05
+
+#: Steps stop short of the boundary by this share at least.
+_CLOSEST = 5e-4
+
+#: Centring never aims below this share of the present complementarity ...
+_LEAST_SIGMA = 0.01
+
+#: ... nor below this share of the Newton decrement, the distance from the central path in
+#: units of the objective: complementarity that runs ahead of the residuals blocks all steps.
+_DECREMENT_SHARE = 0.1
+
+#: Centrality corrections per iteration, how much further they try to go, and how much
+#: longer the steps must get (summed) for one to be kept.
+_CORRECTIONS = 2
+_REACH = 0.3
+_WORTHWHILE = 0.05
+
+
+class Samples(NamedTuple):
+    """Per-sample state: margins, slacks t and r, their multipliers c and a.
+
+    ``q_t, q_r`` are second-order terms of the predictor and ``e_t, e_r`` sums of centrality
+    corrections of the present iteration.
+    """
+
+    u: FloatArray
+    t: FloatArray
+    r: FloatArray
+    c: FloatArray
+    a: FloatArray
+    q_t: Any = 0.0
+    q_r: Any = 0.0
+    e_t: Any = 0.0
+    e_r: Any = 0.0
+
+
+class Direction(NamedTuple):
+    """A direction of the samples, with the state it starts from."""
+
+    samples: Samples
+    du: FloatArray
+    dt: FloatArray
+    dr: FloatArray
+    dc: FloatArray
+    da: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The driver's half of an iterate; the samples' half lives with the rows."""
+
+    x: FloatArray
+    lam: float
+    cone: NormCone
+    samples: State
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One direction of everything, with the longest steps it allows."""
+
+    dx: FloatArray
+    dlam: float
+    cone: ConeStep
+    samples: State
+    alphas: tuple[float, float]
+    sums: tuple[Any, ...]
+
+
+def solve_with_barrier(
+    scaled: Scaled, progress: Progress, *, max_iter: int, x: FloatArray | None = None
+) -> Status:
+    """Run the method until ``progress`` is satisfied; the result is in ``progress``."""
+    point = _start(scaled, x)
+    rows = scaled.problem.rows
+    for _ in range(max_iter):
+        # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
+        samples, sums = rows.run(_linearise, point.samples, scaled.kappa, point.lam)
+        point = Point(point.x, point.lam, point.cone, samples)
+        here = _Linearised(scaled, point, sums)
+        share, _ = rows.run(_flip_share, samples)
+        if progress.report(
+            scaled.coefficients(point.x), here.primal, here.class_sums, share, here.estimate,
+            point.lam / scaled.sigma,
+        ):  # fmt: skip
+            return progress.status
+        # Predictor: all products to zero.
+        try:
+            system = here.system()
+        except LinAlgError:
+            return Status.STALLED
+        affine_aim = point.cone.affine()
+        dx, dlam = here.solve(system, affine_aim, here.hinge_affine, here.flips_affine)
+        predictor = _direction(scaled, point, dx, dlam, affine_aim, _affine, None)
+        if predictor is None:
+            return Status.STALLED
+        if here.after(predictor) < 0.5 * progress.tol and progress.try_candidate(
+            scaled.coefficients(point.x + predictor.alphas[0] * dx),
+            rows.run(_full_share, predictor.samples)[0],
+        ):
+            return progress.status
+        # Corrector: towards the central path, as far along as the predictor suggests.
+        centre = here.centre(system, predictor)
+        share_kept = min(predictor.alphas)
+        aim = point.cone.corrected(centre, predictor.cone, share_kept)
+        correction, flips = predictor.sums[4], predictor.sums[5]
+        step = _corrector(
+            here, system, aim, centre, share_kept,
+            here.hinge_affine + centre * here.hinge_centre + share_kept * correction,
+            here.flips_affine + centre * here.flips_centre + share_kept * flips,
+            predictor.samples,
+        )  # fmt: skip
+        if step is None:
+            return Status.STALLED
+        # Go.
+        reach = max(_CLOSEST, min(0.1, here.mu))
+        alphas = (min(1.0, (1.0 - reach) * step.alphas[0]), min(1.0, (1.0 - reach) * step.alphas[1]))
+        moved, _ = rows.run(_advance, step.samples, *alphas)
+        point = Point(
+            point.x + alphas[0] * step.dx,
+            point.lam + alphas[0] * step.dlam,
+            point.cone.moved(step.cone, alphas),
+            moved,
+        )
+        if max(alphas) < 1e-9:
+            return Status.STALLED
+    return Status.MAX_ITER
+
+
+def _start(scaled: Scaled, x: FloatArray | None) -> Point:
+    """On the central path of λ at β = 0 (or at ``x``): ``ε = κ Σ w a + (multiplier of λ)``."""
+    problem, mu = scaled.problem, _START_MU
+    x = np.zeros(problem.costs.size) if x is None else x.copy()
+    theta = x[scaled.kept]
+    least = problem.norm.dual(theta)
+    low, high = math.log(1e-12 * mu / scaled.epsilon), math.log(1e6 * mu / scaled.epsilon)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        lam = least + math.exp(middle)
+        slack = 0.5 * (2.0 * mu + scaled.kappa * lam + math.hypot(scaled.kappa * lam, 2.0 * mu))
+        cone = norm_cone(problem.norm.name, theta, lam, mu)
+        # The multiplier of λ and the flips both fall as λ grows.
+        if -cone.gradient()[1] + scaled.kappa * mu / slack > scaled.epsilon:
+            low = middle
+        else:
+            high = middle
+    samples, _ = problem.rows.run(_open, None, scaled.coefficients(x), scaled.kappa * lam, mu)
+    return Point(x, lam, cone, samples)
+
+
+class _Linearised:
+    """The optimality conditions at a point, linearised, in scaled coordinates."""
+
+    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...]) -> None:
+        self.scaled = scaled
+        self.point = point
+        self.gram, adjoints, totals, self.class_sums = sums[0], sums[1], sums[2], ClassSums(*sums[3:])
+        self.loss, self.excess, self.hinge_products = totals[:3]
+        self.omega, self.flips_affine, self.flips_centre = totals[3:]
+        self.omega_adjoint = adjoints[:, 0]
+        self.hinge_affine = scaled.scaled(adjoints[:, 1])
+        self.hinge_centre = scaled.scaled(adjoints[:, 2])
+        gradient_theta, gradient_lam = point.cone.gradient()
+        # Residuals of stationarity in x and λ.
+        self.residual = -scaled.scaled(self.class_sums.gradients.sum(axis=1))
+        self.residual[scaled.kept] += gradient_theta
+        flips = float(self.class_sums.flips.sum())
+        self.residual_lam = scaled.epsilon - scaled.kappa * flips + gradient_lam
+
+    @property
+    def primal(self) -> float:
+        """Objective of (P) at this point, at its own λ."""
+        return self.scaled.epsilon * self.point.lam + self.loss + self.excess
+
+    @property
+    def estimate(self) -> float:
+        """What the gap would be if the point were exactly dual feasible."""
+        return float(self.hinge_products) + self.point.cone.complementarity()
+
+    @property
+    def mu(self) -> float:
+        return self.estimate / (2.0 + self.point.cone.degree)
+
+    def system(self) -> ReducedSystem:
+        return ReducedSystem.build(
+            self.scaled, self.gram, self.omega_adjoint, self.omega, self.point.cone.curvature()
+        )
+
+    def right_side(
+        self, aim: FloatArray, hinge_adjoint: FloatArray, flips: float
+    ) -> tuple[FloatArray, float]:
+        drive, drive_lam = self.point.cone.drive(aim)
+        rhs = -self.residual - hinge_adjoint
+        rhs[self.scaled.kept] -= drive
+        return rhs, -(self.residual_lam - self.scaled.kappa * flips + drive_lam)
+
+    def solve(
+        self, system: ReducedSystem, aim: FloatArray, hinge_adjoint: FloatArray, flips: float
+    ) -> tuple[FloatArray, float]:
+        return system.solve(*self.right_side(aim, hinge_adjoint, flips))
+
+    def after(self, predictor: Step) -> float:
+        """Complementarity after the longest predictor step."""
+        primal, dual = predictor.alphas
+        products = predictor.sums[:4]
+        hinge_part = float(
+            products[0] + primal * products[1] + dual * products[2] + primal * dual * products[3]
+        )
+        return hinge_part + self.point.cone.after(predictor.cone, predictor.alphas)
+
+    def centre(self, system: ReducedSystem, predictor: Step) -> float:
+        """The complementarity per unit of degree to aim at."""
+        mu = self.mu
+        ratio = max(self.after(predictor), 0.0) / self.estimate
+        rhs, rhs_lam = self.right_side(
+            self.point.cone.centred(mu),
+            self.hinge_affine + mu * self.hinge_centre,
+            self.flips_affine + mu * self.flips_centre,
+        )
+        dx, dlam = system.solve(rhs, rhs_lam)
+        decrement = float(rhs @ dx) + rhs_lam * dlam
+        sigma = max(
+            min(1.0, ratio**3), _LEAST_SIGMA, min(1.0, _DECREMENT_SHARE * decrement / self.estimate)
+        )
+        return sigma * mu
+
+
+def _direction(
+    scaled: Scaled,
+    point: Point,
+    dx: FloatArray,
+    dlam: float,
+    aim: FloatArray,
+    function: Any,
+    samples: State | None,
+    *arguments: float,
+) -> Step | None:
+    """Follow (dx, dλ) into cone and samples; None if it is not finite."""
+    if not (np.isfinite(dx).all() and math.isfinite(dlam)):
+        return None
+    cone_step = point.cone.direction(dx[scaled.kept], dlam, aim)
+    state = point.samples if samples is None else samples
+    new, sums = scaled.problem.rows.run(
+        function, state, scaled.coefficients(dx), scaled.kappa * dlam, *arguments
+    )
+    primal, dual = point.cone.longest(cone_step)
+    alphas = (min(1.0, primal, float(sums[0])), min(1.0, dual, float(sums[1])))
+    extra = sums[2:]
+    if function is _affine:
+        extra = (*extra[:4], scaled.scaled(extra[4]), extra[5])
+    return Step(dx, dlam, cone_step, new, alphas, extra)
+
+
+def _corrector(
+    here: _Linearised,
+    system: ReducedSystem,
+    aim: FloatArray,
+    centre: float,
+    share: float,
+    hinge_adjoint: FloatArray,
+    flips: float,
+    samples: State,
+) -> Step | None:
+    """The corrected direction, and centrality corrections while they lengthen the steps."""
+    scaled, point = here.scaled, here.point
+    dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
+    step = _direction(scaled, point, dx, dlam, aim, _corrected, samples, centre, share)
+    if step is None:
+        return None
+    for _ in range(_CORRECTIONS):
+        if min(step.alphas) >= 0.95:
+            break
+        trial = (min(1.0, step.alphas[0] + _REACH), min(1.0, step.alphas[1] + _REACH))
+        pulled, (adjoint, pulled_flips) = scaled.problem.rows.run(
+            _pull_back, step.samples, *trial, centre
+        )
+        aim = point.cone.recentred(aim, step.cone, trial, centre)
+        hinge_adjoint = hinge_adjoint + scaled.scaled(adjoint)
+        flips = flips + pulled_flips
+        dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
+        longer = _direction(scaled, point, dx, dlam, aim, _corrected, pulled, centre, share)
+        if longer is None or sum(longer.alphas) < sum(step.alphas) + _WORTHWHILE:
+            break
+        step = longer
+    return step
+
+
+# ----------------------------------------------------------------------------------------
+# Block functions: one pass over the samples each.
+
+
+def _open(
+    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
+) -> tuple[Samples, tuple[()]]:
+    """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
+    u = block.margins(coefficients)
+    v = u - kink
+    root = np.hypot(v, 2.0 * mu)
+    large = 0.5 * (2.0 * mu + np.abs(v) + root)
+    small = mu + 2.0 * mu * mu / (np.abs(v) + root)
+    t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
+    return Samples(u, t, r, mu / t, mu / r), ()
+
+
+def _linearise(
+    block: Block, s: Samples, kappa: float, lam: float
+) -> tuple[Samples, tuple[Sum, ...]]:
+    """Gram matrix, gradients and sums at the present point."""
+    w = block.weights
+    loss = log_loss_terms(s.u)
+    stiff_r, stiff_t = s.a / s.r, s.c / s.t
+    total = stiff_r + stiff_t
+    omega = stiff_r * (stiff_t / total)
+    # What a becomes at dv = 0 when all products go to zero, and per unit of centring.
+    affine = stiff_r / total - s.a
+    centre = (1.0 - s.a * (1.0 / s.t + 1.0 / s.r) / total) / s.r
+    columns = np.stack([w * omega, w * affine, w * centre], axis=1)
+    totals = np.array(
+        [
+            w @ loss.value,
+            w @ hinge(s.u - kappa * lam),
+            w @ (s.c * s.t + s.a * s.r),
+            columns[:, 0].sum(),
+            columns[:, 1].sum(),
+            columns[:, 2].sum(),
+        ]
+    )
+    fresh = Samples(s.u, s.t, s.r, s.c, s.a)
+    return fresh, (
+        Sum(block.gram(w * (loss.curvature + omega))),
+        Sum(block.adjoint(columns)),
+        Sum(totals),
+        *ClassSums.reductions(block, loss.slope, s.a, loss.value + loss.slope * s.u),
+    )
+
+
+def _solve_samples(s: Samples, dv: FloatArray, aim_t: FloatArray, aim_r: FloatArray) -> Any:
+    """dt, dr, dc, da for a change dv of ``u - κλ`` and aims for the two products.
+
+    Each multiplier is changed through its own product, which keeps its relative accuracy.
+    """
+    stiff_r, stiff_t = s.a / s.r, s.c / s.t
+    total = stiff_r + stiff_t
+    push = aim_t / s.t + aim_r / s.r
+    dt = (push + stiff_r * dv) / total
+    dr = (push - stiff_t * dv) / total
+    return dt, dr, (aim_t - s.c * dt) / s.t, (aim_r - s.a * dr) / s.r
+
+
+def _steps(s: Samples, dt: Any, dr: Any, dc: Any, da: Any) -> tuple[Min, Min]:
+    primal = min(longest_step(s.t, dt), longest_step(s.r, dr))
+    return Min(primal), Min(min(longest_step(s.c, dc), longest_step(s.a, da)))
+
+
+def _hinge_response(s: Samples, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
+    """The change of ``a`` at dv = 0 that the aims ask for."""
+    total = s.a / s.r + s.c / s.t
+    return np.asarray((aim_r - s.a * (aim_t / s.t + aim_r / s.r) / total) / s.r)
+
+
+def _affine(
+    block: Block, s: Samples, dcoefficients: FloatArray, dkink: float
+) -> tuple[Direction, tuple[Any, ...]]:
+    """Predictor: steps, products after it, and the second-order term's pull."""
+    w = block.weights
+    du = block.margins(dcoefficients)
+    dt, dr, dc, da = _solve_samples(s, du - dkink, -s.c * s.t, -s.a * s.r)
+    q_t, q_r = dc * dt, da * dr
+    pull = w * _hinge_response(s, -q_t, -q_r)
+    corrected = s._replace(q_t=q_t, q_r=q_r)
+    return Direction(corrected, du, dt, dr, dc, da), (
+        *_steps(s, dt, dr, dc, da),
+        Sum(float(w @ (s.c * s.t + s.a * s.r))),
+        Sum(float(w @ (s.c * dt + s.a * dr))),
+        Sum(float(w @ (s.t * dc + s.r * da))),
+        Sum(float(w @ (q_t + q_r))),
+        Sum(block.adjoint(pull)),
+        Sum(float(pull.sum())),
+    )
+
+
+def _corrected(
+    block: Block,
+    d: Direction,
+    dcoefficients: FloatArray,
+    dkink: float,
+    centre: float,
+    share: float,
+) -> tuple[Direction, tuple[Any, ...]]:
+    """Direction towards ``centre``, with second-order term and centrality corrections."""
+    s = d.samples
+    du = block.margins(dcoefficients)
+    aim_t = centre - s.c * s.t - share * s.q_t + s.e_t
+    aim_r = centre - s.a * s.r - share * s.q_r + s.e_r
+    dt, dr, dc, da = _solve_samples(s, du - dkink, aim_t, aim_r)
+    return Direction(s, du, dt, dr, dc, da), _steps(s, dt, dr, dc, da)
+
+
+def _pull_back(
+    block: Block, d: Direction, primal: float, dual: float, centre: float
+) -> tuple[Direction, tuple[Sum, Sum]]:
+    """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
+    s = d.samples
+    e_t = outlier_correction((s.t + primal * d.dt) * (s.c + dual * d.dc), centre)
+    e_r = outlier_correction((s.r + primal * d.dr) * (s.a + dual * d.da), centre)
+    pull = block.weights * _hinge_response(s, e_t, e_r)
+    pulled = d._replace(samples=s._replace(e_t=s.e_t + e_t, e_r=s.e_r + e_r))
+    return pulled, (Sum(block.adjoint(pull)), Sum(float(pull.sum())))
+
+
+def _advance(
+    block: Block, d: Direction, primal: float, dual: float
+) -> tuple[Samples, tuple[()]]:
+    s = d.samples
+    return Samples(
+        s.u + primal * d.du,
+        s.t + primal * d.dt,
+        s.r + primal * d.dr,
+        s.c + dual * d.dc,
+        s.a + dual * d.da,
+    ), ()
+
+
+def _flip_share(block: Block, s: Samples) -> tuple[FloatArray, tuple[()]]:
+    return s.a, ()
+
+
+def _full_share(block: Block, d: Direction) -> tuple[FloatArray, tuple[()]]:
+    """``a`` after a full predictor step, within [0, 1]."""
+    return np.clip(d.samples.a + d.da, 0.0, 1.0), ()

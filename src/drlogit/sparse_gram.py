@@ -1,0 +1,66 @@
+"""The weighted Gram matrix of a sparse block, as a compiled loop over pairs of non-zeros.
+
+Kept in a module of its own because importing numba takes longer than most fits: nothing on
+the dense path may import this file.  Threads are ordinary Python threads (the loop releases
+the interpreter lock), because numba's own pool must not be entered by two fits at once.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+
+from .losses import FloatArray
+from .matrix import Matrix
+from .threads import thread_count
+
+#: Private accumulators of the threads together stay below this many bytes.
+_ACCUMULATOR_BYTES = 1 << 28
+
+#: Fewer pairs of non-zeros than this are not worth a second thread.
+_PAIRS_PER_THREAD = 500_000
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _accumulate(data, indices, indptr, d, first, last, out):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        start, stop = indptr[i], indptr[i + 1]
+        di = d[i]
+        if di == 0.0:
+            continue
+        for a in range(start, stop):
+            row = indices[a]
+            scaled = di * data[a]
+            for b in range(a, stop):
+                out[row, indices[b]] += scaled * data[b]
+
+
+def sparse_weighted_gram(X: Matrix, d: FloatArray) -> FloatArray:
+    """Upper triangle of ``Xᵀ diag(d) X`` for a CSR matrix with sorted indices.
+
+    Work is split over row ranges with equal numbers of pairs of non-zeros, each with its own
+    accumulator, so the result does not depend on how threads are scheduled.
+    """
+    n = X.shape[1]
+    counts = np.diff(X.indptr).astype(np.float64)
+    pairs = np.cumsum(counts * (counts + 1.0) / 2.0)
+    total = pairs[-1] if pairs.size else 0.0
+    parts = min(
+        thread_count(), int(total // _PAIRS_PER_THREAD), _ACCUMULATOR_BYTES // max(8 * n * n, 1)
+    )
+    if parts <= 1:
+        single = np.zeros((n, n))
+        _accumulate(X.data, X.indices, X.indptr, d, 0, X.shape[0], single)
+        return single
+    targets = total * np.arange(1, parts) / parts
+    cuts = [0, *np.searchsorted(pairs, targets).tolist(), X.shape[0]]
+    out = np.zeros((parts, n, n))
+    with ThreadPoolExecutor(parts) as pool:
+        for part in range(parts):
+            pool.submit(
+                _accumulate, X.data, X.indices, X.indptr, d, cuts[part], cuts[part + 1], out[part]
+            )
+    summed: FloatArray = out.sum(axis=0)
+    return summed

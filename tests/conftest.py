@@ -1,0 +1,26 @@
+"""Settings shared by all tests."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Test problems are small and tests run side by side: one BLAS thread each, or they fight for
+# the cores.  Set before NumPy is first imported; what the environment says goes first.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+# "ci" tries the same examples every time, so that a failure is the fault of the change at
+# hand; "explore" looks for new ones: HYPOTHESIS_PROFILE=explore make test
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore", parent=settings.get_profile("ci"), derandomize=False, max_examples=1000
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,320 @@
+"""The conic reference solver: against scikit-learn, against itself, and against the certificate."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.datasets import load_svmlight_file
+from sklearn.linear_model import LogisticRegression
+
+from drlogit.problem import build_problem
+from drlogit.result import Monitor, Result, Status
+from drlogit.solve import solve, solve_subproblem
+from drlogit.solvers import conic as conic_module
+from drlogit.solvers.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
+
+pytest.importorskip("cvxpy")
+pytest.importorskip("clarabel")
+
+NORMS = ("l1", "l2", "linf")
+KAPPAS = (0.25, 1.0, math.inf)
+EPSILON = 0.02
+
+
+def sample(seed: int = 0, n_samples: int = 40, n_features: int = 4) -> tuple[Any, Any]:
+    """Overlapping classes of unequal size, columns of unequal scale."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * np.geomspace(0.5, 2.0, n_features)
+    score = X @ rng.standard_normal(n_features) + 0.5 + rng.standard_normal(n_samples)
+    return X, np.where(score > 0.0, 1, -1)
+
+
+def fit(X: Any, y: Any, **options: Any) -> Result:
+    """Solve (P), or (B) if ``lam`` is among the options."""
+    function = solve_subproblem if "lam" in options else solve
+    return function(X, y, **({"solver": "conic", "tol": 1e-8, "epsilon": EPSILON} | options))
+
+
+# --- the same model elsewhere ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.003, 0.03, 0.3])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kappa_inf_with_linf_transport_is_l1_logistic_regression(epsilon, fit_intercept, weighted):
+    X, y = sample(n_samples=80, n_features=6)
+    weights = np.random.default_rng(1).integers(1, 4, 80) if weighted else np.ones(80)
+    ours = fit(
+        X, y, epsilon=epsilon, kappa=math.inf, norm="linf", fit_intercept=fit_intercept,
+        sample_weight=weights,
+    )  # fmt: skip
+
+    # saga leaves the intercept unpenalised, as we do; liblinear does not, but is more accurate.
+    new = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+    theirs = LogisticRegression(
+        **({"l1_ratio": 1.0} if new else {"penalty": "l1"}),
+        solver="saga" if fit_intercept else "liblinear",
+        C=1.0 / (weights.sum() * epsilon),
+        fit_intercept=fit_intercept,
+        tol=1e-10,  # at 1e-12 liblinear now and then circles around the solution
+        random_state=0,
+        max_iter=100_000,
+    ).fit(X, y, sample_weight=weights)
+    coef, intercept = theirs.coef_[0], float(np.ravel(theirs.intercept_)[0])
+    loss = np.logaddexp(0.0, -y * (X @ coef + intercept))
+    value = weights @ loss / weights.sum() + epsilon * np.abs(coef).sum()
+
+    assert ours.objective == pytest.approx(value, abs=1e-8)
+    assert ours.lam == pytest.approx(np.abs(coef).sum(), abs=1e-4)
+    assert not ours.flip_share.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "objective", "lam"), [("a1a", 0.584536, 1.447), ("a5a", 0.592549, 1.396)]
+)
+def test_optimal_values_of_the_papers_data(name, objective, lam):
+    folder = os.environ.get("DRLOGIT_DATA")
+    if not folder:
+        pytest.skip("DRLOGIT_DATA is not set")
+    path = Path(folder) / "libsvm" / f"{name}.bz2"
+    X, y = load_svmlight_file(str(path), n_features=123, zero_based=False)
+    result = fit(X, y, epsilon=0.1, kappa=1.0, fit_intercept=False, tol=1e-7)
+    assert result.gap <= 1e-7
+    assert result.objective == pytest.approx(objective, abs=6e-7)
+    assert result.lam == pytest.approx(lam, abs=6e-4)
+
+
+# --- every branch of (P), in every formulation ----------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("costly", [False, True])
+@pytest.mark.parametrize("kappa", KAPPAS)
+@pytest.mark.parametrize("norm", NORMS)
+def test_formulations_agree_and_are_certified(norm, kappa, costly, weighted, fit_intercept):
+    X, y = sample()
+    options: dict[str, Any] = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
+    if costly:
+        options["feature_costs"] = [0.5, 2.0, math.inf, 1.0]
+    if weighted:
+        options["sample_weight"] = np.random.default_rng(2).permutation(np.arange(40.0))
+
+    joint = [fit(X, y, formulation=name, **options) for name in FORMULATIONS]
+    assert max(result.gap for result in joint) <= 1e-7
+    values = [result.objective for result in joint]
+    assert np.ptp(values) <= 1e-7
+
+    # Fixed λ: at the optimum it gives the same value, below it a worse one.
+    at_optimum = fit(X, y, lam=joint[0].lam, **options)
+    assert at_optimum.gap <= 1e-7
+    assert at_optimum.objective == pytest.approx(values[0], abs=1e-7)
+    fixed = [fit(X, y, lam=0.5 * joint[0].lam, formulation=f, **options) for f in FORMULATIONS]
+    assert max(result.gap for result in fixed) <= 1e-7
+    assert np.ptp([result.objective for result in fixed]) <= 1e-7
+    assert fixed[0].objective > values[0] + 1e-5
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("lam", [None, 1.0])
+def test_multipliers_are_flip_shares(formulation, lam):
+    # Straight from the solver, before the certificate touches them: 0 below the kink κλ, 1
+    # above, and the budget κ Σ w a + ‖Σ w (s - a) z‖ spent in full.
+    X, y = sample(n_samples=60)
+    weights = np.random.default_rng(3).uniform(0.5, 1.5, 60)
+    problem = build_problem(
+        X, y, epsilon=0.05, kappa=0.5, sample_weight=weights, fit_intercept=False
+    )
+    solver = conic if lam is None else conic_subproblem
+    extra = {} if lam is None else {"lam": lam}
+    solution = solver(problem, tol=1e-8, monitor=Monitor(), formulation=formulation, **extra)
+    a = problem.rows.gather(solution.flip_share)
+    level = problem.best_lambda(solution.coefficients) if lam is None else lam
+    Z, w = signed_rows(problem)
+    u = Z @ solution.coefficients
+    above, below = u > 0.5 * level + 1e-4, u < 0.5 * level - 1e-4
+    assert above.any()
+    assert below.any()
+    assert a[above] == pytest.approx(1.0, abs=1e-4)
+    assert a[below] == pytest.approx(0.0, abs=1e-4)
+    assert not (above | below).all()  # some samples sit on the kink
+    gradient = Z.T @ (w * (1.0 / (1.0 + np.exp(u)) - a))
+    if lam is None:
+        assert 0.5 * w @ a + np.abs(gradient).sum() == pytest.approx(0.05, abs=1e-6)
+    # Stationarity: what is left of the gradient pulls only coefficients that are at ±λ.
+    inner = np.abs(solution.coefficients) < level - 1e-4
+    assert gradient[inner] == pytest.approx(0.0, abs=1e-5)
+
+
+# --- invariances ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_integer_weights_are_repeated_rows(norm):
+    X, y = sample()
+    counts = np.random.default_rng(4).integers(0, 4, y.size)
+    weighted = fit(X, y, kappa=0.5, norm=norm, sample_weight=counts)
+    repeated = fit(np.repeat(X, counts, axis=0), np.repeat(y, counts), kappa=0.5, norm=norm)
+    assert weighted.objective == pytest.approx(repeated.objective, abs=1e-8)
+    assert weighted.coef == pytest.approx(repeated.coef, abs=1e-4)
+    assert weighted.lam == pytest.approx(repeated.lam, abs=1e-4)
+    assert not weighted.flip_share[counts == 0].any()
+
+
+@pytest.mark.parametrize("factor", [1e-4, 7.0, 1e4])
+@pytest.mark.parametrize("norm", NORMS)
+def test_units_of_the_features_do_not_matter(norm, factor):
+    X, y = sample()
+    plain = fit(X, y, kappa=0.5, norm=norm)
+    scaled = fit(factor * X, y, epsilon=factor * EPSILON, kappa=factor * 0.5, norm=norm)
+    assert scaled.gap <= 1e-7
+    assert scaled.objective == pytest.approx(plain.objective, abs=1e-8)
+    assert factor * scaled.coef == pytest.approx(plain.coef, abs=1e-4)
+    assert factor * scaled.lam == pytest.approx(plain.lam, abs=1e-4)
+    assert scaled.intercept == pytest.approx(plain.intercept, abs=1e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_storage_does_not_matter(fit_intercept, n_blocks):
+    X, y = sample()
+    X[np.abs(X) < 0.5] = 0.0
+    X = X.astype(np.float32)
+    options = {"kappa": 1.0, "fit_intercept": fit_intercept}
+    want = fit(X.astype(np.float64), y, **options).objective
+    for matrix in (X, sp.csr_matrix(X), sp.csc_array(X)):
+        problem = build_problem(matrix, y, epsilon=EPSILON, n_blocks=n_blocks, **options)
+        solution = conic(problem, tol=1e-8, monitor=Monitor())
+        assert problem.objective(solution.coefficients) == pytest.approx(want, abs=1e-8)
+
+
+# --- corners --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_radius_zero_is_plain_logistic_regression(formulation):
+    X, y = sample()
+    result = fit(X, y, epsilon=0.0, kappa=1.0, norm="l2", formulation=formulation)
+    plain = LogisticRegression(C=math.inf, tol=1e-10, max_iter=1000).fit(X, y)
+    assert result.gap <= 1e-8
+    assert result.coef == pytest.approx(plain.coef_[0], abs=1e-4)
+    assert result.intercept == pytest.approx(plain.intercept_[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_immovable_features_only(kappa):
+    X, y = sample()
+    result = fit(X, y, kappa=kappa, feature_costs=[math.inf] * 4)
+    assert result.gap <= 1e-8
+    if math.isinf(kappa):
+        assert result.lam == 0.0
+        plain = fit(X, y, epsilon=0.0, kappa=kappa)
+        assert result.objective == pytest.approx(plain.objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_fixed_lambda_is_respected(norm):
+    X, y = sample()
+    for lam in (0.0, 1e-6, 0.3, 1e3):
+        result = fit(X, y, lam=lam, kappa=1.0, norm=norm)
+        assert result.lam == lam
+        assert math.isfinite(result.objective)
+        assert result.gap <= 1e-7
+
+
+def test_large_radius_gives_the_constant_model():
+    X, y = sample()
+    result = fit(X, y, epsilon=5.0, kappa=1.0)
+    assert result.gap <= 1e-8
+    assert result.coef == pytest.approx(0.0, abs=1e-6)
+
+
+def test_dense_problems_with_many_rows_get_copies(monkeypatch):
+    X, y = sample(n_samples=50)
+    monkeypatch.setattr(conic_module, "ROWS_PER_COPY", 20)
+    dense = fit(X, y, kappa=1.0)
+    assert dense.info["formulation"] == "hinge-split-copies"
+    thin = sp.csr_array(np.where(np.abs(X) > 1.5, X, 0.0))
+    assert fit(thin, y, kappa=1.0).info["formulation"] == "hinge-split"
+    monkeypatch.undo()
+    plain = fit(X, y, kappa=1.0)
+    assert plain.info["formulation"] == "hinge-split"
+    assert dense.objective == pytest.approx(plain.objective, abs=1e-8)
+
+
+# --- how it ends ----------------------------------------------------------------------------
+
+
+def test_nothing_is_printed_and_the_end_is_reported_once(capfd):
+    X, y = sample()
+    result = fit(X, y, kappa=1.0)
+    assert capfd.readouterr() == ("", "")
+    assert result.status is Status.OPTIMAL
+    assert result.n_iter > 0
+    assert len(result.trace) == 1
+    assert result.trace.iterates[0].gap == pytest.approx(result.gap, abs=1e-12)
+
+
+def test_out_of_iterations_returns_what_there_is():
+    X, y = sample()
+    result = fit(X, y, kappa=1.0, max_iter=4)
+    assert result.status is Status.MAX_ITER
+    assert result.n_iter == 4
+    assert 1e-8 < result.gap < math.log(2.0)
+
+
+def test_no_solution_falls_back_to_zero(monkeypatch):
+    import cvxpy
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise cvxpy.SolverError("no")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", fail)
+    X, y = sample()
+    result = fit(X, y, kappa=1.0)
+    assert result.status is Status.FAILED
+    assert not result.coef.any()
+    assert math.isfinite(result.objective)
+
+
+def test_a_start_is_accepted():
+    X, y = sample()
+    first = fit(X, y, kappa=1.0)
+    assert fit(X, y, kappa=1.0, start=first).objective == first.objective
+
+
+def test_settings_reach_clarabel():
+    X, y = sample()
+    assert fit(X, y, kappa=1.0, settings={"max_iter": 3}).n_iter == 3
+    with pytest.raises(TypeError, match="no_such_setting"):
+        fit(X, y, kappa=1.0, settings={"no_such_setting": 1})
+
+
+def test_unknown_formulation_names_the_known_ones():
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"'hinge-split'.*got 'three-cones'"):
+        fit(X, y, kappa=1.0, formulation="three-cones")
+
+
+def test_missing_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    X, y = sample()
+    with pytest.raises(ImportError, match=r"pip install 'drlogit\[conic\]'"):
+        fit(X, y, kappa=1.0)
+
+
+def test_the_data_are_left_alone():
+    X, y = sample()
+    before = X.copy()
+    problem = build_problem(X, y, epsilon=EPSILON, kappa=1.0)
+    assert problem.rows.blocks[0].X is X
+    conic(problem, tol=1e-6, monitor=Monitor())
+    np.testing.assert_array_equal(X, before)
