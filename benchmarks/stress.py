@@ -102,10 +102,12 @@ def main() -> None:
                 f"{k:5d} {kind:15s} {X.shape} {settings} intercept={options['fit_intercept']}"
                 f" gap {result.gap:.1e} after {result.n_iter}: {result.status.name}"
             )
-    print(f"{arguments.problems} problems in {time.perf_counter() - started:.0f} s, tol {arguments.tol:g}:"
-          f" {arguments.problems - failed.total()} certified;"
-          f" iterations median {np.median(iterations):.0f}, 99 % {np.quantile(iterations, 0.99):.0f},"
-          f" most {max(iterations)}")
+    print(
+        f"{arguments.problems} problems in {time.perf_counter() - started:.0f} s, tol {arguments.tol:g}:"
+        f" {arguments.problems - failed.total()} certified;"
+        f" iterations median {np.median(iterations):.0f}, 99 % {np.quantile(iterations, 0.99):.0f},"
+        f" most {max(iterations)}"
+    )
     for kind in KINDS:
         print(f"  {kind:15s} {totals[kind] - failed[kind]:4d} of {totals[kind]}")
 

@@ -97,7 +97,8 @@ def planted(
     rng = np.random.default_rng(seed)
     binding = binding and n_free < n_features
     flips = math.isfinite(kappa)
-    half = max(n_samples // 2, 6)
+    unequal = weighted or not binding
+    half = max(n_samples // 2, 6 if unequal else 12)  # too few equal samples leave no ν > 0
     y = np.repeat([-1.0, 1.0], half)
     scale = 10.0 ** rng.uniform(-0.5, 0.5)
     free = np.arange(n_features) >= n_features - n_free
@@ -110,7 +111,6 @@ def planted(
     coef[~free] = lam * theta * prices[~free] * (1.0 if binding else 0.6)
     intercept = float(rng.standard_normal()) if fit_intercept else 0.0
 
-    unequal = weighted or not binding
     nu = -1.0
     while nu < 0.0:  # nearly always at once
         u, a = _margins(half, kink, flips, even, twins=fit_intercept and not unequal, rng=rng)
@@ -249,7 +249,9 @@ def _data_sets() -> dict[str, tuple[Any, np.ndarray]]:
     words, score = np.where(entries, rng.exponential(size=(60, 15)), 0.0), rng.standard_normal(15)
     topics = np.where(words @ score + 0.5 * rng.standard_normal(60) > 0.0, 1, -1)
     sets["sparse"] = (sp.csr_array(words), topics)
-    sets["one-hot"] = (sp.csc_matrix(np.eye(5)[rng.integers(0, 5, 50)]), _clouds(50, 1, 4)[1])
+    group = rng.integers(0, 5, 50)
+    outcome = np.where(rng.random(50) < np.array([0.1, 0.3, 0.5, 0.7, 0.9])[group], 1, -1)
+    sets["one-hot"] = (sp.csc_matrix(np.eye(5)[group]), outcome)
     return sets
 
 
@@ -258,7 +260,7 @@ def _zoo() -> list[Case]:
     cases: list[Case] = []
 
     def add(name: str, data: str, **options: Any) -> None:
-        defaults = {"epsilon": 0.05, "kappa": 0.5, "norm": "l1", "fit_intercept": True}
+        defaults = {"epsilon": 0.03, "kappa": 0.5, "norm": "l1", "fit_intercept": True}
         X, y = sets[data]
         cases.append(Case(f"{data}-{name}".removesuffix("-"), X, y, defaults | options))
 

@@ -6,9 +6,36 @@
 """
 
 from . import datasets
+from .audit import Audit, audit
+from .estimator import DRLogisticRegression, DRLogisticRegressionCV
+from .misclassification import MisclassificationBounds, misclassification_bounds
+from .path import RegularizationPath, regularization_path
+from .radius import epsilon_max, suggest_radius
 from .result import Result, Status, Trace
 from .solve import solve, solve_subproblem
+from .worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["Result", "Status", "Trace", "__version__", "datasets", "solve", "solve_subproblem"]
+__all__ = [
+    "Audit",
+    "DRLogisticRegression",
+    "DRLogisticRegressionCV",
+    "MisclassificationBounds",
+    "RegularizationPath",
+    "Result",
+    "Status",
+    "Trace",
+    "WorstCaseDistribution",
+    "__version__",
+    "audit",
+    "datasets",
+    "epsilon_max",
+    "misclassification_bounds",
+    "regularization_path",
+    "solve",
+    "solve_subproblem",
+    "suggest_radius",
+    "worst_case_distribution",
+    "worst_case_loss",
+]

@@ -10,13 +10,11 @@ so every feasible ``(s, a)`` bounds the optimum from below.  A dual candidate is
 per sample and a coefficient vector ``β̃``, which stands for ``s = 1/(1+e^{Zβ̃})``: near a
 solution ``β̃ = β`` is a good one.  Candidates are made feasible in two moves:
 
-*Correct.*  Newton steps in β̃ on ``Σ w_i (s_i - a_i) z_i = ĝ``, with the logistic Hessian H.  On
-free columns ĝ is zero.  On the others it is the projection of ``g + τβ̃`` on the ball that the
-constraint allows (g is the left side; costs left out here): at the best s for this a, ``ĝ = g``
-for every ``τ > 0``.  With ``τ = 0`` a g inside the ball or on the wrong face of it would stay
-there, and the bound would lose ``βᵀ(g* - g)``, first order in the error of β̃; so it loses second
-order only.  What Newton leaves unfinished, steps that are linear in s finish: ``s ← s - D Z c``
-with ``D = diag(s(1-s))`` and ``H c = g - ĝ`` is exactly on the constraints, if s stays in [0, 1].
+*Correct.*  Move s so that ``g = Σ w_i (s_i - a_i) z_i`` becomes zero on free columns and fits into
+the ball that the constraint allows, at the least cost to the bound.  The step comes from a
+quadratic model with the logistic Hessian (:mod:`drlogit.dual_step`); it is linear in s, so that
+the equations hold exactly, as long as s stays in [0, 1], and damped and in β̃ where it does not.
+The bound then loses second order in the error of β̃.
 
 *Balance and scale.*  Shrink ``(s, a)`` of one class until the intercept's equation holds, then
 of both until the norm constraint does (its left side is positively homogeneous).  This
@@ -30,14 +28,13 @@ columns' equations remain.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq, minimize_scalar
 
+from .dual_step import DenseModel, ImplicitModel, Model
 from .losses import FloatArray, entropy, flip_probability
 from .norms import Norm
 from .problem import Problem
@@ -46,18 +43,8 @@ from .rows import Block, Max, Min, Reduction, State, Sum
 #: Up to this many coefficients the correction factors the Hessian; beyond, it uses CG.
 DIRECT_LIMIT = 3000
 
-#: Newton steps of one correction, all with one factor; near a solution one or two do.
-_MAX_CORRECTIONS = 8
-
-#: Corrections go on while one takes this share of what is missing to the wanted bound.
-_WORTHWHILE = 0.01
-
-#: τ as a share of the least curvature of a penalised coefficient.  Steps towards ĝ converge for
-#: τ below twice the curvature; a small τ takes longer to find the right face of the ball.
-_PULL = 0.3
-
-#: Pivots of the Hessian, scaled to unit diagonal, that call it singular.
-_SINGULAR = 1e-8
+#: Steps in β̃ before the linear one; near a solution none is needed.
+_MAX_MOVES = 3
 
 #: Rounding of a sum of products, relative to the product of their root mean squares.
 _ROUNDING = 1e-15
@@ -110,16 +97,11 @@ def certify(
 
 @dataclass(frozen=True, eq=False)
 class DualBound:
-    """A feasible dual point: its value, its ``a``, and the β̃ it came from.
-
-    ``balanced`` tells whether the candidate satisfied the free columns' equations; if not, the
-    point is ``s = a = 0``.
-    """
+    """A feasible dual point: its value, its ``a``, and the β̃ it came from."""
 
     value: float
     flip_share: State
     coefficients: FloatArray
-    balanced: bool
 
 
 def dual_bound(
@@ -141,36 +123,40 @@ def dual_bound(
     if lam is None:
         candidate = candidate.within_budget(problem)
     best = candidate.bound(problem, lam)
-    if best.value >= wanted or (lam is not None and not problem.free.any()):
+    if best.value >= wanted:
         return best
     candidate = candidate.with_curvature(problem)
-    newton = _Newton.at(problem, candidate.state, hessian)
-    for _ in range(_MAX_CORRECTIONS):
-        excess = candidate.excess(problem, lam, newton.pull)
-        if not excess.any():
-            return best
-        step = _damped(problem, newton.solve(excess))
-        if step is None:
+    model = _quadratic_model(problem, candidate.state, hessian)
+    shifted = None
+    for _ in range(_MAX_MOVES + 1):
+        step = model.step(
+            candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
+        )
+        shifted = candidate.shifted(problem, step)
+        if shifted is not None:
             break
-        candidate = candidate.moved(problem, step)
-        bound = candidate.bound(problem, lam)
-        gain = bound.value - best.value
-        best = bound if gain > 0.0 else best
+        damped = _damped(problem, step)
+        if damped is None:
+            return best
+        candidate = candidate.moved(problem, damped)
+        best = _better(best, candidate.bound(problem, lam))
         if best.value >= wanted:
             return best
-        if bound.balanced and gain < _WORTHWHILE * (wanted - best.value):
-            break
-    # Linear steps in s, the last ones for the free equations alone: what a singular Hessian
-    # leaves of the others is for scaling to remove.
-    for wanted_columns in (np.ones_like(problem.free), problem.free, problem.free):
-        excess = np.where(wanted_columns, candidate.excess(problem, lam, newton.pull), 0.0)
-        shifted = candidate.shifted(problem, newton.solve(excess)) if excess.any() else None
+    # Rounding, and a model without H, leave something of the free equations.
+    for _ in range(2):
         if shifted is None:
-            break
+            return best
         candidate = shifted
-        bound = candidate.bound(problem, lam)
-        best = bound if bound.value > best.value else best
-    return best
+        best = _better(best, candidate.bound(problem, lam))
+        imbalance = candidate.imbalance(problem)
+        if best.value >= wanted or not imbalance.any():
+            return best
+        shifted = candidate.shifted(problem, model.free_step(imbalance))
+    return best if shifted is None else _better(best, shifted.bound(problem, lam))
+
+
+def _better(one: DualBound, other: DualBound) -> DualBound:
+    return other if other.value > one.value else one
 
 
 def _damped(problem: Problem, step: FloatArray) -> FloatArray | None:
@@ -218,6 +204,11 @@ class _Candidate:
     ) -> _Candidate:
         return cls(coefficients, state, gradients, flips, math.sqrt(square))
 
+    @property
+    def gradient(self) -> FloatArray:
+        """``g = Zᵀ W (s - a)``."""
+        return np.asarray(self.gradients.sum(axis=1))
+
     def with_curvature(self, problem: Problem) -> _Candidate:
         """The same candidate, its state remembering ``s(1-s)``."""
         return replace(self, state=problem.rows.run(_curvature, self.state)[0])
@@ -256,19 +247,14 @@ class _Candidate:
         share, _ = problem.rows.run(_scaled, self.flip_share(problem), problem.epsilon / spent)
         return _Candidate.at(problem, self.coefficients, share)
 
-    def excess(self, problem: Problem, lam: float | None, pull: FloatArray) -> FloatArray:
-        """``g - ĝ``: what the correction has to remove from the gradient; ``pull`` is τ."""
-        gradient = self.gradients.sum(axis=1)
-        excess = np.where(problem.free, gradient, 0.0)
-        if lam is None and problem.penalised.any():
-            kept, costs = problem.penalised, problem.costs[problem.penalised]
-            moved = gradient[kept] * costs
-            # A hair inside the ball, so that rounding does not call for scaling.
-            radius = max(problem.epsilon - self.spent(problem), 0.0) * (1.0 - 1e-13)
-            target = moved + pull[kept] * self.coefficients[kept] / costs
-            excess[kept] = (moved - problem.norm.project(target, radius)) / costs
-        excess[np.abs(excess) <= self.rounding(problem)] = 0.0
-        return excess
+    def budget(self, problem: Problem) -> float:
+        """What flips leave of ε, less a hair so that rounding does not call for scaling."""
+        return max(problem.epsilon - self.spent(problem), 0.0) * (1.0 - 1e-13)
+
+    def imbalance(self, problem: Problem) -> FloatArray:
+        """What is left of the free columns' equations, where it is more than rounding."""
+        wrong = problem.free & (np.abs(self.gradient) > self.rounding(problem))
+        return np.where(wrong, self.gradient, 0.0)
 
     def bound(self, problem: Problem, lam: float | None) -> DualBound:
         """Value after balancing and scaling; 0 where the free equations do not hold."""
@@ -279,8 +265,7 @@ class _Candidate:
             open_equations[-1] = False
         gradient = self.gradients @ factors
         left = np.abs(gradient[open_equations])
-        balanced = bool((left <= 100.0 * self.rounding(problem)[open_equations]).all())
-        if not balanced:
+        if (left > 100.0 * self.rounding(problem)[open_equations]).any():
             factors, left = np.zeros(2), np.zeros_like(left)
         flips = float(self.flips @ factors)
         used = problem.transport_norm(self.gradients @ factors)
@@ -292,7 +277,7 @@ class _Candidate:
             value += lam * (problem.epsilon - used)
         # What rounding left of the free equations multiplies the free coefficients.
         value -= float(left @ np.abs(self.coefficients[open_equations]))
-        return DualBound(max(value, 0.0), state, self.coefficients, balanced)
+        return DualBound(max(value, 0.0), state, self.coefficients)
 
 
 def _balance(negative: float, positive: float) -> FloatArray:
@@ -322,98 +307,19 @@ def feasible_factors(problem: Problem, gradients: FloatArray, flips: FloatArray)
     return factors * (problem.epsilon / used) if used > problem.epsilon else factors
 
 
-class _Newton(NamedTuple):
-    """``solve``: ``g ↦ c`` with ``H c = g`` for the logistic Hessian H; ``pull``: τ.
+def _quadratic_model(problem: Problem, state: State, hessian: FloatArray | None) -> Model:
+    """The model of a candidate with this state, with or without forming the Hessian."""
+    if hessian is None and problem.rows.n_columns > DIRECT_LIMIT:
+        _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)
 
-    Where H is singular (more coefficients than samples, duplicated columns) or CG does not tell,
-    τ is added to the curvature of the penalised coefficients.  Then steps towards a ĝ that no
-    β̃ can reach stay bounded, and the equations of free columns are solved all the same.
-    """
+        def product(v: FloatArray) -> FloatArray:
+            _, (image,) = problem.rows.run(_hessian_product, state, v)
+            return np.asarray(image)
 
-    solve: Callable[[FloatArray], FloatArray]
-    pull: FloatArray
-
-    @classmethod
-    def at(cls, problem: Problem, state: State, hessian: FloatArray | None) -> _Newton:
-        """Of the candidate with this state, by Cholesky or, when large, by CG."""
-        if hessian is None and problem.rows.n_columns > DIRECT_LIMIT:
-            _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)
-            pull, ridge = _pull(problem, diagonal)
-            return cls(_conjugate_gradient_solver(problem, state, diagonal, ridge), pull)
-        if hessian is None:
-            _, (hessian,) = problem.rows.run(_hessian, state)
-        pull, ridge = _pull(problem, np.diagonal(hessian))
-        return cls(_cholesky_solver(hessian, ridge), pull)
-
-
-def _pull(problem: Problem, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """τ per coefficient of ``β/c``, and the same as curvature per coefficient of β."""
-    costs = np.where(problem.penalised, problem.costs, 1.0)
-    curvature = np.where(problem.penalised, diagonal * costs**2, 0.0)
-    moving = curvature > 0.0
-    pull = np.where(moving, _PULL * np.min(curvature, where=moving, initial=np.inf), 0.0)
-    return pull, pull / costs**2
-
-
-def _cholesky_solver(hessian: FloatArray, ridge: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    diagonal = np.diagonal(hessian)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    # A unit diagonal plus a hair, so that duplicated and empty columns factor; a ridge if it
-    # was needed.
-    factor = None
-    for added in (np.zeros_like(ridge), ridge * scale * scale):
-        scaled = scale[:, None] * hessian * scale
-        np.fill_diagonal(scaled, 1.0 + 1e-12 + added)
-        try:
-            factor = cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            continue
-        if np.min(np.diagonal(factor[0])) ** 2 > _SINGULAR:
-            break
-
-    def solve(gradient: FloatArray) -> FloatArray:
-        if factor is None:
-            return np.zeros_like(gradient)
-        with np.errstate(over="ignore", invalid="ignore"):  # such steps are not taken
-            return np.asarray(scale * cho_solve(factor, scale * gradient, check_finite=False))
-
-    return solve
-
-
-def _conjugate_gradient_solver(
-    problem: Problem,
-    state: State,
-    diagonal: FloatArray,
-    ridge: FloatArray,
-    max_iter: int = 200,
-    rtol: float = 1e-10,
-) -> Callable[[FloatArray], FloatArray]:
-    """The same by conjugate gradients with a diagonal preconditioner, one pass a step."""
-    positive = diagonal + ridge > 0.0
-    inverse = np.where(positive, 1.0 / np.where(positive, diagonal + ridge, 1.0), 0.0)
-
-    def solve(gradient: FloatArray) -> FloatArray:
-        x = np.zeros_like(gradient)
-        r = gradient.copy()
-        direction = inverse * r
-        rho = start = float(r @ direction)
-        for _ in range(max_iter):
-            if rho <= rtol**2 * start:
-                break
-            _, (product,) = problem.rows.run(_hessian_product, state, direction)
-            product += ridge * direction
-            curvature = float(direction @ product)
-            if curvature <= 0.0:
-                break
-            alpha = rho / curvature
-            x += alpha * direction
-            r -= alpha * product
-            scaled = inverse * r
-            rho, previous = float(r @ scaled), rho
-            direction = scaled + (rho / previous) * direction
-        return x
-
-    return solve
+        return ImplicitModel(problem, diagonal, product)
+    if hessian is None:
+        _, (hessian,) = problem.rows.run(_hessian, state)
+    return DenseModel(problem, hessian)
 
 
 def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
@@ -434,13 +340,27 @@ def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
         spent = problem.kappa * float(flips + fraction * flips_on_kink)
         return moved + spent - problem.epsilon
 
-    # The left side is convex in the fraction: find its minimum, then the largest root.
-    best = minimize_scalar(left_side, bounds=(0.0, 1.0), method="bounded").x
-    fraction = float(best)
-    if left_side(fraction) < 0.0:
-        ends = (fraction, 1.0)
-        fraction = 1.0 if left_side(1.0) <= 0.0 else float(brentq(left_side, *ends))
+    fraction = _balancing_fraction(problem, gradient, on_kink)
+    if fraction is None or left_side(fraction) > 1e-9 * problem.epsilon:
+        # The left side is convex in the fraction: find its minimum, then the largest root.
+        best = minimize_scalar(left_side, bounds=(0.0, 1.0), options={"xatol": 1e-13})
+        fraction = float(best.x)
+        if left_side(fraction) < 0.0:
+            ends = (fraction, 1.0)
+            fraction = 1.0 if left_side(1.0) <= 0.0 else float(brentq(left_side, *ends))
     return problem.rows.run(_kink_shares, margins, kink, width, fraction)[0]
+
+
+def _balancing_fraction(
+    problem: Problem, gradient: FloatArray, on_kink: FloatArray
+) -> float | None:
+    """The fraction that solves the free columns' equations best, if they depend on it."""
+    scale = np.where(problem.rows.column_scale > 0.0, problem.rows.column_scale, 1.0)
+    wanted, direction = (
+        vector[problem.free] / scale[problem.free] for vector in (gradient, on_kink)
+    )
+    square = float(direction @ direction)
+    return min(max(float(wanted @ direction) / square, 0.0), 1.0) if square > 1e-20 else None
 
 
 def inner_gap(gradient: FloatArray, beta: FloatArray, radius: float, norm: Norm) -> float:
@@ -451,21 +371,14 @@ def inner_gap(gradient: FloatArray, beta: FloatArray, radius: float, norm: Norm)
     return float(gradient @ beta) + radius * norm.value(gradient)
 
 
-def _by_class(block: Block, r: FloatArray) -> FloatArray:
-    """``r`` in two columns, one per class, zero for the other class's samples."""
-    columns = np.zeros((r.size, 2))
-    columns[np.arange(r.size), (block.y > 0.0).astype(np.intp)] = r
-    return columns
-
-
 #: s, a and s(1-s) of a block's samples; the last is empty until a Hessian is wanted.
 _Dual: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _dual_sums(block: Block, s: FloatArray, a: FloatArray) -> tuple[Sum, Sum, Sum]:
     difference = block.weights * (s - a)
-    gradients = block.adjoint(_by_class(block, difference))
-    flips = _by_class(block, block.weights * a).sum(axis=0)
+    gradients = block.adjoint(block.by_class(difference))
+    flips = block.by_class(block.weights * a).sum(axis=0)
     return Sum(gradients), Sum(flips), Sum(float(difference @ (s - a)))
 
 

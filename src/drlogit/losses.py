@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 #: max over t of t / (e^t + 1): the constant of Proposition 3.1 (printed there as 0.2785).
 LAMBDA_CONSTANT = 0.27846454276107374
@@ -42,6 +43,11 @@ def log_loss_terms(u: FloatArray) -> LogLoss:
     tail = e * reciprocal
     slope = np.where(u >= 0.0, tail, reciprocal)
     return LogLoss(value, slope, tail * reciprocal)
+
+
+def linear_loss_terms(u: FloatArray, slope: FloatArray) -> LogLoss:
+    """The log-loss linearised: ``-slope · u``, without curvature."""
+    return LogLoss(-slope * u, slope, np.zeros_like(u))
 
 
 def log_loss(u: FloatArray) -> FloatArray:

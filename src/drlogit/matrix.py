@@ -20,6 +20,8 @@ from .losses import FloatArray
 #: A 2-D float array or a CSR matrix with sorted, unique indices.
 Matrix: TypeAlias = Any
 
+IndexArray: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
+
 #: Bytes of one dense chunk: half of a common second-level cache, so that the scaled copy of
 #: the chunk is still there when BLAS reads it.
 CHUNK_BYTES = 1 << 20
@@ -28,10 +30,16 @@ CHUNK_BYTES = 1 << 20
 #: multiply-add costs about as much as twenty of BLAS's.
 SPARSE_GRAM_DENSITY = 0.2
 
+#: A sparse matrix above that share is kept as a dense copy if this many bytes suffice.
+DENSE_COPY_BYTES = 1 << 27
 
-def row_chunks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices that cut ``n_rows`` into pieces of about ``CHUNK_BYTES`` in double precision."""
-    step = max(64, CHUNK_BYTES // (8 * max(n_columns, 1)))
+
+def row_chunks(n_rows: int, n_columns: int, least: int = 64) -> Iterator[slice]:
+    """Slices that cut ``n_rows`` into pieces of about ``CHUNK_BYTES`` in double precision.
+
+    No piece but the last has fewer than ``least`` rows.
+    """
+    step = max(least, CHUNK_BYTES // (8 * max(n_columns, 1)))
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows))
 
@@ -56,11 +64,14 @@ def sparse_chunks(X: Matrix, *, square: bool = False) -> Iterator[tuple[slice, M
         first = last
 
 
+def nonzeros(X: Matrix) -> int:
+    """Stored entries: what a product with a vector has to read."""
+    return int(X.nnz) if sp.issparse(X) else int(X.shape[0]) * int(X.shape[1])
+
+
 def density(X: Matrix) -> float:
     """Share of stored entries (1 for a dense array)."""
-    if not sp.issparse(X):
-        return 1.0
-    return float(X.nnz / max(X.shape[0] * X.shape[1], 1))
+    return float(nonzeros(X) / max(X.shape[0] * X.shape[1], 1))
 
 
 def matvec(X: Matrix, v: FloatArray) -> FloatArray:
@@ -77,10 +88,14 @@ def matvec(X: Matrix, v: FloatArray) -> FloatArray:
     return out
 
 
-def rmatvec(X: Matrix, r: FloatArray) -> FloatArray:
-    """``Xᵀ r`` in double precision; ``r`` is a vector or a matrix of few columns."""
+def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> FloatArray:
+    """``Xᵀ r`` in double precision; ``r`` is a vector or a matrix of few columns.
+
+    ``transposed`` is ``X.T`` if the caller keeps it: for sparse matrices making that view takes
+    longer than a small product.
+    """
     if X.dtype == np.float64:
-        return np.asarray(X.T @ r, dtype=np.float64)
+        return np.asarray((X.T if transposed is None else transposed) @ r, dtype=np.float64)
     out = np.zeros((X.shape[1], *r.shape[1:]))
     if sp.issparse(X):
         for rows, part in sparse_chunks(X):
@@ -103,31 +118,87 @@ def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
     return out
 
 
-def weighted_gram(X: Matrix, d: FloatArray) -> FloatArray:
-    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array."""
+def weighted_gram(
+    X: Matrix, d: FloatArray, *, intercept: bool = False, used: IndexArray | None = None
+) -> FloatArray:
+    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array.
+
+    With ``intercept`` X has a further column of ones; ``used`` are the columns of X that are
+    not all zero, if they are worth picking.
+    """
     if sp.issparse(X) and density(X) < SPARSE_GRAM_DENSITY:
         from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
 
-        upper = sparse_weighted_gram(X, d)
+        upper = sparse_weighted_gram(X, d, X.shape[1] + intercept)
+        if intercept:
+            upper[:-1, -1] = rmatvec(X, d)
+            upper[-1, -1] = d.sum()
     else:
-        upper = _dense_weighted_gram(X, np.sqrt(d))
+        upper = _dense_weighted_gram(X, np.sqrt(d), intercept, used)
     # Both kernels leave zeros below the diagonal.
     full = upper + upper.T
     np.fill_diagonal(full, np.diagonal(upper))
     return full
 
 
-def _dense_weighted_gram(X: Matrix, root: FloatArray) -> FloatArray:
+def _dense_weighted_gram(
+    X: Matrix, root: FloatArray, intercept: bool, used: IndexArray | None
+) -> FloatArray:
     """Upper triangle of ``Xᵀ diag(root²) X``: BLAS ``syrk`` on scaled chunks of rows."""
-    n_columns = X.shape[1]
-    gram = np.zeros((n_columns, n_columns), order="F")
+    n_columns = X.shape[1] if used is None else used.size
+    width = n_columns + intercept
+    if width == 0:  # nothing but empty columns
+        return np.zeros((X.shape[1],) * 2)
+    gram = np.zeros((width, width), order="F")
     buffer: FloatArray | None = None
-    for rows in row_chunks(*X.shape):
+    # Each chunk reads and writes all of the Gram matrix: with as many rows as columns, the
+    # arithmetic outweighs that.
+    for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
         chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
         if buffer is None:
-            buffer = np.empty(chunk.shape)
+            buffer = np.empty((chunk.shape[0], width))
         scaled = buffer[: chunk.shape[0]]
-        np.multiply(chunk, root[rows, None], out=scaled)
+        part = chunk if used is None else chunk.take(used, axis=1)
+        np.multiply(part, root[rows, None], out=scaled[:, :n_columns])
+        if intercept:
+            scaled[:, -1] = root[rows]
         # scaled.T is Fortran-ordered, so BLAS reads the chunk as it lies.
         gram = dsyrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
-    return np.asarray(gram)
+    if used is None:
+        return np.asarray(gram)
+    full = np.zeros((X.shape[1] + intercept,) * 2)
+    places = np.append(used, X.shape[1]) if intercept else used
+    full[np.ix_(places, places)] = gram
+    return full
+
+
+def outer_product(
+    X: Matrix, row_scale: FloatArray, column_scale: FloatArray, dtype: type[np.floating[Any]]
+) -> np.ndarray[Any, Any]:
+    """``diag(r) X diag(c²) Xᵀ diag(r)`` as a full symmetric array of the given type."""
+    n_rows = X.shape[0]
+    out = np.empty((n_rows, n_rows), dtype=dtype)
+    if sp.issparse(X):
+        scaled = sp.csr_array(X.multiply(row_scale[:, None]).multiply(column_scale), dtype=dtype)
+        transposed = scaled.T.tocsr()
+        for rows in row_chunks(n_rows, n_rows):
+            out[rows] = (scaled[rows] @ transposed).toarray()
+        return out
+    out[:] = 0.0
+    step = max(64, CHUNK_BYTES // (8 * max(n_rows, 1)))
+    for first in range(0, X.shape[1], step):
+        part = X[:, first : first + step] * column_scale[first : first + step]
+        part = (part * row_scale[:, None]).astype(dtype, copy=False)
+        out += part @ part.T
+    return out
+
+
+def held(X: Matrix) -> Matrix:
+    """X as it is kept for a fit: itself, or a small dense copy of a well-filled sparse matrix.
+
+    Gram matrices of such a matrix go through dense chunks anyway, and unpacking them anew in
+    every iteration costs more than the product.
+    """
+    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    well_filled = sp.issparse(X) and density(X) >= SPARSE_GRAM_DENSITY
+    return X.toarray() if well_filled and size <= DENSE_COPY_BYTES else X

@@ -184,7 +184,7 @@ def _range_within(
 def _histogram(
     block: Block, u: FloatArray, low: float, high: float, edges: FloatArray
 ) -> tuple[FloatArray, tuple[Sum]]:
-    inside = (u > low) & (u <= high)
+    inside = (u > low) & (u <= high) & (block.weights > 0.0)  # as in _range_within
     # Bins are open below and closed above, except that the first holds its lower edge.
     index = np.searchsorted(edges, u[inside], side="left") - 1
     np.maximum(index, 0, out=index)
@@ -238,7 +238,8 @@ def _numbers(values: Any, name: str) -> FloatArray:
             raise TypeError
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got {values!r:.80}") from None
+        shown = " ".join(f"{values!r:.80}".split())
+        raise ValueError(f"{name} must hold numbers, got {shown}") from None
 
 
 def check_epsilon(epsilon: Any) -> float:

@@ -90,6 +90,11 @@ class Monitor:
         self._paused = 0.0
 
     @property
+    def watched(self) -> bool:
+        """Whether somebody looks at the iterations as they happen."""
+        return self._verbose > 0 or self._callback is not None
+
+    @property
     def elapsed(self) -> float:
         """Solver seconds since the start."""
         return time.perf_counter() - self._started - self._paused
@@ -111,10 +116,15 @@ class Monitor:
 
     def _print(self, it: Iterate) -> None:
         if len(self.trace) == 1:
-            print(f"{'iter':>5} {'objective':>14} {'lower bound':>14} {'gap':>9} {'lambda':>10}"
-                  f" {'seconds':>8}")
-        print(f"{it.n_iter:5d} {it.objective:14.8f} {it.dual_objective:14.8f} {it.gap:9.2e}"
-              f" {it.lam:10.4g} {it.elapsed:8.3f}", flush=True)
+            print(
+                f"{'iter':>5} {'objective':>14} {'lower bound':>14} {'gap':>9} {'lambda':>10}"
+                f" {'seconds':>8}"
+            )
+        print(
+            f"{it.n_iter:5d} {it.objective:14.8f} {it.dual_objective:14.8f} {it.gap:9.2e}"
+            f" {it.lam:10.4g} {it.elapsed:8.3f}",
+            flush=True,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,12 +20,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .losses import FloatArray
-from .matrix import Matrix, matvec, rmatvec, squared_columns, weighted_gram
+from .matrix import (
+    IndexArray,
+    Matrix,
+    held,
+    matvec,
+    nonzeros,
+    outer_product,
+    rmatvec,
+    row_chunks,
+    squared_columns,
+    weighted_gram,
+)
 
 
 @dataclass(frozen=True)
@@ -91,22 +103,42 @@ class Block:
     def adjoint(self, r: FloatArray) -> FloatArray:
         """``Zᵀ r`` for a vector ``r``, or for each column of ``r``."""
         signed = self.y * r if r.ndim == 1 else self.y[:, None] * r
-        product = rmatvec(self.X, signed)
+        product = rmatvec(self.X, signed, self._transposed)
         if not self.intercept:
             return product
         return np.concatenate([product, signed.sum(axis=0, keepdims=True)])
 
     def gram(self, d: FloatArray) -> FloatArray:
         """``Zᵀ diag(d) Z`` for ``d ≥ 0``."""
-        inner = weighted_gram(self.X, d)
-        if not self.intercept:
-            return inner
-        n = inner.shape[0]
-        out = np.empty((n + 1, n + 1))
-        out[:n, :n] = inner
-        out[:n, n] = out[n, :n] = rmatvec(self.X, d)
-        out[n, n] = d.sum()
-        return out
+        return weighted_gram(self.X, d, intercept=self.intercept, used=self._used)
+
+    def outer_gram(
+        self, row_scale: FloatArray, column_scale: FloatArray, dtype: type[np.floating[Any]]
+    ) -> np.ndarray[Any, Any]:
+        """``diag(r) Z diag(c²) Zᵀ diag(r)``: the N×N product, for few samples."""
+        rows = self.y * row_scale
+        n = self.X.shape[1]
+        matrix = outer_product(self.X, rows, column_scale[:n], dtype)
+        if self.intercept:
+            constant = (rows * column_scale[-1]).astype(dtype)
+            for chunk in row_chunks(constant.size, constant.size):
+                matrix[chunk] += constant[chunk, None] * constant
+        return matrix
+
+    @cached_property
+    def _used(self) -> IndexArray | None:
+        """Columns with a non-zero in a sample of positive weight, if picking them pays."""
+        used = np.flatnonzero(self.mean_squares[: self.X.shape[1]])
+        return used if used.size < 0.9 * self.X.shape[1] else None
+
+    @cached_property
+    def _transposed(self) -> Matrix:
+        return self.X.T
+
+    @cached_property
+    def mean_squares(self) -> FloatArray:
+        """``Σ_i w_i z_ij²`` for each column."""
+        return self.squared_columns(self.weights)
 
     def by_class(self, r: FloatArray) -> FloatArray:
         """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
@@ -127,17 +159,19 @@ class Rows:
         self.blocks = tuple(blocks)
         self.n_samples = sum(block.y.size for block in self.blocks)
         self.n_columns = self.blocks[0].n_columns
+        self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
 
     @classmethod
     def from_arrays(
         cls, X: Matrix, y: FloatArray, weights: FloatArray, *, intercept: bool, n_blocks: int = 1
     ) -> Rows:
         """Cut arrays into ``n_blocks`` consecutive blocks (views where the format allows)."""
+        X = held(X)
         cuts = np.linspace(0, y.size, n_blocks + 1).astype(int)
         return cls(
             [
                 Block(X if n_blocks == 1 else X[i:j], y[i:j], weights[i:j], intercept)
-                for i, j in zip(cuts[:-1], cuts[1:], strict=True)
+                for i, j in pairwise(cuts)
             ]
         )
 
@@ -170,7 +204,7 @@ class Rows:
 
 
 def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
-    return state, (Sum(block.squared_columns(block.weights)),)
+    return state, (Sum(block.mean_squares),)
 
 
 def _merge(left: tuple[Reduction, ...], right: tuple[Reduction, ...]) -> tuple[Reduction, ...]:

@@ -22,16 +22,28 @@ from .result import Callback, Monitor, Result, Solution, Status
 from .solvers.conic import conic, conic_subproblem
 from .solvers.interior_point import interior_point
 from .solvers.ipopt import ipopt
+from .solvers.lambda_search import lambda_search
+from .solvers.linearized_admm import linearized_admm
+from .solvers.lp_admm import lp_admm
+from .solvers.pdhg import pdhg
+from .solvers.standard_admm import standard_admm
+from .solvers.subgradient import subgradient
 
 #: Solvers of the joint problem (P).
 JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "interior-point": interior_point,
+    "lp-admm": lambda_search,
     "conic": conic,
     "ipopt": ipopt,
 }
 
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "lp-admm": lp_admm,
+    "linearized-admm": linearized_admm,
+    "standard-admm": standard_admm,
+    "pdhg": pdhg,
+    "subgradient": subgradient,
     "conic": conic_subproblem,
 }
 
@@ -113,6 +125,28 @@ def solve(
     return call.run(problem, None, started)
 
 
+def solve_problem(
+    problem: Problem,
+    *,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    **solver_options: Any,
+) -> Result:
+    """Do what :func:`solve` does, for a problem that is built already.
+
+    With :meth:`Problem.with_radius` the checks of the data are paid once for many fits.
+    """
+    started = time.perf_counter()
+    function = _lookup(solver, JOINT_SOLVERS, "auto")
+    _check_controls(tol, max_iter)
+    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
+    return call.run(problem, None, started)
+
+
 def solve_subproblem(
     X: Any,
     y: ArrayLike,
@@ -124,7 +158,7 @@ def solve_subproblem(
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    solver: str = "conic",
+    solver: str = "lp-admm",
     tol: float = 1e-6,
     max_iter: int | None = None,
     start: Result | None = None,

@@ -23,27 +23,33 @@ _ACCUMULATOR_BYTES = 1 << 28
 _PAIRS_PER_THREAD = 500_000
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _accumulate(data, indices, indptr, d, first, last, out):  # type: ignore[no-untyped-def]
+    # Unsigned arithmetic: for signed indices the compiler guards against negative ones, and
+    # the innermost loop, the whole cost, is no longer turned into vector instructions.
+    n = np.uint64(out.shape[1])
+    flat = out.reshape(-1)
     for i in range(first, last):
-        start, stop = indptr[i], indptr[i + 1]
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         di = d[i]
         if di == 0.0:
             continue
         for a in range(start, stop):
-            row = indices[a]
+            row = np.uint64(indices[a]) * n
             scaled = di * data[a]
             for b in range(a, stop):
-                out[row, indices[b]] += scaled * data[b]
+                flat[row + np.uint64(indices[b])] += scaled * data[b]
 
 
-def sparse_weighted_gram(X: Matrix, d: FloatArray) -> FloatArray:
+def sparse_weighted_gram(X: Matrix, d: FloatArray, width: int) -> FloatArray:
     """Upper triangle of ``Xᵀ diag(d) X`` for a CSR matrix with sorted indices.
+
+    The result has ``width`` rows and columns, zero beyond those of X.
 
     Work is split over row ranges with equal numbers of pairs of non-zeros, each with its own
     accumulator, so the result does not depend on how threads are scheduled.
     """
-    n = X.shape[1]
+    n = width
     counts = np.diff(X.indptr).astype(np.float64)
     pairs = np.cumsum(counts * (counts + 1.0) / 2.0)
     total = pairs[-1] if pairs.size else 0.0
@@ -58,9 +64,13 @@ def sparse_weighted_gram(X: Matrix, d: FloatArray) -> FloatArray:
     cuts = [0, *np.searchsorted(pairs, targets).tolist(), X.shape[0]]
     out = np.zeros((parts, n, n))
     with ThreadPoolExecutor(parts) as pool:
-        for part in range(parts):
+        jobs = [
             pool.submit(
                 _accumulate, X.data, X.indices, X.indptr, d, cuts[part], cuts[part + 1], out[part]
             )
+            for part in range(parts)
+        ]
+    for job in jobs:
+        job.result()  # an exception in a thread is one here
     summed: FloatArray = out.sum(axis=0)
     return summed

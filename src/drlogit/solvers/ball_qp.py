@@ -15,17 +15,18 @@ The paper's three (its Appendix B; box only except the first):
 and two exact ones, which ``auto`` uses because they were faster at every size that was measured
 (``benchmarks/paper_methods.py inner``), as H is small and has its factors kept:
 
-    ``active_set_newton``        box and ℓ1 ball: Newton steps on the face that a gradient step finds
+    ``ActiveSetNewton``          box and ℓ1 ball: Newton on the face that a gradient step finds
     ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
 
 Deviations: Algorithm 5 takes the gradient at the extrapolated point and the step
 ``1/λ_max(H)`` (the box in the appendix has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops
 its momentum when that points uphill (O'Donoghue and Candès 2015), without which it is not linear.
-Algorithm 6 falls back on a gradient step when projecting the conjugate step raised the objective.
+Algorithm 6 goes to the first bound only when projecting the whole step would raise the objective.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,12 @@ _ROUNDING = 1e-12
 #: Shift of the face's Hessian relative to its diagonal: enough for one-hot groups and
 #: duplicated columns to factor, small enough for the second step to remove its error.
 _SHIFT = 1e-10
+
+#: A gradient this small, relative to c, is rounding whatever the matrix.
+_NOISE = 1e-15
+
+#: Newton steps without a smaller gap after which rounding must be to blame.
+_PATIENCE = 20
 
 #: Numbers that the kept factors of faces may hold together.
 _FACTOR_ENTRIES = 4_000_000
@@ -183,7 +190,7 @@ def active_set_cg(
     theta = ball.project(start)
     gradient = H.product(theta) - c
     direction = np.zeros_like(theta)
-    free, length = np.zeros(theta.size, dtype=bool), 0.0
+    free, length, restart = np.zeros(theta.size, dtype=bool), 0.0, True
     for k in range(max_iter):
         gap = ball.gap(gradient, theta)
         if gap <= tol:
@@ -194,10 +201,8 @@ def active_set_cg(
         length, previous = float(residual @ residual), length
         if length == 0.0:
             return Inner(theta, gap, k)
-        if k % 50 == 0 or not np.array_equal(free, before):
-            direction = residual
-        else:
-            direction = residual + (length / previous) * direction
+        restart = restart or k % 100 == 0 or not np.array_equal(free, before)
+        direction = residual if restart else residual + (length / previous) * direction
         product = H.product(direction)
         curvature = float(direction @ product)
         # Along a null direction of H the minimum is on the boundary.
@@ -206,15 +211,38 @@ def active_set_cg(
         target = theta + alpha * direction
         moved = ball.project(target)
         if np.array_equal(moved, target):
-            theta, gradient = moved, gradient + alpha * product
+            theta, gradient, restart = moved, gradient + alpha * product, False
             continue
         value = float(theta @ (gradient - c))
         slope = H.product(moved) - c
-        if float(moved @ (slope - c)) >= value:
-            moved = ball.project(theta - gradient / H.largest_eigenvalue)
+        if float(moved @ (slope - c)) > value:
+            # Only as far as the first bound, which is some way as long as the direction is
+            # that of the residual; another one may lead out of the box at once.
+            first = _longest(radius - np.sign(direction) * theta, np.abs(direction))
+            if first <= 0.0:
+                restart = True
+                continue
+            moved = ball.project(theta + first * direction)
             slope = H.product(moved) - c
-        theta, gradient, free = moved, slope, np.zeros_like(free)  # start a new sequence
+        theta, gradient, restart = moved, slope, True
     return Inner(theta, ball.gap(H.product(theta) - c, theta), max_iter)
+
+
+def _longest(room: FloatArray, speed: FloatArray) -> float:
+    """Largest α with ``α · speed ≤ room``."""
+    moving = speed > 0.0
+    return float(np.min(room[moving] / speed[moving], initial=np.inf))
+
+
+class Face(NamedTuple):
+    """A face of the ball: which coordinates move on it, and the signs they keep (ℓ1 ball)."""
+
+    free: Mask
+    signs: FloatArray
+
+    @property
+    def key(self) -> bytes:
+        return self.free.tobytes()
 
 
 class ActiveSetNewton:
@@ -233,75 +261,122 @@ class ActiveSetNewton:
         self._kept_factors = max(1, _FACTOR_ENTRIES // max(H.size, 1) ** 2)
 
     def __call__(
-        self, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 200
+        self, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 1000
     ) -> Inner:
         theta = ball.project(start)
         gradient = self.H.product(theta) - c
+        size = ball.norm.value(c)
+        tol = max(tol, _NOISE * ball.radius * size)
         last = b""
+        best = Inner(theta, math.inf, 0)
         for k in range(max_iter):
             gap = ball.gap(gradient, theta)
-            if gap <= tol:
-                return Inner(theta, gap, k)
+            if gap < best.gap:
+                best = Inner(theta, gap, k)
+            if gap <= tol or k > best.n_iter + _PATIENCE:
+                return best
             # The gradient step lowers the objective, and so does what follows.
             theta = ball.project(theta - gradient / self._metric)
             gradient = self.H.product(theta) - c
+            face = self._face_of(theta, ball)
             value = float(theta @ (gradient - c))
-            moved, slope, face = self._minimise_on_face(theta, gradient, c, ball, bold=True)
+            moved, slope, reached = self._minimise_on(face, theta, gradient, c, ball, bold=True)
             if float(moved @ (slope - c)) > value + 1e-15 * abs(value):
-                moved, slope, face = self._minimise_on_face(theta, gradient, c, ball, bold=False)
+                moved, slope, reached = self._minimise_on(
+                    face, theta, gradient, c, ball, bold=False
+                )
             theta, gradient = moved, slope
-            # Twice the same face is a solve and its refinement: the rest is rounding.
-            if face == last:
-                return Inner(theta, ball.gap(gradient, theta), k + 1)
-            last = face
+            if reached.key == last:
+                # The same face again is its refinement; what is left to do is to leave it.
+                face = self._released(reached, theta, gradient, ball, _NOISE * size)
+                if face is reached:
+                    return Inner(theta, ball.gap(gradient, theta), k + 1)
+                theta, gradient, reached = self._minimise_on(
+                    face, theta, gradient, c, ball, bold=False
+                )
+            last = reached.key
         return Inner(theta, ball.gap(gradient, theta), max_iter)
 
-    def _minimise_on_face(
-        self, theta: FloatArray, gradient: FloatArray, c: FloatArray, ball: Ball, bold: bool
-    ) -> tuple[FloatArray, FloatArray, bytes]:
-        """Newton steps on the face of θ, which shrinks as long as steps lead out of it.
+    def _face_of(self, theta: FloatArray, ball: Ball) -> Face:
+        """The face that θ lies in: bounds that it is on, or coordinates that are zero."""
+        free = np.abs(theta) < ball.radius if self._box else theta != 0.0
+        return Face(free, np.sign(theta))
+
+    def _released(
+        self, face: Face, theta: FloatArray, gradient: FloatArray, ball: Ball, noise: float
+    ) -> Face:
+        """The face with one more free coordinate, the one that promises most; or the same.
+
+        From the minimum on a face, a single coordinate always moves the right way.
+        """
+        if self._box:
+            pull = np.where(face.free, 0.0, gradient * np.sign(theta))
+        else:
+            pressure = float(np.max(np.abs(gradient[face.free]), initial=0.0))
+            tight = np.abs(theta).sum() >= ball.radius * (1.0 - 1e-12)
+            pull = np.where(face.free, 0.0, np.abs(gradient) - (pressure if tight else 0.0))
+        diagonal = np.diagonal(self.H.dense)
+        gains = np.square(np.maximum(pull, 0.0)) / np.where(diagonal > 0.0, diagonal, np.inf)
+        j = int(np.argmax(gains))
+        if not pull[j] > noise:
+            return face
+        free, signs = face.free.copy(), face.signs.copy()
+        free[j], signs[j] = True, -np.sign(gradient[j])
+        return Face(free, signs)
+
+    def _minimise_on(
+        self,
+        face: Face,
+        theta: FloatArray,
+        gradient: FloatArray,
+        c: FloatArray,
+        ball: Ball,
+        bold: bool,
+    ) -> tuple[FloatArray, FloatArray, Face]:
+        """Newton steps on a face, which shrinks as long as steps lead out of it.
 
         Bold: all coordinates that a step takes too far are fixed at once.  Otherwise only
         the first, so that the objective cannot rise.
         """
         step = self._box_step if self._box else self._diamond_step
-        free = np.abs(theta) < ball.radius if self._box else theta != 0.0
+        free = face.free.copy()
         while free.any():
-            theta, stays = step(theta, gradient, free, ball, bold)
+            theta, stays = step(theta, gradient, Face(free, face.signs), ball, bold)
             gradient = self.H.product(theta) - c
             if stays.all():
                 break
             free[free] = stays
-        return theta, gradient, free.tobytes()
+        return theta, gradient, Face(free, face.signs)
 
     def _box_step(
-        self, theta: FloatArray, gradient: FloatArray, free: Mask, ball: Ball, bold: bool
+        self, theta: FloatArray, gradient: FloatArray, face: Face, ball: Ball, bold: bool
     ) -> tuple[FloatArray, Mask]:
         """One step within the box, and which of the free coordinates stay off the bounds."""
-        radius = ball.radius
+        free, radius = face.free, ball.radius
         x, direction = theta[free], -self._solve(free, gradient[free])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             reach = (radius - np.sign(direction) * x) / np.abs(direction)
-        alpha = 1.0 if bold else min(1.0, float(np.nanmin(reach)))
-        stays = ~(reach <= alpha)
+        reach[direction == 0.0] = np.inf
+        alpha = 1.0 if bold else min(1.0, float(reach.min()))
+        stays = reach > alpha
         moved = theta.copy()
         moved[free] = np.where(stays, x + alpha * direction, np.sign(direction) * radius)
-        # At alpha = 1 a coordinate that just arrives need not be solved for again.
         return moved, stays if alpha < 1.0 or bold else np.ones_like(stays)
 
     def _diamond_step(
-        self, theta: FloatArray, gradient: FloatArray, free: Mask, ball: Ball, bold: bool
+        self, theta: FloatArray, gradient: FloatArray, face: Face, ball: Ball, bold: bool
     ) -> tuple[FloatArray, Mask]:
         """One step within the ℓ1 ball, and which of the free coordinates keep their sign."""
-        x = theta[free]
-        signs = np.sign(x)
-        direction = -self._solve(free, gradient[free])
+        free, signs = face.free, face.signs[face.free]
+        x, direction = theta[free], -self._solve(free, gradient[free])
         room = max(ball.radius - float(np.abs(x).sum()), 0.0)
         rise = float(signs @ direction)
         if rise > room:
-            # The minimum lies outside: go to the one on the face Σ|θ| = radius.
+            # The minimum lies outside: go to the one on the face Σ|θ| = radius.  Taking the mean
+            # pressure off the gradient first spares the digits of a small ball.
             along = self._solve(free, signs)
-            direction -= ((rise - room) / float(signs @ along)) * along
+            direction = -self._solve(free, gradient[free] - np.mean(signs * gradient[free]) * signs)
+            direction -= ((float(signs @ direction) - room) / float(signs @ along)) * along
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.where(signs * direction < 0.0, np.abs(x) / np.abs(direction), np.inf)
         alpha = 1.0 if bold else min(1.0, float(reach.min()))
@@ -309,7 +384,7 @@ class ActiveSetNewton:
         moved = theta.copy()
         moved[free] = np.where(stays, x + alpha * direction, 0.0)
         moved = ball.project(moved)  # only a bold step can leave the ball
-        return moved, moved[free] != 0.0
+        return moved, (moved[free] != 0.0) if bold else (stays if alpha < 1.0 else stays | True)
 
     def _solve(self, free: Mask, r: FloatArray) -> FloatArray:
         key = free.tobytes()
@@ -340,22 +415,21 @@ def secular_equation(
     radius = ball.radius
     # Where H has no curvature, c has no component but rounding.
     flat = values <= 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
-    tau = 0.0
+    tau, k = 0.0, 0
     inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, values))
-    k = 0
-    for k in range(1, max_iter + 1):
-        theta = inverse * projections
+    theta = inverse * projections
+    while k < max_iter:
         length = float(np.linalg.norm(theta))
         if length <= radius * (1.0 + 1e-15):
             break
+        k += 1
         slope = float(theta @ (inverse * theta)) / length**2  # -d log‖θ‖ / dτ
         tau += (length / radius - 1.0) / slope
         inverse = np.where(flat, 0.0, 1.0 / (np.where(flat, 1.0, values) + tau))
+        theta = inverse * projections
     solution = ball.project(vectors @ theta)
     return Inner(solution, ball.gap(H.product(solution) - c, solution), k)
 
-
-_BOX_ONLY = ("coordinate", "active-set-cg")
 
 #: Names of the inner solvers by transport norm; the first is what ``auto`` means.
 INNER_SOLVERS = {

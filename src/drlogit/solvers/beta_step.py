@@ -56,9 +56,9 @@ class BetaStep:
     @classmethod
     def build(cls, problem: Problem, inner: str = "auto") -> BetaStep:
         """For ``H = ZᵀWZ``: one pass over the data."""
-        rows = problem.rows
-        if rows.n_columns <= DENSE_LIMIT or problem.free.sum() > _FREE_LIMIT:
-            return cls.from_matrix(problem, rows.run(_gram)[1][0], inner)
+        rows, H = problem.rows, weighted_gram(problem)
+        if H is not None:
+            return cls.from_matrix(problem, H, inner)
         kept, free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
         scale = problem.costs[kept]
         columns = _gram_columns(rows, free)
@@ -81,9 +81,7 @@ class BetaStep:
         solver = make_inner_solver(inner, Quadratic.from_matrix(reduced), problem.norm)
         return cls(problem, kept, free, scale, coupling, inverse, solver)
 
-    def __call__(
-        self, target: FloatArray, lam: float, beta: FloatArray, tol: float
-    ) -> FloatArray:
+    def __call__(self, target: FloatArray, lam: float, beta: FloatArray, tol: float) -> FloatArray:
         """The minimiser over ``‖β/c‖_* ≤ lam``, from ``beta``, to the inner gap ``tol``."""
         result = np.zeros(self.problem.costs.size)
         theta = np.zeros(self.kept.size)
@@ -100,6 +98,18 @@ class BetaStep:
         return result
 
 
+def weighted_gram(problem: Problem) -> FloatArray | None:
+    """``ZᵀWZ``, or None where it is better not formed."""
+    if problem.rows.n_columns > DENSE_LIMIT and problem.free.sum() <= _FREE_LIMIT:
+        return None
+    return np.asarray(problem.rows.run(_gram)[1][0])
+
+
+def weighted_product(rows: Rows, v: FloatArray) -> FloatArray:
+    """``ZᵀWZ v`` by one pass over the data."""
+    return np.asarray(rows.run(_product, None, v)[1][0])
+
+
 def _gram(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
     return state, (Sum(block.gram(block.weights)),)
 
@@ -111,9 +121,7 @@ def _gram_columns(rows: Rows, columns: IndexArray) -> FloatArray:
     return np.asarray(rows.run(_columns, None, columns)[1][0])
 
 
-def _columns(
-    block: Block, state: BlockState, columns: IndexArray
-) -> tuple[BlockState, tuple[Sum]]:
+def _columns(block: Block, state: BlockState, columns: IndexArray) -> tuple[BlockState, tuple[Sum]]:
     width = block.X.shape[1] + int(block.intercept)
     picked = np.empty((block.y.size, columns.size))
     for k, j in enumerate(columns):
@@ -123,9 +131,7 @@ def _columns(
     return state, (Sum(block.adjoint(picked)),)
 
 
-def _weighted_product(
-    block: Block, state: BlockState, v: FloatArray
-) -> tuple[BlockState, tuple[Sum]]:
+def _product(block: Block, state: BlockState, v: FloatArray) -> tuple[BlockState, tuple[Sum]]:
     return state, (Sum(block.adjoint(block.weights * block.margins(v))),)
 
 
@@ -140,8 +146,8 @@ def _reduced_product(
     """``(H_KK - H_KF H_FF⁻¹ H_FK) θ`` by one pass over the data."""
     v = np.zeros(rows.n_columns)
     v[kept] = scale * theta
-    _, (product,) = rows.run(_weighted_product, None, v)
-    return np.asarray(scale * product[kept] - coupling.T @ (inverse @ (coupling @ theta)))
+    product = weighted_product(rows, v)[kept]
+    return np.asarray(scale * product - coupling.T @ (inverse @ (coupling @ theta)))
 
 
 def _pseudo_inverse(matrix: FloatArray) -> FloatArray:

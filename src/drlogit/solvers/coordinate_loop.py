@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def sweep(H, gradient, theta, radius, tol, max_sweeps):  # type: ignore[no-untyped-def]
     """Sweeps over the coordinates, in place; stops within ``tol``; how many were done."""
     n = theta.size

@@ -21,24 +21,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError
+from numpy.linalg import LinAlgError
 
-from ..losses import FloatArray, hinge, log_loss_terms
+from ..losses import FloatArray, hinge, linear_loss_terms, log_loss_terms
 from ..result import Status
 from ..rows import Block, Min, State, Sum
 from .norm_cone import ConeStep, NormCone, longest_step, norm_cone, outlier_correction
-from .progress import ClassSums, Progress
 from .reduced_system import ReducedSystem
 from .scaled import Scaled
+from .wide_system import WideSystem, wide
 
 #: Complementarity per unit of degree at the start.
 _START_MU = 0.05
 
 #: Steps stop short of the boundary by this share at least.
-_CLOSEST = 5e-4
+_CLOSEST = 1e-2
 
 #: Centring never aims below this share of the present complementarity ...
 _LEAST_SIGMA = 0.01
@@ -53,9 +53,13 @@ _CORRECTIONS = 2
 _REACH = 0.3
 _WORTHWHILE = 0.05
 
+#: Non-zeros per row below which a Gram matrix is too cheap for corrections to pay: each costs
+#: two products with the data.
+_CHEAP_GRAM = 60
+
 
 class Samples(NamedTuple):
-    """Per-sample state: margins, slacks t and r, their multipliers c and a.
+    """Per-sample state: margins, slacks t and r, their multipliers c and a, weights d of the Gram.
 
     ``q_t, q_r`` are second-order terms of the predictor and ``e_t, e_r`` sums of centrality
     corrections of the present iteration.
@@ -70,6 +74,7 @@ class Samples(NamedTuple):
     q_r: Any = 0.0
     e_t: Any = 0.0
     e_r: Any = 0.0
+    d: Any = None
 
 
 class Direction(NamedTuple):
@@ -105,20 +110,53 @@ class Step:
     sums: tuple[Any, ...]
 
 
+System: TypeAlias = ReducedSystem | WideSystem
+
+
+class Judge(Protocol):
+    """Who decides when the run is over: :class:`~.progress.Progress` for (P)."""
+
+    tol: float
+    status: Status
+
+    def report(
+        self,
+        coefficients: FloatArray,
+        primal: float,
+        flip_share: State,
+        estimate: float,
+        lam: float,
+    ) -> bool: ...
+
+    def try_candidate(self, coefficients: FloatArray, flip_share: State) -> bool: ...
+
+
 def solve_with_barrier(
-    scaled: Scaled, progress: Progress, *, max_iter: int, x: FloatArray | None = None
+    scaled: Scaled,
+    progress: Judge,
+    *,
+    max_iter: int,
+    x: FloatArray | None = None,
+    lam: float | None = None,
+    slopes: tuple[float, float] | None = None,
 ) -> Status:
-    """Run the method until ``progress`` is satisfied; the result is in ``progress``."""
-    point = _start(scaled, x)
+    """Run the method until ``progress`` is satisfied; the result is in ``progress``.
+
+    With ``lam`` the method keeps λ fixed there, and with ``slopes`` it replaces the log-loss by
+    ``-s u``, s being the slope of the sample's class (-1, +1): what ``epsilon_max`` asks for.
+    """
+    point = _start(scaled, x, lam)
     rows = scaled.problem.rows
     for _ in range(max_iter):
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
-        samples, sums = rows.run(_linearise, point.samples, scaled.kappa, point.lam)
+        samples, sums = rows.run(
+            _linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows)
+        )
         point = Point(point.x, point.lam, point.cone, samples)
-        here = _Linearised(scaled, point, sums)
+        here = _Linearised(scaled, point, sums, fixed=lam is not None)
         share, _ = rows.run(_flip_share, samples)
         if progress.report(
-            scaled.coefficients(point.x), here.primal, here.class_sums, share, here.estimate,
+            scaled.coefficients(point.x), here.primal, share, here.estimate,
             point.lam / scaled.sigma,
         ):  # fmt: skip
             return progress.status
@@ -152,7 +190,8 @@ def solve_with_barrier(
             return Status.STALLED
         # Go.
         reach = max(_CLOSEST, min(0.1, here.mu))
-        alphas = (min(1.0, (1.0 - reach) * step.alphas[0]), min(1.0, (1.0 - reach) * step.alphas[1]))
+        primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
+        alphas = (primal, dual)
         moved, _ = rows.run(_advance, step.samples, *alphas)
         point = Point(
             point.x + alphas[0] * step.dx,
@@ -165,23 +204,28 @@ def solve_with_barrier(
     return Status.MAX_ITER
 
 
-def _start(scaled: Scaled, x: FloatArray | None) -> Point:
+def _start(scaled: Scaled, x: FloatArray | None, fixed: float | None) -> Point:
     """On the central path of λ at β = 0 (or at ``x``): ``ε = κ Σ w a + (multiplier of λ)``."""
     problem, mu = scaled.problem, _START_MU
     x = np.zeros(problem.costs.size) if x is None else x.copy()
     theta = x[scaled.kept]
-    least = problem.norm.dual(theta)
-    low, high = math.log(1e-12 * mu / scaled.epsilon), math.log(1e6 * mu / scaled.epsilon)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        lam = least + math.exp(middle)
-        slack = 0.5 * (2.0 * mu + scaled.kappa * lam + math.hypot(scaled.kappa * lam, 2.0 * mu))
-        cone = norm_cone(problem.norm.name, theta, lam, mu)
-        # The multiplier of λ and the flips both fall as λ grows.
-        if -cone.gradient()[1] + scaled.kappa * mu / slack > scaled.epsilon:
-            low = middle
-        else:
-            high = middle
+    # At θ = 0 the cone's multiplier of λ is a constant over λ; flips fall with λ as well.
+    unit = -norm_cone(problem.norm.name, np.zeros_like(theta), 1.0, mu).gradient()[1]
+
+    def surplus(lam: float) -> float:
+        kink = scaled.kappa * lam
+        slack = 0.5 * (2.0 * mu + kink + math.hypot(kink, 2.0 * mu))
+        return unit / lam + scaled.kappa * mu / slack - scaled.epsilon
+
+    if fixed is None:
+        low, high = 1e-3 * unit / scaled.epsilon, 1e3 * (unit + mu) / scaled.epsilon
+        for _ in range(40):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if surplus(middle) > 0.0 else (low, middle)
+        lam = problem.norm.dual(theta) + high
+    else:
+        lam = fixed * scaled.sigma
+    cone = norm_cone(problem.norm.name, theta, lam, mu)
     samples, _ = problem.rows.run(_open, None, scaled.coefficients(x), scaled.kappa * lam, mu)
     return Point(x, lam, cone, samples)
 
@@ -189,26 +233,26 @@ def _start(scaled: Scaled, x: FloatArray | None) -> Point:
 class _Linearised:
     """The optimality conditions at a point, linearised, in scaled coordinates."""
 
-    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...]) -> None:
+    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...], fixed: bool) -> None:
         self.scaled = scaled
         self.point = point
-        self.gram, adjoints, totals, self.class_sums = sums[0], sums[1], sums[2], ClassSums(*sums[3:])
-        self.loss, self.excess, self.hinge_products = totals[:3]
-        self.omega, self.flips_affine, self.flips_centre = totals[3:]
-        self.omega_adjoint = adjoints[:, 0]
-        self.hinge_affine = scaled.scaled(adjoints[:, 1])
-        self.hinge_centre = scaled.scaled(adjoints[:, 2])
+        self.fixed = fixed  # λ does not move
+        self.gram, adjoints, totals = sums
+        self.loss, self.excess, self.hinge_products, flips = totals[:4]
+        self.omega, self.flips_affine, self.flips_centre = totals[4:]
+        self.omega_adjoint = adjoints[:, 1]
+        self.hinge_affine = scaled.scaled(adjoints[:, 2])
+        self.hinge_centre = scaled.scaled(adjoints[:, 3])
         gradient_theta, gradient_lam = point.cone.gradient()
         # Residuals of stationarity in x and λ.
-        self.residual = -scaled.scaled(self.class_sums.gradients.sum(axis=1))
+        self.residual = scaled.scaled(adjoints[:, 0])
         self.residual[scaled.kept] += gradient_theta
-        flips = float(self.class_sums.flips.sum())
         self.residual_lam = scaled.epsilon - scaled.kappa * flips + gradient_lam
 
     @property
     def primal(self) -> float:
         """Objective of (P) at this point, at its own λ."""
-        return self.scaled.epsilon * self.point.lam + self.loss + self.excess
+        return float(self.scaled.epsilon * self.point.lam + self.loss + self.excess)
 
     @property
     def estimate(self) -> float:
@@ -217,12 +261,15 @@ class _Linearised:
 
     @property
     def mu(self) -> float:
-        return self.estimate / (2.0 + self.point.cone.degree)
+        return float(self.estimate / (2.0 + self.point.cone.degree))
 
-    def system(self) -> ReducedSystem:
-        return ReducedSystem.build(
-            self.scaled, self.gram, self.omega_adjoint, self.omega, self.point.cone.curvature()
-        )
+    def system(self) -> ReducedSystem | WideSystem:
+        rest = (self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed)
+        rows = self.scaled.problem.rows
+        if not wide(rows):
+            return ReducedSystem.build(self.scaled, self.gram, *rest)
+        weights, _ = rows.run(_gram_weights, self.point.samples)
+        return WideSystem.build(self.scaled, weights, self.gram, *rest)
 
     def right_side(
         self, aim: FloatArray, hinge_adjoint: FloatArray, flips: float
@@ -230,10 +277,12 @@ class _Linearised:
         drive, drive_lam = self.point.cone.drive(aim)
         rhs = -self.residual - hinge_adjoint
         rhs[self.scaled.kept] -= drive
+        if self.fixed:
+            return rhs, 0.0
         return rhs, -(self.residual_lam - self.scaled.kappa * flips + drive_lam)
 
     def solve(
-        self, system: ReducedSystem, aim: FloatArray, hinge_adjoint: FloatArray, flips: float
+        self, system: System, aim: FloatArray, hinge_adjoint: FloatArray, flips: float
     ) -> tuple[FloatArray, float]:
         return system.solve(*self.right_side(aim, hinge_adjoint, flips))
 
@@ -246,7 +295,7 @@ class _Linearised:
         )
         return hinge_part + self.point.cone.after(predictor.cone, predictor.alphas)
 
-    def centre(self, system: ReducedSystem, predictor: Step) -> float:
+    def centre(self, system: System, predictor: Step) -> float:
         """The complementarity per unit of degree to aim at."""
         mu = self.mu
         ratio = max(self.after(predictor), 0.0) / self.estimate
@@ -291,7 +340,7 @@ def _direction(
 
 def _corrector(
     here: _Linearised,
-    system: ReducedSystem,
+    system: System,
     aim: FloatArray,
     centre: float,
     share: float,
@@ -305,13 +354,13 @@ def _corrector(
     step = _direction(scaled, point, dx, dlam, aim, _corrected, samples, centre, share)
     if step is None:
         return None
-    for _ in range(_CORRECTIONS):
+    rows = scaled.problem.rows
+    worth = rows.n_nonzeros >= _CHEAP_GRAM * rows.n_samples
+    for _ in range(_CORRECTIONS if worth else 0):
         if min(step.alphas) >= 0.95:
             break
         trial = (min(1.0, step.alphas[0] + _REACH), min(1.0, step.alphas[1] + _REACH))
-        pulled, (adjoint, pulled_flips) = scaled.problem.rows.run(
-            _pull_back, step.samples, *trial, centre
-        )
+        pulled, (adjoint, pulled_flips) = rows.run(_pull_back, step.samples, *trial, centre)
         aim = point.cone.recentred(aim, step.cone, trial, centre)
         hinge_adjoint = hinge_adjoint + scaled.scaled(adjoint)
         flips = flips + pulled_flips
@@ -341,34 +390,40 @@ def _open(
 
 
 def _linearise(
-    block: Block, s: Samples, kappa: float, lam: float
+    block: Block,
+    s: Samples,
+    kappa: float,
+    lam: float,
+    slopes: tuple[float, float] | None,
+    diagonal_only: bool,
 ) -> tuple[Samples, tuple[Sum, ...]]:
-    """Gram matrix, gradients and sums at the present point."""
+    """Gram matrix (or its diagonal), gradients and sums at the present point."""
     w = block.weights
-    loss = log_loss_terms(s.u)
+    if slopes is None:
+        loss = log_loss_terms(s.u)
+    else:
+        loss = linear_loss_terms(s.u, np.where(block.y > 0.0, slopes[1], slopes[0]))
     stiff_r, stiff_t = s.a / s.r, s.c / s.t
     total = stiff_r + stiff_t
     omega = stiff_r * (stiff_t / total)
     # What a becomes at dv = 0 when all products go to zero, and per unit of centring.
     affine = stiff_r / total - s.a
     centre = (1.0 - s.a * (1.0 / s.t + 1.0 / s.r) / total) / s.r
-    columns = np.stack([w * omega, w * affine, w * centre], axis=1)
+    columns = w * np.stack([s.a - loss.slope, omega, affine, centre])
     totals = np.array(
         [
             w @ loss.value,
             w @ hinge(s.u - kappa * lam),
             w @ (s.c * s.t + s.a * s.r),
-            columns[:, 0].sum(),
-            columns[:, 1].sum(),
-            columns[:, 2].sum(),
+            w @ s.a,
+            *columns[1:].sum(axis=1),
         ]
     )
-    fresh = Samples(s.u, s.t, s.r, s.c, s.a)
-    return fresh, (
-        Sum(block.gram(w * (loss.curvature + omega))),
-        Sum(block.adjoint(columns)),
+    d = w * (loss.curvature + omega)
+    return Samples(s.u, s.t, s.r, s.c, s.a, d=d if diagonal_only else None), (
+        Sum(block.squared_columns(d) if diagonal_only else block.gram(d)),
+        Sum(block.adjoint(columns.T)),
         Sum(totals),
-        *ClassSums.reductions(block, loss.slope, s.a, loss.value + loss.slope * s.u),
     )
 
 
@@ -446,9 +501,7 @@ def _pull_back(
     return pulled, (Sum(block.adjoint(pull)), Sum(float(pull.sum())))
 
 
-def _advance(
-    block: Block, d: Direction, primal: float, dual: float
-) -> tuple[Samples, tuple[()]]:
+def _advance(block: Block, d: Direction, primal: float, dual: float) -> tuple[Samples, tuple[()]]:
     s = d.samples
     return Samples(
         s.u + primal * d.du,
@@ -457,6 +510,10 @@ def _advance(
         s.c + dual * d.dc,
         s.a + dual * d.da,
     ), ()
+
+
+def _gram_weights(block: Block, s: Samples) -> tuple[tuple[FloatArray, None], tuple[()]]:
+    return (s.d, None), ()
 
 
 def _flip_share(block: Block, s: Samples) -> tuple[FloatArray, tuple[()]]:

@@ -22,18 +22,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError
+from numpy.linalg import LinAlgError
 
 from ..losses import FloatArray, hinge, log_loss, log_loss_terms
 from ..result import Status
 from ..rows import Block, State, Sum
 from .norm_cone import ConeStep, NormCone, norm_cone
-from .progress import ClassSums, Progress
+from .progress import Progress
 from .reduced_system import ReducedSystem
 from .scaled import Scaled
+from .wide_system import WideSystem, wide
 
 _START_MU = 0.2
 _START_WIDTH = 0.5
@@ -87,12 +88,13 @@ def solve_with_smoothing(
     point = _start(scaled, x)
     width, short = _START_WIDTH, 0
     for _ in range(max_iter):
-        share, sums = rows.run(
-            _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge
+        state, sums = rows.run(
+            _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge, wide(rows)
         )
-        here = _Linearised(scaled, point, sums)
+        here = _Linearised(scaled, point, sums, state)
+        share, _ = rows.run(_flip_share, state)
         if progress.report(
-            scaled.coefficients(point.x), here.primal, here.class_sums, share, here.estimate,
+            scaled.coefficients(point.x), here.primal, share, here.estimate,
             point.lam / scaled.sigma,
         ):  # fmt: skip
             return progress.status
@@ -100,16 +102,22 @@ def solve_with_smoothing(
             system = here.system()
         except LinAlgError:
             return Status.STALLED
-        centre, move = _search_direction(here, system, progress.tol)
-        if move is None:
-            return Status.STALLED
-        line, (slope, *_) = rows.run(
-            _along, point.margins, scaled.coefficients(move.dx), scaled.kappa * point.lam,
-            scaled.kappa * move.dlam, width, scaled.hinge,
-        )  # fmt: skip
-        slope += here.own_slope(move, centre)
-        alpha, value_drop = _line_search(here, line, move, centre, width, slope)
-        if alpha == 0.0:
+        # The corrected direction; if it does not lead down, the plain one, which does.
+        alpha = 0.0
+        centre, corrected = _search_direction(here, system, progress.tol)
+        plain = here.point.cone.centred(centre) if here.point.cone else None
+        for move in (corrected, here.move(system, plain)):
+            if move is None:
+                return Status.STALLED
+            line, (slope,) = rows.run(
+                _along, point.margins, scaled.coefficients(move.dx), scaled.kappa * point.lam,
+                scaled.kappa * move.dlam, width, scaled.hinge,
+            )  # fmt: skip
+            slope += here.own_slope(move, centre)
+            alpha = _line_search(here, line, move, centre, width, slope)
+            if alpha > 0.0:
+                break
+        else:
             return Status.STALLED
         dual = min(1.0, (1.0 - _CLOSEST) * move.alphas[1])
         if alpha < min(1.0, (1.0 - _CLOSEST) * move.alphas[0]):
@@ -118,10 +126,12 @@ def solve_with_smoothing(
             _advance, line, alpha, scaled.kappa * (point.lam + alpha * move.dlam), width,
             scaled.hinge,
         )  # fmt: skip
-        cone = point.cone.moved(move.cone, (alpha, dual)) if point.cone else None
+        cone = point.cone.moved(move.cone, (alpha, dual)) if point.cone and move.cone else None
         point = Point(point.x + alpha * move.dx, point.lam + alpha * move.dlam, cone, margins)
-        wanted = max(_WIDTH_SHARE * point.cone.complementarity() if point.cone else 0.0,
-                     _WIDTH_TOL * progress.tol)
+        wanted = max(
+            _WIDTH_SHARE * point.cone.complementarity() if point.cone else 0.0,
+            _WIDTH_TOL * progress.tol,
+        )
         if rounding > wanted and alpha > 0.5:
             width *= _WIDTH_FACTOR
         short = short + 1 if alpha < _SHORT else 0
@@ -153,21 +163,24 @@ class Move:
     alphas: tuple[float, float]
 
 
+System: TypeAlias = ReducedSystem | WideSystem
+
+
 class _Linearised:
     """The optimality conditions of the smoothed problem at a point, linearised."""
 
-    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...]) -> None:
+    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...], state: State) -> None:
         self.scaled = scaled
+        self.state = state
         self.point = point
-        self.gram, self.omega_adjoint, totals = sums[:3]
-        self.class_sums = ClassSums(*sums[3:])
-        self.loss, self.excess, self.rounding, self.omega = totals
-        self.residual = -scaled.scaled(self.class_sums.gradients.sum(axis=1))
+        self.gram, adjoints, totals = sums
+        self.loss, self.excess, self.rounding, flips, self.omega = totals
+        self.omega_adjoint = adjoints[:, 1]
+        self.residual = scaled.scaled(adjoints[:, 0])
         self.residual_lam = 0.0
         if point.cone is not None:
             gradient, gradient_lam = point.cone.gradient()
             self.residual[scaled.kept] += gradient
-            flips = float(self.class_sums.flips.sum())
             self.residual_lam = scaled.epsilon - scaled.kappa * flips + gradient_lam
 
     @property
@@ -183,12 +196,14 @@ class _Linearised:
         """What the gap would be if the point were exactly dual feasible."""
         return self.products + float(self.rounding)
 
-    def system(self) -> ReducedSystem:
+    def system(self) -> System:
         cone = self.point.cone
-        return ReducedSystem.build(
-            self.scaled, self.gram, self.omega_adjoint, self.omega,
-            cone.curvature() if cone is not None else None,
-        )  # fmt: skip
+        rest = (self.omega_adjoint, self.omega, cone.curvature() if cone is not None else None)
+        rows = self.scaled.problem.rows
+        if not wide(rows):
+            return ReducedSystem.build(self.scaled, self.gram, *rest)
+        weights, _ = rows.run(_gram_weights, self.state)
+        return WideSystem.build(self.scaled, weights, self.gram, *rest)
 
     def right_side(self, aim: FloatArray | None) -> tuple[FloatArray, float]:
         rhs, rhs_lam = -self.residual, -self.residual_lam
@@ -198,7 +213,7 @@ class _Linearised:
             rhs_lam -= drive_lam
         return rhs, rhs_lam
 
-    def move(self, system: ReducedSystem, aim: FloatArray | None) -> Move | None:
+    def move(self, system: System, aim: FloatArray | None) -> Move | None:
         dx, dlam = system.solve(*self.right_side(aim))
         if not (np.isfinite(dx).all() and math.isfinite(dlam)):
             return None
@@ -220,15 +235,12 @@ class _Linearised:
         cone = self.point.cone
         if cone is None or move.cone is None:
             return 0.0
-        return (
-            self.scaled.epsilon * alpha * move.dlam
-            + centre * (cone.barrier(move.cone, alpha) - cone.barrier(move.cone, 0.0))
+        return self.scaled.epsilon * alpha * move.dlam + centre * (
+            cone.barrier(move.cone, alpha) - cone.barrier(move.cone, 0.0)
         )
 
 
-def _search_direction(
-    here: _Linearised, system: ReducedSystem, tol: float
-) -> tuple[float, Move | None]:
+def _search_direction(here: _Linearised, system: System, tol: float) -> tuple[float, Move | None]:
     """Predictor, corrector and centrality corrections: all in the driver."""
     cone = here.point.cone
     if cone is None:
@@ -264,9 +276,11 @@ def _search_direction(
 
 def _line_search(
     here: _Linearised, line: State, move: Move, centre: float, width: float, slope: float
-) -> tuple[float, float]:
-    """Largest halving of the longest step that decreases the merit function enough."""
+) -> float:
+    """Largest halving of the longest step that decreases the merit function enough; 0 if none."""
     scaled, point = here.scaled, here.point
+    if slope > 0.0:
+        return 0.0
     alpha = min(1.0, (1.0 - _CLOSEST) * move.alphas[0]) if move.cone else 1.0
     kinks = (scaled.kappa * point.lam, scaled.kappa * move.dlam)
     _, (start,) = scaled.problem.rows.run(_merit, line, 0.0, *kinks, width, scaled.hinge)
@@ -276,9 +290,9 @@ def _line_search(
         _, (value,) = scaled.problem.rows.run(_merit, line, alpha, *kinks, width, scaled.hinge)
         change = float(value - start) + here.own_value(move, centre, alpha)
         if change <= _SUFFICIENT * alpha * slope + noise:
-            return alpha, change
+            return alpha
         alpha *= 0.5
-    return 0.0, 0.0
+    return 0.0
 
 
 # ----------------------------------------------------------------------------------------
@@ -297,30 +311,34 @@ def _rounded_hinge(v: FloatArray, width: float) -> FloatArray:
 
 
 def _linearise(
-    block: Block, u: FloatArray, kink: float, width: float, has_hinge: bool
-) -> tuple[FloatArray, tuple[Sum, ...]]:
-    """Flip shares as state; Gram matrix, gradients and sums at the present point."""
+    block: Block, u: FloatArray, kink: float, width: float, has_hinge: bool, diagonal_only: bool
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum, ...]]:
+    """Flip shares and Gram weights as state; Gram matrix, gradients and sums."""
     w = block.weights
     loss = log_loss_terms(u)
-    curvature = w * loss.curvature
+    v = u - kink
+    a, omega, excess = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u)
     if has_hinge:
-        v = u - kink
         a = _rounded(v, width)
-        excess = hinge(v)
         omega = np.where((a > 0.0) & (a < 1.0), w / width, 0.0)
-        totals = np.array([w @ loss.value, w @ excess, w @ (excess - a * v), omega.sum()])
-        adjoint = block.adjoint(omega)
-        curvature += omega
-    else:
-        a = np.zeros_like(u)
-        totals = np.array([w @ loss.value, 0.0, 0.0, 0.0])
-        adjoint = np.zeros(block.n_columns)
-    return a, (
-        Sum(block.gram(curvature)),
-        Sum(adjoint),
+        excess = hinge(v)
+    d = w * loss.curvature + omega
+    totals = np.array([w @ loss.value, w @ excess, w @ (excess - a * v), w @ a, omega.sum()])
+    return (a, d), (
+        Sum(block.squared_columns(d) if diagonal_only else block.gram(d)),
+        Sum(block.adjoint(np.stack([w * (a - loss.slope), omega], axis=1))),
         Sum(totals),
-        *ClassSums.reductions(block, loss.slope, a, loss.value + loss.slope * u),
     )
+
+
+def _gram_weights(
+    block: Block, state: tuple[FloatArray, FloatArray]
+) -> tuple[tuple[FloatArray, None], tuple[()]]:
+    return (state[1], None), ()
+
+
+def _flip_share(block: Block, state: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, tuple[()]]:
+    return state[0], ()
 
 
 def _along(

@@ -15,7 +15,7 @@ faster depends on how many samples there are for each coefficient:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from .scaled import Scaled
 
 #: Samples per coefficient from which the rounded hinge behaves like a smooth function.
 SMOOTHING_RATIO = 300
+
+Method: TypeAlias = tuple[str, Callable[..., Status], dict[str, Any]]
 
 
 def interior_point(
@@ -69,10 +71,10 @@ def interior_point(
     return progress.solution(status, solver="interior-point", hinge="+".join(names))
 
 
-def _methods(scaled: Scaled, hinge: str) -> list[tuple[str, Callable[..., Status], dict[str, Any]]]:
+def _methods(scaled: Scaled, hinge: str) -> list[Method]:
     """What to run, in order; the next one only if the one before got stuck."""
-    smoothed = ("smoothed", solve_with_smoothing, {})
-    barrier = ("barrier", solve_with_barrier, {})
+    smoothed: Method = ("smoothed", solve_with_smoothing, {})
+    barrier: Method = ("barrier", solve_with_barrier, {})
     if not scaled.hinge or hinge == "smoothed":
         return [smoothed]
     if hinge == "barrier":

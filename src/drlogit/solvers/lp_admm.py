@@ -3,57 +3,43 @@
     minimise    Σ w_i [h(μ_i) + (μ_i - κλ)_+]   over β, μ
     subject to  Zβ = μ,   ‖β/c‖_* ≤ λ
 
-Algorithm 1 of Li, Huang and So (2019): the β-step solves (C), the μ-step takes the log-loss at its
-linearisation and the kink exactly, so that it is a shrinkage in closed form.
+Algorithm 1 of Li, Huang and So (2019): the β-step solves (C), the μ-step takes the log-loss at
+its linearisation and the kink exactly, so that it is a shrinkage in closed form.
 
-Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ → ``rho`` (see below), γ →
-``gamma``; f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.
+Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ → ``rho / N``, γ → ``gamma``;
+f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
-Samples count by their weights everywhere: the penalty is ``(ρ/2) N Σ w_i (z_iβ - μ_i)²`` and
-the multiplier is kept per unit of weight, as ``v_i = s_i - a_i`` at the optimum, which is where
-the flip shares ``a`` come from.  With equal weights this is Algorithm 1 to the letter.  In these
-units ``L_f = 1/(4N)`` whatever the weights, and the proven rate asks for ρ > (√3+1)/(4N).
-Inside, ``rho`` is N times the paper's, so that its natural size is one.
-
-Deviations: starts from ``v = s - a`` of the null model rather than from ``w = 1`` (which is N times the
-multiplier's natural size); stops on the certified gap; by default ρ follows a safeguarded rule
-instead of growing without end, which freezes the iterates whether or not they are optimal.
-The appendix has a plus sign in one display of the μ-step; the minus of Algorithm 1 is right.
+Deviations: starts from ``v = s - a`` of the null model; the published code starts from ``w = 1``,
+N times the natural size of the multiplier.  Stops on the certified gap.  By default ρ follows
+a safeguarded rule; growing without end, it freezes the iterates whether or not they are
+optimal.  One display of the μ-step in the appendix has a plus; Algorithm 1's minus is right.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from ..losses import FloatArray, flip_probability
+from ..losses import FloatArray
 from ..problem import Problem
 from ..result import Monitor, Result, Solution, Status
-from ..rows import Block, State, Sum
+from ..rows import Block, Sum
 from . import fixed_lambda
+from .admm import (
+    PROVEN_PENALTY,
+    AdmmStart,
+    check_penalty,
+    first_point,
+    inner_tolerance,
+    run_admm,
+)
 from .beta_step import BetaStep
+from .cuts import cut_of, kink_of
 from .fixed_lambda import Step
-
-#: ``L_f`` per unit of sample weight: the largest curvature of the log-loss.
-LIPSCHITZ = 0.25
-
-#: The proven rate needs ``ρ`` above this (Proposition 4.1), per unit of sample weight.
-PROVEN_PENALTY = (math.sqrt(3.0) + 1.0) * LIPSCHITZ
-
-#: Inner gap relative to the square of the last residual: an error that the iteration dwarfs.
-_INNER_SHARE = 1e-4
-
-
-class AdmmStart(NamedTuple):
-    """Where an ADMM run begins, and what a later one can begin from."""
-
-    beta: FloatArray
-    state: State  # per block: (mu, v)
-    rho: float | None = None
 
 
 def lp_admm(
@@ -72,6 +58,9 @@ def lp_admm(
 ) -> Solution:
     """Solve (B) by LP-ADMM.
 
+    The sequence converges, and averages of the objective at the rate 1/K, for constant
+    ``rho`` above ``(√3+1) L_f = (√3+1)/(4N)`` (Theorem 4.2).
+
     Parameters
     ----------
     problem : Problem
@@ -81,7 +70,7 @@ def lp_admm(
     tol : float
         Wanted duality gap.
     monitor : Monitor
-        Told at every certificate.
+        Told at every look at the gap.
     max_iter : int
         Limit on iterations.
     start : Result, optional
@@ -95,21 +84,20 @@ def lp_admm(
         Solver of (C): ``"auto"`` or a name in :data:`~drlogit.solvers.ball_qp.INNER_SOLVERS`.
     stop : {"gap", "residual"}
         The certified gap, or the paper's rule ``‖Zβ - μ‖ ≤ residual_tol``, which with a growing
-        ρ says nothing about optimality: look at the gap of the result.
+        ρ or a warm start says nothing about optimality: look at the gap of the result.
     residual_tol : float
         Used with ``stop="residual"`` only.
     """
-    check_options(rho, gamma, stop)
+    check_penalty(rho, gamma)
+    check_stop(stop)
     beta_step = BetaStep.build(problem, inner)
-    first = first_point(problem, lam, start)
-    if rho is not None:
-        first = first._replace(rho=rho * problem.rows.n_samples)
+    first = first_point(problem, start, rho)
     steps = lp_admm_steps(problem, lam, first, beta_step, gamma=gamma)
     if stop == "residual":
-        return _run_to_residual(problem, lam, steps, beta_step, residual_tol, max_iter, monitor)
-    return fixed_lambda.run(
-        problem, lam, steps, multiplier_shares, tol=tol, monitor=monitor, max_iter=max_iter,
-        warm=start is not None, info={"inner_steps": beta_step.steps},
+        return _run_to_residual(problem, lam, steps, residual_tol, max_iter, monitor)
+    return run_admm(
+        problem, lam, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter,
+        warm=start is not None,
     )  # fmt: skip
 
 
@@ -126,56 +114,48 @@ def lp_admm_steps(
     rows, kink = problem.rows, kink_of(problem, lam)
     penalty = _Penalty(first.rho, gamma)
     beta, residual = first.beta, math.inf
-    state, (target,) = rows.run(_first_target, first.state, penalty.rho)
+    state, (target,) = rows.run(_first_target, first.state, penalty.now)
     while True:
-        rho, rho_next = penalty.rho, penalty.following()
+        rho = penalty.now
         # β-step: the inner problem (C), optimality (4.1)
-        beta = beta_step(target, lam, beta, _INNER_SHARE * min(residual, 1.0) ** 2)
+        beta = beta_step(target, lam, beta, inner_tolerance(residual))
         # μ-step: linearised, then shrunk, optimality (4.2); w-step; all in one pass
-        state, sums = rows.run(_sample_step, state, beta, rho, rho_next, kink, eta)
-        target, gap, move, margins, multipliers = sums
-        residual = math.sqrt(gap)
-        yield Step(beta, state, residual * math.sqrt(rows.n_samples), rho)
+        before = state
+        state, sums = rows.run(_sample_step, state, beta, rho, penalty.next, kink, eta)
+        target, residual, move, margins, multipliers = sums[0], *map(math.sqrt, sums[1:])
+        yield Step(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
         # grow ρ, or balance the residuals
-        penalty.advance(residual, rho * math.sqrt(move), math.sqrt(margins), math.sqrt(multipliers))
+        penalty.advance((residual / margins, rho * move / multipliers))
 
 
 class _Penalty:
-    """The penalty of each iteration, per unit of sample weight.
+    """The penalty of this iteration and of the next, per unit of sample weight.
 
     With ``gamma``: geometric growth, as in the paper.  Without: relative residual balancing
-    (Wohlberg 2017), never below the proven range, by at most a factor 4 and at iterations
-    10, 20, 40, … only, so that the penalty is constant for ever longer and the theory for constant ρ applies.
+    (Wohlberg 2017), never below the proven range, by at most a factor 4 and at iterations 10,
+    20, 40, … only: the penalty is constant for ever longer, as the theory for constant ρ asks.
     """
 
     def __init__(self, rho: float | None, gamma: float | None) -> None:
-        self.rho = 1.0 if rho is None else rho
+        self.now = 1.0 if rho is None else rho
+        self.next = self.now * (gamma or 1.0)
         self._gamma = gamma
-        self._next = self.rho * (gamma or 1.0)
         self._k, self._change = 0, 10
 
-    def following(self) -> float:
-        """The penalty of the iteration after this one (the pass over the data needs it)."""
-        return self._next
-
-    def advance(self, primal: float, dual: float, margins: float, multipliers: float) -> None:
-        """Take the residuals of the iteration and what they are to be compared with."""
-        self.rho = self._next
+    def advance(self, residuals: tuple[float, float]) -> None:
+        """Go to the next iteration; the primal and the dual residual are those of the last."""
+        self.now = self.next
         self._k += 1
         if self._gamma is not None:
-            self._next = self.rho * self._gamma
+            self.next = self.now * self._gamma
         elif self._k == self._change:
             self._change *= 2
-            ratio = (primal * multipliers) / max(dual * margins, 1e-300)
-            if BAL and not 1/BAL<ratio<BAL:
-                self._next = max(self.rho * min(max(math.sqrt(ratio), 0.25), 4.0), PROVEN_PENALTY*1.01)
+            primal, dual = residuals
+            ratio = primal / max(dual, 1e-300)
+            if not 0.2 <= ratio <= 5.0:
+                factor = min(max(math.sqrt(ratio), 0.25), 4.0)
+                self.next = max(self.now * factor, 1.01 * PROVEN_PENALTY)
 
-
-def kink_of(problem: Problem, lam: float) -> float:
-    """``κλ``, where flipping a label begins to pay; never where labels cannot flip."""
-    return math.inf if math.isinf(problem.kappa) else problem.kappa * lam
-
-BAL=0
 
 def _first_target(
     block: Block, state: tuple[FloatArray, FloatArray], rho: float
@@ -193,7 +173,7 @@ def _sample_step(
     kink: float,
     eta: float,
 ) -> tuple[Any, tuple[Sum, ...]]:
-    """μ- and w-step of one block, and what the next β-step and the penalty rule need."""
+    """μ- and w-step of one block; what the next β-step and the penalty rule need."""
     mu, v = state
     weights = block.weights
     u = block.margins(beta)
@@ -204,37 +184,40 @@ def _sample_step(
         new = np.where(new <= kink, new, np.maximum(new - 1.0 / (rho + eta), kink))
     difference = u - new
     v = v - rho * difference
+    tiny = np.finfo(float).tiny  # the last two are divided by
     return (new, v), (
         Sum(block.adjoint(weights * (new + v / rho_next))),
         Sum(float(weights @ np.square(difference))),
         Sum(float(weights @ np.square(new - mu))),
-        Sum(float(weights @ np.square(u))),
-        Sum(float(weights @ np.square(v))),
+        Sum(float(weights @ np.square(u)) + tiny),
+        Sum(float(weights @ np.square(v)) + tiny),
     )
 
 
-def multiplier_shares(
-    block: Block, state: tuple[FloatArray, FloatArray], beta: FloatArray
-) -> tuple[FloatArray, tuple[()]]:
-    """The flip shares that the multiplier implies: ``v = s - a``."""
-    _, v = state
-    return np.clip(flip_probability(block.margins(beta)) - v, 0.0, 1.0), ()
+def check_stop(stop: str) -> None:
+    """``ValueError`` unless ``stop`` is one of the two rules."""
+    if stop not in ("gap", "residual"):
+        raise ValueError(f"stop must be 'gap' or 'residual', got {stop!r}")
 
 
-def first_point(problem: Problem, lam: float, start: Result | None) -> AdmmStart:
-    """From an earlier result, or from the null model."""
-    if start is None:
-        state, _ = problem.rows.run(_null_state)
-        return AdmmStart(np.zeros(problem.costs.size), state)
-    beta = problem.join(start.coef, start.intercept)
-    state, _ = problem.rows.run(_warm_state, problem.rows.scatter(start.flip_share), beta)
-    return AdmmStart(beta, state)
-
-
-def _null_state(block: Block, state: Any) -> tuple[Any, tuple[()]]:
-    return (np.zeros(block.y.size), np.full(block.y.size, 0.5)), ()
-
-
-def _warm_state(block: Block, a: FloatArray, beta: FloatArray) -> tuple[Any, tuple[()]]:
-    u = block.margins(beta)
-    return (u, flip_probability(u) - a), ()
+def _run_to_residual(
+    problem: Problem,
+    lam: float,
+    steps: Iterator[Step],
+    residual_tol: float,
+    max_iter: int,
+    monitor: Monitor,
+) -> Solution:
+    """The paper's rule: the last iterate, when Zβ and μ agree.  Its gap may be anything."""
+    stopped, agree, check = False, False, fixed_lambda.CHECK_EVERY
+    for k, step in enumerate(steps, start=1):
+        agree = step.residual <= residual_tol
+        if not agree and k < min(check, max_iter):
+            continue
+        check = fixed_lambda.next_check(k)
+        value = problem.objective(step.beta, lam)
+        stopped = monitor.report(k, value, -math.inf, lam, residual=step.residual, rho=step.rho)
+        if agree or stopped or k >= max_iter:
+            break
+    status = Status.OPTIMAL if agree else Status.STOPPED if stopped else Status.MAX_ITER
+    return Solution(step.beta, status, k, flip_share=cut_of(problem, lam, step).shares)

@@ -77,8 +77,8 @@ class NormCone(Protocol):
 
 def longest_step(x: FloatArray, dx: FloatArray) -> float:
     """Largest α with ``x + α dx ≥ 0``, infinite if nothing shrinks."""
-    falling = dx < 0.0
-    return float(np.min(x[falling] / -dx[falling])) if falling.any() else math.inf
+    steepest = float(np.min(dx / x, initial=0.0))
+    return -1.0 / steepest if steepest < 0.0 else math.inf
 
 
 def outlier_correction(products: FloatArray, target: float | FloatArray) -> FloatArray:
@@ -204,9 +204,7 @@ class CrossPolytopeCone(_LinearCone):
         total = upper + lower
         column = (lower - upper) / total
         weight = last / (1.0 + last * float((1.0 / total).sum()))
-        return Curvature(
-            4.0 * upper * (lower / total), np.zeros_like(total), 0.0, column, weight
-        )
+        return Curvature(4.0 * upper * (lower / total), np.zeros_like(total), 0.0, column, weight)
 
     def drive(self, aim: Aim) -> tuple[FloatArray, float]:
         upper, lower, last = self._parts(aim / self.slack)
@@ -314,10 +312,12 @@ class SecondOrderCone:
         return ConeStep(slack, _scale_inverse(w, eta, pushed))
 
     def longest(self, step: ConeStep) -> tuple[float, float]:
-        return (
+        # One length for both: a curved cone loses its centrality when they differ.
+        alpha = min(
             _longest_in_cone(self.slack, step.slack),
             _longest_in_cone(self.multiplier, step.multiplier),
         )
+        return alpha, alpha
 
     def complementarity(self) -> float:
         return float(self.slack @ self.multiplier)
@@ -393,17 +393,21 @@ def _scale_inverse(w: FloatArray, eta: float, x: FloatArray) -> FloatArray:
 
 def _longest_in_cone(x: FloatArray, dx: FloatArray) -> float:
     """Largest α with ``x + α dx`` in the second-order cone."""
+    size = float(np.abs(dx).max())
+    if not 0.0 < size < math.inf:
+        return math.inf if size == 0.0 else 0.0
+    dx = dx / size
     a = float(dx[0]) ** 2 - float(dx[1:] @ dx[1:])
     b = float(_mirror(x) @ dx)
     c = _determinant(x)
     bound = math.inf if dx[0] >= 0.0 else -float(x[0]) / float(dx[0])
     discriminant = b * b - a * c
     if discriminant < 0.0 or (a >= 0.0 and b >= 0.0):
-        return bound
+        return bound / size
     root = math.sqrt(discriminant)
     # Smallest positive root of a α² + 2 b α + c, in the form that does not cancel.
     alpha = c / (-b + root) if -b + root > 0.0 else math.inf
-    return min(bound, alpha)
+    return min(bound, alpha) / size
 
 
 def norm_cone(name: str, theta: FloatArray, lam: float, mu: float) -> NormCone:

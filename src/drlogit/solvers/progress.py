@@ -8,35 +8,23 @@ looks optimal, the full certificate with its corrections is computed.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from ..certificate import certify, dual_bound, feasible_factors
-from ..losses import FloatArray
+from ..losses import FloatArray, log_loss_terms
 from ..problem import Problem
 from ..result import Monitor, Solution, Status
 from ..rows import Block, State, Sum
 
+#: An estimate of the gap below this share of tol cannot be what keeps the gap open.
+_NEGLIGIBLE = 1e-5
 
-class ClassSums(NamedTuple):
-    """Sums over the samples of each class that a cheap lower bound needs."""
+#: An estimate of the gap within this multiple of tol makes the bound worth its two passes.
+_PROMISING = 2.0
 
-    gradients: FloatArray  # Zᵀ W (s - a), a column per class
-    flips: FloatArray  # Σ w a
-    entropies: FloatArray  # Σ w H(s)
-
-    @staticmethod
-    def reductions(
-        block: Block, s: FloatArray, a: FloatArray, entropy: FloatArray
-    ) -> tuple[Sum, Sum, Sum]:
-        """The three sums of one block, in the order of the fields."""
-        w = block.weights
-        return (
-            Sum(block.adjoint(block.by_class(w * (s - a)))),
-            Sum(block.by_class(w * a).sum(axis=0)),
-            Sum(block.by_class(w * entropy).sum(axis=0)),
-        )
+#: An estimate within this share of tol should have been certified by shrinking alone.
+_OVERDUE = 0.02
 
 
 class Progress:
@@ -53,6 +41,7 @@ class Progress:
         self.status = Status.MAX_ITER
         self._dual_point: tuple[FloatArray, State] | None = None
         self._checked = math.inf
+        self._corrections_needed = problem.free.sum() > problem.fit_intercept
 
     @property
     def gap(self) -> float:
@@ -62,35 +51,52 @@ class Progress:
         self,
         coefficients: FloatArray,
         primal: float,
-        sums: ClassSums,
         flip_share: State,
         estimate: float,
         lam: float,
     ) -> bool:
-        """Take note of an iterate; True when the run is over (see ``status``)."""
+        """Take note of an iterate; True when the run is over (see ``status``).
+
+        ``estimate`` is what the gap would be if the iterate were exactly dual feasible.  Unless
+        somebody watches, the bound is only worked out when the estimate says it matters.
+        """
         self._offer_primal(primal, coefficients)
-        factors = feasible_factors(self.problem, sums.gradients, sums.flips)
-        # H is concave with H(0) = 0, so shrinking s costs at most in proportion.
-        self._offer_dual(float(factors @ sums.entropies), coefficients, flip_share)
-        if self.gap > self.tol and estimate <= self.tol and estimate < 0.5 * self._checked:
-            self._checked = estimate
-            bound = dual_bound(
-                self.problem, coefficients, flip_share, wanted=self.primal - self.tol
-            )
-            self._offer_dual(bound.value, bound.coefficients, flip_share)
+        if self.monitor.watched or estimate <= _PROMISING * self.tol:
+            self._bound(coefficients, flip_share, estimate)
         stop = self.monitor.report(self.n_iter, self.primal, self.dual, lam)
         self.n_iter += 1
         if self.gap <= self.tol:
             self.status = Status.OPTIMAL
         elif stop:
             self.status = Status.STOPPED
-        return self.gap <= self.tol or stop
+        elif estimate < _NEGLIGIBLE * self.tol or not math.isfinite(estimate):
+            self.status = Status.STALLED  # optimal as far as the method can tell
+        else:
+            return False
+        return True
+
+    def _bound(self, coefficients: FloatArray, flip_share: State, estimate: float) -> None:
+        """Lower bound by shrinking; by the full certificate where only that can be enough."""
+        _, sums = self.problem.rows.run(_class_sums, flip_share, coefficients)
+        factors = feasible_factors(self.problem, *sums[:2])
+        # H is concave with H(0) = 0, so shrinking s costs at most in proportion.
+        self._offer_dual(float(factors @ sums[2]), coefficients, flip_share)
+        # Another iteration costs as much as corrections do and leaves the better point, so
+        # they wait, unless free features make them the only way to a bound.
+        due = self.tol if self._corrections_needed else _OVERDUE * self.tol
+        if self.gap > self.tol and estimate <= min(due, 0.5 * self._checked):
+            self._checked = estimate
+            bound = dual_bound(
+                self.problem, coefficients, flip_share, wanted=self.primal - self.tol
+            )
+            self._offer_dual(bound.value, coefficients, flip_share)
 
     def try_candidate(self, coefficients: FloatArray, flip_share: State) -> bool:
         """Certify a point that looks optimal; True if it is."""
-        certificate = certify(self.problem, coefficients, flip_share=flip_share, tol=self.tol)
+        # Without corrections, which cost more than another iteration would.
+        certificate = certify(self.problem, coefficients, flip_share=flip_share, tol=math.inf)
         self._offer_primal(certificate.primal, coefficients)
-        self._offer_dual(certificate.dual, certificate.dual_coefficients, flip_share)
+        self._offer_dual(certificate.dual, coefficients, flip_share)
         if self.gap <= self.tol:
             self.status = Status.OPTIMAL
         return self.gap <= self.tol
@@ -107,5 +113,20 @@ class Progress:
             self.primal, self.coefficients = value, coefficients
 
     def _offer_dual(self, value: float, coefficients: FloatArray, flip_share: State) -> None:
+        # Kept as it was handed to the certificate, which will find the same bound from it.
         if value > self.dual or self._dual_point is None:
             self.dual, self._dual_point = max(value, self.dual), (coefficients, flip_share)
+
+
+def _class_sums(
+    block: Block, a: FloatArray, coefficients: FloatArray
+) -> tuple[FloatArray, tuple[Sum, Sum, Sum]]:
+    """Per class: ``Zᵀ W (s - a)``, ``Σ w a`` and ``Σ w H(s)`` at the coefficients' margins."""
+    w = block.weights
+    u = block.margins(coefficients)
+    loss = log_loss_terms(u)
+    return a, (
+        Sum(block.adjoint(block.by_class(w * (loss.slope - a)))),
+        Sum(block.by_class(w * a).sum(axis=0)),
+        Sum(block.by_class(w * (loss.value + loss.slope * u)).sum(axis=0)),
+    )

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..losses import FloatArray
+from ..matrix import IndexArray
 from ..problem import Problem
 
 
@@ -56,9 +56,14 @@ class Scaled:
         return self.problem.kappa / self.sigma if self.hinge else 0.0
 
     @cached_property
-    def kept(self) -> np.ndarray[Any, np.dtype[np.intp]]:
-        """Indices of the penalised coefficients."""
-        return np.flatnonzero(self.problem.penalised)
+    def active(self) -> IndexArray:
+        """Coefficients that matter: those of columns that are not all zero."""
+        return np.flatnonzero(self.problem.rows.column_scale)
+
+    @cached_property
+    def kept(self) -> IndexArray:
+        """The penalised ones among them."""
+        return self.active[self.problem.penalised[self.active]]
 
     def coefficients(self, x: FloatArray) -> FloatArray:
         """Back to the user's coordinates."""

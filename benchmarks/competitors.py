@@ -1,0 +1,87 @@
+"""Who solves: each competitor fits (on the clock) and is then judged (off it)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import drlogit
+
+from .cases import Case
+from .judge import plain_objective_and_gap
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fit achieved.  ``problem`` says on which problem objective and gap are meant."""
+
+    problem: str
+    status: str
+    gap: float | None = None
+    objective: float | None = None
+    iterations: int | None = None
+    setup_seconds: float | None = None
+    solve_seconds: float | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """``fit(X, y, case)`` is timed; ``judge(X, y, fitted)`` is not."""
+
+    fit: Callable[[Any, Any, Case], Any]
+    judge: Callable[[Any, Any, Any], Outcome]
+
+
+def competitor(name: str) -> Competitor:
+    """By name: ``scikit-learn``, ``drlogit`` (auto), or a solver, with its form after a colon."""
+    if name == "scikit-learn":
+        return Competitor(_fit_plain, _judge_plain)
+    solver, _, form = name.partition(":")
+    options = {"formulation": form} if form else {}
+    solver = "auto" if solver == "drlogit" else solver
+
+    def fit(X: Any, y: Any, case: Case) -> drlogit.Result:
+        return drlogit.solve(
+            X, y, epsilon=case.epsilon, kappa=case.kappa, norm=case.norm, tol=case.tol,
+            fit_intercept=case.fit_intercept, solver=solver, **options,
+        )  # fmt: skip
+
+    return Competitor(fit, _judge_robust)
+
+
+def _judge_robust(X: Any, y: Any, result: drlogit.Result) -> Outcome:
+    """The library's certificate, which ``solve`` computes for whatever a solver returns."""
+    return Outcome(
+        problem="robust",
+        status=result.status.name,
+        gap=result.gap,
+        objective=result.objective,
+        iterations=result.n_iter,
+        setup_seconds=result.setup_time,
+        solve_seconds=result.solve_time,
+        info={
+            name: value
+            for name, value in result.info.items()
+            if isinstance(value, int | float | str) and name != "solver"
+        },
+    )
+
+
+def _fit_plain(X: Any, y: Any, case: Case) -> Any:
+    """The plain fit of the comparison: settings of scikit-learn, but for tol and max_iter."""
+    from sklearn.linear_model import LogisticRegression
+
+    plain = LogisticRegression(tol=1e-6, max_iter=10_000, fit_intercept=case.fit_intercept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its gap says how it went
+        return plain.fit(X, y)
+
+
+def _judge_plain(X: Any, y: Any, plain: Any) -> Outcome:
+    objective, gap = plain_objective_and_gap(X, y, plain.coef_, float(plain.intercept_[0]))
+    iterations = int(plain.n_iter_.max())
+    status = "CONVERGED" if iterations < plain.max_iter else "MAX_ITER"
+    return Outcome("plain", status, gap, objective, iterations)

@@ -1,0 +1,170 @@
+"""The audit: the same numbers as the functions behind it, in a form people can read."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import drlogit
+from drlogit import audit, misclassification_bounds, worst_case_distribution, worst_case_loss
+
+X, Y = drlogit.datasets.make_synthetic(120, 4, random_state=1)
+MODEL = LogisticRegression().fit(X, Y)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [0.5, math.inf])
+def test_rows_are_the_answers_of_the_functions(norm, kappa):
+    weights, costs = 1.0 + np.arange(120) % 2, [1.0, math.inf, 0.5, 2.0]
+    ball = {"kappa": kappa, "norm": norm, "feature_costs": costs, "sample_weight": weights}
+    report = audit(MODEL, X, Y, epsilons=[0.1, 0.0, 0.01], **ball)
+    assert report.epsilons == (0.0, 0.01, 0.1)
+    for row in report.models[0].rows:
+        arguments = (MODEL, X, Y)
+        ball["epsilon"] = row.epsilon
+        assert row.worst_case_loss == worst_case_loss(*arguments, **ball)
+        bounds = misclassification_bounds(*arguments, **ball)
+        assert (row.best_error, row.worst_error) == bounds
+        assert row.flip_limit == row.epsilon / kappa
+        distribution = worst_case_distribution(*arguments, **ball)
+        assert row.flip_share == pytest.approx(distribution.flipped_mass, abs=1e-12)
+
+
+def test_summary_of_a_model():
+    (found,) = audit(MODEL, X, Y, kappa=1.0).models
+    assert found.name == "LogisticRegression"
+    assert found.error == pytest.approx(1.0 - MODEL.score(X, Y))
+    assert found.loss == pytest.approx(found.rows[0].worst_case_loss)
+    assert found.sensitivity == pytest.approx(np.abs(MODEL.coef_).max())
+    half = misclassification_bounds(MODEL, X, Y, epsilon=found.half_wrong_radius, kappa=1.0)
+    assert half.worst == pytest.approx(0.5)
+    u = Y * MODEL.decision_function(X)
+    assert [s.index for s in found.first_flipped] == np.argsort(-u)[:5].tolist()
+    assert [s.index for s in found.most_surprising] == np.argsort(u)[:5].tolist()
+    first = found.first_flipped[0]
+    assert first.label == Y[first.index]
+    assert first.margin == pytest.approx(u[first.index])
+    # The radii of the list are those at which the labels are flipped whole.
+    third = found.first_flipped[2]
+    for change, flipped in ((1e-6, 3), (-1e-6, 2)):
+        epsilon = third.epsilon * (1.0 + change)
+        distribution = worst_case_distribution(MODEL, X, Y, epsilon=epsilon, kappa=1.0)
+        whole = distribution.index[distribution.flipped & (distribution.mass > 0.999 / 120)]
+        partly = distribution.mass[distribution.flipped].sum() * 120
+        assert partly == pytest.approx(3.0, rel=1e-5)
+        assert set(whole) >= {s.index for s in found.first_flipped[:flipped]}
+
+
+def test_labels_that_moving_beats_are_not_flipped():
+    found = audit(MODEL, X, Y, kappa=100.0).models[0]
+    assert found.first_flipped == ()
+    assert "no label is worth flipping" in str(audit(MODEL, X, Y, kappa=100.0))
+
+
+def test_no_label_is_flipped_when_none_can_be():
+    report = audit(MODEL, X, Y, kappa=math.inf)
+    assert report.models[0].first_flipped == ()
+    assert all(row.flip_share == row.flip_limit == 0.0 for row in report.models[0].rows)
+    assert "labels cannot be flipped" in str(report)
+    assert "flips up to" not in str(report)
+
+
+def test_several_models():
+    result = drlogit.solve(X, Y, epsilon=0.05, kappa=1.0)
+    models = [MODEL, result, (result.coef, result.intercept), LinearSVC().fit(X, Y)]
+    report = audit(models, X, Y)
+    names = ["LogisticRegression", "Result", "(coef, intercept)", "LinearSVC"]
+    assert [model.name for model in report.models] == names
+    assert (
+        report["Result"].rows[2].worst_case_loss
+        == report["(coef, intercept)"].rows[2].worst_case_loss
+    )
+    at = [row.epsilon for row in report["Result"].rows].index(0.05)
+    best = report["Result"].rows[at].worst_case_loss
+    assert best == pytest.approx(result.objective)
+    assert all(model.rows[at].worst_case_loss >= best - 1e-12 for model in report.models)
+    with pytest.raises(KeyError, match="no model 'SVC' in this audit, only 'LogisticRegression'"):
+        report["SVC"]
+
+
+def test_names():
+    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    twice = audit([MODEL, pipe], X, Y)
+    assert [m.name for m in twice.models] == ["LogisticRegression 1", "LogisticRegression 2"]
+    mapped = audit({"plain": MODEL, 2: pipe}, X, Y)
+    assert [m.name for m in mapped.models] == ["plain", "2"]
+
+
+def test_default_radii():
+    assert audit(MODEL, X, Y, kappa=0.1).epsilons[-1] == pytest.approx(0.02)
+    u = Y * MODEL.decision_function(X)
+    mean = u[u > 0].mean() / np.abs(MODEL.coef_).max()
+    assert audit(MODEL, X, Y, kappa=math.inf).epsilons[-1] == pytest.approx(0.2 * mean)
+    constant = audit(([0.0] * 4, 1.0), X, Y, kappa=math.inf)
+    assert constant.epsilons[-1] == 0.2
+    assert constant.models[0].half_wrong_radius == (0.0 if (Y < 0).mean() >= 0.5 else math.inf)
+
+
+def test_labels_of_any_kind():
+    labels = np.where(Y > 0, "spam", "ham")
+    model = LogisticRegression().fit(X, labels)
+    report = audit(model, X, labels)
+    sample = report.models[0].first_flipped[0]
+    assert sample.label == labels[sample.index]
+    assert f"label {sample.label!r}" in str(report)
+    assert report.rows == audit(MODEL, X, Y).rows
+
+
+def test_forms_of_the_report():
+    report = audit({"a": MODEL, "b": ([1.0, 0, 0, 0], 0.0)}, X, Y, epsilons=[0.0, 0.1])
+    frame = pd.DataFrame(report.rows)
+    assert frame["model"].tolist() == ["a", "a", "b", "b"]
+    assert frame["epsilon"].tolist() == [0.0, 0.1] * 2
+    again = json.loads(json.dumps(report.to_dict()))
+    assert again["models"][0]["rows"][1]["worst_case_loss"] == frame["worst_case_loss"][1]
+    assert again["kappa"] == 1.0
+
+
+def test_printed_report():
+    x = np.array([[2.0], [1.0], [-1.0], [0.5]])
+    report = audit(([1.0], 0.0), x, [1, 1, 0, 0], epsilons=[0.0, 0.1], kappa=0.5, n_listed=1)
+    assert str(report).splitlines() == [
+        "Audit of (coef, intercept) on 4 samples, l1 transport",
+        "kappa = 0.5: at most a share epsilon/kappa of the labels can be flipped",
+        "",
+        "epsilon  flips up to  log-loss           error",
+        "      0         0.0%    0.4319  25.0% to 25.0%",
+        "    0.1        20.0%    0.8319   5.0% to 45.0%",
+        "",
+        "half of the predictions can be wrong from epsilon = 0.125",
+        "labels the worst case flips first, where an error costs most:",
+        "  row 0: label 1, margin 2, flipped from epsilon = 0.125",
+        "labels that surprise the model most (the worst case leaves them alone):",
+        "  row 3: label 0, margin -0.5",
+    ]
+
+
+def test_tables_of_several_models_line_up():
+    text = str(audit({"plain": MODEL, "a very long name of some other model": MODEL}, X, Y))
+    table = text.split("\n\n")[1].splitlines()
+    assert table[0] == "worst-case log-loss (nats)"
+    assert len({len(line) for line in table[1:]}) == 1
+    assert "a very long name of som…" in text
+
+
+def test_bad_input():
+    for empty in ([], {}):
+        with pytest.raises(ValueError, match="no model to audit"):
+            audit(empty, X, Y)
+    with pytest.raises(ValueError, match="at least one radius"):
+        audit(MODEL, X, Y, epsilons=[])
+    with pytest.raises(ValueError, match=r"epsilon must be finite and >= 0, got -0\.1"):
+        audit(MODEL, X, Y, epsilons=[0.1, -0.1])

@@ -1,0 +1,597 @@
+"""The certificate: never above any value, tight at solutions, and close to the truth near them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+
+import zoo
+from drlogit import certificate, dual_step
+from drlogit.certificate import certify, dual_bound, feasible_factors, inner_gap
+from drlogit.losses import entropy, flip_probability
+from drlogit.norms import NORMS
+from drlogit.problem import Problem, build_problem
+from drlogit.solve import solve, solve_subproblem
+
+#: What rounding may do to a value of a few nats.
+ROUNDING = 1e-12
+
+#: Every combination of options for which a solution can be planted.
+STRUCTURES = [
+    {
+        "norm": norm,
+        "kappa": kappa,
+        "fit_intercept": fit_intercept,
+        "weighted": weighted,
+        "costs": costs,
+        "n_free": n_free,
+        "binding": binding,
+    }
+    for norm, kappa, fit_intercept, weighted, costs, n_free, binding in itertools.product(
+        zoo.NORM_NAMES, (0.3, 2.0, math.inf), (True, False), (True, False), (0.0, 0.7), (0, 2, 5),
+        (True, False),
+    )
+    if binding or weighted  # without a binding norm the weights are unequal anyway
+]  # fmt: skip
+
+
+def told(case: zoo.Planted, problem: Problem):
+    """The planted flip shares, as the state that ``certify`` takes."""
+    return problem.rows.scatter(case.flip_share)
+
+
+# --- weak duality ----------------------------------------------------------------------------
+
+
+def random_point(problem: Problem, near: np.ndarray, rng: np.random.Generator):
+    """Coefficients of any size or near a solution; dual coefficients and shares likewise."""
+    size = problem.costs.size
+    around = near if rng.random() < 0.4 else 0.0
+    v = around + 10.0 ** rng.uniform(-3, 3) * rng.standard_normal(size)
+    dual = (
+        None if rng.random() < 0.5 else v + 10.0 ** rng.uniform(-3, 2) * rng.standard_normal(size)
+    )
+    shares = None
+    if rng.random() < 0.8:
+        a = rng.random(problem.rows.n_samples) ** rng.choice([0.2, 1.0, 5.0, 50.0])
+        a[rng.random(a.size) < 0.3] = rng.integers(0, 2)
+        shares = problem.rows.scatter(a)
+    return v, dual, shares
+
+
+def test_no_bound_is_above_the_optimum_and_no_value_below():
+    """Over 10 000 random points on problems whose optimal value is known to rounding."""
+    points = 0
+    worst = -math.inf
+
+    @settings(max_examples=260)
+    @given(st.sampled_from(STRUCTURES), st.integers(0, 2**32 - 1))
+    def check(structure, seed):
+        nonlocal points, worst
+        rng = np.random.default_rng(seed)
+        case = zoo.planted(seed, n_samples=12, **structure)
+        problem = case.build()
+        for k in range(40):
+            # Precision of the model's steps makes bounds better, not more valid: save some time.
+            dual_step._MAX_ITER = full if k % 4 == 1 else 10
+            v, dual, shares = random_point(problem, case.coefficients, rng)
+            # At the planted λ problem (B) has the same value; there v has to be in the ball.
+            lam = case.lam if k % 4 == 0 and case.options["epsilon"] > 0.0 else None
+            if lam is not None:
+                shrink = min(1.0, lam / max(problem.dual_norm(v), 1e-300))
+                v = np.where(problem.penalised, shrink * v, v)
+            result = certify(problem, v, lam=lam, flip_share=shares, dual_coefficients=dual)
+            assert math.isfinite(result.dual)
+            assert result.dual <= case.objective + ROUNDING
+            assert result.primal >= case.objective - ROUNDING
+            worst = max(worst, result.dual - case.objective, case.objective - result.primal)
+            points += 1
+
+    full = dual_step._MAX_ITER
+    try:
+        check()
+    finally:
+        dual_step._MAX_ITER = full
+    assert points >= 10_000
+    print(f"{points} points, largest violation {worst:.1e}")
+
+
+@pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
+def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
+    """On the zoo, against a conic solver's point and many others, jointly and at fixed λ."""
+    pytest.importorskip("clarabel")
+    problem = case.build()
+    rng = np.random.default_rng(0)
+    solution = solve(case.X, case.y, solver="conic", **case.options)
+    best = problem.join(solution.coef, solution.intercept)
+    scale = 1.0 / np.maximum(problem.rows.column_scale, 1.0)
+    values, bounds = [problem.objective(best)], [0.0]
+    lam = max(1.3 * solution.lam, 0.1)
+    at_lam, bounds_at_lam = [problem.objective(best, lam)], [0.0]
+    for _ in range(8):
+        v, dual, shares = random_point(problem, best / scale, rng)
+        v, dual = scale * v, None if dual is None else scale * dual
+        result = certify(problem, v, flip_share=shares, dual_coefficients=dual)
+        values.append(result.primal)
+        bounds.append(result.dual)
+        result = certify(problem, best, lam=lam, flip_share=shares, dual_coefficients=v)
+        at_lam.append(result.primal)
+        bounds_at_lam.append(result.dual)
+    assert max(bounds) <= min(values) + ROUNDING
+    assert max(bounds_at_lam) <= min(at_lam) + ROUNDING
+    assert np.isfinite(values + bounds + at_lam + bounds_at_lam).all()
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_fixed_lambda_bound_against_a_conic_solver(norm, lam):
+    pytest.importorskip("clarabel")
+    X, y = zoo.ZOO[0].X, zoo.ZOO[0].y
+    for kappa, fit_intercept in ((0.5, True), (math.inf, False)):
+        options = {"epsilon": 0.05, "kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
+        result = solve_subproblem(X, y, lam=lam, solver="conic", tol=1e-8, **options)
+        assert result.gap <= 1e-8
+        problem = build_problem(X, y, **options)
+        rng = np.random.default_rng(1)
+        for _ in range(20):
+            v, _, shares = random_point(problem, problem.join(result.coef, result.intercept), rng)
+            start = problem.join(np.zeros(4), 0.0)
+            bound = certify(problem, start, lam=lam, flip_share=shares, dual_coefficients=v)
+            assert bound.dual <= result.objective + ROUNDING
+
+
+# --- tight at solutions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=lambda s: "-".join(map(str, s.values())))
+def test_certificate_is_tight_at_planted_solutions(structure):
+    """Problems built backwards from the optimality conditions."""
+    for seed in range(3):
+        case = zoo.planted(seed, **structure)
+        problem = case.build()
+        result = certify(problem, case.coefficients, flip_share=told(case, problem))
+        assert result.gap < 1e-11
+        assert result.primal == pytest.approx(case.objective, abs=ROUNDING)
+        assert result.lam == pytest.approx(case.lam, rel=1e-9, abs=ROUNDING)
+        assert problem.best_lambda(case.coefficients) == result.lam
+        # At fixed λ the same point is optimal, whatever ε is.
+        if case.options["epsilon"] > 0.0:
+            for epsilon in (problem.epsilon, 0.5, 1e-6):
+                fixed = problem.with_radius(epsilon)
+                lam = case.lam * (1.0 + 1e-13)
+                at_lam = certify(fixed, case.coefficients, lam=lam, flip_share=told(case, fixed))
+                assert at_lam.gap < 1e-11
+                assert at_lam.lam == lam
+
+
+@pytest.mark.parametrize("structure", STRUCTURES[::5], ids=lambda s: "-".join(map(str, s.values())))
+def test_shares_on_the_kink_are_found_where_they_are_even(structure):
+    """No flip shares handed over: above the kink 1, below 0, on it whatever the budget leaves."""
+    case = zoo.planted(4, even=True, **structure)
+    problem = case.build()
+    result = certify(problem, case.coefficients)
+    assert result.gap < 1e-8
+    np.testing.assert_allclose(problem.rows.gather(result.flip_share), case.flip_share, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+@pytest.mark.parametrize("kappa", [0.2, 1.0])
+def test_null_model_is_certified_from_half_the_flip_cost_on(norm, kappa):
+    """With balanced classes β = 0 is optimal if half of every sample can be flipped."""
+    X, y = zoo.ZOO[0].X, np.where(np.arange(40) % 2, 1, -1)
+    problem = build_problem(X, y, epsilon=0.5 * kappa, kappa=kappa, norm=norm)
+    result = certify(problem, np.zeros(5))
+    assert result.primal == pytest.approx(math.log(2.0), rel=1e-14)
+    assert result.gap < 1e-10
+    # far below it is not optimal, and the bound does not say so
+    assert certify(problem.with_radius(0.01 * kappa), np.zeros(5)).gap > 1e-3
+
+
+def test_conic_solutions_of_the_zoo_are_certified():
+    pytest.importorskip("clarabel")
+    gaps = {
+        case.name: solve(case.X, case.y, solver="conic", tol=1e-8, **case.options).gap
+        for case in zoo.ZOO
+    }
+    assert {name: gap for name, gap in gaps.items() if gap > 1e-8} == {}
+
+
+def feasible_by_hand(problem: Problem, s: np.ndarray, a: np.ndarray) -> None:
+    """Check the dual constraints of MATH.md, written down with the whole matrix."""
+    blocks = problem.rows.blocks
+    y, w = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("y", "weights"))
+    X = np.vstack([b.X.toarray() if sp.issparse(b.X) else b.X for b in blocks]).astype(np.float64)
+    Z = y[:, None] * (np.column_stack([X, np.ones(len(y))]) if problem.fit_intercept else X)
+    assert (s >= 0.0).all()
+    assert (s <= 1.0).all()
+    assert (a >= 0.0).all()
+    assert (a <= 1.0).all()
+    g = Z.T @ (w * (s - a))
+    free = problem.free
+    assert np.abs(g[free]).max(initial=0.0) <= 1e-12
+    used = NORMS[problem.norm.name].value(g[~free] * problem.costs[~free])
+    spent = problem.kappa * (w @ a) if (a > 0.0).any() else 0.0
+    assert used + spent <= problem.epsilon * (1.0 + 1e-10) + 1e-15
+
+
+@pytest.mark.parametrize("structure", STRUCTURES[::7], ids=lambda s: "-".join(map(str, s.values())))
+def test_dual_point_behind_the_bound_is_feasible(structure, monkeypatch):
+    """Every bound that is computed along the way is the entropy of a feasible ``(s, a)``."""
+    seen = []
+    original = certificate._bound_value
+
+    def spy(block, state, factors):
+        new, sums = original(block, state, factors)
+        shrink = np.where(block.y > 0.0, factors[1], factors[0])
+        seen.append((shrink * state[0], new, sums[0].value))
+        return new, sums
+
+    monkeypatch.setattr(certificate, "_bound_value", spy)
+    rng = np.random.default_rng(2)
+    case = zoo.planted(5, **structure)
+    problem = case.build()
+    for distance in (0.0, 1e-3, 0.1, 3.0):
+        v = case.coefficients + distance * rng.standard_normal(problem.costs.size)
+        result = certify(problem, v, flip_share=told(case, problem))
+        assert result.dual >= 0.0
+    weights = problem.rows.blocks[0].weights
+    assert len(seen) >= 4
+    for s, a, value in seen:
+        feasible_by_hand(problem, s, a)
+        assert value == pytest.approx(weights @ entropy(s), abs=ROUNDING)
+    assert result.flip_share[0].shape == weights.shape
+
+
+# --- close to the truth near solutions -----------------------------------------------------
+
+
+def nearby(case: zoo.Planted, distance: float, seed: int) -> np.ndarray:
+    """The solution plus a step of that length, in units in which the costs are one."""
+    costs = case.options["feature_costs"]
+    unit = np.ones(len(case.coef)) if costs is None else np.where(np.isinf(costs), 1.0, costs)
+    unit = np.append(unit, 1.0)[: case.coefficients.size]
+    step = np.random.default_rng(seed).standard_normal(unit.size)
+    return case.coefficients + distance * unit * step / np.linalg.norm(step)
+
+
+#: Planted problems of every shape, and the most that the gap may be of the true suboptimality.
+SHAPES = {
+    "tall": ({"n_samples": 60, "n_features": 6}, 1.02),
+    "square": ({"n_samples": 30, "n_features": 30}, 1.02),
+    "wide": ({"n_samples": 16, "n_features": 40}, 1.02),
+    "correlated": ({"n_samples": 80, "n_features": 10, "correlation": 0.95}, 1.02),
+    # Columns whose scales differ by 10^6: margins change by up to 0.1 here.
+    "unscaled": ({"n_samples": 80, "n_features": 10, "costs": 3.0}, 6.0),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_gap_is_close_to_the_true_suboptimality(norm, shape):
+    """At distance 1e-4 from a solution the gap is the truth and hardly more."""
+    options, factor = SHAPES[shape]
+    gaps, truths = [], []
+    for seed, (kappa, fit_intercept, n_free) in enumerate(
+        itertools.product((0.3, 2.0, math.inf), (True, False), (0, 2))
+    ):
+        case = zoo.planted(
+            seed, norm=norm, kappa=kappa, fit_intercept=fit_intercept, n_free=n_free,
+            weighted=seed % 2 == 0, **options,
+        )  # fmt: skip
+        problem = case.build()
+        for trial in range(3):
+            v = nearby(case, 1e-4, 10 * seed + trial)
+            gaps.append(certify(problem, v, flip_share=told(case, problem)).gap)
+            truths.append(problem.objective(v) - case.objective)
+    gaps, truths = np.array(gaps), np.array(truths)
+    assert (gaps >= truths - ROUNDING).all()
+    assert (gaps <= factor * truths + 1e-10).all()
+    assert np.median(gaps / truths) <= 1.05
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_what_the_bound_loses_is_of_second_order(norm):
+    for kappa in (1.0, math.inf):
+        case = zoo.planted(3, norm=norm, kappa=kappa, weighted=True, n_free=1, n_samples=60)
+        problem = case.build()
+        lost = []
+        for distance in (1e-2, 1e-3, 1e-4):
+            v = nearby(case, distance, 0)
+            lost.append(case.objective - certify(problem, v, flip_share=told(case, problem)).dual)
+        assert lost[0] < 1e-4
+        assert lost[1] < 1e-6
+        assert lost[2] < 1e-8
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_fixed_lambda_gap_is_close_to_the_truth(norm):
+    for seed, kappa in enumerate((0.3, 2.0, math.inf)):
+        case = zoo.planted(seed, norm=norm, kappa=kappa, weighted=True, n_free=seed % 2, costs=0.5)
+        problem = case.build()
+        v = nearby(case, 1e-4, seed)
+        shrink = min(1.0, case.lam / problem.dual_norm(v))
+        v = np.where(problem.penalised, shrink * v, v)
+        result = certify(problem, v, lam=case.lam, flip_share=told(case, problem))
+        truth = problem.objective(v, case.lam) - case.objective
+        assert -ROUNDING <= result.gap - truth <= 1e-7
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_conic_solution_with_a_perturbation(fit_intercept):
+    """The same on data that were not planted; the optimum is known to the conic solver's gap."""
+    pytest.importorskip("clarabel")
+    rng = np.random.default_rng(4)
+    for case in zoo.ZOO[:12]:
+        options = case.options | {"fit_intercept": fit_intercept}
+        exact = solve(case.X, case.y, solver="conic", tol=1e-9, **options)
+        problem = build_problem(case.X, case.y, **options)
+        best = problem.join(exact.coef, exact.intercept)
+        v = best + 1e-4 * rng.standard_normal(best.size)
+        result = certify(problem, v, flip_share=problem.rows.scatter(exact.flip_share))
+        truth = result.primal - exact.objective
+        assert truth - 1e-9 <= result.gap <= 1.5 * truth + 1e-6
+
+
+def test_work_ends_when_the_gap_is_within_the_tolerance(monkeypatch):
+    case = zoo.planted(0)
+    problem = case.build()
+    v = nearby(case, 1e-3, 0)
+    loose = certify(problem, v, flip_share=told(case, problem), tol=1.0)
+    full = certify(problem, v, flip_share=told(case, problem))
+    assert loose.dual <= full.dual
+    assert full.gap < loose.gap <= 1.0
+
+    def no_model(*_):
+        raise AssertionError("the Hessian was asked for")
+
+    monkeypatch.setattr(certificate, "_quadratic_model", no_model)
+    certify(problem, v, flip_share=told(case, problem), tol=1.0)
+    certify(problem, case.coefficients, flip_share=told(case, problem), tol=1e-9)
+    with pytest.raises(AssertionError, match="asked for"):
+        certify(problem, v, flip_share=told(case, problem))
+
+
+def test_certificate_can_be_taken_up_again():
+    """Its coefficients and shares certify the point once more: what ``solve`` relies on."""
+    for norm, kappa in itertools.product(zoo.NORM_NAMES, (1.0, math.inf)):
+        case = zoo.planted(2, norm=norm, kappa=kappa, weighted=True)
+        problem = case.build()
+        v = nearby(case, 1e-4, 1)
+        first = certify(problem, v, flip_share=told(case, problem))
+        again = certify(
+            problem, v, flip_share=first.flip_share, dual_coefficients=first.dual_coefficients
+        )
+        assert again.gap <= first.gap + 1e-9
+
+
+# --- the model and its roads ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("structure", STRUCTURES[::9], ids=lambda s: "-".join(map(str, s.values())))
+def test_conjugate_gradients_instead_of_a_factor(structure, monkeypatch):
+    """Beyond DIRECT_LIMIT the Hessian is not formed; bounds are valid, and tight at solutions."""
+    monkeypatch.setattr(certificate, "DIRECT_LIMIT", 0)
+    monkeypatch.setattr(certificate, "DenseModel", None)
+    case = zoo.planted(6, **structure)
+    problem = case.build()
+    assert certify(problem, case.coefficients, flip_share=told(case, problem)).gap < 1e-8
+    for distance in (1e-6, 1e-3, 0.1):
+        v = nearby(case, distance, 2)
+        result = certify(problem, v, flip_share=told(case, problem))
+        assert result.dual <= case.objective + ROUNDING
+        assert case.objective - result.dual <= 10.0 * distance / min(problem.epsilon + 1e-3, 1.0)
+
+
+def test_a_hessian_that_is_handed_over_is_used(monkeypatch):
+    case = zoo.planted(1, n_free=1, costs=0.5)
+    problem = case.build()
+    v, shares = nearby(case, 1e-3, 3), told(case, problem)
+    block = problem.rows.blocks[0]
+    s = flip_probability(block.margins(v))
+    hessian = block.gram(block.weights * s * (1.0 - s))
+    expected = dual_bound(problem, v, shares)
+    monkeypatch.setattr(certificate, "_hessian", None)
+    hessian.flags.writeable = False
+    assert dual_bound(problem, v, shares, hessian=hessian).value == pytest.approx(
+        expected.value, abs=ROUNDING
+    )
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+@pytest.mark.parametrize("lam", [None, 0.7])
+def test_model_step_solves_the_model(norm, lam, monkeypatch):
+    """Optimality: ``g - Hd`` is zero on free columns, in the ball, and aligned with ``β + d``."""
+    case = zoo.planted(7, norm=norm, n_free=1, costs=1.0, n_samples=60, weighted=True)
+    problem = case.build()
+    rng = np.random.default_rng(5)
+    unit = np.where(problem.free, 1.0, problem.costs) * problem.rows.column_scale
+    root = rng.standard_normal((4, unit.size)) * problem.rows.column_scale  # singular
+    hessian, gradient = root.T @ root, rng.standard_normal(unit.size) * problem.rows.column_scale
+    hessian[0] = hessian[:, 0] = 0.0  # an empty column
+    gradient[0] = 0.0
+    beta, radius = rng.standard_normal(unit.size) / problem.rows.column_scale, 0.8
+    monkeypatch.setattr(dual_step, "_MAX_ITER", 5000)
+    step = dual_step.DenseModel(problem, hessian).step(gradient, beta, radius, lam)
+    after, x = gradient - hessian @ step, beta + step
+    assert np.abs(after[problem.free]).max() < 1e-8
+    used, level = problem.transport_norm(after), problem.dual_norm(x)
+    if lam is None:
+        assert used <= radius + 1e-8
+        assert after[problem.penalised] @ x[problem.penalised] == pytest.approx(
+            radius * level, rel=1e-6
+        )
+    else:
+        assert level <= lam * (1.0 + 1e-6)
+        assert after[problem.penalised] @ x[problem.penalised] == pytest.approx(
+            lam * used, rel=1e-6
+        )
+
+
+@pytest.mark.parametrize("n_blocks", [2, 5, 17])
+def test_certificates_do_not_depend_on_the_cutting(n_blocks):
+    for kappa, n_free in ((1.0, 0), (math.inf, 2)):
+        case = zoo.planted(8, kappa=kappa, n_free=n_free, weighted=True)
+        whole, cut = case.build(), case.build(n_blocks=n_blocks)
+        for distance in (0.0, 1e-3, 1.0):
+            v = nearby(case, distance, 4)
+            one = certify(whole, v, flip_share=told(case, whole))
+            other = certify(cut, v, flip_share=told(case, cut))
+            assert other.primal == pytest.approx(one.primal, rel=1e-13)
+            assert other.dual == pytest.approx(one.dual, rel=1e-8)
+            assert len(other.flip_share) == n_blocks
+            assert certify(cut, v).dual == pytest.approx(certify(whole, v).dual, rel=1e-6)
+
+
+def test_certificates_do_not_depend_on_the_storage():
+    case = zoo.planted(9, n_free=1)
+    reference = certify(case.build(), nearby(case, 1e-3, 5))
+    for X in (sp.csr_array(case.X), np.asfortranarray(case.X), sp.coo_matrix(case.X)):
+        problem = build_problem(X, case.y, **case.options)
+        result = certify(problem, nearby(case, 1e-3, 5))
+        assert result.dual == pytest.approx(reference.dual, rel=1e-9)
+        assert result.primal == pytest.approx(reference.primal, rel=1e-13)
+
+
+def test_cheap_factors_are_feasible():
+    """``feasible_factors`` shrinks the classes of any ``(s, a)`` into the constraints."""
+    rng = np.random.default_rng(6)
+    for norm, kappa, fit_intercept in itertools.product(
+        zoo.NORM_NAMES, (0.5, math.inf), (True, False)
+    ):
+        case = zoo.planted(1, norm=norm, kappa=kappa, fit_intercept=fit_intercept, costs=0.5)
+        problem = case.build()
+        block = problem.rows.blocks[0]
+        for _ in range(10):
+            s = rng.random(block.y.size)
+            a = rng.random(block.y.size) * math.isfinite(kappa) * rng.random()
+            w = block.weights
+            gradients = block.adjoint(block.by_class(w * (s - a)))
+            factors = feasible_factors(problem, gradients, block.by_class(w * a).sum(axis=0))
+            assert ((factors >= 0.0) & (factors <= 1.0)).all()
+            shrink = np.where(block.y > 0.0, factors[1], factors[0])
+            feasible_by_hand(problem, shrink * s, shrink * a)
+
+
+# --- awkward problems never give NaN, and no warnings ----------------------------------------
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["factor", "cg"])
+def test_extreme_points_give_finite_bounds(direct, monkeypatch):
+    if not direct:
+        monkeypatch.setattr(certificate, "DIRECT_LIMIT", 0)
+    rng = np.random.default_rng(7)
+    for case in zoo.ZOO[:: 1 if direct else 3]:
+        problem = case.build()
+        zeros = np.zeros(problem.costs.size)
+        for v in (zeros, 1e-12 + zeros, 1e3 * rng.standard_normal(zeros.size), 1e6 + zeros):
+            half = problem.rows.scatter(np.full(problem.rows.n_samples, 0.5))
+            for shares, lam in itertools.product((None, half), (None, problem.dual_norm(v))):
+                result = certify(problem, v, lam=lam, flip_share=shares)
+                assert math.isfinite(result.primal)
+                assert 0.0 <= result.dual <= result.primal + 1e-9 * max(1.0, result.primal)
+                assert result.gap >= 0.0
+
+
+def test_margins_on_the_edge_of_underflow():
+    """``s(1-s)`` between 1e-320 and 1e-290 once overflowed in the scaling of the Hessian."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((20, 3))
+    y = np.where(X @ [1.0, -1.0, 0.5] > 0.0, 1, -1)
+    for norm, kappa, epsilon in itertools.product(zoo.NORM_NAMES, (1.0, math.inf), (0.0, 0.1)):
+        problem = build_problem(X, y, epsilon=epsilon, kappa=kappa, norm=norm)
+        for size in np.linspace(300.0, 1200.0, 15):
+            v = size * rng.standard_normal(4)
+            assert math.isfinite(certify(problem, v).dual)
+
+
+def test_point_outside_the_ball_has_no_value_but_a_bound():
+    case = zoo.planted(0)
+    problem = case.build()
+    result = certify(problem, case.coefficients, lam=0.9 * case.lam)
+    assert result.primal == result.gap == math.inf
+    assert 0.0 < result.dual < math.inf
+
+
+def test_separable_data_without_radius_are_bounded_by_zero():
+    X, y = np.array([[1.0], [-1.0], [2.0]]), np.array([1, -1, 1])
+    for kappa in (1.0, math.inf):
+        problem = build_problem(X, y, epsilon=0.0, kappa=kappa)
+        result = certify(problem, np.array([20.0, 0.0]))
+        assert result.dual >= 0.0
+        assert result.gap < 1e-8
+
+
+def test_collinear_free_columns():
+    """A constant feature that cannot move repeats the intercept: equations twice, not two."""
+    base = zoo.ZOO[0]
+    X = np.column_stack([base.X, np.ones(40), np.ones(40)])
+    costs = [1.0, 1.0, 1.0, 1.0, np.inf, np.inf]
+    for norm, kappa in itertools.product(zoo.NORM_NAMES, (0.5, math.inf)):
+        options = {"epsilon": 0.03, "kappa": kappa, "norm": norm}
+        exact = solve(base.X, base.y, solver="conic", tol=1e-9, **options)
+        problem = build_problem(X, base.y, feature_costs=costs, **options)
+        v = np.concatenate([exact.coef, [3.0, -2.0], [exact.intercept - 1.0]])
+        shares = problem.rows.scatter(exact.flip_share)
+        assert certify(problem, v, flip_share=shares).gap < 1e-8
+
+
+def test_arguments_are_left_alone():
+    case = zoo.planted(3, n_free=1, kappa=1.0)
+    problem = case.build()
+    v, a = nearby(case, 0.1, 6), case.flip_share.copy()
+    for array in (v, a):
+        array.flags.writeable = False
+    shares = (a,)
+    certify(problem, v, flip_share=shares, dual_coefficients=v)
+    certify(problem, v, flip_share=shares, lam=10.0)
+    np.testing.assert_array_equal(a, case.flip_share)
+
+
+def test_infinite_flip_cost_ignores_shares():
+    case = zoo.planted(0, kappa=math.inf)
+    problem = case.build()
+    ones = problem.rows.scatter(np.ones(problem.rows.n_samples))
+    result = certify(problem, case.coefficients, flip_share=ones)
+    assert result.gap < 1e-11
+    assert not problem.rows.gather(result.flip_share).any()
+
+
+# --- the inner problem (C) --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_inner_gap_against_the_corners_of_the_ball(norm):
+    """``⟨g, β⟩ + λ‖g‖`` is the largest ``⟨g, β - v⟩`` over the ball of the dual norm."""
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        g, beta, radius = rng.standard_normal(4), rng.standard_normal(4), rng.random()
+        if norm == "l1":
+            corners = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
+        elif norm == "linf":
+            corners = np.vstack([np.eye(4), -np.eye(4)])
+        else:
+            corners = np.vstack([rng.standard_normal((500, 4)), -g])
+            corners /= np.linalg.norm(corners, axis=1, keepdims=True)
+        expected = max(g @ (beta - radius * corner) for corner in corners)
+        assert inner_gap(g, beta, radius, NORMS[norm]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_inner_gap_bounds_the_suboptimality_and_closes():
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        A, b, radius = rng.standard_normal((12, 4)), rng.standard_normal(12), 0.3 * rng.random()
+        H, c = A.T @ A, A.T @ b
+        value = lambda beta, H=H, c=c: 0.5 * beta @ H @ beta - c @ beta  # noqa: E731
+        best = lsq_linear(A, b, (-radius, radius), tol=1e-14).x
+        assert inner_gap(H @ best - c, best, radius, NORMS["l1"]) == pytest.approx(0.0, abs=1e-7)
+        for _ in range(10):
+            beta = rng.uniform(-radius, radius, 4)
+            gap = inner_gap(H @ beta - c, beta, radius, NORMS["l1"])
+            assert gap >= value(beta) - value(best) - ROUNDING

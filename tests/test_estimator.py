@@ -1,0 +1,538 @@
+"""The estimators: scikit-learn's contract, and that they fit what they say they fit."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, log_loss
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import drlogit
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV
+
+
+def standardised(load):
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return standardised(load_breast_cancer)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return standardised(load_iris)
+
+
+# --- the contract ---------------------------------------------------------------------------
+
+
+# Some checks have labels that are pure chance: then the model is rightly constant.
+@pytest.mark.filterwarnings("ignore:.* is constant:UserWarning")
+@parametrize_with_checks(
+    [
+        DRLogisticRegression(),
+        DRLogisticRegression(norm="l2"),
+        DRLogisticRegression(norm="linf", kappa=math.inf),
+        DRLogisticRegressionCV(epsilons=3, kappas=2, cv=3),
+        DRLogisticRegressionCV(norm="l2", epsilons=[0.1, 0.01], kappas=[0.5, math.inf], cv=3),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("module", ["estimator", "path"])
+def test_docstrings_tell_the_truth(module):
+    __import__(f"drlogit.{module}")
+    failures, tried = doctest.testmod(sys.modules[f"drlogit.{module}"])
+    assert tried > 0
+    assert failures == 0
+
+
+def test_import_leaves_heavy_packages_alone():
+    code = (
+        "import sys, sklearn.base; before = set(sys.modules); import drlogit; "
+        "print(*sorted({'numba', 'matplotlib', 'pandas', 'cvxpy', 'sklearn.model_selection'} "
+        "& (set(sys.modules) - before)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [
+        ({"epsilon": -1.0}, "-1.0"),
+        ({"epsilon": "automatic"}, "'automatic'"),
+        ({"epsilon": None}, "None"),
+        ({"kappa": 0.0}, "0.0"),
+        ({"norm": "l3"}, "'l3'"),
+        ({"solver": "magic"}, "'magic'"),
+        ({"tol": 0.0}, "0.0"),
+        ({"max_iter": 0}, "0"),
+        ({"fit_intercept": "yes"}, "'yes'"),
+        ({"feature_costs": [1.0]}, r"\(1,\)"),
+        ({"class_weight": "fair"}, "'fair'"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(iris, parameters, found):
+    (name,) = parameters
+    model = DRLogisticRegression(**parameters)
+    with pytest.raises(ValueError, match=f"{name}.*{found}"):
+        model.fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [
+        ({"epsilons": 0}, "0"),
+        ({"epsilons": [0.1, -0.1]}, "-0.1"),
+        ({"epsilons": []}, r"\[\]"),
+        ({"epsilons": "many"}, "'many'"),
+        ({"kappas": -2}, "-2"),
+        ({"kappas": [1.0, 0.0]}, "0.0"),
+        ({"min_fraction": 1.5}, "1.5"),
+        ({"min_fraction": None}, "None"),
+        ({"scoring": "beauty"}, "beauty"),
+        ({"cv": "often"}, "often"),
+    ],
+    ids=str,
+)
+def test_bad_search_parameters_are_named(iris, parameters, found):
+    model = DRLogisticRegressionCV(**({"kappas": [1.0]} | parameters))
+    with pytest.raises(ValueError, match=found):
+        model.fit(*iris)
+
+
+def test_classes_without_weight_are_named(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="class 2 has none"):
+        DRLogisticRegression().fit(X, y, sample_weight=(y < 2).astype(float))
+    with pytest.raises(ValueError, match="class 2 has none"):
+        DRLogisticRegression(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, y)
+    with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
+        DRLogisticRegression().fit(X, np.ones_like(y))
+
+
+def test_nothing_of_the_length_of_the_data_is_kept():
+    X, y = make_classification(4000, 5, random_state=0)
+    assert len(pickle.dumps(DRLogisticRegression().fit(X, y))) < 10_000 < y.nbytes
+    search = DRLogisticRegressionCV(epsilons=2, kappas=[1.0], cv=2).fit(X, y)
+    assert len(pickle.dumps(search)) < 15_000
+
+
+# --- what is fitted -------------------------------------------------------------------------
+
+
+def test_two_classes_are_the_solution_of_solve(cancer):
+    X, y = cancer
+    labels = np.where(y == 1, "benign", "malignant")  # sorts the other way round
+    model = DRLogisticRegression(epsilon=0.05, kappa=0.5, norm="l2").fit(X, labels)
+    result = drlogit.solve(X, labels, epsilon=0.05, kappa=0.5, norm="l2")
+    assert model.classes_.tolist() == ["benign", "malignant"]
+    assert np.array_equal(model.coef_, [result.coef])
+    assert np.array_equal(model.intercept_, [result.intercept])
+    assert np.array_equal(model.lambda_, [result.lam])
+    assert np.array_equal(model.worst_case_loss_, [result.objective])
+    assert np.array_equal(model.dual_gap_, [result.gap])
+    assert np.array_equal(model.n_iter_, [result.n_iter])
+    assert model.epsilon_ == 0.05
+    assert model.results_[0].flip_share.size == 0
+    scores = X @ result.coef + result.intercept
+    assert np.allclose(model.decision_function(X), scores)
+    assert np.array_equal(model.predict(X), np.where(scores > 0.0, "malignant", "benign"))
+    assert np.allclose(model.predict_proba(X)[:, 1], 1.0 / (1.0 + np.exp(-scores)))
+
+
+def test_more_classes_are_one_against_the_rest(iris):
+    X, y = iris
+    model = DRLogisticRegression(epsilon=0.01, kappa=1.0).fit(X, y)
+    for k in range(3):
+        result = drlogit.solve(X, y == k, epsilon=0.01, kappa=1.0)
+        assert np.array_equal(model.coef_[k], result.coef)
+        assert model.intercept_[k] == result.intercept
+        assert model.lambda_[k] == result.lam
+        assert model.worst_case_loss_[k] == result.objective
+    assert model.coef_.shape == (3, 4)
+    assert (model.dual_gap_ <= 1e-6).all()
+    assert model.decision_function(X).shape == (150, 3)
+    single = 1.0 / (1.0 + np.exp(-model.decision_function(X)))
+    assert np.allclose(model.predict_proba(X), single / single.sum(axis=1, keepdims=True))
+    assert model.score(X, y) > 0.9
+
+
+def test_probabilities_stay_probabilities_far_out(iris):
+    X, y = iris
+    for labels in (y, y == 0):
+        model = DRLogisticRegression(epsilon=1e-3, kappa=math.inf).fit(X, labels)
+        model.intercept_ = model.intercept_ - 2000.0  # every class impossible at once
+        probabilities, logs = model.predict_proba(X), model.predict_log_proba(X)
+        assert np.isfinite(probabilities).all()
+        assert np.allclose(probabilities.sum(axis=1), 1.0)
+        assert np.isfinite(logs).all()
+        assert np.allclose(np.exp(logs), probabilities)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_iris])
+@pytest.mark.parametrize("epsilon", [0.01, 0.03])
+def test_immovable_labels_with_linf_are_l1_logistic_regression(load, epsilon):
+    X, y = standardised(load)
+    y = y == 1  # benign; the second cultivar; versicolor
+    model = DRLogisticRegression(epsilon, math.inf, norm="linf", tol=1e-10).fit(X, y)
+    known = LogisticRegression(
+        l1_ratio=1.0, C=1.0 / (len(y) * epsilon), solver="saga", tol=1e-9, max_iter=10**6
+    )
+    if sklearn.__version__ < "1.8":
+        known.set_params(penalty="l1", l1_ratio=None)
+    known.fit(X, y)
+    assert np.allclose(model.coef_, known.coef_, rtol=0.0, atol=1e-5)
+    assert np.allclose(model.intercept_, known.intercept_, rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [0.5, math.inf])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_integer_weights_are_repeated_rows(iris, norm, kappa, class_weight):
+    X, y = iris
+    weights = np.random.default_rng(0).integers(0, 4, y.size)
+    model = DRLogisticRegression(0.02, kappa, norm=norm, class_weight=class_weight, tol=1e-10)
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert np.allclose(weighted.worst_case_loss_, repeated.worst_case_loss_, rtol=0.0, atol=1e-9)
+    assert np.allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 3.0, 2: 0.5}, {1: 2.0}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_weights_are_weights(iris, class_weight, n_classes):
+    X, y = iris
+    X, y = X[y < n_classes][20:], y[y < n_classes][20:]
+    if isinstance(class_weight, dict):
+        class_weight = {c: w for c, w in class_weight.items() if c < n_classes}
+        weights = np.array([class_weight.get(c, 1.0) for c in y])
+    else:
+        weights = 1.0 / np.bincount(y)[y]
+    by_class = DRLogisticRegression(0.02, class_weight=class_weight).fit(X, y)
+    by_sample = DRLogisticRegression(0.02).fit(X, y, sample_weight=weights)
+    plain = DRLogisticRegression(0.02).fit(X, y)
+    assert np.allclose(by_class.coef_, by_sample.coef_, rtol=1e-6, atol=1e-8)
+    assert not np.allclose(by_class.coef_, plain.coef_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_order_and_repetition_do_not_pick_among_many_optima(container):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 50)), np.arange(20) % 2
+    order, times = rng.permutation(20), 1 + np.arange(20) % 3
+    model = DRLogisticRegression().fit(container(X), y, sample_weight=times)
+    X, y = X[order].repeat(times[order], axis=0), y[order].repeat(times[order])
+    assert np.array_equal(model.coef_, DRLogisticRegression().fit(container(X), y).coef_)
+
+
+def test_only_proportions_of_weights_matter(cancer):
+    X, y = cancer
+    weights = np.random.default_rng(1).uniform(0.1, 1.0, y.size)
+    one = DRLogisticRegression(0.05).fit(X, y, sample_weight=weights)
+    other = DRLogisticRegression(0.05).fit(X, y, sample_weight=1000.0 * weights)
+    assert np.allclose(one.coef_, other.coef_, rtol=1e-9)
+
+
+# --- any kind of input ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [sp.csr_array, sp.csc_matrix, sp.coo_array, np.asfortranarray, np.ndarray.tolist],
+    ids=lambda f: f.__name__,
+)
+def test_every_container_gives_the_same_model(iris, convert):
+    X, y = iris
+    expected = DRLogisticRegression(0.02).fit(X, y)
+    model = DRLogisticRegression(0.02).fit(convert(X), y.tolist())
+    assert np.allclose(model.coef_, expected.coef_, atol=1e-6)
+    assert np.allclose(model.predict_proba(convert(X)), expected.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_bring_their_names(iris, library):
+    frames = pytest.importorskip(library)
+    X, y = iris
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))
+    labels = frames.Series([f"kind {k}" for k in y])
+    model = DRLogisticRegression(0.02).fit(frame, labels)
+    assert model.feature_names_in_.tolist() == names
+    assert np.allclose(model.coef_, DRLogisticRegression(0.02).fit(X, y).coef_)
+    assert set(model.predict(frame)) <= {"kind 0", "kind 1", "kind 2"}
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[names[::-1]])
+
+
+def test_float32_is_not_widened_in_memory(cancer):
+    X, y = cancer
+    model = DRLogisticRegression(0.05).fit(X.astype(np.float32), y)
+    assert np.allclose(model.coef_, DRLogisticRegression(0.05).fit(X, y).coef_, atol=1e-3)
+    assert model.decision_function(X.astype(np.float32)).dtype == np.float64
+
+
+def test_feature_costs_free_a_coefficient(cancer):
+    X, y = cancer
+    costs = np.ones(30)
+    costs[20] = math.inf
+    model = DRLogisticRegression(0.2, 1.0, feature_costs=costs).fit(X, y)
+    assert abs(model.coef_[0, 20]) > 1.5 * model.lambda_[0]
+    assert np.abs(np.delete(model.coef_[0], 20)).max() <= model.lambda_[0] * (1.0 + 1e-9)
+
+
+def test_in_pipelines_and_searches(cancer):
+    X, y = load_breast_cancer(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), DRLogisticRegression())
+    grid = {"drlogisticregression__epsilon": [0.01, 0.1], "drlogisticregression__norm": ["l2"]}
+    search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert search.best_params_["drlogisticregression__epsilon"] == 0.01
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.93
+
+
+def test_parallel_classes_give_the_same_model(iris):
+    alone = DRLogisticRegression(0.02).fit(*iris)
+    together = DRLogisticRegression(0.02, n_jobs=2).fit(*iris)
+    assert np.allclose(alone.coef_, together.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "lp-admm"])
+def test_warm_start_starts_from_the_last_fit(cancer, solver):
+    X, y = cancer
+    model = DRLogisticRegression(0.01, 1.0, solver=solver, warm_start=True, tol=1e-5).fit(X, y)
+    cold = model.n_iter_[0]
+    model.fit(X, y)
+    assert model.n_iter_[0] < cold
+    model.fit(X[:300], y[:300])  # another number of samples
+    assert model.dual_gap_[0] <= 1e-5
+    model.fit(X[:, :5], y)  # another number of features
+    assert model.coef_.shape == (1, 5)
+    model.fit(X, np.arange(len(y)) % 3)  # other classes
+    assert model.coef_.shape == (3, 30)
+
+
+def test_auto_radius_is_the_suggested_one(cancer, iris):
+    X, y = cancer
+    model = DRLogisticRegression("auto", math.inf).fit(X, y)
+    assert model.epsilon_ == pytest.approx(drlogit.suggest_radius(X, y))
+    assert model.epsilon == "auto"
+    X, y = iris
+    radii = [drlogit.suggest_radius(X, y == k) for k in range(3)]
+    assert DRLogisticRegression("auto", math.inf).fit(X, y).epsilon_ == pytest.approx(max(radii))
+
+
+def test_verbose_prints_iterations(iris, capsys):
+    X, y = iris
+    DRLogisticRegression(verbose=1).fit(X, y == 0)
+    assert "gap" in capsys.readouterr().out
+
+
+# --- warnings -------------------------------------------------------------------------------
+
+
+def test_convergence_warning_has_gap_and_tolerance_in_nats(cancer):
+    message = r"max_iter.* gap is [\d.e+-]+ nats, tol is 1\.00e-06 nats"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        model = DRLogisticRegression(max_iter=2).fit(*cancer)
+    assert f"{model.dual_gap_[0]:.2e} nats" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert model.dual_gap_[0] > 1e-6
+    with pytest.warns(ConvergenceWarning, match="of 8 fits .* nats"):
+        DRLogisticRegressionCV(epsilons=4, kappas=[1.0], cv=2, max_iter=2, refit=False).fit(*cancer)
+
+
+def test_constant_model_is_explained(cancer):
+    X, y = cancer
+    limit = drlogit.epsilon_max(X, y, kappa=1.0)
+    with pytest.warns(UserWarning, match=f"is constant: epsilon=1 .* epsilon_max={limit:.4g} "):
+        DRLogisticRegression(epsilon=1.0, kappa=1.0).fit(X, y)
+    DRLogisticRegression(epsilon=0.9 * limit, kappa=1.0).fit(X, y)  # no warning
+
+
+# --- the search over epsilon and kappa ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def search(cancer):
+    return DRLogisticRegressionCV(epsilons=4, kappas=[math.inf, 1.0], cv=3).fit(*cancer)
+
+
+def test_search_results_are_those_of_separate_fits(cancer, search):
+    X, y = cancer
+    table = search.cv_results_
+    assert len(table["params"]) == 8
+    assert table["param_kappa"].tolist() == [1.0] * 4 + [math.inf] * 4
+    for i in (2, 5):
+        parameters = table["params"][i]
+        for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
+            model = DRLogisticRegression(**parameters).fit(X[train], y[train])
+            expected = -log_loss(y[test], model.predict_proba(X[test]))
+            # Fits are equal up to their gaps, and those are far smaller than what scores show.
+            assert table[f"split{fold}_test_score"][i] == pytest.approx(expected, abs=1e-3)
+    scores = np.array([table[f"split{fold}_test_score"] for fold in range(3)])
+    assert np.allclose(table["mean_test_score"], scores.mean(axis=0))
+    assert np.allclose(table["std_test_score"], scores.std(axis=0))
+    assert (table["max_gap"] <= 1e-6).all()
+    assert (table["mean_n_iter"] >= 1.0).all()
+    assert (table["mean_fit_time"] > 0.0).all()
+
+
+def test_search_takes_the_best_pair(cancer, search):
+    table = search.cv_results_
+    best = search.best_index_
+    assert table["rank_test_score"][best] == 1
+    assert table["mean_test_score"][best] == table["mean_test_score"].max() == search.best_score_
+    assert table["params"][best] == {"epsilon": search.epsilon_, "kappa": search.kappa_}
+    direct = DRLogisticRegression(search.epsilon_, search.kappa_).fit(*cancer)
+    assert np.array_equal(search.coef_, direct.coef_)
+    assert search.dual_gap_[0] <= 1e-6
+
+
+def test_grid_is_in_fractions_of_epsilon_max(cancer, search):
+    X, y = cancer
+    table = search.cv_results_
+    for i in (0, 4):
+        limit = drlogit.epsilon_max(X, y, kappa=table["param_kappa"][i])
+        assert np.allclose(table["param_epsilon"][i : i + 4], np.geomspace(limit, 1e-3 * limit, 4))
+    assert np.allclose(table["flip_budget"], table["param_epsilon"] / table["param_kappa"])
+
+
+def test_automatic_kappas_follow_the_scale_of_the_data(cancer):
+    X, y = cancer
+    kappas = []
+    for scale in (1.0, 100.0):
+        search = DRLogisticRegressionCV(epsilons=[0.1 * scale], kappas=4, cv=2, refit=False)
+        kappas.append(search.fit(scale * X, y).cv_results_["param_kappa"])
+        assert np.allclose(kappas[-1][:-1], np.sort(kappas[-1][:-1]))
+        assert math.isinf(kappas[-1][-1])
+    assert np.allclose(kappas[1], 100.0 * kappas[0])
+
+
+def test_one_standard_error_prefers_robustness(cancer):
+    X, y = cancer
+    options = {"epsilons": 12, "kappas": [1.0], "cv": 5}
+    best = DRLogisticRegressionCV(**options).fit(X, y)
+    robust = DRLogisticRegressionCV(**options, one_standard_error=True).fit(X, y)
+    table = best.cv_results_
+    i, j = best.best_index_, robust.best_index_
+    assert robust.epsilon_ > best.epsilon_
+    assert robust.kappa_ == best.kappa_
+    scores = np.array([table[f"split{fold}_test_score"][i] for fold in range(5)])
+    floor = scores.mean() - scores.std(ddof=1) / math.sqrt(5)
+    assert table["mean_test_score"][j] >= floor > table["mean_test_score"][j - 1]
+
+
+def test_without_refit_there_is_a_table_but_no_model(cancer):
+    X, y = cancer
+    search = DRLogisticRegressionCV(epsilons=2, kappas=[1.0], cv=2, refit=False).fit(X, y)
+    assert search.epsilon_ > 0.0
+    with pytest.raises(NotFittedError):
+        search.predict(X)
+
+
+def test_search_over_more_than_two_classes_in_parallel(iris):
+    X, y = iris
+    options = {"epsilons": 3, "kappas": [0.3, math.inf], "cv": 3}
+    one = DRLogisticRegressionCV(**options).fit(X, y)
+    two = DRLogisticRegressionCV(**options, n_jobs=2).fit(X, y)
+    assert one.coef_.shape == (3, 4)
+    assert one.score(X, y) > 0.9
+    assert np.allclose(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"], atol=1e-6
+    )
+
+
+def test_folds_without_a_class_are_named(iris):
+    X, y = iris
+    with pytest.raises(ValueError, match="class 2 has no sample in the training part of fold 1 "):
+        DRLogisticRegressionCV(cv=[(np.flatnonzero(y < 2), np.flatnonzero(y == 2))]).fit(X, y)
+    # A test part may lack a class.
+    splits = [(np.arange(0, 150, 2), np.arange(1, 100, 2))]
+    DRLogisticRegressionCV(epsilons=[0.01], kappas=[1.0], cv=splits).fit(X, y)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", get_scorer("roc_auc"), lambda m, X, y: 7.0])
+def test_any_scoring(cancer, scoring):
+    X, y = cancer
+    search = DRLogisticRegressionCV(epsilons=[0.1, 0.01], kappas=[1.0], cv=2, scoring=scoring)
+    search.fit(X, y)
+    expected = {"accuracy": (0.9, 1.0), "<lambda>": (7.0, 7.0)}
+    low, high = expected.get(getattr(scoring, "__name__", scoring), (0.9, 1.0))
+    assert low <= search.best_score_ <= high
+
+
+def test_search_uses_weights_in_scores(cancer):
+    X, y = cancer
+    weights = np.where(np.arange(y.size) % 2, 1.0, 0.0)
+    splits = [(np.arange(400), np.arange(400, 569))]
+    options = {"epsilons": [0.01], "kappas": [1.0], "cv": splits}
+    search = DRLogisticRegressionCV(**options).fit(X, y, sample_weight=weights)
+    model = DRLogisticRegression(0.01).fit(X[:400], y[:400], sample_weight=weights[:400])
+    probabilities = model.predict_proba(X[400:])
+    expected = -log_loss(y[400:], probabilities, sample_weight=weights[400:])
+    assert search.best_score_ == pytest.approx(expected, abs=1e-4)
+
+
+def test_search_tells_its_progress(iris, capsys):
+    X, y = iris
+    DRLogisticRegressionCV(epsilons=2, kappas=[1.0, 2.0], cv=3, verbose=1, refit=False).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[-1].startswith("[6/6] kappa 2, fold 3/3: 2 radii in ")
+
+
+# --- metadata routing -----------------------------------------------------------------------
+
+
+def test_sample_weight_is_routed(cancer):
+    X, y = cancer
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = DRLogisticRegression(0.05).set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
+    direct = DRLogisticRegression(0.05).fit(StandardScaler().fit_transform(X), y, weights)
+    assert np.allclose(pipeline[-1].coef_, direct.coef_)
+
+
+def test_groups_are_routed_to_the_splitter(cancer):
+    X, y = cancer
+    groups = np.arange(y.size) % 3
+    options = {"epsilons": 2, "kappas": [1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = DRLogisticRegressionCV(**options, cv=GroupKFold(3))
+        search.fit(X, y, sample_weight=np.ones(y.size), groups=groups)
+    splits = list(GroupKFold(3).split(X, y, groups))
+    same = DRLogisticRegressionCV(**options, cv=splits).fit(X, y)
+    assert np.allclose(search.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"])
+    with pytest.raises(ValueError, match=r"groups only with .* metadata routing"):
+        DRLogisticRegressionCV(**options, cv=GroupKFold(3)).fit(X, y, groups=groups)
+
+
+def test_a_search_survives_pickling(search, cancer):
+    X, _ = cancer
+    copy = pickle.load(io.BytesIO(pickle.dumps(search)))
+    assert np.array_equal(copy.predict_proba(X), search.predict_proba(X))

@@ -1,0 +1,116 @@
+"""Scalar functions of the margin: values, derivatives, tails, and the identities of MATH.md."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import lambertw
+
+from drlogit.losses import (
+    LAMBDA_CONSTANT,
+    entropy,
+    flip_probability,
+    hinge,
+    log_loss,
+    log_loss_terms,
+)
+
+MARGINS = np.concatenate(
+    [[0.0, -0.0, 1e-300, -1e-300], *(sign * np.logspace(-12, 4, 60) for sign in (1.0, -1.0))]
+)
+margins = st.floats(-1e4, 1e4)
+shares = st.floats(0.0, 1.0)
+
+
+def one(value: float) -> np.ndarray:
+    return np.array([value])
+
+
+def test_log_loss_is_log1p_exp_at_all_sizes():
+    np.testing.assert_allclose(log_loss(MARGINS), np.logaddexp(0.0, -MARGINS), rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("u", [1e4, 1e100, 1e308])
+def test_tails_are_exact(u):
+    up, down = log_loss_terms(one(u)), log_loss_terms(one(-u))
+    assert (up.value[0], up.slope[0], up.curvature[0]) == (0.0, 0.0, 0.0)
+    assert (down.value[0], down.slope[0], down.curvature[0]) == (u, 1.0, 0.0)
+    assert log_loss(one(-u))[0] == u
+    assert flip_probability(one(u))[0] == 0.0
+
+
+def test_tails_keep_relative_accuracy():
+    terms = log_loss_terms(one(700.0))
+    for value in (terms.value, terms.slope, terms.curvature, log_loss(one(700.0))):
+        assert value[0] == pytest.approx(math.exp(-700.0), rel=1e-14)
+
+
+def test_terms_agree_with_the_single_functions():
+    terms = log_loss_terms(MARGINS)
+    np.testing.assert_allclose(terms.value, log_loss(MARGINS), rtol=1e-15)
+    np.testing.assert_allclose(terms.slope, flip_probability(MARGINS), rtol=1e-15)
+    s = flip_probability(MARGINS)
+    np.testing.assert_allclose(terms.curvature, s * flip_probability(-MARGINS), rtol=1e-14)
+
+
+def test_slope_and_curvature_are_derivatives():
+    u, step = np.linspace(-6.0, 6.0, 50), 1e-5
+    first = (log_loss(u + step) - log_loss(u - step)) / (2.0 * step)
+    np.testing.assert_allclose(-first, log_loss_terms(u).slope, atol=1e-9)
+    second = (flip_probability(u + step) - flip_probability(u - step)) / (2.0 * step)
+    np.testing.assert_allclose(-second, log_loss_terms(u).curvature, atol=1e-9)
+
+
+@given(margins, st.floats(0.0, 1e4))
+def test_hinge_form_is_the_papers_maximum(u, kink):
+    """``h(u) + (u - κλ)_+ = max{h(u), h(-u) - κλ}``."""
+    left = log_loss(one(u)) + hinge(one(u - kink))
+    right = np.maximum(log_loss(one(u)), log_loss(one(-u)) - kink)
+    np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
+
+
+def test_entropy_at_its_ends_and_middle():
+    np.testing.assert_array_equal(entropy(np.array([0.0, 1.0])), [0.0, 0.0])
+    assert entropy(one(0.5))[0] == pytest.approx(math.log(2.0), rel=1e-15)
+    s = np.linspace(0.0, 1.0, 101)
+    np.testing.assert_allclose(entropy(s), entropy(1.0 - s), atol=1e-15)
+
+
+@given(margins, shares)
+def test_entropy_is_the_conjugate_of_the_log_loss(u, s):
+    """``h(u) ≥ H(s) - su`` for all s, with equality at ``s = 1/(1+e^u)``: weak duality itself."""
+    h = log_loss(one(u))[0]
+    assert entropy(one(s))[0] - s * u <= h + 1e-12 * max(1.0, abs(u))
+    best = flip_probability(one(u))
+    assert entropy(best)[0] - best[0] * u == pytest.approx(h, rel=1e-12, abs=1e-12)
+
+
+@given(shares, shares, shares)
+def test_entropy_is_concave(s, t, mix):
+    between = entropy(one(mix * s + (1.0 - mix) * t))[0]
+    assert between >= mix * entropy(one(s))[0] + (1.0 - mix) * entropy(one(t))[0] - 1e-12
+
+
+def test_hinge_is_the_positive_part():
+    np.testing.assert_array_equal(hinge(np.array([-2.0, -0.0, 0.0, 3.0])), [0.0, 0.0, 0.0, 3.0])
+
+
+def test_constant_of_proposition_3_1():
+    found = minimize_scalar(lambda t: -t / (math.exp(t) + 1.0), bounds=(0.1, 5.0), method="bounded")
+    assert pytest.approx(LAMBDA_CONSTANT, rel=1e-10) == -found.fun
+    # The maximiser t = 1 + W(1/e) solves e^t (t - 1) = 1, and t/(e^t + 1) = t - 1 = W(1/e).
+    assert pytest.approx(LAMBDA_CONSTANT, rel=1e-14) == lambertw(math.exp(-1.0)).real
+
+
+def test_arguments_are_left_alone():
+    u = np.linspace(-3.0, 3.0, 7)
+    u.flags.writeable = False
+    for function in (log_loss_terms, log_loss, flip_probability, hinge):
+        function(u)
+    entropy(flip_probability(u))
+    assert log_loss(np.zeros(0)).shape == (0,)

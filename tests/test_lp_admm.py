@@ -1,0 +1,290 @@
+"""LP-ADMM for the fixed-λ problem (B): certified everywhere, and honest where it is not."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+from zoo import NORM_NAMES, ZOO, planted
+
+import drlogit
+from drlogit.certificate import certify
+from drlogit.datasets import make_synthetic
+from drlogit.problem import Problem, build_problem
+from drlogit.result import Monitor, Status
+from drlogit.solvers import beta_step
+from drlogit.solvers.admm import PROVEN_PENALTY, first_point
+from drlogit.solvers.ball_qp import INNER_SOLVERS
+from drlogit.solvers.beta_step import BetaStep
+from drlogit.solvers.cuts import cut_of
+from drlogit.solvers.lp_admm import lp_admm, lp_admm_steps
+
+
+def moderate_lambda(problem: Problem) -> float:
+    """A λ of the size that matters: where margins are about one."""
+    scale = np.sqrt(
+        problem.rows.column_scale[problem.penalised] ** 2 @ np.ones(problem.penalised.sum())
+    )
+    return min(1.0 / max(float(scale), 1e-3), 0.5 * problem.lambda_upper_bound)
+
+
+def subproblem(X, y, **options):
+    return drlogit.solve_subproblem(X, y, solver="lp-admm", **options)
+
+
+@pytest.mark.parametrize("case", ZOO, ids=repr)
+def test_zoo_is_certified(case):
+    lam = moderate_lambda(case.build())
+    before = case.X.copy(), case.y.copy()
+    result = subproblem(case.X, case.y, lam=lam, tol=1e-6, **case.options)
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= 1e-6
+    assert result.lam == lam
+    assert np.isfinite(result.coef).all()
+    if isinstance(case.X, np.ndarray):
+        np.testing.assert_array_equal(case.X, before[0])
+    np.testing.assert_array_equal(case.y, before[1])
+
+
+@pytest.mark.parametrize("norm", NORM_NAMES)
+@pytest.mark.parametrize("kappa", [0.3, math.inf])
+def test_agrees_with_the_conic_solver(norm, kappa):
+    pytest.importorskip("clarabel")
+    X, y = make_synthetic(120, 7, random_state=0)[:2]
+    weights = 1.0 + np.arange(120) % 4
+    costs = np.array([1.0, 2.0, 0.3, math.inf, 1.0, 1.0, 1.0])
+    options = {
+        "lam": 0.3, "epsilon": 0.05, "kappa": kappa, "norm": norm, "sample_weight": weights,
+        "feature_costs": costs,
+    }  # fmt: skip
+    ours = subproblem(X, y, tol=1e-8, **options)
+    theirs = drlogit.solve_subproblem(X, y, solver="conic", tol=1e-8, **options)
+    assert ours.objective == pytest.approx(theirs.objective, abs=2e-8)
+    assert ours.dual_objective <= theirs.objective
+
+
+@pytest.mark.parametrize(("norm", "inner"), [(n, i) for n in NORM_NAMES for i in INNER_SOLVERS[n]])
+def test_inner_solvers_lead_to_the_same_place(norm, inner):
+    X, y = make_synthetic(100, 6, random_state=4)[:2]
+    options = {"lam": 0.3, "epsilon": 0.05, "kappa": 0.5, "norm": norm, "tol": 1e-7}
+    auto = subproblem(X, y, **options)
+    result = subproblem(X, y, inner=inner, **options)
+    assert result.converged
+    assert result.objective == pytest.approx(auto.objective, abs=2e-7)
+    assert len(result.info["inner_steps"]) == result.n_iter
+
+
+def test_cutting_into_blocks_changes_nothing():
+    X, y = make_synthetic(101, 6, random_state=5)[:2]
+    one, three = (
+        lp_admm(
+            build_problem(X, y, epsilon=0.05, kappa=0.5, n_blocks=n), lam=0.4, tol=1e-8,
+            monitor=Monitor(),
+        )
+        for n in (1, 3)
+    )  # fmt: skip
+    assert one.n_iter == three.n_iter
+    np.testing.assert_allclose(one.coefficients, three.coefficients, atol=1e-9)
+    np.testing.assert_allclose(one.flip_share[0], np.concatenate(three.flip_share), atol=1e-7)
+
+
+def test_without_forming_the_gram_matrix(monkeypatch):
+    X, y = make_synthetic(60, 6, random_state=6)[:2]
+    options = {"lam": 0.4, "epsilon": 0.05, "kappa": 0.5, "tol": 1e-7}
+    whole = subproblem(X, y, **options)
+    monkeypatch.setattr(beta_step, "DENSE_LIMIT", 2)
+    parts = subproblem(X, y, **options)
+    assert parts.converged
+    assert parts.objective == pytest.approx(whole.objective, abs=2e-7)
+
+
+@pytest.mark.parametrize("case", ZOO[::7], ids=repr)
+def test_warm_start_takes_fewer_iterations(case):
+    lam = moderate_lambda(case.build())
+    options = {"tol": 1e-7, **case.options}
+    cold = subproblem(case.X, case.y, lam=lam, **options)
+    copies = cold.coef.copy(), cold.flip_share.copy()
+    warm = subproblem(case.X, case.y, lam=lam, start=cold, **options)
+    assert warm.converged
+    assert warm.n_iter < cold.n_iter
+    np.testing.assert_array_equal(cold.coef, copies[0])
+    np.testing.assert_array_equal(cold.flip_share, copies[1])
+
+
+def test_result_of_another_solver_is_a_start():
+    pytest.importorskip("clarabel")
+    X, y = make_synthetic(80, 5, random_state=7)[:2]
+    options = {"lam": 0.4, "epsilon": 0.05, "kappa": 0.5, "tol": 1e-6}
+    theirs = drlogit.solve_subproblem(X, y, solver="conic", **options)
+    assert subproblem(X, y, start=theirs, **options).n_iter == 1
+
+
+def test_lambda_zero_leaves_the_free_coefficients():
+    X, y = make_synthetic(80, 5, random_state=8)[:2]
+    result = subproblem(
+        X, y, lam=0.0, epsilon=0.05, kappa=0.5, feature_costs=[1, 1, 1, 1, math.inf]
+    )
+    assert not result.coef[:4].any()
+    assert result.coef[4] != 0.0
+    assert result.gap <= 1e-6
+
+
+# --- cuts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", NORM_NAMES)
+@pytest.mark.parametrize("kappa", [0.4, math.inf])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_every_cut_is_below_every_value(norm, kappa, intercept):
+    X, y = make_synthetic(60, 4, random_state=9)[:2]
+    options = {"epsilon": 0.03, "kappa": kappa, "norm": norm, "fit_intercept": intercept}
+    problem = build_problem(3.0 * X, y, **options)
+    values = {
+        lam: subproblem(3.0 * X, y, lam=lam, tol=1e-9, **options).objective
+        for lam in (0.02, 0.2, 0.5, 1.5)
+    }
+    steps = lp_admm_steps(problem, 0.5, first_point(problem, None), BetaStep.build(problem))
+    cuts = [cut_of(problem, 0.5, step) for step in islice(steps, 300)]
+    assert sum(cut.valid for cut in cuts) > 200
+    for cut in cuts:
+        for lam, value in values.items():
+            assert cut.at(lam) <= value + 1e-12
+    # ... and near the end it is the tangent.
+    last = cuts[-1]
+    assert last.at(0.5) == pytest.approx(values[0.5], abs=1e-5)
+    slope = (
+        subproblem(3.0 * X, y, lam=0.501, tol=1e-10, **options).objective
+        - subproblem(3.0 * X, y, lam=0.499, tol=1e-10, **options).objective
+    ) / 0.002
+    assert last.slope == pytest.approx(slope, abs=3e-3)
+
+
+def test_cuts_know_when_they_are_void():
+    case = planted(3, n_free=2, fit_intercept=True)
+    problem = case.build()
+    start = first_point(problem, None)
+    state = tuple((mu, 50.0 * np.sign(np.arange(v.size) - 5.5)) for mu, v in start.state)
+    step = next(
+        lp_admm_steps(problem, case.lam, start._replace(state=state), BetaStep.build(problem))
+    )
+    cut = cut_of(problem, case.lam, step)
+    assert not cut.valid
+    assert cut.at(case.lam) == -math.inf
+
+
+# --- the penalty ----------------------------------------------------------------------------
+
+
+def penalties(count, **options):
+    X, y = make_synthetic(100, 5, random_state=10)[:2]
+    problem = build_problem(0.01 * X, y, epsilon=0.0005, kappa=0.005)
+    first = first_point(problem, None, options.pop("rho", None))
+    steps = lp_admm_steps(problem, 1.0, first, BetaStep.build(problem), **options)
+    return np.array([step.rho for step in islice(steps, count)])
+
+
+def test_penalty_of_the_paper_grows_geometrically():
+    rho = penalties(30, rho=0.001, gamma=1.05)
+    np.testing.assert_allclose(rho, 100 * 0.001 * 1.05 ** np.arange(30))
+    assert np.ptp(penalties(30, rho=0.02, gamma=1.0)) == 0.0
+
+
+def test_penalty_rule_is_safeguarded():
+    rho = penalties(700)
+    changes = np.flatnonzero(np.diff(rho)) + 1
+    assert changes.size > 0, "a problem on which the rule has nothing to do tests nothing"
+    assert set(changes) <= {11, 21, 41, 81, 161, 321, 641}
+    assert rho.min() > PROVEN_PENALTY
+    ratio = rho[1:] / rho[:-1]
+    assert 0.25 <= ratio.min() <= ratio.max() <= 4.0
+
+
+@pytest.mark.parametrize("rho", [1e-3, 1e-1, 10.0])
+def test_rule_recovers_from_a_bad_penalty(rho):
+    X, y = make_synthetic(100, 5, random_state=11)[:2]
+    result = subproblem(X, y, lam=0.3, epsilon=0.05, kappa=0.5, rho=rho, tol=1e-6)
+    assert result.converged
+
+
+def test_residual_rule_of_the_paper_says_nothing_about_optimality():
+    X, y = make_synthetic(200, 10, random_state=12)[:2]
+    options = {"lam": 0.3, "epsilon": 0.05, "kappa": 1.0, "tol": 1e-6}
+    frozen = subproblem(X, y, rho=0.01, gamma=1.3, stop="residual", **options)
+    assert frozen.trace.iterates[-1].extra["residual"] <= 1e-6
+    assert frozen.gap > 1e-4
+    assert frozen.status is Status.STALLED
+    # With a constant penalty the rule does stop near the optimum.
+    constant = subproblem(X, y, gamma=1.0, stop="residual", **options)
+    assert constant.gap <= 1e-6
+    assert constant.trace.iterates[-1].extra["residual"] <= 1e-6
+    # The defaults reach a certified gap in the meantime.
+    assert subproblem(X, y, **options).n_iter < constant.n_iter
+
+
+# --- how it ends ----------------------------------------------------------------------------
+
+
+def test_iteration_limit_callback_and_table(capsys):
+    X, y = make_synthetic(100, 5, random_state=13)[:2]
+    options = {"lam": 0.3, "epsilon": 0.05, "kappa": 0.5, "tol": 1e-12}
+    limited = subproblem(X, y, max_iter=7, **options)
+    assert limited.status is Status.MAX_ITER
+    assert limited.n_iter == 7
+    seen = []
+    stopped = subproblem(X, y, callback=lambda it: seen.append(it) or len(seen) == 3, **options)
+    assert stopped.status is Status.STOPPED
+    assert len(seen) == 3
+    assert stopped.n_iter == seen[-1].n_iter
+    assert all(it.dual_objective <= it.objective for it in seen)
+    subproblem(X, y, verbose=1, max_iter=20, **options)
+    assert "lower bound" in capsys.readouterr().out
+    residual = subproblem(X, y, stop="residual", max_iter=5, **options)
+    assert residual.status is Status.MAX_ITER
+    stopped = subproblem(X, y, stop="residual", callback=lambda it: True, **options)
+    assert stopped.status is Status.STOPPED
+
+
+def test_gap_in_the_trace_holds():
+    X, y = make_synthetic(150, 8, random_state=14)[:2]
+    options = {"lam": 0.3, "epsilon": 0.05, "kappa": 0.5}
+    optimum = subproblem(X, y, tol=1e-9, **options).objective
+    trace = subproblem(X, y, tol=1e-7, **options).trace
+    assert (trace.column("objective") >= optimum - 1e-9).all()
+    assert (trace.column("dual_objective") <= optimum + 1e-12).all()
+    assert (np.diff(trace.column("objective")) <= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"rho": 0.0}, "rho must be finite and > 0"),
+        ({"rho": math.inf}, "rho must be finite and > 0"),
+        ({"gamma": 0.9}, "gamma must be finite and >= 1"),
+        ({"stop": "maybe"}, "stop must be 'gap' or 'residual', got 'maybe'"),
+        ({"inner": "cg"}, "inner must be one of 'auto', 'active-set-newton'"),
+    ],
+)
+def test_options_are_checked(option, message):
+    X, y = make_synthetic(20, 3, random_state=0)[:2]
+    with pytest.raises(ValueError, match=message):
+        subproblem(X, y, lam=0.3, epsilon=0.05, kappa=0.5, **option)
+    with pytest.raises(TypeError):
+        subproblem(X, y, lam=0.3, epsilon=0.05, kappa=0.5, relaxation=1.5)
+
+
+def test_certificate_agrees_with_the_solution_handed_over():
+    case = planted(2, norm="linf", weighted=True)
+    problem = case.build()
+    solution = lp_admm(problem, lam=case.lam, tol=1e-8, monitor=Monitor())
+    certificate = certify(
+        problem,
+        solution.coefficients,
+        lam=case.lam,
+        flip_share=solution.flip_share,
+        dual_coefficients=solution.dual_coefficients,
+        tol=1e-8,
+    )
+    assert certificate.gap <= 1e-8
+    assert certificate.primal == pytest.approx(case.objective, abs=1e-8)

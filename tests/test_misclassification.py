@@ -1,0 +1,172 @@
+"""Misclassification bounds against the linear programs of the 2015 paper."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import drlogit
+from drlogit import MisclassificationBounds, misclassification_bounds
+from drlogit.norms import NORMS
+
+
+def linear_program(u, weights, epsilon, kappa, sensitivity):
+    """Largest probability of ``margin ≤ 0``: Theorem 3 of arXiv:1509.09259.
+
+    minimise    λε + Σ w_i s_i
+    subject to  1 - r_i u_i ≤ s_i,   1 + t_i u_i - λκ ≤ s_i,
+                r_i L ≤ λ,   t_i L ≤ λ,   r, s, t ≥ 0
+
+    The second set is left out where labels cannot flip.
+    """
+    n = u.size
+    eye, zero = np.eye(n), np.zeros((n, n))
+    one, nought = np.ones((n, 1)), np.zeros((n, 1))
+    # Columns: λ, s, r, t.
+    rows = [
+        (np.hstack([nought, -eye, -np.diag(u), zero]), -np.ones(n)),
+        (np.hstack([-one, zero, sensitivity * eye, zero]), np.zeros(n)),
+        (np.hstack([-one, zero, zero, sensitivity * eye]), np.zeros(n)),
+    ]
+    if math.isfinite(kappa):
+        rows.append((np.hstack([-kappa * one, -eye, zero, np.diag(u)]), -np.ones(n)))
+    solution = linprog(
+        np.concatenate([[epsilon], weights, np.zeros(2 * n)]),
+        A_ub=np.vstack([A for A, _ in rows]),
+        b_ub=np.concatenate([b for _, b in rows]),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert solution.status == 0
+    return solution.fun
+
+
+def check(model, X, y, *, epsilon, kappa, norm, costs=None, weights=None):
+    """Both bounds equal the programs to 1e-9."""
+    coef, intercept = model
+    u = y * (X @ coef + intercept)
+    weights = np.ones(len(y)) if weights is None else weights
+    costs = np.ones(coef.size) if costs is None else costs
+    movable = np.isfinite(costs)
+    sensitivity = NORMS[norm].dual(coef[movable] / costs[movable])
+    w = weights / weights.sum()
+    found = misclassification_bounds(
+        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+        feature_costs=costs, sample_weight=weights,
+    )  # fmt: skip
+    assert found.worst == pytest.approx(linear_program(u, w, epsilon, kappa, sensitivity), abs=1e-9)
+    assert found.best == pytest.approx(
+        1.0 - linear_program(-u, w, epsilon, kappa, sensitivity), abs=1e-9
+    )
+    return found
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    epsilon=st.floats(0.0, 2.0),
+    kappa=st.sampled_from([0.05, 0.5, 1.0, 4.0, math.inf]),
+    norm=st.sampled_from(tuple(NORMS)),
+    weighted=st.booleans(),
+    immovable=st.booleans(),
+)
+def test_bounds_equal_the_linear_programs(seed, epsilon, kappa, norm, weighted, immovable):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((25, 3)), rng.choice([-1, 1], 25)
+    y[:2] = [-1, 1]
+    y[2:] = np.where(rng.random(23) < 0.7, np.sign(X[2:, 0]), y[2:])
+    weights = rng.integers(0, 4, 25).astype(float) if weighted else None
+    if weighted:
+        weights[:2] = 1.0
+    costs = np.array([1.0, 0.3, math.inf]) if immovable else None
+    model = (rng.normal([2.0, 0.0, 0.0]), rng.standard_normal())
+    check(model, X, y, epsilon=epsilon, kappa=kappa, norm=norm, costs=costs, weights=weights)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_bounds_of_fits_equal_the_linear_programs(norm, kappa):
+    X, y = drlogit.datasets.make_synthetic(80, 4, random_state=3)
+    result = drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm)
+    for epsilon in (0.0, 0.01, 0.1):
+        model = (result.coef, result.intercept)
+        found = check(model, X, y, epsilon=epsilon, kappa=kappa, norm=norm)
+        assert found == misclassification_bounds(
+            result, X, y, epsilon=epsilon, kappa=kappa, norm=norm
+        )
+
+
+X1 = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [-1.0, 5.0], [0.5, 0.0]])
+Y1 = np.array([1, 1, 1, -1, -1])
+ONE = ((1.0, 0.0), 0.0)  # margins 0, 1, 2, 1, -0.5
+
+
+def test_boundary_counts_as_wrong_in_the_worst_case_and_right_in_the_best():
+    found = misclassification_bounds(ONE, X1, Y1, epsilon=0.0, kappa=1.0)
+    assert found == MisclassificationBounds(best=0.2, worst=0.4)
+    check((np.array([1.0, 0.0]), 0.0), X1, Y1, epsilon=0.0, kappa=1.0, norm="l1")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "kappa", "best", "worst"),
+    [
+        (0.1, math.inf, 0.0, 0.5),  # half a sample moves to the boundary at distance 1
+        (0.05, math.inf, 0.1, 0.45),
+        (0.4, math.inf, 0.0, 0.8),
+        (0.8, math.inf, 0.0, 1.0),
+        (100.0, math.inf, 0.0, 1.0),
+        (0.1, 0.25, 0.0, 0.8),  # flips at a quarter of the price
+        (0.15, 0.25, 0.0, 1.0),
+    ],
+)
+def test_by_hand(epsilon, kappa, best, worst):
+    found = misclassification_bounds(ONE, X1, Y1, epsilon=epsilon, kappa=kappa)
+    assert found.best == pytest.approx(best, abs=1e-12)
+    assert found.worst == pytest.approx(worst, abs=1e-12)
+
+
+def test_immovable_features_leave_only_flips():
+    costs = [math.inf, 1.0]
+    ball = {"epsilon": 0.1, "feature_costs": costs}
+    assert misclassification_bounds(ONE, X1, Y1, kappa=math.inf, **ball) == (0.2, 0.4)
+    found = misclassification_bounds(ONE, X1, Y1, kappa=1.0, **ball)
+    assert found.worst == pytest.approx(0.5)
+    assert found.best == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("intercept", "error"), [(1.0, 0.4), (-1.0, 0.6)])
+def test_constant_model(intercept, error):
+    model = ((0.0, 0.0), intercept)
+    fixed = misclassification_bounds(model, X1, Y1, epsilon=9.0, kappa=math.inf)
+    assert fixed == pytest.approx((error, error))
+    flips = misclassification_bounds(model, X1, Y1, epsilon=0.1, kappa=0.5)
+    assert flips == pytest.approx((error - 0.2, error + 0.2))
+
+
+def test_model_of_nothing_is_all_boundary():
+    found = misclassification_bounds(((0.0, 0.0), 0.0), X1, Y1, epsilon=0.1, kappa=1.0)
+    assert found == (0.0, 1.0)
+
+
+def test_scale_of_the_scores_does_not_matter():
+    ball = {"epsilon": 0.17, "kappa": 1.0, "norm": "l2"}
+    X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    coef = np.arange(5) - 1.5
+    found = [misclassification_bounds((c * coef, c * 0.2), X, y, **ball) for c in (1.0, 1e-8, 1e8)]
+    np.testing.assert_allclose(found, [found[0]] * 3, atol=1e-12)
+
+
+def test_any_classifier():
+    X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
+    for model in (LinearSVC(), LogisticRegression()):
+        model.fit(X, y)
+        found = misclassification_bounds(model, X, y, epsilon=0.0, kappa=1.0)
+        assert found == pytest.approx((1.0 - model.score(X, y),) * 2)
+        wider = misclassification_bounds(model, X, y, epsilon=0.05, kappa=1.0)
+        assert wider.best < found.best < wider.worst

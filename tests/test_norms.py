@@ -1,0 +1,162 @@
+"""Transport norms: duality, and projections that are projections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from drlogit.norms import NORMS, Norm, get_norm
+from zoo import NORM_NAMES
+
+ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+DUALS = {"l1": "linf", "l2": "l2", "linf": "l1"}
+
+names = st.sampled_from(NORM_NAMES)
+# Plain numbers (their squares do not underflow), powers of ten, ties and zeros.
+entries = st.one_of(
+    st.floats(-100.0, 100.0).map(lambda v: round(v, 9)),
+    st.builds(lambda sign, k: sign * 10.0**k, st.sampled_from([-1.0, 1.0]), st.integers(-8, 8)),
+    st.sampled_from([0.0, 1.0, -1.0]),
+)
+vectors = st.integers(1, 8).flatmap(lambda n: arrays(np.float64, n, elements=entries))
+radii = st.one_of(st.floats(1e-9, 1e3), st.sampled_from([1e-300, 1e-17, 1.0, 1e9]))
+
+
+@pytest.mark.parametrize("name", NORM_NAMES)
+def test_values_are_the_norms_they_are_named_after(name):
+    x = np.array([3.0, -4.0, 0.0, 1.0])
+    assert NORMS[name].value(x) == pytest.approx(np.linalg.norm(x, ORDERS[name]), rel=1e-15)
+    assert NORMS[name].dual(x) == pytest.approx(np.linalg.norm(x, ORDERS[DUALS[name]]), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", NORM_NAMES)
+def test_no_coordinates_at_all(name):
+    """With every feature free there is nothing to measure."""
+    empty = np.zeros(0)
+    norm = NORMS[name]
+    assert norm.value(empty) == norm.dual(empty) == 0.0
+    assert norm.project(empty, 1.0).shape == norm.project_dual(empty, 0.0).shape == (0,)
+    assert norm.project(empty, 1.0, empty).shape == (0,)
+
+
+@given(names, st.data())
+def test_dual_norm_inequality_is_tight(name, data):
+    norm = NORMS[name]
+    x = data.draw(vectors)
+    y = data.draw(arrays(np.float64, x.size, elements=entries))
+    bound = norm.value(x) * norm.dual(y)
+    assert abs(x @ y) <= bound * (1.0 + 1e-12)
+    # The point of the dual ball that attains the norm of x.
+    if name == "l1":
+        best = np.sign(x)
+    elif name == "l2":
+        best = x / max(norm.value(x), 1e-300)
+    else:
+        best = np.zeros(x.size)
+        best[np.argmax(np.abs(x))] = np.sign(x[np.argmax(np.abs(x))])
+    assert norm.dual(best) <= 1.0 + 1e-12
+    assert best @ x == pytest.approx(norm.value(x), rel=1e-12)
+
+
+def balls(norm: Norm):
+    """(projection, norm of its ball, norm of the dual ball) for the norm and for its dual."""
+    return (norm.project, norm.value, norm.dual), (norm.project_dual, norm.dual, norm.value)
+
+
+@given(names, vectors, radii)
+def test_projections_are_the_nearest_points(name, x, radius):
+    """``p`` is nearest iff it is in the ball and ``(x-p)·q ≤ (x-p)·p`` for all q of the ball.
+
+    The largest left side is ``radius ‖x-p‖_dual``: an exact test of optimality.
+    """
+    for project, value, dual in balls(NORMS[name]):
+        p = project(x, radius)
+        size = max(value(x), radius)
+        assert value(p) <= radius + 1e-13 * size
+        rest = x - p
+        assert radius * dual(rest) - rest @ p <= 1e-12 * size * max(np.linalg.norm(x), 1e-300)
+
+
+@given(names, vectors, radii, st.data())
+def test_projections_in_a_metric_are_the_nearest_points(name, x, radius, data):
+    metric = data.draw(arrays(np.float64, x.size, elements=st.floats(1e-3, 1e3)))
+    for project, value, dual in balls(NORMS[name]):
+        p = project(x, radius, metric)
+        size = max(value(x), radius)
+        assert value(p) <= radius + 1e-12 * size
+        rest = (x - p) / metric
+        slack = radius * dual(rest) - rest @ p
+        assert slack <= 1e-9 * size * max(np.linalg.norm(x / metric), 1e-300)
+        np.testing.assert_allclose(
+            project(x, radius, np.full(x.size, 7.0)),
+            project(x, radius),
+            rtol=1e-9,
+            atol=1e-11 * size,
+        )
+
+
+@given(names, vectors, radii)
+def test_projections_are_idempotent_and_leave_the_ball_alone(name, x, radius):
+    for project, value, _ in balls(NORMS[name]):
+        p = project(x, radius)
+        np.testing.assert_allclose(project(p, radius), p, rtol=1e-12, atol=1e-14 * value(x))
+        inside = project(x, 2.0 * value(x) + 1.0)
+        np.testing.assert_array_equal(inside, x)
+        assert not np.shares_memory(inside, x)
+
+
+@given(names, vectors, radii, st.integers(0, 2**32 - 1))
+def test_no_random_point_of_the_ball_is_nearer(name, x, radius, seed):
+    rng = np.random.default_rng(seed)
+    for project, value, _ in balls(NORMS[name]):
+        p = project(x, radius)
+        for q in rng.standard_normal((20, x.size)):
+            q *= radius * rng.random() / value(q)
+            assert np.linalg.norm(x - p) <= np.linalg.norm(x - q) * (1.0 + 1e-12)
+            # and from nearby: a small move from p towards q
+            nearby = p + 1e-3 * (q - p)
+            assert np.linalg.norm(x - p) <= np.linalg.norm(x - nearby) * (1.0 + 1e-12)
+
+
+@given(names, vectors, radii, st.data())
+def test_projections_do_not_expand(name, x, radius, data):
+    y = data.draw(arrays(np.float64, x.size, elements=entries))
+    for project, _, _ in balls(NORMS[name]):
+        apart = np.linalg.norm(project(x, radius) - project(y, radius))
+        assert apart <= np.linalg.norm(x - y) + 1e-12 * (np.linalg.norm(x) + np.linalg.norm(y))
+
+
+@pytest.mark.parametrize("name", NORM_NAMES)
+@pytest.mark.parametrize("radius", [0.0, -1.0, 1.3877787807813069e-17, 5e-324])
+def test_radius_that_rounding_loses(name, radius):
+    """A ball so small that ``Σ|x| - radius`` rounds to ``Σ|x|`` once ended in an IndexError."""
+    x = np.array([0.04353776, -0.23290689, 0.1973022, 0.31697794, -0.0702617])
+    for project, value, _ in balls(NORMS[name]):
+        for metric in (None, np.arange(1.0, 6.0)):
+            assert value(project(x, radius, metric)) <= max(radius, 0.0) * (1.0 + 1e-12)
+
+
+def test_arguments_are_left_alone():
+    x = np.array([3.0, -1.0, 0.5])
+    x.flags.writeable = False
+    for norm in NORMS.values():
+        for project, _, _ in balls(norm):
+            project(x, 1.0)
+            project(x, 1.0, np.ones(3))
+
+
+def test_norms_are_found_by_name():
+    assert get_norm("l2") is NORMS["l2"]
+    assert get_norm(NORMS["l2"]) is NORMS["l2"]
+    for name, norm in NORMS.items():
+        assert norm.name == name
+
+
+@pytest.mark.parametrize("name", ["l3", "L1", "", 2, None, np.inf, ["l1"]])
+def test_unknown_norm_names_what_was_found_and_what_is_known(name):
+    with pytest.raises(ValueError, match=r"'l1', 'l2', 'linf'.*got ") as caught:
+        get_norm(name)
+    assert repr(name) in str(caught.value)

@@ -1,0 +1,135 @@
+"""The regularisation path: certified at every radius, and the same as separate fits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+from drlogit.path import check_kappas, check_radii, choose, kappas_around, radii_below
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [0.5, math.inf])
+def test_path_is_certified_and_monotone(cancer, norm, kappa):
+    path = drlogit.regularization_path(*cancer, n_epsilons=8, kappa=kappa, norm=norm)
+    assert len(path) == 8
+    assert path.epsilons[0] == pytest.approx(path.epsilon_max)
+    assert path.epsilons[-1] == pytest.approx(1e-3 * path.epsilon_max)
+    assert (np.diff(path.epsilons) < 0.0).all()
+    assert (path.gaps <= 1e-6).all()
+    # A smaller ball has a smaller worst case; the value is concave in the radius.
+    assert (np.diff(path.objectives) < 1e-6).all()
+    assert (np.diff(path.lambdas) > -0.05 * path.lambdas.max()).all()
+    assert np.abs(path.coefs[0]).sum() < 0.01 * np.abs(path.coefs[-1]).sum()
+
+
+def test_path_is_what_solve_gives(cancer):
+    X, y = cancer
+    weights = np.random.default_rng(0).uniform(size=y.size)
+    options = {
+        "kappa": 0.7, "norm": "l2", "fit_intercept": False, "sample_weight": weights,
+        "feature_costs": np.linspace(0.5, 2.0, 30), "tol": 1e-9,
+    }  # fmt: skip
+    path = drlogit.regularization_path(X, y, [0.01, 0.1, 0.01, 0.03], **options)
+    assert path.epsilons.tolist() == [0.1, 0.03, 0.01]
+    for i, epsilon in enumerate(path.epsilons):
+        result = drlogit.solve(X, y, epsilon=epsilon, **options)
+        assert path.objectives[i] == pytest.approx(result.objective, abs=1e-8)
+        assert np.allclose(path.coefs[i], result.coef, atol=1e-3)
+        assert path.lambdas[i] == pytest.approx(result.lam, rel=1e-3)
+    assert (path.intercepts == 0.0).all()
+
+
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_starting_from_the_neighbour_does_not_cost_iterations(cancer, kappa):
+    options = {"n_epsilons": 20, "kappa": kappa}
+    warm = drlogit.regularization_path(*cancer, **options)
+    cold = drlogit.regularization_path(*cancer, **options, warm_start=False)
+    assert warm.n_iters.sum() < cold.n_iters.sum()
+    assert np.allclose(warm.objectives, cold.objectives, rtol=0.0, atol=2e-6)
+
+
+def test_sparse_input(cancer):
+    X, y = cancer
+    sparse = drlogit.regularization_path(sp.csr_array(X), y, n_epsilons=3)
+    dense = drlogit.regularization_path(X, y, n_epsilons=3)
+    assert np.allclose(sparse.objectives, dense.objectives, rtol=0.0, atol=2e-6)
+
+
+def test_features_that_tell_nothing():
+    X, y = np.zeros((6, 2)), np.array([0, 1] * 3)
+    path = drlogit.regularization_path(X, y, n_epsilons=3)
+    assert path.epsilon_max == pytest.approx(0.0)
+    assert np.allclose(path.objectives, math.log(2.0))
+    assert (path.coefs == 0.0).all()
+
+
+def test_convergence_warning(cancer):
+    message = r"\d of 5 fits .* gap is [\d.e+-]+ nats, tol is 1\.00e-06 nats"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        path = drlogit.regularization_path(*cancer, n_epsilons=5, max_iter=2)
+    assert f"{path.gaps.max():.2e} nats" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_repr_is_one_line(cancer):
+    path = drlogit.regularization_path(*cancer, [0.1, 0.01])
+    assert repr(path).startswith("RegularizationPath(2 radii from 0.1 to 0.01, kappa=1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_epsilons": 0}, "n_epsilons .* got 0"),
+        ({"n_epsilons": 2.5}, "n_epsilons .* got 2.5"),
+        ({"min_fraction": 0.0}, "min_fraction .* got 0.0"),
+        ({"epsilons": [0.1, math.nan]}, "epsilon .* got .*nan"),
+        ({"epsilons": []}, "epsilons .* at least one"),
+        ({"kappa": -1.0}, "kappa .* got -1.0"),
+        ({"solver": "magic"}, "solver .* got 'magic'"),
+    ],
+)
+def test_bad_input_is_named(cancer, options, message):
+    with pytest.raises(ValueError, match=message):
+        drlogit.regularization_path(*cancer, **options)
+
+
+def test_grids():
+    assert np.allclose(radii_below(2.0, 3, 0.01), [2.0, 0.2, 0.02])
+    assert np.allclose(radii_below(0.0, 2, 0.01), [1.0, 0.01])
+    assert radii_below(2.0, 1, 0.01).tolist() == [2.0]
+    assert kappas_around(3.0, 1).tolist() == [math.inf]
+    assert kappas_around(3.0, 2).tolist() == [6.0, math.inf]
+    for count in (3, 5):
+        kappas = kappas_around(3.0, count)
+        assert kappas.size == count
+        assert kappas[0] < 6.0 < kappas[-2]
+    assert check_radii([0.1, 1, 0.1, 0.0]).tolist() == [1.0, 0.1, 0.0]
+    assert check_radii(0.5).tolist() == [0.5]
+    assert check_kappas((math.inf, 2)).tolist() == [2.0, math.inf]
+
+
+def test_choice_ignores_missing_scores_and_breaks_ties_for_robustness():
+    table = {
+        "param_kappa": np.array([1.0, 1.0, 1.0, math.inf]),
+        "mean_test_score": np.array([-0.7, -0.5, -0.5, math.nan]),
+        "std_test_score": np.array([0.0, 0.0, 0.1, 0.0]),
+    }
+    assert choose(table, 5, one_standard_error=False) == 1
+    table["std_test_score"][1] = 0.3  # a standard error of 0.15
+    assert choose(table, 5, one_standard_error=True) == 1
+    table["std_test_score"][1] = 0.5
+    assert choose(table, 5, one_standard_error=True) == 0

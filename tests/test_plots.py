@@ -1,0 +1,191 @@
+"""Pictures: what is on them, not how they look (that was looked at)."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+from drlogit import plots
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+X, Y = drlogit.datasets.make_synthetic(120, 4, random_state=1)
+FRAME = pd.DataFrame(X, columns=["age", "pulse", "dose", "sleep"])
+PLAIN = LogisticRegression().fit(FRAME, Y)
+ROBUST = drlogit.DRLogisticRegression(epsilon=0.03).fit(FRAME, Y)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def drawn(display):
+    """Draw for real, with fonts and layout."""
+    display.figure_.canvas.draw()
+    return display
+
+
+def words(axes):
+    legend = axes.get_legend()
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+
+
+def test_robustness():
+    display = drawn(
+        plots.RobustnessDisplay.from_estimators({"plain": PLAIN, "robust": ROBUST}, FRAME, Y)
+    )
+    left, right = display.ax_
+    assert "nats" in left.get_ylabel()
+    assert words(left) == ["plain", "robust"]
+    line = display.lines_[0, 1]
+    epsilon, loss = line.get_xdata()[30], line.get_ydata()[30]
+    assert loss == drlogit.worst_case_loss(ROBUST, FRAME, Y, epsilon=epsilon, kappa=1.0)
+    bounds = drlogit.misclassification_bounds(PLAIN, FRAME, Y, epsilon=epsilon, kappa=1.0)
+    assert display.lines_[1, 0].get_ydata()[30] == bounds.worst
+    assert display.best_lines_[0].get_ydata()[30] == bounds.best
+    assert right.get_xlim()[1] == pytest.approx(display.report.epsilons[-1])
+
+
+def test_robustness_of_one_model_on_given_axes():
+    figure, axes = plt.subplots(2, 1)
+    display = plots.RobustnessDisplay.from_estimator(
+        PLAIN, FRAME, Y, kappa=math.inf, max_epsilon=0.5, ax=axes
+    )
+    drawn(display)
+    assert display.figure_ is figure
+    assert display.lines_[0, 0].get_xdata()[-1] == 0.5
+    assert words(axes[0]) == []
+    with pytest.raises(ValueError, match="two axes, for loss and error, got 1"):
+        display.plot(ax=axes[0])
+
+
+def test_path():
+    display = drawn(
+        plots.RegularizationPathDisplay.from_data(FRAME, Y, n_epsilons=6, n_named=2, kappa=1.0)
+    )
+    assert display.ax_.get_xscale() == "log"
+    assert len(display.lines_) == 4
+    np.testing.assert_array_equal(display.lines_[2].get_ydata(), display.path.coefs[:, 2])
+    largest = np.argsort(-np.abs(display.path.coefs).max(axis=0))[:2]
+    assert words(display.ax_) == FRAME.columns[largest].tolist()
+    again = plots.RegularizationPathDisplay.from_path(display.path, feature_names=list("abcd"))
+    assert set(words(drawn(again).ax_)) == set("abcd")
+    with pytest.raises(ValueError, match="feature_names must have 4 entries, got 1"):
+        plots.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])
+
+
+def test_path_with_radius_zero_has_a_linear_axis():
+    display = plots.RegularizationPathDisplay.from_data(X, Y, epsilons=[0.0, 0.01, 0.1])
+    assert drawn(display).ax_.get_xscale() == "linear"
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy"])
+def test_cv_surface(scoring):
+    search = drlogit.DRLogisticRegressionCV(
+        epsilons=4, kappas=[0.5, 1.0, math.inf], cv=2, scoring=scoring
+    ).fit(X, Y)
+    display = drawn(plots.CVSurfaceDisplay.from_estimator(search))
+    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["0.5", "1", "∞"]
+    sign = -1.0 if scoring is None else 1.0
+    for kappa, mesh in zip([0.5, 1.0, math.inf], display.meshes_, strict=True):
+        strip = np.flatnonzero(search.cv_results_["param_kappa"] == kappa)[::-1]  # ε ascending
+        scores = sign * search.cv_results_["mean_test_score"][strip]
+        np.testing.assert_allclose(mesh.get_array().ravel(), scores)
+    assert display.mark_.get_xdata() == [search.epsilon_]
+    assert display.mark_.get_ydata() == [[0.5, 1.0, math.inf].index(search.kappa_)]
+    assert ("nats" in display.score_name) == (scoring is None)
+
+
+def test_cv_surface_of_a_grid_search():
+    grid = {"epsilon": [0.0, 0.01, 0.05], "kappa": [1.0, 2.0]}
+    search = GridSearchCV(drlogit.DRLogisticRegression(), grid, cv=2, scoring="accuracy")
+    display = plots.CVSurfaceDisplay.from_estimator(search.fit(X, Y))
+    assert drawn(display).ax_.get_xscale() == "linear"
+    one = {"param_epsilon": [0.1], "param_kappa": [1.0], "mean_test_score": [0.5]}
+    drawn(plots.CVSurfaceDisplay(one).plot())
+
+
+def test_convergence():
+    results = [
+        drlogit.solve(X, Y, epsilon=epsilon, kappa=1.0, callback=lambda _: None)
+        for epsilon in (0.01, 0.05)
+    ]
+    display = drawn(plots.ConvergenceDisplay.from_results(results, tol=1e-6))
+    assert display.ax_.get_yscale() == "log"
+    assert words(display.ax_) == [f"{results[0].solver} 1", f"{results[0].solver} 2"]
+    for line, result in zip(display.lines_, results, strict=True):
+        assert line.get_ydata()[-1] == max(result.gap, np.finfo(float).eps)
+        assert line.get_xdata()[-1] == result.n_iter
+        assert (line.get_ydata() > 0.0).all()
+    seconds = plots.ConvergenceDisplay.from_results({"fit": results[0]}, against="seconds")
+    assert drawn(seconds).lines_[0].get_xdata()[-1] == results[0].solve_time
+    with pytest.raises(ValueError, match="'iterations' or 'seconds', got 'minutes'"):
+        seconds.plot(against="minutes")
+
+
+def test_convergence_of_estimators():
+    display = plots.ConvergenceDisplay.from_estimator(ROBUST)
+    assert len(drawn(display).lines_) == 1
+    three = drlogit.DRLogisticRegression(epsilon=0.001).fit(X, np.digitize(X[:, 0], [-0.4, 0.4]))
+    assert words(plots.ConvergenceDisplay.from_estimator(three).ax_) == [
+        "class 0", "class 1", "class 2",
+    ]  # fmt: skip
+
+
+def test_coefficients():
+    display = drawn(plots.CoefficientsDisplay.from_estimators([PLAIN, ROBUST], max_features=3))
+    assert words(display.ax_) == ["LogisticRegression", "DRLogisticRegression"]
+    shown = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert shown == FRAME.columns[display.shown_].tolist()
+    np.testing.assert_array_equal(display.points_[1].get_xdata(), ROBUST.coef_[0, display.shown_])
+
+
+def test_coefficients_of_a_pipeline_are_those_of_its_input():
+    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(FRAME, Y)
+    display = drawn(plots.CoefficientsDisplay.from_estimator(pipe))
+    expected = pipe[-1].coef_[0] / X.std(axis=0)
+    np.testing.assert_allclose(display.coefs["LogisticRegression"], expected)
+    with pytest.raises(ValueError, match=r"the same features, got \[1, 4\]"):
+        plots.CoefficientsDisplay.from_estimators([pipe, ([1.0], 0.0)])
+
+
+def test_styles_differ():
+    styles = [tuple(style.values()) for style in plots._styles()]
+    assert len(set(styles)) == len(styles) >= 20
+
+
+def test_missing_matplotlib_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r"drlogit\[plot\]"):
+        plots.CoefficientsDisplay.from_estimator(PLAIN)
+
+
+def test_importing_the_package_imports_no_extras():
+    code = (
+        "import sys, drlogit, drlogit.plots; "
+        "print([m for m in ('matplotlib', 'numba', 'cvxpy', 'casadi') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,157 @@
+"""The suggested radius: what it covers, and how it scales."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import brentq
+from scipy.special import expit
+
+import drlogit
+from drlogit import suggest_radius, suggested_radius
+from drlogit.norms import NORMS
+
+X, Y = drlogit.datasets.make_synthetic(300, 6, random_state=0)
+
+
+def score_at_truth(rng, n_samples, n_features, *, size, intercept, shift=0.0):
+    """Samples of a logistic model, and the score at the truth with the best intercept."""
+    beta = rng.standard_normal(n_features)
+    beta *= size / np.linalg.norm(beta)
+    X = rng.standard_normal((n_samples, n_features))
+    y = np.where(rng.random(n_samples) < expit(X @ beta + intercept), 1, -1)
+
+    def slope(b):
+        return y * expit(-y * (X @ beta + b))
+
+    fitted = brentq(lambda b: slope(b).mean(), -20.0, 20.0)
+    return X + shift, y, slope(fitted) @ (X + shift) / n_samples
+
+
+# Figures of a run with 1000 repetitions, at 95 %:
+# COVERAGE-TABLE
+@pytest.mark.parametrize(
+    ("n_samples", "n_features", "size", "low"),
+    [(400, 5, 1.0, 0.88), (300, 40, 1.0, 0.92), (60, 100, 2.0, 0.97)],
+    ids=["many samples", "fewer", "more features than samples"],
+)
+def test_coverage(n_samples, n_features, size, low):
+    """‖score at the truth‖ ≤ ε, so that the truth is optimal within the ball, often enough."""
+    rng = np.random.default_rng(11)
+    hits = dict.fromkeys(NORMS, 0)
+    repeats = 120
+    for _ in range(repeats):
+        X, y, score = score_at_truth(rng, n_samples, n_features, size=size, intercept=0.5)
+        for name, norm in NORMS.items():
+            epsilon = suggest_radius(X, y, norm=name, n_draws=300)
+            hits[name] += norm.value(score) <= epsilon
+    for name, count in hits.items():
+        assert count / repeats >= low, name
+
+
+def test_radius_is_not_wasteful():
+    """With many samples it is the quantile itself, not a bound on it."""
+    rng = np.random.default_rng(3)
+    draws = [score_at_truth(rng, 400, 5, size=1.0, intercept=0.5) for _ in range(400)]
+    for name, norm in NORMS.items():
+        exact = np.quantile([norm.value(score) for _, _, score in draws], 0.9)
+        found = [suggest_radius(X, y, norm=name, confidence=0.9) for X, y, _ in draws[:10]]
+        assert np.mean(found) == pytest.approx(exact, rel=0.08)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_scale_shift_and_labels(norm):
+    epsilon = suggest_radius(X, Y, norm=norm)
+    assert suggest_radius(3.0 * X, Y, norm=norm) == pytest.approx(3.0 * epsilon, rel=1e-6)
+    assert suggest_radius(X + 50.0, Y, norm=norm) == pytest.approx(epsilon, rel=1e-6)
+    assert suggest_radius(X, np.where(Y > 0, "b", "a"), norm=norm) == epsilon
+    costs = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
+    assert suggest_radius(X, Y, norm=norm, feature_costs=costs) == pytest.approx(
+        suggest_radius(X * costs, Y, norm=norm), rel=1e-6
+    )
+
+
+def test_without_an_intercept_the_origin_matters():
+    epsilon = suggest_radius(X, Y, fit_intercept=False)
+    assert suggest_radius(X + 50.0, Y, fit_intercept=False) > 5.0 * epsilon
+
+
+def test_confidence_and_size():
+    low, high = (suggest_radius(X, Y, confidence=c) for c in (0.5, 0.99))
+    assert low < suggest_radius(X, Y) < high
+    X4, Y4 = drlogit.datasets.make_synthetic(4800, 6, random_state=5)
+    assert suggest_radius(X4, Y4) == pytest.approx(suggest_radius(X, Y) / 4.0, rel=0.15)
+
+
+def test_immovable_features_do_not_count():
+    costs = np.array([1.0, 1.0, 1.0, math.inf, math.inf, math.inf])
+    some = suggest_radius(X, Y, feature_costs=costs)
+    assert some == pytest.approx(0.5 * suggest_radius(X, Y), rel=0.1)
+    # Moving the origin of an immovable feature, or copying it, changes nothing.
+    moved = X + 9.0 * np.isinf(costs)
+    assert suggest_radius(moved, Y, feature_costs=costs) == pytest.approx(some, rel=1e-6)
+    doubled = np.column_stack([X, X[:, 3]])
+    assert suggest_radius(doubled, Y, feature_costs=[*costs, math.inf]) == pytest.approx(
+        some, rel=1e-3
+    )
+    assert suggest_radius(X, Y, feature_costs=np.full(6, math.inf)) == 0.0
+
+
+def test_weights():
+    equal = suggest_radius(X, Y, sample_weight=np.full(300, 7.0))
+    assert equal == pytest.approx(suggest_radius(X, Y), rel=1e-9)
+    weights = np.r_[np.ones(150), np.zeros(150)]
+    half = suggest_radius(X, Y, sample_weight=weights)
+    assert half == pytest.approx(suggest_radius(X[:150], Y[:150]), rel=1e-6)
+    unequal = suggest_radius(X, Y, sample_weight=np.r_[np.full(20, 20.0), np.ones(280)])
+    assert unequal > equal
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_draws_from_samples_and_from_the_covariance_agree(norm, monkeypatch):
+    costs = [1.0, math.inf, 2.0, 1.0, 1.0, 1.0]
+    options = {"norm": norm, "feature_costs": costs, "n_draws": 4000}
+    direct = suggest_radius(X, Y, **options)
+    monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
+    assert suggest_radius(X, Y, **options) == pytest.approx(direct, rel=0.03)
+
+
+def test_separable_data_and_sparse_data():
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    epsilon = suggest_radius(X, y)
+    # Plain scores would vanish here; ours stay of the order of the constant model's.
+    assert 0.1 * suggest_radius(X, Y) < epsilon < 2.0 * suggest_radius(X, Y)
+    thin = np.where(np.abs(X) > 1.0, X, 0.0)
+    costs = [1.0, math.inf, 1.0, 1.0, 1.0, 1.0]
+    dense = suggest_radius(thin, Y, feature_costs=costs)
+    assert suggest_radius(sp.csr_array(thin), Y, feature_costs=costs) == pytest.approx(
+        dense, rel=1e-6
+    )
+
+
+def test_constant_features_need_no_radius():
+    assert suggest_radius(np.zeros((40, 3)), np.arange(40) % 2) == 0.0
+
+
+def test_reproducible():
+    assert suggest_radius(X, Y) == suggest_radius(X, Y, random_state=0)
+    other = suggest_radius(X, Y, random_state=np.random.default_rng(5))
+    assert other != suggest_radius(X, Y)
+    assert other == pytest.approx(suggest_radius(X, Y), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.0}, r"confidence must be in \(0, 1\), got 1.0"),
+        ({"confidence": "high"}, "confidence must be in"),
+        ({"n_draws": 0}, "n_draws must be a positive integer, got 0"),
+        ({"norm": "l7"}, "norm must be one of"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        suggest_radius(X, Y, **options)
