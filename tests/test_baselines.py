@@ -8,7 +8,6 @@ from itertools import islice
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from zoo import NORM_NAMES, ZOO, planted
 
 import drlogit
 from drlogit.datasets import make_synthetic
@@ -22,6 +21,7 @@ from drlogit.solvers.pdhg import pdhg_steps
 from drlogit.solvers.scaled_ball import ScaledBall
 from drlogit.solvers.standard_admm import semismooth_newton, standard_admm_steps
 from drlogit.solvers.subgradient import subgradient_steps
+from zoo import NORM_NAMES, ZOO, planted
 
 #: What each method reaches on any well-scaled small problem in a second or so.
 REACH = {"linearized-admm": 1e-6, "standard-admm": 1e-6, "pdhg": 1e-4, "subgradient": 3e-2}

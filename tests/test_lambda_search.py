@@ -7,7 +7,6 @@ import os
 
 import numpy as np
 import pytest
-from zoo import NORM_NAMES, ZOO, planted
 
 import drlogit
 from drlogit import datasets
@@ -20,6 +19,7 @@ from drlogit.solvers.beta_step import BetaStep
 from drlogit.solvers.cuts import Cut
 from drlogit.solvers.lambda_search import lambda_search, margin_scale
 from drlogit.solvers.probes import Search
+from zoo import NORM_NAMES, ZOO, planted
 
 SEARCHES = ("derivative", "golden")
 

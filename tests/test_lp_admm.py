@@ -7,7 +7,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from zoo import NORM_NAMES, ZOO, planted
 
 import drlogit
 from drlogit.certificate import certify
@@ -20,6 +19,7 @@ from drlogit.solvers.ball_qp import INNER_SOLVERS
 from drlogit.solvers.beta_step import BetaStep
 from drlogit.solvers.cuts import cut_of
 from drlogit.solvers.lp_admm import lp_admm, lp_admm_steps
+from zoo import NORM_NAMES, ZOO, planted
 
 
 def moderate_lambda(problem: Problem) -> float:
@@ -221,6 +221,17 @@ def test_residual_rule_of_the_paper_says_nothing_about_optimality():
     assert constant.trace.iterates[-1].extra["residual"] <= 1e-6
     # The defaults reach a certified gap in the meantime.
     assert subproblem(X, y, **options).n_iter < constant.n_iter
+
+
+def test_residual_rule_is_content_with_any_multiplier_that_fits():
+    X, y = make_synthetic(200, 10, random_state=12)[:2]
+    options = {"epsilon": 0.05, "kappa": math.inf, "stop": "residual", "gamma": 1.0}
+    other = subproblem(X, y, lam=0.5, epsilon=0.05, kappa=math.inf, tol=1e-12)
+    warm = subproblem(X, y, lam=0.1, start=other, **options)
+    assert warm.n_iter < 5
+    assert warm.gap > 1e-5
+    cold = subproblem(X, y, lam=0.1, **options)
+    assert cold.gap <= 1e-6
 
 
 # --- how it ends ----------------------------------------------------------------------------

@@ -73,10 +73,10 @@ class Paper:
     def gradient(self, y):
         return self.weights * (0.5 - expit(-y))
 
-    def P(self, y):
+    def P(self, y):  # noqa: N802
         return 0.5 * float(self.weights @ np.abs(y - self.kink))
 
-    def F(self, y):
+    def F(self, y):  # noqa: N802
         return self.f(y) + self.P(y)
 
     def bregman(self, x, y):

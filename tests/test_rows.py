@@ -135,6 +135,14 @@ def test_gram_equals_numpy(stored, route, monkeypatch):
     np.testing.assert_allclose(gram, reference.T @ (d[:, None] * reference), atol=1e-13)
     np.testing.assert_array_equal(gram, gram.T)
     np.testing.assert_allclose(np.diagonal(gram), squared_columns(X, d), atol=1e-13)
+    # with a column of ones, and with the columns named that are not empty
+    Z = np.column_stack([reference, np.ones(53)])
+    used = np.flatnonzero(reference.any(axis=0))
+    for columns in (None, used):
+        gram = weighted_gram(X, d, intercept=True, used=columns)
+        np.testing.assert_allclose(gram, Z.T @ (d[:, None] * Z), atol=1e-13)
+        gram = weighted_gram(X, d, used=columns)
+        np.testing.assert_allclose(gram, reference.T @ (d[:, None] * reference), atol=1e-13)
 
 
 @pytest.mark.parametrize("make", ["C", "F", "float32", "array-csr", "float32-csr"])
@@ -238,7 +246,7 @@ def test_sparse_gram_with_threads(count, monkeypatch):
     X = sp.csr_array(entries(200, 12, 0.3))
     d = np.random.default_rng(8).random(200)
     with threads.limit_threads(count):
-        upper = sparse_gram.sparse_weighted_gram(X, d)
+        upper = sparse_gram.sparse_weighted_gram(X, d, 12)
     np.testing.assert_allclose(
         upper, np.triu(X.toarray().T @ (d[:, None] * X.toarray())), atol=1e-13
     )
@@ -252,7 +260,7 @@ def test_failure_in_a_thread_is_not_silent(monkeypatch):
     monkeypatch.setattr(sparse_gram, "_accumulate", fail)
     X = sp.csr_array(entries(200, 12, 0.3))
     with threads.limit_threads(2), pytest.raises(RuntimeError, match="lost"):
-        sparse_gram.sparse_weighted_gram(X, np.ones(200))
+        sparse_gram.sparse_weighted_gram(X, np.ones(200), 12)
 
 
 def test_thread_count_follows_limit_then_environment(monkeypatch):
@@ -312,8 +320,37 @@ def test_block_products_are_products_with_signed_rows(stored, intercept):
     )
     np.testing.assert_allclose(block.gram(d), Z.T @ (d[:, None] * Z), atol=1e-13)
     np.testing.assert_allclose(block.squared_columns(d), (Z**2).T @ d, atol=1e-13)
+    rows, columns = rng.random(53), rng.random(Z.shape[1])
+    np.testing.assert_allclose(
+        block.outer_gram(rows, columns, np.float64),
+        (rows[:, None] * Z * columns**2) @ (rows[:, None] * Z).T,
+        atol=1e-12,
+    )
     # The adjoint is the adjoint.
     assert block.margins(v) @ r == pytest.approx(v @ block.adjoint(r), rel=1e-12)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gram_with_empty_columns_and_samples_without_weight(make, intercept):
+    """Most columns are empty, one of the others only occurs in a sample of weight zero."""
+    X = np.zeros((30, 20))
+    X[:, [2, 5]] = np.random.default_rng(12).standard_normal((30, 2))
+    X[0, 11] = 3.0
+    weights = np.where(np.arange(30) == 0, 0.0, 1.0 / 29.0)
+    y = np.where(np.arange(30) % 2, 1.0, -1.0)
+    rows = Rows.from_arrays(check_features(make(X)), y, weights, intercept=intercept)
+    Z = y[:, None] * (np.column_stack([X, np.ones(30)]) if intercept else X)
+    for d in (weights, np.ones(30), np.zeros(30)):
+        np.testing.assert_allclose(rows.blocks[0].gram(d), Z.T @ (d[:, None] * Z), atol=1e-13)
+    np.testing.assert_allclose(rows.column_scale, np.sqrt(weights @ Z**2), rtol=1e-13)
+
+
+def test_gram_of_nothing_but_empty_columns():
+    rows = Rows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=False)
+    np.testing.assert_array_equal(rows.blocks[0].gram(np.ones(4)), np.zeros((3, 3)))
+    rows = Rows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=True)
+    np.testing.assert_array_equal(rows.blocks[0].gram(np.ones(4)), np.diag([0.0, 0.0, 0.0, 4.0]))
 
 
 def summary(block: Block, state, v):

@@ -46,8 +46,8 @@ DIRECT_LIMIT = 3000
 #: Steps in β̃ before the linear one; near a solution none is needed.
 _MAX_MOVES = 3
 
-#: Rounding of a sum of products, relative to the product of their root mean squares.
-_ROUNDING = 1e-15
+#: What rounding may leave of a sum, relative to the product of the root mean squares.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ class _Candidate:
             open_equations[-1] = False
         gradient = self.gradients @ factors
         left = np.abs(gradient[open_equations])
-        if (left > 100.0 * self.rounding(problem)[open_equations]).any():
+        if (left > self.rounding(problem)[open_equations]).any():
             factors, left = np.zeros(2), np.zeros_like(left)
         flips = float(self.flips @ factors)
         used = problem.transport_norm(self.gradients @ factors)

@@ -28,6 +28,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from .losses import BoolArray, FloatArray
+from .matrix import IndexArray
 from .problem import Problem
 
 #: ADMM: penalty relative to the diagonal of H, over-relaxation, and its ends.
@@ -81,7 +82,7 @@ class DenseModel:
         diagonal = np.maximum(np.diagonal(self.hessian), np.where(least > 0.0, least, 1.0))
         self.metric = np.where(problem.penalised, _RHO * diagonal, 0.0)
         self.factor = _Factor(self.hessian, self.metric)
-        self.inverse = self.factor.inverse()[np.ix_(self.kept, self.kept)]
+        self.inverse = self.factor.inverse(self.kept)
 
     def step(
         self, gradient: FloatArray, coefficients: FloatArray, radius: float, lam: float | None
@@ -190,8 +191,10 @@ class _Factor:
         with np.errstate(over="ignore"):  # the certificate does not take such steps
             return np.asarray(self.scale * dpotrs(self.factor, self.scale * b, lower=1)[0])
 
-    def inverse(self) -> FloatArray:
+    def inverse(self, kept: IndexArray) -> FloatArray:
+        """Rows and columns ``kept`` of the inverse."""
         lower, _ = dpotri(self.factor, lower=1)
         full = np.tril(lower)
         full += np.tril(lower, -1).T
-        return np.asarray(self.scale[:, None] * full * self.scale)
+        scale = self.scale[kept]
+        return np.asarray(scale[:, None] * full[np.ix_(kept, kept)] * scale)

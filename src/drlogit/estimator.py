@@ -35,6 +35,7 @@ from .path import (
     choose,
     is_count,
     kappas_around,
+    mean_log_likelihood,
     radii_below,
     score_chain,
     tabulate,
@@ -607,7 +608,7 @@ class DRLogisticRegressionCV(_RobustLinearClassifier):
             .add_self_request(self)
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
             .add(
-                scorer=self._scorer(None),
+                scorer=self._scorer(),
                 method_mapping=MethodMapping().add(caller="fit", callee="score"),
             )
         )
@@ -616,27 +617,24 @@ class DRLogisticRegressionCV(_RobustLinearClassifier):
         self, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Metadata for the splitter and for the scorer."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
-            return dict(routed.splitter.split), dict(routed.scorer.score)
+            routed = process_routing(self, "fit", **weights, **params)
+            # Our own score always wants weights; others say so by themselves.
+            return routed.splitter.split, weights if self.scoring is None else routed.scorer.score
         if params:
             raise ValueError(
                 f"fit takes {', '.join(params)} only with scikit-learn's metadata routing enabled; "
                 "for groups, pass cv=list(splitter.split(X, y, groups))"
             )
-        return {}, {} if sample_weight is None else {"sample_weight": sample_weight}
+        return {}, weights
 
-    def _scorer(self, labels: Any) -> Any:
-        from sklearn.metrics import check_scoring, log_loss, make_scorer
+    def _scorer(self) -> Callable[..., float]:
+        if self.scoring is None:
+            return mean_log_likelihood
+        from sklearn.metrics import check_scoring
 
-        if self.scoring is not None:
-            return check_scoring(self, scoring=self.scoring)
-        # Not by name: the labels must be known where a fold holds only some of them.
-        scorer = make_scorer(
-            log_loss, response_method="predict_proba", greater_is_better=False, labels=labels
-        )
-        if get_config()["enable_metadata_routing"]:
-            scorer.set_score_request(sample_weight=True)
+        scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
 
     def _check_folds(self, samples: Samples, splits: list[tuple[Any, Any]]) -> None:
@@ -683,7 +681,7 @@ class DRLogisticRegressionCV(_RobustLinearClassifier):
         score_params: dict[str, Any],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
-        scorer = self._scorer(self.classes_)
+        scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_, model.n_features_in_ = self.classes_, samples.X.shape[1]
         tasks = [

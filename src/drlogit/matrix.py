@@ -172,23 +172,16 @@ def _dense_weighted_gram(
     return full
 
 
-def outer_product(
-    X: Matrix, row_scale: FloatArray, column_scale: FloatArray, dtype: type[np.floating[Any]]
-) -> np.ndarray[Any, Any]:
-    """``diag(r) X diag(c²) Xᵀ diag(r)`` as a full symmetric array of the given type."""
-    n_rows = X.shape[0]
-    out = np.empty((n_rows, n_rows), dtype=dtype)
+def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
+    """``diag(r) X diag(c²) Xᵀ diag(r)`` as a full symmetric array."""
     if sp.issparse(X):
-        scaled = sp.csr_array(X.multiply(row_scale[:, None]).multiply(column_scale), dtype=dtype)
-        transposed = scaled.T.tocsr()
-        for rows in row_chunks(n_rows, n_rows):
-            out[rows] = (scaled[rows] @ transposed).toarray()
-        return out
-    out[:] = 0.0
-    step = max(64, CHUNK_BYTES // (8 * max(n_rows, 1)))
+        scaled = sp.csr_array(X.multiply(row_scale[:, None]).multiply(column_scale))
+        return np.asarray((scaled @ scaled.T).toarray())
+    out = np.zeros((X.shape[0],) * 2)
+    step = max(64, CHUNK_BYTES // (8 * max(X.shape[0], 1)))
     for first in range(0, X.shape[1], step):
         part = X[:, first : first + step] * column_scale[first : first + step]
-        part = (part * row_scale[:, None]).astype(dtype, copy=False)
+        part *= row_scale[:, None]
         out += part @ part.T
     return out
 

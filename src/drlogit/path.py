@@ -372,6 +372,19 @@ def score_chain(
     )
 
 
+def mean_log_likelihood(
+    classifier: Any, X: Matrix, y: np.ndarray[Any, Any], sample_weight: Any = None
+) -> float:
+    """Score of a fitted classifier: minus its log-loss.
+
+    As scikit-learn's ``neg_log_loss``, but some classes may be missing in y, and without the
+    general checks, which would take a tenth of the time of a search.
+    """
+    codes = np.searchsorted(classifier.classes_, y)
+    likelihoods = classifier.predict_log_proba(X)[np.arange(codes.size), codes]
+    return float(np.average(likelihoods, weights=sample_weight))
+
+
 def _part(value: Any, index: Any, n_samples: int) -> Any:
     """The entries of some samples, if a value has one for each sample."""
     array = np.asarray(value)

@@ -167,6 +167,7 @@ class RobustnessDisplay:
         top = axes.secondary_xaxis("top", functions=(lambda e: e / kappa, lambda s: s * kappa))
         top.set_xlabel(f"share of labels that may be flipped, ε/κ (κ = {kappa:g})")
         top.xaxis.set_major_formatter(_percent())
+        top.locator_params(nbins=5)
 
 
 def _percent() -> Any:

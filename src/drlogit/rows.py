@@ -34,7 +34,6 @@ from .matrix import (
     nonzeros,
     outer_product,
     rmatvec,
-    row_chunks,
     squared_columns,
     weighted_gram,
 )
@@ -112,23 +111,21 @@ class Block:
         """``Zᵀ diag(d) Z`` for ``d ≥ 0``."""
         return weighted_gram(self.X, d, intercept=self.intercept, used=self._used)
 
-    def outer_gram(
-        self, row_scale: FloatArray, column_scale: FloatArray, dtype: type[np.floating[Any]]
-    ) -> np.ndarray[Any, Any]:
+    def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``: the N×N product, for few samples."""
         rows = self.y * row_scale
-        n = self.X.shape[1]
-        matrix = outer_product(self.X, rows, column_scale[:n], dtype)
+        matrix = outer_product(self.X, rows, column_scale[: self.X.shape[1]])
         if self.intercept:
-            constant = (rows * column_scale[-1]).astype(dtype)
-            for chunk in row_chunks(constant.size, constant.size):
-                matrix[chunk] += constant[chunk, None] * constant
+            matrix += np.outer(rows * column_scale[-1] ** 2, rows)
         return matrix
 
     @cached_property
     def _used(self) -> IndexArray | None:
-        """Columns with a non-zero in a sample of positive weight, if picking them pays."""
-        used = np.flatnonzero(self.mean_squares[: self.X.shape[1]])
+        """Columns that are not all zero, if picking them pays."""
+        # Samples of weight zero count: ``gram`` takes any d.
+        present = self.weights.all()
+        squares = self.mean_squares if present else squared_columns(self.X, np.ones(self.y.size))
+        used = np.flatnonzero(squares[: self.X.shape[1]])
         return used if used.size < 0.9 * self.X.shape[1] else None
 
     @cached_property

@@ -86,15 +86,17 @@ def solve_with_smoothing(
     """
     rows = scaled.problem.rows
     point = _start(scaled, x)
-    width, short = _START_WIDTH, 0
+    width, short, decrement = _START_WIDTH, 0, math.inf
     for _ in range(max_iter):
         state, sums = rows.run(
             _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge, wide(rows)
         )
         here = _Linearised(scaled, point, sums, state)
+        # At ε = 0 there is nothing but Newton's own decrement to tell how far it is.
+        estimate = here.estimate if point.cone is not None else decrement
         share, _ = rows.run(_flip_share, state)
         if progress.report(
-            scaled.coefficients(point.x), here.primal, share, here.estimate,
+            scaled.coefficients(point.x), here.primal, share, estimate,
             point.lam / scaled.sigma,
         ):  # fmt: skip
             return progress.status
@@ -119,6 +121,7 @@ def solve_with_smoothing(
                 break
         else:
             return Status.STALLED
+        decrement = -slope
         dual = min(1.0, (1.0 - _CLOSEST) * move.alphas[1])
         if alpha < min(1.0, (1.0 - _CLOSEST) * move.alphas[0]):
             dual = min(dual, alpha)

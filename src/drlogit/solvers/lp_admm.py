@@ -91,7 +91,7 @@ def lp_admm(
     check_penalty(rho, gamma)
     check_stop(stop)
     beta_step = BetaStep.build(problem, inner)
-    first = first_point(problem, start, rho)
+    first = first_point(problem, start, rho, multiplier_for(stop))
     steps = lp_admm_steps(problem, lam, first, beta_step, gamma=gamma)
     if stop == "residual":
         return _run_to_residual(problem, lam, steps, residual_tol, max_iter, monitor)
@@ -192,6 +192,15 @@ def _sample_step(
         Sum(float(weights @ np.square(u)) + tiny),
         Sum(float(weights @ np.square(v)) + tiny),
     )
+
+
+def multiplier_for(stop: str) -> float:
+    """The multiplier to begin with: that of β = 0, unless the residual is to be the judge.
+
+    Where no label is flipped, Zβ - μ after a step is (v - s(μ))/ρ with the old v and μ.  From a v
+    that fits its μ it is zero at once, however much β moved; so the paper's rule begins with 0.
+    """
+    return 0.5 if stop == "gap" else 0.0
 
 
 def check_stop(stop: str) -> None:

@@ -30,7 +30,7 @@ from .admm import AdmmStart, first_point
 from .beta_step import BetaStep
 from .cuts import Cut, cut_of
 from .fixed_lambda import CHECK_EVERY, Step, next_check
-from .lp_admm import lp_admm_steps
+from .lp_admm import lp_admm_steps, multiplier_for
 
 
 class Probe(NamedTuple):
@@ -106,9 +106,8 @@ class Search:
         if not self.lambdas or self.lambdas[-1] != lam:
             self.lambdas.append(lam)
         if self.residual_tol is not None:
-            # A warm start can satisfy the paper's rule at once: where a = 0, Zβ - μ after a step is
-            # (v - s(μ))/ρ, which is zero for the solution at another λ, however much β moved.
-            first = first_point(self.problem, None)
+            # A warm start can satisfy the paper's rule at once: see multiplier_for.
+            first = first_point(self.problem, None, multiplier=multiplier_for("residual"))
         if self.gamma is not None or first.rho is None:
             first = first._replace(rho=self.rho)
         steps = lp_admm_steps(self.problem, lam, first, self.beta_step, gamma=self.gamma)

@@ -69,7 +69,7 @@ class Progress:
             self.status = Status.OPTIMAL
         elif stop:
             self.status = Status.STOPPED
-        elif estimate < _NEGLIGIBLE * self.tol or not math.isfinite(estimate):
+        elif estimate < _NEGLIGIBLE * self.tol or math.isnan(estimate):
             self.status = Status.STALLED  # optimal as far as the method can tell
         else:
             return False

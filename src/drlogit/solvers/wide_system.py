@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..losses import FloatArray
 from ..rows import Block, Rows, State, Sum
@@ -28,16 +28,14 @@ from .scaled import Scaled
 #: Coefficients beyond which no n×n matrix is formed.
 DENSE_LIMIT = 4000
 
-#: Samples up to which a block factors its N×N matrix, and beyond which it does so in single
-#: precision: half the memory and time, and conjugate gradients make up for the digits.
-FACTOR_LIMIT = 25_000
-SINGLE_PRECISION = 6000
+#: Samples up to which a block factors its N×N matrix.
+FACTOR_LIMIT = 6000
 
 #: Steps of conjugate gradients and their goal.  With a factored block few are needed, and more
 #: than a few mean that rounding, not the preconditioner, sets the accuracy.
 _RTOL = 1e-8
 _MAX_STEPS = 1000
-_MAX_STEPS_FACTORED = 30
+_MAX_STEPS_FACTORED = 20
 
 
 def wide(rows: Rows) -> bool:
@@ -152,12 +150,10 @@ def _factor(
 ) -> tuple[tuple[FloatArray, Any], tuple[()]]:
     """Cholesky factor of ``I + B T⁻¹ Bᵀ``, with ``column_scale = scale · T^{-1/2}``."""
     d = weights[0]
-    single = d.size > SINGLE_PRECISION
-    matrix = block.outer_gram(np.sqrt(d), column_scale, np.float32 if single else np.float64)
+    matrix = block.outer_gram(np.sqrt(d), column_scale)
     matrix[np.diag_indices_from(matrix)] += 1.0
-    potrf = spotrf if single else dpotrf
     # The matrix is symmetric: its transpose is the same in the order LAPACK wants.
-    factor, failed = potrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     return (d, None if failed else factor), ()
 
 
@@ -169,6 +165,5 @@ def _woodbury(
     if factor is None:
         return weights, (Sum(np.zeros(block.n_columns)),)
     root = np.sqrt(d)
-    potrs = spotrs if factor.dtype == np.float32 else dpotrs
-    solved, _ = potrs(factor, root * block.margins(v), lower=1)
+    solved, _ = dpotrs(factor, root * block.margins(v), lower=1)
     return weights, (Sum(block.adjoint(root * solved)),)
