@@ -41,7 +41,7 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; a changed pyproject.toml makes them stale.
-$(VENV)/.demo: EXTRAS := conic
+$(VENV)/.demo: EXTRAS :=
 $(VENV)/.test: EXTRAS := test
 $(VENV)/.demo $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"

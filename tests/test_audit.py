@@ -63,6 +63,15 @@ def test_summary_of_a_model():
         assert set(whole) >= {s.index for s in found.first_flipped[:flipped]}
 
 
+def test_only_labels_worth_flipping_are_flipped():
+    kappa = 2.5
+    worth = (Y * MODEL.decision_function(X) >= kappa * np.abs(MODEL.coef_).max()).mean()
+    assert 0.0 < worth < 0.1
+    report = audit(MODEL, X, Y, kappa=kappa, epsilons=[0.1 * kappa])
+    assert report.models[0].rows[0].flip_share == pytest.approx(worth)
+    assert report.models[0].rows[0].flip_limit == pytest.approx(0.1)
+
+
 def test_labels_that_moving_beats_are_not_flipped():
     found = audit(MODEL, X, Y, kappa=100.0).models[0]
     assert found.first_flipped == ()

@@ -27,6 +27,8 @@ def linear_program(u, weights, epsilon, kappa, sensitivity):
     The second set is left out where labels cannot flip.
     """
     n = u.size
+    if sensitivity > 0.0:  # margins as distances: HiGHS takes coefficients below 1e-9 for zero
+        u, sensitivity = u / sensitivity, 1.0
     eye, zero = np.eye(n), np.zeros((n, n))
     one, nought = np.ones((n, 1)), np.zeros((n, 1))
     # Columns: λ, s, r, t.

@@ -31,8 +31,16 @@ def score_at_truth(rng, n_samples, n_features, *, size, intercept, shift=0.0):
     return X + shift, y, slope(fitted) @ (X + shift) / n_samples
 
 
-# Figures of a run with 1000 repetitions, at 95 %:
-# COVERAGE-TABLE
+# 1000 repetitions (500 of the second row), 500 draws each; ‖β*‖ is the size of the signal.
+#
+#     N     n   ‖β*‖   coverage at 80 %: l1, l2, linf   at 95 %               ε / exact quantile
+#     400    5    1    0.79, 0.78, 0.82                 0.96, 0.96, 0.96      1.03, 1.02, 1.03
+#    2000   20    1    0.79, 0.76, 0.82                 0.96, 0.94, 0.97      1.02, 0.99, 1.03
+#     300   40    1    0.89, 0.86, 0.90                 0.98, 0.97, 0.98      1.07, 1.05, 1.10
+#     300   40    4    1.00, 0.99, 1.00                 1.00, 1.00, 1.00      1.35, 1.24, 1.52
+#      60  100    2    1.00, 1.00, 0.99                 1.00, 1.00, 1.00      1.30, 1.29, 1.26
+#
+# So it is right where samples are many, and too large where the preliminary model is shrunk.
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "size", "low"),
     [(400, 5, 1.0, 0.88), (300, 40, 1.0, 0.92), (60, 100, 2.0, 0.97)],

@@ -185,7 +185,7 @@ class _Candidate:
     state: State  # per block: s, a, and the s(1-s) that the Hessian was built with
     gradients: FloatArray  # Zᵀ W (s - a) by class, shape (p, 2)
     flips: FloatArray  # Σ w a by class
-    size: float  # root of Σ w (s - a)²: what rounding is measured against
+    size: float  # root of Σ w (s + a)²: what rounding is measured against
 
     @classmethod
     def at(cls, problem: Problem, coefficients: FloatArray, flip_share: State) -> _Candidate:
@@ -261,8 +261,10 @@ class _Candidate:
         factors = np.ones(2)
         open_equations = problem.free.copy()
         if problem.fit_intercept:
-            factors = _balance(-self.gradients[-1, 0], self.gradients[-1, 1])
-            open_equations[-1] = False
+            noise = float(self.rounding(problem)[-1])
+            factors = _balance(-self.gradients[-1, 0], self.gradients[-1, 1], noise)
+            # Balanced to the last digit, unless it was so but for rounding before.
+            open_equations[-1] = bool((factors == 1.0).all())
         gradient = self.gradients @ factors
         left = np.abs(gradient[open_equations])
         if (left > self.rounding(problem)[open_equations]).any():
@@ -280,9 +282,12 @@ class _Candidate:
         return DualBound(max(value, 0.0), state, self.coefficients)
 
 
-def _balance(negative: float, positive: float) -> FloatArray:
-    """Factors in [0, 1] per class after which ``Σ w (s - a)`` is the same for both."""
-    if negative == positive:
+def _balance(negative: float, positive: float, noise: float) -> FloatArray:
+    """Factors in [0, 1] per class after which ``Σ w (s - a)`` is the same for both.
+
+    Where they agree within ``noise`` their ratio says nothing, and they are left alone.
+    """
+    if abs(negative - positive) <= noise:
         return np.ones(2)
     if min(negative, positive) < 0.0 < max(negative, positive):
         return np.zeros(2)
@@ -298,7 +303,8 @@ def feasible_factors(problem: Problem, gradients: FloatArray, flips: FloatArray)
     """
     factors = np.ones(2)
     if problem.fit_intercept:
-        factors = _balance(-gradients[-1, 0], gradients[-1, 1])
+        noise = _ROUNDING * float(flips.sum() + np.abs(gradients[-1]).sum())
+        factors = _balance(-gradients[-1, 0], gradients[-1, 1], noise)
     if problem.free.sum() > problem.fit_intercept:
         return np.zeros(2)
     spent = float(flips @ factors)
@@ -379,7 +385,8 @@ def _dual_sums(block: Block, s: FloatArray, a: FloatArray) -> tuple[Sum, Sum, Su
     difference = block.weights * (s - a)
     gradients = block.adjoint(block.by_class(difference))
     flips = block.by_class(block.weights * a).sum(axis=0)
-    return Sum(gradients), Sum(flips), Sum(float(difference @ (s - a)))
+    # Rounding of s - a is that of its operands, which may be far larger than the difference.
+    return Sum(gradients), Sum(flips), Sum(float(block.weights @ np.square(s + a)))
 
 
 def _start(

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 
 from .losses import FloatArray
 
@@ -119,12 +119,17 @@ def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
 
 
 def weighted_gram(
-    X: Matrix, d: FloatArray, *, intercept: bool = False, used: IndexArray | None = None
+    X: Matrix,
+    d: FloatArray,
+    *,
+    intercept: bool = False,
+    used: IndexArray | None = None,
+    rough: bool = False,
 ) -> FloatArray:
     """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array.
 
     With ``intercept`` X has a further column of ones; ``used`` are the columns of X that are
-    not all zero, if they are worth picking.
+    not all zero, if they are worth picking; ``rough`` allows single precision where it is faster.
     """
     if sp.issparse(X) and density(X) < SPARSE_GRAM_DENSITY:
         from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
@@ -134,7 +139,7 @@ def weighted_gram(
             upper[:-1, -1] = rmatvec(X, d)
             upper[-1, -1] = d.sum()
     else:
-        upper = _dense_weighted_gram(X, np.sqrt(d), intercept, used)
+        upper = _dense_weighted_gram(X, np.sqrt(d), intercept, used, rough)
     # Both kernels leave zeros below the diagonal.
     full = upper + upper.T
     np.fill_diagonal(full, np.diagonal(upper))
@@ -142,30 +147,31 @@ def weighted_gram(
 
 
 def _dense_weighted_gram(
-    X: Matrix, root: FloatArray, intercept: bool, used: IndexArray | None
+    X: Matrix, root: FloatArray, intercept: bool, used: IndexArray | None, rough: bool = False
 ) -> FloatArray:
     """Upper triangle of ``Xᵀ diag(root²) X``: BLAS ``syrk`` on scaled chunks of rows."""
+    dtype, syrk = (np.float32, ssyrk) if rough else (np.float64, dsyrk)
     n_columns = X.shape[1] if used is None else used.size
     width = n_columns + intercept
     if width == 0:  # nothing but empty columns
         return np.zeros((X.shape[1],) * 2)
-    gram = np.zeros((width, width), order="F")
-    buffer: FloatArray | None = None
+    gram = np.zeros((width, width), dtype=dtype, order="F")
+    buffer: Any = None
     # Each chunk reads and writes all of the Gram matrix: with as many rows as columns, the
     # arithmetic outweighs that.
     for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
         chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
         if buffer is None:
-            buffer = np.empty((chunk.shape[0], width))
+            buffer = np.empty((chunk.shape[0], width), dtype=dtype)
         scaled = buffer[: chunk.shape[0]]
         part = chunk if used is None else chunk.take(used, axis=1)
-        np.multiply(part, root[rows, None], out=scaled[:, :n_columns])
+        np.multiply(part, root[rows, None], out=scaled[:, :n_columns], casting="same_kind")
         if intercept:
             scaled[:, -1] = root[rows]
         # scaled.T is Fortran-ordered, so BLAS reads the chunk as it lies.
-        gram = dsyrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
+        gram = syrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
     if used is None:
-        return np.asarray(gram)
+        return np.asarray(gram, dtype=np.float64)
     full = np.zeros((X.shape[1] + intercept,) * 2)
     places = np.append(used, X.shape[1]) if intercept else used
     full[np.ix_(places, places)] = gram

@@ -1,9 +1,9 @@
 """Fits at many radii: the regularisation path, and one fold of a search over (ε, κ).
 
 The data are checked and scaled once; every fit then differs only in ε and κ.  Radii are visited
-from the largest to the smallest, each fit starting from the coefficients of the one before: this
-never needed noticeably more iterations than starting afresh, and a tenth to a third fewer where
-neighbouring solutions are close (small ε, fine grids).
+from the largest to the smallest, each fit starting from the coefficients of the one before.  An
+interior point gains little from that: measured over 72 paths (three data sets and norms, four κ,
+10 and 30 radii) between 7 % more and 31 % fewer iterations than cold starts, 9 % fewer on average.
 """
 
 from __future__ import annotations

@@ -163,11 +163,13 @@ class RobustnessDisplay:
         return self
 
     def _label_share(self, axes: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         kappa = self.report.kappa
         top = axes.secondary_xaxis("top", functions=(lambda e: e / kappa, lambda s: s * kappa))
         top.set_xlabel(f"share of labels that may be flipped, ε/κ (κ = {kappa:g})")
         top.xaxis.set_major_formatter(_percent())
-        top.locator_params(nbins=5)
+        top.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def _percent() -> Any:

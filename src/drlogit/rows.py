@@ -107,9 +107,14 @@ class Block:
             return product
         return np.concatenate([product, signed.sum(axis=0, keepdims=True)])
 
-    def gram(self, d: FloatArray) -> FloatArray:
-        """``Zᵀ diag(d) Z`` for ``d ≥ 0``."""
-        return weighted_gram(self.X, d, intercept=self.intercept, used=self._used)
+    def gram(self, d: FloatArray, *, rough: bool = False) -> FloatArray:
+        """``Zᵀ diag(d) Z`` for ``d ≥ 0``; ``rough`` allows single precision (and twice the speed).
+
+        Columns whose squares would leave the range of single precision are never rough.
+        """
+        squares = self.mean_squares[self.mean_squares > 0.0]
+        rough = rough and bool(((squares > 1e-16) & (squares < 1e16)).all())
+        return weighted_gram(self.X, d, intercept=self.intercept, used=self._used, rough=rough)
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``: the N×N product, for few samples."""

@@ -79,6 +79,10 @@ def suggest_radius(
 
     Notes
     -----
+    The radius answers for sampling error alone, with labels that cannot flip.  It does not know
+    what shift to expect, and says nothing about κ: choose κ as ε over the share of labels that
+    may be wrong, or ``inf``.
+
     The covariance is that of the scores ``s_i z_i`` of a preliminary model.  An unpenalised fit
     would take chance for signal where features are many, make its ``s_i`` too small and vanish on
     separable data.  So the preliminary model is itself robust (κ = ∞), with the radius that comes

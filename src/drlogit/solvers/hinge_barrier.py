@@ -40,6 +40,10 @@ _START_MU = 0.05
 #: Steps stop short of the boundary by this share at least.
 _CLOSEST = 1e-2
 
+#: While μ is above this, directions need not be exact and the Gram matrix may be in single
+#: precision; residuals never are.
+_ROUGH_MU = 1e-3
+
 #: Centring never aims below this share of the present complementarity ...
 _LEAST_SIGMA = 0.01
 
@@ -145,15 +149,16 @@ def solve_with_barrier(
     With ``lam`` the method keeps λ fixed there, and with ``slopes`` it replaces the log-loss by
     ``-s u``, s being the slope of the sample's class (-1, +1): what ``epsilon_max`` asks for.
     """
-    point = _start(scaled, x, lam)
+    point, mu = _start(scaled, x, lam), _START_MU
     rows = scaled.problem.rows
     for _ in range(max_iter):
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
         samples, sums = rows.run(
-            _linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows)
+            _linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows), mu > _ROUGH_MU
         )
         point = Point(point.x, point.lam, point.cone, samples)
         here = _Linearised(scaled, point, sums, fixed=lam is not None)
+        mu = here.mu
         share, _ = rows.run(_flip_share, samples)
         if progress.report(
             scaled.coefficients(point.x), here.primal, share, here.estimate,
@@ -396,6 +401,7 @@ def _linearise(
     lam: float,
     slopes: tuple[float, float] | None,
     diagonal_only: bool,
+    rough: bool,
 ) -> tuple[Samples, tuple[Sum, ...]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
     w = block.weights
@@ -421,7 +427,7 @@ def _linearise(
     )
     d = w * (loss.curvature + omega)
     return Samples(s.u, s.t, s.r, s.c, s.a, d=d if diagonal_only else None), (
-        Sum(block.squared_columns(d) if diagonal_only else block.gram(d)),
+        Sum(block.squared_columns(d) if diagonal_only else block.gram(d, rough=rough)),
         Sum(block.adjoint(columns.T)),
         Sum(totals),
     )
