@@ -103,7 +103,8 @@ def main() -> None:
                 f" gap {result.gap:.1e} after {result.n_iter}: {result.status.name}"
             )
     print(
-        f"{arguments.problems} problems in {time.perf_counter() - started:.0f} s, tol {arguments.tol:g}:"
+        f"{arguments.problems} problems in {time.perf_counter() - started:.0f} s,"
+        f" tol {arguments.tol:g}:"
         f" {arguments.problems - failed.total()} certified;"
         f" iterations median {np.median(iterations):.0f}, 99 % {np.quantile(iterations, 0.99):.0f},"
         f" most {max(iterations)}"

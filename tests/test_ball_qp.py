@@ -12,18 +12,16 @@ from scipy.optimize import lsq_linear
 
 from drlogit.norms import NORMS
 from drlogit.problem import build_problem
-from drlogit.solvers import beta_step
+from drlogit.solvers import active_set_newton, beta_step
+from drlogit.solvers.active_set_newton import ActiveSetNewton
 from drlogit.solvers.ball_qp import (
     INNER_SOLVERS,
-    ActiveSetNewton,
-    Ball,
-    Quadratic,
     active_set_cg,
     make_inner_solver,
     projected_gradient,
-    rounding_of_gap,
 )
 from drlogit.solvers.beta_step import BetaStep
+from drlogit.solvers.quadratic import Ball, Quadratic
 from zoo import NORM_NAMES, planted
 
 PAIRS = [(norm, name) for norm in NORM_NAMES for name in ("auto", *INNER_SOLVERS[norm])]
@@ -79,7 +77,7 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
     solve = make_inner_solver(name, Quadratic.from_matrix(H), NORMS[norm])
     for radius in radii(H, c, norm):
         ball = Ball(NORMS[norm], radius)
-        tol = max(1e-9 * radius * ball.norm.value(c), rounding_of_gap(c, ball))
+        tol = max(1e-9 * radius * ball.norm.value(c), ball.rounding(c))
         start = np.zeros(c.size)
         result = solve(c, ball, start, tol)
         assert not start.any()
@@ -194,11 +192,14 @@ def test_steps_of_the_paper():
 
 
 def test_factors_of_faces_are_kept(monkeypatch):
-    from drlogit.solvers import ball_qp
-
     made = []
-    original = ball_qp.cho_factor
-    monkeypatch.setattr(ball_qp, "cho_factor", lambda *a, **k: made.append(1) or original(*a, **k))
+    original = active_set_newton.cho_factor
+
+    def counted(*arguments, **options):
+        made.append(1)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(active_set_newton, "cho_factor", counted)
     H, c = make_qp("well-conditioned", n=20)
     ball = Ball(NORMS["l1"], radii(H, c, "l1")[1])
     solve = ActiveSetNewton(Quadratic.from_matrix(H), ball.norm)
@@ -207,6 +208,19 @@ def test_factors_of_faces_are_kept(monkeypatch):
     for scale in (1.0 + 1e-9, 1.0 - 1e-9, 1.0):
         theta = solve(scale * c, ball, theta, 0.0).theta
     assert len(made) == before
+
+
+def test_matrices_that_rounding_made_indefinite():
+    H = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 - 1e-9, 0.0], [0.0, 0.0, -1e-17]])
+    c = np.array([0.5, 0.5, 0.0])
+    ball = Ball(NORMS["l1"], 0.2)
+    result = ActiveSetNewton(Quadratic.from_matrix(H), ball.norm)(c, ball, np.zeros(3), 1e-12)
+    assert float(result.theta[:2].sum()) == pytest.approx(0.4)
+    with_room = Ball(NORMS["linf"], 10.0)
+    result = ActiveSetNewton(Quadratic.from_matrix(H), with_room.norm)(
+        c, with_room, np.zeros(3), 1e-12
+    )
+    assert float(result.theta[:2].sum()) == pytest.approx(0.5, abs=1e-6)
 
 
 # --- the β-step: costs, free columns, weights -----------------------------------------------

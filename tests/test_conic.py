@@ -242,7 +242,7 @@ def test_dense_problems_with_many_rows_get_copies(monkeypatch):
     monkeypatch.setattr(conic_module, "ROWS_PER_COPY", 20)
     dense = fit(X, y, kappa=1.0)
     assert dense.info["formulation"] == "hinge-split-copies"
-    thin = sp.csr_array(np.where(np.abs(X) > 1.5, X, 0.0))
+    thin = sp.csr_array(np.where(np.abs(X) > 2.0, X, 0.0))
     assert fit(thin, y, kappa=1.0).info["formulation"] == "hinge-split"
     monkeypatch.undo()
     plain = fit(X, y, kappa=1.0)

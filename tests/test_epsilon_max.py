@@ -71,7 +71,5 @@ def test_immovable_features_stay():
     costs = [np.inf, 1.0, 1.0]
     for kappa in (1.0, np.inf):
         limit = drlogit.epsilon_max(X, y, kappa=kappa, feature_costs=costs)
-        fit = drlogit.solve(
-            X, y, epsilon=1.01 * limit, kappa=kappa, feature_costs=costs, tol=1e-10
-        )
+        fit = drlogit.solve(X, y, epsilon=1.01 * limit, kappa=kappa, feature_costs=costs, tol=1e-10)
         assert np.abs(fit.coef[1:]).max() < 1e-4

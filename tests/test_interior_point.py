@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zoo
 
 import drlogit
+import zoo
 from drlogit.problem import build_problem
 from drlogit.result import Monitor, Status
 from drlogit.solvers import wide_system
@@ -17,7 +17,7 @@ from drlogit.solvers.interior_point import interior_point
 from drlogit.solvers.norm_cone import BoxCone, CrossPolytopeCone, SecondOrderCone
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import stress  # noqa: E402
+import stress
 
 
 @pytest.mark.parametrize("case", zoo.ZOO, ids=repr)

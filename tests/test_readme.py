@@ -6,8 +6,6 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 from drlogit import cli
 
 README = Path(__file__).parent.parent / "README.md"
@@ -24,11 +22,14 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("code", "printed"), EXAMPLES, ids=range(1, len(EXAMPLES) + 1))
-def test_python_runs_and_prints_what_it_says(code, printed, capsys):
-    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
-    if printed is not None:
-        assert capsys.readouterr().out == printed
+def test_python_runs_and_prints_what_it_says(capsys):
+    """In order and in one session, as a reader would paste it."""
+    session = {"__name__": "readme"}
+    for code, printed in EXAMPLES:
+        exec(compile(code, str(README), "exec"), session)
+        out = capsys.readouterr().out
+        if printed is not None:
+            assert out == printed
 
 
 def test_there_is_an_example():

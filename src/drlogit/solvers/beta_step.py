@@ -23,7 +23,8 @@ from scipy.linalg import eigh
 from ..losses import FloatArray
 from ..problem import Problem
 from ..rows import Block, BlockState, Rows, Sum
-from .ball_qp import Ball, InnerSolver, Quadratic, make_inner_solver, rounding_of_gap
+from .ball_qp import InnerSolver, make_inner_solver
+from .quadratic import Ball, Quadratic
 
 IndexArray: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 
@@ -90,7 +91,7 @@ class BetaStep:
             c = self.scale * target[self.kept] - self.coupling.T @ pull
             ball = Ball(self.problem.norm, lam)
             start = beta[self.kept] / self.scale
-            solution = self.inner(c, ball, start, max(tol, rounding_of_gap(c, ball)))
+            solution = self.inner(c, ball, start, max(tol, ball.rounding(c)))
             theta = solution.theta
             self.inner_steps.append(solution.n_iter)
         result[self.kept] = self.scale * theta

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..losses import FloatArray
 from ..problem import Problem
-from .ball_qp import Quadratic
 from .beta_step import weighted_gram, weighted_product
+from .quadratic import Quadratic
 
 
 @dataclass(frozen=True, eq=False)
