@@ -203,17 +203,22 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
 
     def _fit_classes(
-        self, samples: Samples, epsilon: float, kappa: float, starts: list[Result | None]
+        self,
+        samples: Samples,
+        epsilon: float,
+        kappa: float,
+        *,
+        verbose: int,
+        starts: list[Result | None] | None = None,
     ) -> None:
         """Solve for every class (once, if there are two) and set the fitted attributes."""
-        samples = samples.prepared()
         targets = samples.targets
         fits = Parallel(n_jobs=self.n_jobs if len(targets) > 1 else 1)(
             delayed(_fit_one)(
                 samples.X, target, samples.weights, epsilon, kappa, self._model(),
-                {**self._controls(), "verbose": self.verbose, "start": start},
+                {**self._controls(), "verbose": verbose, "start": start},
             )
-            for target, start in zip(targets, starts, strict=True)
+            for target, start in zip(targets, starts or [None] * len(targets), strict=True)
         )  # fmt: skip
         results = [fit.result for fit in fits]
         self.coef_ = np.array([result.coef for result in results])
@@ -399,7 +404,9 @@ class DRLogisticRegression(_RobustLinearClassifier):
         """
         samples = self._check_data(X, y, sample_weight)
         epsilon = self._radius(samples)
-        self._fit_classes(samples, epsilon, self.kappa, self._starts(samples))
+        samples = samples.prepared()
+        starts = self._starts(samples)
+        self._fit_classes(samples, epsilon, self.kappa, verbose=self.verbose, starts=starts)
         return self
 
     def _radius(self, samples: Samples) -> float:
@@ -412,12 +419,13 @@ class DRLogisticRegression(_RobustLinearClassifier):
             for t in samples.targets
         )
 
-    def _starts(self, samples: Samples) -> list[Result | None]:
+    def _starts(self, samples: Samples) -> list[Result | None] | None:
         """Earlier results to start from, if wanted and of this shape."""
         earlier = getattr(self, "results_", []) if self.warm_start else []
         n_samples, n_features = samples.X.shape
         if len(earlier) != len(samples.targets) or earlier[0].coef.size != n_features:
-            return [None] * len(samples.targets)
+            return None
+        # Flip shares are not kept: a solver that starts from them finds none.
         return [replace(result, flip_share=np.zeros(n_samples)) for result in earlier]
 
 
@@ -591,8 +599,8 @@ class DRLogisticRegressionCV(_RobustLinearClassifier):
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
         self.kappa_ = float(self.cv_results_["param_kappa"][self.best_index_])
         if self.refit:
-            starts: list[Result | None] = [None] * len(samples.targets)
-            self._fit_classes(samples, self.epsilon_, self.kappa_, starts)
+            verbose = max(self.verbose - 1, 0)
+            self._fit_classes(samples.prepared(), self.epsilon_, self.kappa_, verbose=verbose)
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -30,9 +30,8 @@ from ..losses import FloatArray, hinge, linear_loss_terms, log_loss_terms
 from ..result import Status
 from ..rows import Block, Min, State, Sum
 from .norm_cone import ConeStep, NormCone, longest_step, norm_cone, outlier_correction
-from .reduced_system import ReducedSystem
 from .scaled import Scaled
-from .wide_system import WideSystem, wide
+from .wide_system import System, reduced_system, wide
 
 #: Complementarity per unit of degree at the start.
 _START_MU = 0.05
@@ -112,9 +111,6 @@ class Step:
     samples: State
     alphas: tuple[float, float]
     sums: tuple[Any, ...]
-
-
-System: TypeAlias = ReducedSystem | WideSystem
 
 
 class Judge(Protocol):
@@ -268,13 +264,12 @@ class _Linearised:
     def mu(self) -> float:
         return float(self.estimate / (2.0 + self.point.cone.degree))
 
-    def system(self) -> ReducedSystem | WideSystem:
-        rest = (self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed)
-        rows = self.scaled.problem.rows
-        if not wide(rows):
-            return ReducedSystem.build(self.scaled, self.gram, *rest)
-        weights, _ = rows.run(_gram_weights, self.point.samples)
-        return WideSystem.build(self.scaled, weights, self.gram, *rest)
+    def system(self) -> System:
+        rows, samples = self.scaled.problem.rows, self.point.samples
+        return reduced_system(
+            self.scaled, self.gram, lambda: rows.run(_gram_weights, samples)[0],
+            self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed,
+        )  # fmt: skip
 
     def right_side(
         self, aim: FloatArray, hinge_adjoint: FloatArray, flips: float

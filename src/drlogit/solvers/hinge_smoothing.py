@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -32,9 +32,8 @@ from ..result import Status
 from ..rows import Block, State, Sum
 from .norm_cone import ConeStep, NormCone, norm_cone
 from .progress import Progress
-from .reduced_system import ReducedSystem
 from .scaled import Scaled
-from .wide_system import WideSystem, wide
+from .wide_system import System, reduced_system, wide
 
 _START_MU = 0.2
 _START_WIDTH = 0.5
@@ -166,9 +165,6 @@ class Move:
     alphas: tuple[float, float]
 
 
-System: TypeAlias = ReducedSystem | WideSystem
-
-
 class _Linearised:
     """The optimality conditions of the smoothed problem at a point, linearised."""
 
@@ -200,13 +196,11 @@ class _Linearised:
         return self.products + float(self.rounding)
 
     def system(self) -> System:
-        cone = self.point.cone
-        rest = (self.omega_adjoint, self.omega, cone.curvature() if cone is not None else None)
-        rows = self.scaled.problem.rows
-        if not wide(rows):
-            return ReducedSystem.build(self.scaled, self.gram, *rest)
-        weights, _ = rows.run(_gram_weights, self.state)
-        return WideSystem.build(self.scaled, weights, self.gram, *rest)
+        rows, cone = self.scaled.problem.rows, self.point.cone
+        return reduced_system(
+            self.scaled, self.gram, lambda: rows.run(_gram_weights, self.state)[0],
+            self.omega_adjoint, self.omega, cone.curvature() if cone is not None else None,
+        )  # fmt: skip
 
     def right_side(self, aim: FloatArray | None) -> tuple[FloatArray, float]:
         rhs, rhs_lam = -self.residual, -self.residual_lam

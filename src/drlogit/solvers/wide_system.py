@@ -14,8 +14,9 @@ than the identity.  Everything of size N stays with its block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -23,6 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from ..losses import FloatArray
 from ..rows import Block, Rows, State, Sum
 from .norm_cone import Curvature
+from .reduced_system import ReducedSystem
 from .scaled import Scaled
 
 #: Coefficients beyond which no n×n matrix is formed.
@@ -136,6 +138,22 @@ class WideSystem:
             rho, previous = float(r @ z), rho
             direction = z + (rho / previous) * direction
         return x
+
+
+System: TypeAlias = ReducedSystem | WideSystem
+
+
+def reduced_system(
+    scaled: Scaled, gram: FloatArray, weights: Callable[[], State], *rest: Any
+) -> System:
+    """The system in the form that suits its size; ``rest`` is what both builders take.
+
+    ``gram`` is the Gram matrix or, when that is too large, its diagonal, and ``weights`` gives
+    (d, None) per block.
+    """
+    if wide(scaled.problem.rows):
+        return WideSystem.build(scaled, weights(), gram, *rest)
+    return ReducedSystem.build(scaled, gram, *rest)
 
 
 def _weighted_product(
