@@ -554,6 +554,17 @@ def test_arguments_are_left_alone():
     np.testing.assert_array_equal(a, case.flip_share)
 
 
+def test_too_many_flips_are_cut_back_and_nothing_else():
+    """All labels flipped where the budget is for a tenth: a shrinks to it, s does not."""
+    X, y = zoo.ZOO[0].X, zoo.ZOO[0].y
+    for norm in zoo.NORM_NAMES:
+        problem = build_problem(X, y, epsilon=0.1, kappa=1.0, norm=norm)
+        ones = problem.rows.scatter(np.ones(40))
+        result = certify(problem, np.zeros(5), flip_share=ones)
+        assert problem.rows.gather(result.flip_share).mean() <= 0.1 + ROUNDING
+        assert result.dual > 0.5  # log 2 at most; entropies of a tenth of s would be below 0.3
+
+
 def test_infinite_flip_cost_ignores_shares():
     case = zoo.planted(0, kappa=math.inf)
     problem = case.build()

@@ -201,7 +201,7 @@ class Search:
 
 def _meeting(falling: Cut | None, rising: Cut | None, top: float) -> tuple[float, float]:
     """Least value on [0, top] of the larger of two cuts, after the falling one's share in it."""
-    if falling is None :
+    if falling is None or (rising is not None and falling.intercept <= rising.intercept):
         return 0.0, -math.inf if rising is None else rising.intercept
     if rising is None or falling.at(top) >= rising.at(top):
         return 1.0, falling.at(top)
