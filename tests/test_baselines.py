@@ -14,7 +14,7 @@ from drlogit.datasets import make_synthetic
 from drlogit.problem import build_problem
 from drlogit.result import Status
 from drlogit.solve import SUBPROBLEM_SOLVERS
-from drlogit.solvers import beta_step
+from drlogit.solvers import beta_step, standard_admm
 from drlogit.solvers.admm import first_point
 from drlogit.solvers.beta_step import BetaStep
 from drlogit.solvers.pdhg import pdhg_steps
@@ -168,17 +168,21 @@ def test_semismooth_newton_minimises(rho, kink):
         assert joint(y[i]) <= best.fun + 1e-10 * (1.0 + abs(best.fun))
 
 
-def test_misprint_in_algorithm_4_matters():
-    # With "or", the generalised Hessian has its second ρ everywhere: steps that are too short.
-    # The iteration still ends at the minimum, so only the set tells: check it by differences.
+def test_misprint_in_algorithm_4_matters(monkeypatch):
+    # One sample below, one inside and one above the set where the Hessian has its second ρ.
     rho, kink = 2.0, 0.3
-    u = np.array([-1.0, 0.5, 3.0])
-    p, q = np.zeros(3), np.full(3, 0.4)
-    y = semismooth_newton(u, u, p, q, rho, kink)
-    t = rho * (y - kink) + q
-    assert t[0] < 0.0 < t[1] < 1.0 < t[2]  # one sample in each of the three pieces
-    slope = p - 1.0 / (1.0 + np.exp(y)) + rho * (y - u) + np.clip(t, 0.0, 1.0)
-    np.testing.assert_allclose(slope, 0.0, atol=1e-12)
+    u, p, q = np.array([-1.0, 0.5, 3.0]), np.zeros(3), np.full(3, 0.4)
+
+    def slope_after(steps):
+        monkeypatch.setattr(standard_admm, "_NEWTON_STEPS", steps)
+        y = semismooth_newton(u, u, p, q, rho, kink)
+        t = rho * (y - kink) + q
+        assert t[0] < 0.0 < t[1] < 1.0 < t[2]
+        return np.abs(p - 1.0 / (1.0 + np.exp(y)) + rho * (y - u) + np.clip(t, 0.0, 1.0)).max()
+
+    assert slope_after(50) < 1e-12
+    # Quadratic convergence, which the Hessian with "or", its second ρ everywhere, would not give.
+    assert slope_after(4) < 1e-10
 
 
 def test_standard_admm_multipliers_become_the_flip_shares():
@@ -202,6 +206,21 @@ def test_pdhg_dual_variable_becomes_the_flip_share():
     problem = case.build()
     y = list(islice(pdhg_steps(problem, case.lam), 10_000))[-1].state[0][0]
     np.testing.assert_allclose(0.5 * (1.0 + y), case.flip_share, atol=2e-2)
+
+
+def test_pdhg_step_by_step():
+    case = planted(7, kappa=0.8, weighted=True, fit_intercept=False)
+    problem = case.build()
+    (block,) = problem.rows.blocks
+    Z, kink = block.y[:, None] * block.X, problem.kappa * case.lam
+    beta, u, y = np.zeros(5), np.zeros(block.y.size), np.full(block.y.size, -1.0)
+    for step in islice(pdhg_steps(problem, case.lam, sigma=1.5), 20):
+        slope = Z.T @ (block.weights * (0.5 + 0.5 * y - 1.0 / (1.0 + np.exp(u))))
+        beta = np.clip(beta - step.rho * slope, -case.lam, case.lam)
+        before, u = u, Z @ beta
+        y = np.clip(y + 0.75 * (2.0 * u - before - kink), -1.0, 1.0)
+        np.testing.assert_allclose(step.beta, beta, atol=1e-12)
+        np.testing.assert_allclose(step.state[0][0], y, atol=1e-12)
 
 
 def test_pdhg_steps_respect_their_bound():

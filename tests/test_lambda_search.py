@@ -134,6 +134,15 @@ def test_bracket_holds_the_best_lambda_all_along(monkeypatch):
                 assert best >= case.objective - 1e-12
 
 
+def test_search_goes_up_in_measured_steps():
+    # λ far beyond λ* is expensive: margins are large, and LP-ADMM moves them by one at a time.
+    case = next(case for case in ZOO if case.name == "separable-l1-tiny-radius")
+    lambdas = solve(case.X, case.y, tol=1e-4, **case.options).info["lambdas"]
+    assert len(lambdas) > 2
+    for k in range(1, len(lambdas)):
+        assert lambdas[k] <= 3.0 * max(lambdas[:k]) * (1.0 + 1e-12)
+
+
 def test_where_cuts_meet():
     def cut(intercept, slope):
         return Cut(intercept, slope, ())
