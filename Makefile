@@ -42,9 +42,9 @@ clean:
 
 # Stamps say which extras are installed; a changed pyproject.toml makes them stale.
 $(VENV)/.demo: EXTRAS :=
-$(VENV)/.test: EXTRAS := test
+$(VENV)/.test: EXTRAS := [test]
 $(VENV)/.demo $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $@
 
 $(BIN)/python:

@@ -521,13 +521,13 @@ def test_sample_weight_is_routed(cancer):
 
 def test_groups_are_routed_to_the_splitter(cancer):
     X, y = cancer
-    groups = np.arange(y.size) % 3
+    groups, weights = np.arange(y.size) % 3, 1.0 + np.arange(y.size) % 5
     options = {"epsilons": 2, "kappas": [1.0]}
     with sklearn.config_context(enable_metadata_routing=True):
         search = DRLogisticRegressionCV(**options, cv=GroupKFold(3))
-        search.fit(X, y, sample_weight=np.ones(y.size), groups=groups)
+        search.fit(X, y, sample_weight=weights, groups=groups)
     splits = list(GroupKFold(3).split(X, y, groups))
-    same = DRLogisticRegressionCV(**options, cv=splits).fit(X, y)
+    same = DRLogisticRegressionCV(**options, cv=splits).fit(X, y, sample_weight=weights)
     assert np.allclose(search.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"])
     with pytest.raises(ValueError, match=r"groups only with .* metadata routing"):
         DRLogisticRegressionCV(**options, cv=GroupKFold(3)).fit(X, y, groups=groups)
