@@ -17,6 +17,7 @@ import time
 from itertools import islice
 
 import numpy as np
+import scipy.sparse as sp
 
 import drlogit
 from drlogit import datasets
@@ -55,8 +56,6 @@ def warm_up() -> None:
     """Compile what is compiled, import what is imported."""
     X, y = datasets.make_synthetic(50, 5, random_state=0)[:2]
     sparse = np.where(np.abs(X) > 1.5, X, 0.0)
-    import scipy.sparse as sp
-
     for data in (X, sp.csr_matrix(sparse)):
         drlogit.solve(data, y, solver="lp-admm", tol=1e-4, **MODEL)
     drlogit.solve(X, y, solver="interior-point", tol=1e-4, **MODEL)
