@@ -1,0 +1,63 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from drlogit.atomic import write_bytes, write_text
+
+
+def test_writes_and_overwrites(tmp_path):
+    path = tmp_path / "file"
+    write_text(path, "ä\n")
+    assert path.read_bytes() == "ä\n".encode()
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_text(path, "old")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device") as failure:
+        write_text(path, "new")
+    assert failure.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_error_names_the_file_asked_for(tmp_path):
+    wanted = tmp_path / "nowhere" / "file"
+    with pytest.raises(FileNotFoundError, match="nowhere") as failure:
+        write_text(wanted, "text")
+    assert failure.value.filename == str(wanted)
+
+
+def test_a_folder_is_not_overwritten(tmp_path):
+    with pytest.raises(OSError, match="directory"):
+        write_text(tmp_path, "text")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions and links")
+def test_permissions_and_links_are_kept(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    old = os.umask(0o022)
+    try:
+        write_text(path, "text")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644  # not the 0600 of temporary files
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
