@@ -53,6 +53,7 @@ tbody tr:nth-child(even) { background: var(--band); }
 .number { text-align: right; white-space: nowrap; }
 pre { overflow-x: auto; padding: 0.75rem; background: var(--band); font-size: 0.85rem; }
 figure { margin: 1.25rem 0; }
+figure .scroll { margin: 0; }
 figure svg, figure img { display: block; max-width: 100%; height: auto; }
 figcaption { color: var(--quiet); font-size: 0.9rem; margin-top: 0.4rem; }
 @media print { body { max-width: none; } .scroll { overflow: visible; } }
@@ -162,7 +163,7 @@ class Page:
         else:
             raise ValueError(f"format must be 'svg' or 'png', got {format!r}")
         below = f"\n<figcaption>{escape(caption)}</figcaption>" if caption else ""
-        self._parts.append(f"<figure>\n{picture}{below}\n</figure>")
+        self._parts.append(f'<figure>\n<div class="scroll">{picture}</div>{below}\n</figure>')
 
     def render(self) -> str:
         """The page as text."""
@@ -239,7 +240,7 @@ def _inline_svg(figure: Any, alt: str, prefix: str) -> str:
     # Names are shared by all figures of a page, so each figure gets its own.
     drawing = re.sub(r'(\bid="|href="#|url\(#)', lambda found: found[1] + prefix, drawing)
     drawing = drawing.replace("#000000", "currentColor").replace("#ffffff", "var(--paper)")
-    label = f'role="img" aria-label="{escape(alt)}" fill="currentColor"'
+    label = f'role="img" aria-label="{escape(alt)}" fill="currentColor" {_least_width(figure)}'
     return drawing.replace("<svg", f"<svg {label}", 1)
 
 
@@ -249,6 +250,11 @@ def _inline_png(figure: Any, alt: str) -> str:
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     return (
-        f'<img alt="{escape(alt)}" width="{width}" height="{height}" '
+        f'<img alt="{escape(alt)}" width="{width}" height="{height}" {_least_width(figure)} '
         f'src="data:image/png;base64,{data}">'
     )
+
+
+def _least_width(figure: Any) -> str:
+    """Figures shrink on a phone until their text would be too small to read, then scroll."""
+    return f'style="min-width: {round(0.64 * 96 * figure.get_size_inches()[0])}px"'

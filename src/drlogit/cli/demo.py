@@ -1,101 +1,40 @@
-"""The command line: ``drlogit demo``.
-
-A subcommand is a function ``_name(arguments) -> int`` beside its parser in
-:func:`_build_parser`; it prints its answer and returns the exit code.  Exit codes: 0 done,
-1 bad input (one clear line), 2 usage, 3 not converged to the tolerance.
-
-Written with argparse: subcommands with shared options are all that is asked of it.  What only
-one subcommand needs is imported inside it.
-"""
+"""``drlogit demo``: fit, certify and explain a robust model on bundled data."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
-import sys
-from collections.abc import Sequence
 
-from . import __version__
-
-DONE, BAD_INPUT, USAGE, NOT_CONVERGED = 0, 1, 2, 3
+from .console import DONE, NOT_CONVERGED
+from .options import Commands, add_model_options, new_parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
-    arguments = _build_parser().parse_args(argv)
-    try:
-        code: int = arguments.run(arguments)
-        sys.stdout.flush()  # so that a closed pipe is met here and not at exit
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough: not an error, and nothing left to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except (ValueError, OSError, ImportError) as error:
-        if arguments.debug:
-            raise
-        message = " ".join(str(error).split())
-        print(f"drlogit {arguments.command}: error: {message}", file=sys.stderr)
-        return BAD_INPUT
-    except KeyboardInterrupt:
-        print("drlogit: interrupted", file=sys.stderr)
-        return 130  # what shells report for SIGINT
-    return code
-
-
-def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="drlogit",
-        description="Logistic regression that stays good when data shift and labels are wrong.",
-    )
-    parser.add_argument("--version", action="version", version=f"drlogit {__version__}")
-    parser.add_argument(
-        "--debug", action="store_true", help="show where an error came from, as a traceback"
-    )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    demo = commands.add_parser(
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
         "demo",
-        parents=[_model_options(epsilon=0.1, kappa=1.0)],
         help="fit, certify and explain a robust model on bundled data",
         description="Fit plain and robust logistic regression on scikit-learn's breast cancer "
         "data (standardised) and say what each can guarantee.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        examples="""
+        drlogit demo
+        drlogit demo --epsilon 0.02 --kappa inf
+        """,
     )
-    demo.set_defaults(run=_demo)
-    return parser
+    add_model_options(parser, epsilon=0.1, kappa=1.0)
+    parser.set_defaults(run=run)
 
 
-def _model_options(*, epsilon: float, kappa: float) -> argparse.ArgumentParser:
-    """The options that say which model is meant, for every subcommand that fits one."""
-    options = argparse.ArgumentParser(add_help=False)
-    group = options.add_argument_group("model")
-    group.add_argument(
-        "--epsilon", type=float, default=epsilon, help="how far the data may shift (radius, >= 0)"
-    )
-    group.add_argument(
-        "--kappa",
-        type=float,
-        default=kappa,
-        help="cost of flipping a label (> 0, or inf); at most a share epsilon/kappa can be flipped",
-    )
-    group.add_argument(
-        "--norm",
-        choices=("l1", "l2", "linf"),
-        default="l1",
-        help="transport norm on the features",
-    )
-    return options
-
-
-def _demo(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
     import numpy as np
     from sklearn.datasets import load_breast_cancer
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    from .problem import build_problem
-    from .solve import solve
+    from ..problem import build_problem
+    from ..solve import solve
 
     data = load_breast_cancer()
     X, y = StandardScaler().fit_transform(data.data), data.target

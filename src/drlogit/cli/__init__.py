@@ -1,0 +1,83 @@
+"""The command line.
+
+A command is a module of this package with two functions: ``add_parser(commands)`` adds its
+parser, with :func:`~drlogit.cli.options.new_parser`, and ``run(arguments)`` does the work,
+prints the answer through :class:`~drlogit.cli.console.Console` and returns the exit code.  To add
+a command, write its module and name it in ``_COMMANDS``.
+
+Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance.
+
+Written with argparse: subcommands with shared options are all that is asked of it.  What only
+one command needs is imported inside its ``run``, so that ``drlogit --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .. import __version__
+from . import demo
+from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, USAGE
+
+__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "USAGE", "main"]
+
+#: In the order of the help text.
+_COMMANDS = (demo,)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
+    arguments = _build_parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code: int = arguments.run(arguments)
+        sys.stdout.flush()  # so that a closed pipe is met here and not at exit
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough: not an error, and nothing left to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        if arguments.debug:
+            raise
+        print(f"drlogit {arguments.command}: error: {_describe(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("drlogit: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="drlogit",
+        description="Logistic regression that stays good when data shift and labels are wrong.",
+        epilog="drlogit COMMAND --help explains a command and gives examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"drlogit {__version__}")
+    parser.add_argument(
+        "--debug", action="store_true", help="show where an error came from, as a traceback"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def _describe(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    """Warnings as one line each, without the place in our code they came from."""
+    print(f"drlogit: warning: {' '.join(str(message).split())}", file=sys.stderr)
