@@ -21,7 +21,7 @@ from drlogit.matrix import (
     weighted_gram,
 )
 from drlogit.problem import build_problem, check_features
-from drlogit.rows import Block, Max, Min, Rows, Sum
+from drlogit.rows import Block, Max, MemoryRows, Min, Sum
 
 
 def entries(n_rows: int = 53, n_columns: int = 9, density: float = 0.4, seed: int = 0):
@@ -293,12 +293,12 @@ def test_dense_problems_do_not_import_numba():
 # --- blocks ---------------------------------------------------------------------------------
 
 
-def rows_of(X, n_blocks: int = 1, intercept: bool = True, seed: int = 9) -> Rows:
+def rows_of(X, n_blocks: int = 1, intercept: bool = True, seed: int = 9) -> MemoryRows:
     rng = np.random.default_rng(seed)
     n = X.shape[0]
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     weights = rng.random(n)
-    return Rows.from_arrays(
+    return MemoryRows.from_arrays(
         check_features(X), y, weights / weights.sum(), intercept=intercept, n_blocks=n_blocks
     )
 
@@ -339,7 +339,7 @@ def test_gram_with_empty_columns_and_samples_without_weight(make, intercept):
     X[0, 11] = 3.0
     weights = np.where(np.arange(30) == 0, 0.0, 1.0 / 29.0)
     y = np.where(np.arange(30) % 2, 1.0, -1.0)
-    rows = Rows.from_arrays(check_features(make(X)), y, weights, intercept=intercept)
+    rows = MemoryRows.from_arrays(check_features(make(X)), y, weights, intercept=intercept)
     Z = y[:, None] * (np.column_stack([X, np.ones(30)]) if intercept else X)
     for d in (weights, np.ones(30), np.zeros(30)):
         np.testing.assert_allclose(rows.blocks[0].gram(d), Z.T @ (d[:, None] * Z), atol=1e-13)
@@ -347,9 +347,9 @@ def test_gram_with_empty_columns_and_samples_without_weight(make, intercept):
 
 
 def test_gram_of_nothing_but_empty_columns():
-    rows = Rows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=False)
+    rows = MemoryRows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=False)
     np.testing.assert_array_equal(rows.blocks[0].gram(np.ones(4)), np.zeros((3, 3)))
-    rows = Rows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=True)
+    rows = MemoryRows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=True)
     np.testing.assert_array_equal(rows.blocks[0].gram(np.ones(4)), np.diag([0.0, 0.0, 0.0, 4.0]))
 
 

@@ -215,7 +215,8 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         targets = samples.targets
         fits = Parallel(n_jobs=self.n_jobs if len(targets) > 1 else 1)(
             delayed(_fit_one)(
-                samples.X, target, samples.weights, epsilon, kappa, self._model(),
+                samples.X, target, samples.weights, epsilon, kappa,
+                {**self._model(), "n_jobs": self.n_jobs if len(targets) == 1 else None},
                 {**self._controls(), "verbose": verbose, "start": start},
             )
             for target, start in zip(targets, starts or [None] * len(targets), strict=True)
@@ -295,7 +296,8 @@ class DRLogisticRegression(_RobustLinearClassifier):
     warm_start : bool
         Whether to start from the previous fit's coefficients, if there is one of this shape.
     n_jobs : int, optional
-        How many classes to fit at a time, if there are more than two.
+        How many classes to fit at a time, if there are more than two; with two, how many
+        threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
     verbose : int
         Print a line per iteration if positive.
 

@@ -36,7 +36,7 @@ from .problem import (
     check_weights,
 )
 from .result import Result
-from .rows import Rows, State
+from .rows import MemoryRows, State
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
@@ -286,16 +286,16 @@ class Question:
     @cached_property
     def u(self) -> FloatArray:
         """The margins as one vector."""
-        return self.problem.rows.gather(self.margins)
+        return np.asarray(self.problem.rows.gather(self.margins))
 
     @cached_property
     def weights(self) -> FloatArray:
-        return np.concatenate([block.weights for block in self.problem.rows.blocks])
+        return self.problem.rows.weights()
 
     @cached_property
     def signs(self) -> FloatArray:
         """The labels as ±1."""
-        return np.concatenate([block.y for block in self.problem.rows.blocks])
+        return self.problem.rows.signs()
 
     @cached_property
     def sensitivity(self) -> float:
@@ -334,7 +334,7 @@ def pose(
     signs, classes = _signs(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
     costs = np.append(check_costs(feature_costs, n_features), np.inf)
-    rows = Rows.from_arrays(matrix, signs, weights, intercept=True)
+    rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
     problem = Problem(rows, epsilon, kappa, transport, costs, fit_intercept=True)
     return Question(problem, problem.join(linear.coef, linear.intercept), classes)
 

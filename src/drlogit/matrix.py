@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from .losses import FloatArray
+from .threads import cores_are_shared
 
 #: A 2-D float array or a CSR matrix with sorted, unique indices.
 Matrix: TypeAlias = Any
@@ -62,6 +63,33 @@ def sparse_chunks(X: Matrix, *, square: bool = False) -> Iterator[tuple[slice, M
         parts = (data, X.indices[start:stop], X.indptr[first : last + 1] - start)
         yield rows, sp.csr_array(parts, shape=(last - first, X.shape[1]))
         first = last
+
+
+def row_range(X: Matrix, first: int, last: int) -> Matrix:
+    """Rows ``first`` to ``last - 1``, sharing the entries of X."""
+    if (first, last) == (0, X.shape[0]):
+        return X
+    if not sp.issparse(X):
+        return X[first:last]
+    start, stop = X.indptr[first], X.indptr[last]
+    parts = X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start
+    part = _compressed(sp.csr_array, parts, (last - first, X.shape[1]))
+    part.has_canonical_format = True  # as check_features made sure of the whole
+    return part
+
+
+def transposed(X: Matrix) -> Matrix:
+    """``Xᵀ``, sharing the entries of X."""
+    if not sp.issparse(X):
+        return X.T
+    return _compressed(sp.csc_array, (X.data, X.indices, X.indptr), X.shape[::-1])
+
+
+def _compressed(kind: Any, parts: tuple[Any, Any, Any], shape: tuple[int, int]) -> Matrix:
+    """A CSR or CSC array of these entries; SciPy's constructors copy views of larger arrays."""
+    matrix = kind(shape, dtype=parts[0].dtype)
+    matrix.data, matrix.indices, matrix.indptr = parts
+    return matrix
 
 
 def nonzeros(X: Matrix) -> int:
@@ -157,6 +185,8 @@ def _dense_weighted_gram(
         return np.zeros((X.shape[1],) * 2)
     gram = np.zeros((width, width), dtype=dtype, order="F")
     buffer: Any = None
+    shared = cores_are_shared()
+    product = np.empty((width, width), dtype=dtype) if shared else None
     # Each chunk reads and writes all of the Gram matrix: with as many rows as columns, the
     # arithmetic outweighs that.
     for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
@@ -168,8 +198,15 @@ def _dense_weighted_gram(
         np.multiply(part, root[rows, None], out=scaled[:, :n_columns], casting="same_kind")
         if intercept:
             scaled[:, -1] = root[rows]
+        if shared:
+            # The same BLAS routine with a few per cent of overhead, and, unlike SciPy's, without
+            # the interpreter lock.
+            gram += np.matmul(scaled.T, scaled, out=product)
+            continue
         # scaled.T is Fortran-ordered, so BLAS reads the chunk as it lies.
         gram = syrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
+    if shared:
+        gram = np.triu(gram)
     if used is None:
         return np.asarray(gram, dtype=np.float64)
     full = np.zeros((X.shape[1] + intercept,) * 2)

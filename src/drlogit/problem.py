@@ -24,9 +24,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .losses import LAMBDA_CONSTANT, FloatArray, hinge, log_loss
-from .matrix import Matrix
+from .matrix import Matrix, nonzeros
 from .norms import Norm, get_norm
-from .rows import Block, Max, Min, Rows, State, Sum
+from .rows import Block, Max, MemoryRows, Min, Rows, State, Sum
+from .threads import threads_for
 
 #: Bins of one pass of the weighted-quantile search: three passes resolve 2^30 steps.
 _QUANTILE_BINS = 1024
@@ -201,12 +202,14 @@ def build_problem(
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    n_blocks: int = 1,
+    n_jobs: int | None = None,
+    n_blocks: int | None = None,
 ) -> Problem:
     """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
 
     ``y`` holds two distinct labels; the one that sorts last is the positive class.  X is
     used as it is: no copy is made of a float array or of a canonical CSR matrix.
+    There are as many blocks as threads unless ``n_blocks`` says otherwise.
     """
     epsilon = check_epsilon(epsilon)
     kappa = check_kappa(kappa)
@@ -222,9 +225,13 @@ def build_problem(
                 f"every sample with the {name} label has weight zero; two classes are wanted"
             )
     costs = check_costs(feature_costs, matrix.shape[1])
-    rows = Rows.from_arrays(
-        matrix, signs, weights, intercept=bool(fit_intercept), n_blocks=n_blocks
-    )
+    n_threads = threads_for(n_jobs, nonzeros(matrix))
+    if n_jobs is None and matrix.shape[0] < matrix.shape[1]:
+        n_threads = 1  # one block, which is preconditioned as a whole
+    rows = MemoryRows.from_arrays(
+        matrix, signs, weights, intercept=bool(fit_intercept), n_threads=n_threads,
+        n_blocks=min(n_threads, matrix.shape[0]) if n_blocks is None else n_blocks,
+    )  # fmt: skip
     if fit_intercept:
         costs = np.append(costs, np.inf)
     return Problem(rows, epsilon, kappa, transport, costs, bool(fit_intercept))

@@ -1,4 +1,4 @@
-"""The samples in row blocks: the only place that knows how the data are stored.
+"""The samples in row blocks: what every solver sees of the data, wherever they are.
 
 Everything of length N lives in a block, everything of length n in the driver.  A solver
 never sees a vector of length N; it hands :meth:`Rows.run` a *block function*
@@ -8,8 +8,12 @@ never sees a vector of length N; it hands :meth:`Rows.run` a *block function*
 which is pure (it changes neither the block nor the state it was given), keeps what it
 wants to remember per sample in ``new_state``, and returns a tuple of :class:`Sum`,
 :class:`Min` and :class:`Max` values, which ``run`` combines over the blocks.  The state is
-opaque to the driver.  The same solver therefore runs on one block in memory and on blocks
-that live elsewhere, and its answer does not depend on the cutting beyond rounding.
+opaque to the driver.  The same solver therefore runs on all kinds of rows, and its answer does
+not depend on the cutting beyond rounding:
+
+* :class:`MemoryRows` (here): one block in memory, or one for each of several threads;
+* :class:`~drlogit.stored_rows.StoredRows`: blocks that are read when they are needed;
+* :class:`~drlogit.dask_rows.DaskRows`: blocks that stay with the workers of a cluster.
 
 Coefficient vectors have one entry per feature and, when the rows carry a constant column,
 one more at the end for the intercept.
@@ -17,13 +21,16 @@ one more at the end for the intercept.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
 from .losses import FloatArray
 from .matrix import (
@@ -34,9 +41,12 @@ from .matrix import (
     nonzeros,
     outer_product,
     rmatvec,
+    row_range,
     squared_columns,
+    transposed,
     weighted_gram,
 )
+from .threads import sharing_cores
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Max:
 Reduction: TypeAlias = Any  # Sum | Min | Max
 BlockState: TypeAlias = Any
 BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]]]
-State: TypeAlias = tuple[BlockState, ...]
+State: TypeAlias = Any  # of all blocks; only the rows that made it know how
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +145,7 @@ class Block:
 
     @cached_property
     def _transposed(self) -> Matrix:
-        return self.X.T
+        return transposed(self.X)
 
     @cached_property
     def mean_squares(self) -> FloatArray:
@@ -154,28 +164,35 @@ class Block:
         return np.append(squares, d.sum()) if self.intercept else squares
 
 
-class Rows:
-    """Row blocks in the memory of this process, visited one after the other."""
+class Rows(ABC):
+    """Samples in row blocks, wherever these are."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = tuple(blocks)
-        self.n_samples = sum(block.y.size for block in self.blocks)
-        self.n_columns = self.blocks[0].n_columns
-        self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
+    n_samples: int
+    n_columns: int
+    n_nonzeros: int
+    largest_block: int  # samples in the largest block
 
-    @classmethod
-    def from_arrays(
-        cls, X: Matrix, y: FloatArray, weights: FloatArray, *, intercept: bool, n_blocks: int = 1
-    ) -> Rows:
-        """Cut arrays into ``n_blocks`` consecutive blocks (views where the format allows)."""
-        X = held(X)
-        cuts = np.linspace(0, y.size, n_blocks + 1).astype(int)
-        return cls(
-            [
-                Block(X if n_blocks == 1 else X[i:j], y[i:j], weights[i:j], intercept)
-                for i, j in pairwise(cuts)
-            ]
-        )
+    @abstractmethod
+    def run(
+        self, function: BlockFunction, state: State | None = None, *arguments: Any
+    ) -> tuple[State, tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
+
+    @abstractmethod
+    def pair(self, one: State, other: State) -> State:
+        """A state whose blocks are pairs of those of two states."""
+
+    @abstractmethod
+    def scatter(self, values: Any) -> State:
+        """Cut a vector of length N into the state that block functions see."""
+
+    @abstractmethod
+    def gather(self, state: State) -> Any:
+        """Put a state of one vector per block together, in the order of the samples."""
+
+    @abstractmethod
+    def together(self) -> Block:
+        """All samples as one block in memory, for solvers of other packages."""
 
     @cached_property
     def column_scale(self) -> FloatArray:
@@ -183,30 +200,161 @@ class Rows:
         _, (squares,) = self.run(_mean_squares)
         return np.asarray(np.sqrt(squares))
 
+    def weights(self) -> FloatArray:
+        """The weights of all samples."""
+        return np.asarray(self.gather(self.run(_weights)[0]))
+
+    def signs(self) -> FloatArray:
+        """The labels of all samples, as ±1."""
+        return np.asarray(self.gather(self.run(_signs)[0]))
+
+
+class LocalRows(Rows):
+    """Blocks that this process visits itself, a few at a time if it may use threads.
+
+    Each thread visits consecutive blocks and combines their reductions as it goes, so that
+    neither the memory nor the rounding depends on which thread is faster.
+    """
+
+    def __init__(self, lengths: Sequence[int], n_threads: int = 1) -> None:
+        self.n_samples = sum(lengths)
+        self.largest_block = max(lengths)
+        self._ends = np.cumsum(lengths)
+        self._n_threads = min(n_threads, len(lengths))
+
+    @abstractmethod
+    def block(self, index: int) -> Block:
+        """One of the blocks, for one pass."""
+
     def run(
         self, function: BlockFunction, state: State | None = None, *arguments: Any
     ) -> tuple[State, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
-        states = state if state is not None else (None,) * len(self.blocks)
-        results = [
-            function(block, block_state, *arguments)
-            for block, block_state in zip(self.blocks, states, strict=True)
-        ]
-        merged = reduce(_merge, (reductions for _, reductions in results))
-        return tuple(new for new, _ in results), tuple(item.value for item in merged)
+        states = state if state is not None else (None,) * self._ends.size
 
-    def scatter(self, values: FloatArray) -> State:
+        def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
+            return self._visit(index, function, states[index], arguments)
+
+        if self._n_threads == 1:
+            new, merged = _visit_all(visit, range(self._ends.size))
+        else:
+            new, merged = self._visit_in_threads(visit)
+        return tuple(new), tuple(item.value for item in merged)
+
+    def _visit(
+        self, index: int, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
+    ) -> tuple[BlockState, tuple[Reduction, ...]]:
+        return function(self.block(index), state, *arguments)
+
+    def _visit_in_threads(self, visit: _Visit) -> tuple[list[BlockState], tuple[Reduction, ...]]:
+        cuts = np.linspace(0, self._ends.size, self._n_threads + 1).astype(int).tolist()
+        errors = np.geterr()
+
+        def visit_share(first: int, last: int) -> _Visited:
+            # Neither belongs to the process: both would be the defaults in a new thread.
+            with np.errstate(**errors), sharing_cores():
+                return _visit_all(visit, range(first, last))
+
+        jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
+        done = [job.result() for job in jobs]
+        return [state for new, _ in done for state in new], reduce(_merge, (m for _, m in done))
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._n_threads, thread_name_prefix="drlogit")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_pool"}
+
+    def pair(self, one: State, other: State) -> State:
+        """A state whose blocks are pairs of those of two states."""
+        return tuple(zip(one, other, strict=True))
+
+    def scatter(self, values: Any) -> State:
         """Cut a vector of length N into the state that block functions see."""
-        cuts = np.cumsum([block.y.size for block in self.blocks])[:-1]
-        return tuple(np.split(np.asarray(values, dtype=np.float64), cuts))
+        return tuple(np.split(np.asarray(values, dtype=np.float64), self._ends[:-1]))
 
     def gather(self, state: State) -> FloatArray:
         """Put a state of one vector per block together, in the order of the samples."""
         return np.concatenate(state)
 
+    def together(self) -> Block:
+        """All samples as one block in memory, for solvers of other packages."""
+        return join_blocks([self.block(index) for index in range(self._ends.size)])
+
+
+class MemoryRows(LocalRows):
+    """Row blocks in the memory of this process."""
+
+    def __init__(self, blocks: Sequence[Block], n_threads: int = 1) -> None:
+        super().__init__([block.y.size for block in blocks], n_threads)
+        self.blocks = tuple(blocks)
+        self.n_columns = self.blocks[0].n_columns
+        self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Matrix,
+        y: FloatArray,
+        weights: FloatArray,
+        *,
+        intercept: bool,
+        n_blocks: int = 1,
+        n_threads: int = 1,
+    ) -> MemoryRows:
+        """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
+        X = held(X)
+        cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
+        return cls(
+            [Block(row_range(X, i, j), y[i:j], weights[i:j], intercept) for i, j in pairwise(cuts)],
+            n_threads,
+        )
+
+    def block(self, index: int) -> Block:
+        """One of the blocks, for one pass."""
+        return self.blocks[index]
+
+
+_Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]
+_Visit: TypeAlias = Callable[[int], tuple[BlockState, tuple[Reduction, ...]]]
+
+
+def _visit_all(visit: _Visit, indices: range) -> _Visited:
+    """Visit blocks one after the other; their new states and combined reductions."""
+    states: list[BlockState] = []
+    merged: tuple[Reduction, ...] | None = None
+    for index in indices:
+        state, reductions = visit(index)
+        states.append(state)
+        merged = reductions if merged is None else _merge(merged, reductions)
+    return states, merged or ()
+
+
+def join_blocks(blocks: Sequence[Block]) -> Block:
+    """One block of several."""
+    if len(blocks) == 1:
+        return blocks[0]
+    sparse = sp.issparse(blocks[0].X)
+    X = [block.X for block in blocks]
+    return Block(
+        sp.vstack(X, format="csr") if sparse else np.concatenate(X),
+        np.concatenate([block.y for block in blocks]),
+        np.concatenate([block.weights for block in blocks]),
+        blocks[0].intercept,
+    )
+
 
 def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
     return state, (Sum(block.mean_squares),)
+
+
+def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
+    return block.weights, ()
+
+
+def _signs(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
+    return block.y, ()
 
 
 def _merge(left: tuple[Reduction, ...], right: tuple[Reduction, ...]) -> tuple[Reduction, ...]:

@@ -10,6 +10,7 @@ import math
 import numbers
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from .solvers.lp_admm import lp_admm
 from .solvers.pdhg import pdhg
 from .solvers.standard_admm import standard_admm
 from .solvers.subgradient import subgradient
+from .threads import single_threaded_blas
 
 #: Solvers of the joint problem (P).
 JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
@@ -64,6 +66,7 @@ def solve(
     start: Result | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
+    n_jobs: int | None = None,
     **solver_options: Any,
 ) -> Result:
     """Fit Wasserstein distributionally robust logistic regression and certify it.
@@ -105,6 +108,10 @@ def solve(
         Called with an :class:`~drlogit.result.Iterate` per iteration; True stops the run.
     verbose : int
         Print a line per iteration if positive.
+    n_jobs : int, optional
+        Threads, each of which works on its share of the samples; -1 for as many as there are
+        cores.  None for as many as pay: one per half a million entries of X, and no more than
+        cores or ``OMP_NUM_THREADS``.
     **solver_options
         Passed on to the solver; unknown ones raise ``TypeError``.
 
@@ -119,7 +126,7 @@ def solve(
     _check_controls(tol, max_iter)
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
     call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
     return call.run(problem, None, started)
@@ -164,6 +171,7 @@ def solve_subproblem(
     start: Result | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
+    n_jobs: int | None = None,
     **solver_options: Any,
 ) -> Result:
     """Solve the β-subproblem (B): problem (P) at a given λ.
@@ -178,7 +186,7 @@ def solve_subproblem(
     _check_controls(tol, max_iter)
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
     call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
     return call.run(problem, float(lam), started)
@@ -208,15 +216,16 @@ class _Call:
             options["lam"] = lam
         setup_time = time.perf_counter() - started
         monitor = Monitor(self.callback, self.verbose)
-        solution = self.function(problem, tol=self.tol, monitor=monitor, **options)
-        certificate = certify(
-            problem,
-            solution.coefficients,
-            lam=lam,
-            flip_share=solution.flip_share,
-            dual_coefficients=solution.dual_coefficients,
-            tol=self.tol,
-        )
+        with _cores_for_blocks(problem):
+            solution = self.function(problem, tol=self.tol, monitor=monitor, **options)
+            certificate = certify(
+                problem,
+                solution.coefficients,
+                lam=lam,
+                flip_share=solution.flip_share,
+                dual_coefficients=solution.dual_coefficients,
+                tol=self.tol,
+            )
         solve_time = monitor.elapsed
         coef, intercept = problem.split(solution.coefficients)
         return Result(
@@ -235,6 +244,14 @@ class _Call:
             trace=monitor.trace,
             info=solution.info,
         )
+
+
+def _cores_for_blocks(problem: Problem) -> AbstractContextManager[None]:
+    """Keep BLAS from using cores that blocks need, or where several cores make it slower."""
+    rows = problem.rows
+    if rows.n_samples < rows.n_columns:  # one block, whose large products are BLAS's own business
+        return nullcontext()
+    return single_threaded_blas(rows.n_nonzeros)
 
 
 def _final_status(claimed: Status, gap: float, tol: float) -> Status:

@@ -168,7 +168,7 @@ def _from_samples(problem: Problem, margins: State, effective: Effective) -> Dra
 
     def draw(rng: np.random.Generator, count: int) -> FloatArray:
         noise = rng.standard_normal((rows.n_samples, count))
-        state = tuple(zip(margins, rows.scatter(noise), strict=True))
+        state = rows.pair(margins, rows.scatter(noise))
         _, (total, mean, mass) = rows.run(_noisy_scores, state)
         return effective(total - np.outer(mean, mass))
 

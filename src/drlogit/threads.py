@@ -1,17 +1,32 @@
-"""How many threads the compiled loops may use.
+"""Who uses the cores: the blocks of a fit, the compiled loops, or BLAS.
 
-BLAS has its own limit, set by ``OMP_NUM_THREADS`` and the like or by threadpoolctl; our
-loops read the same environment variables, so that one setting governs both.
+Threads pay most where one of them does everything for a block of samples, because the vectors
+of a block, on which BLAS has no say, take as long as its products where features are few.  So
+within a fit the blocks have the cores, and BLAS and the compiled loops are held to one thread
+each; more threads than cores would be slower than one.
+
+``OMP_NUM_THREADS`` limits all of them, so that one setting governs the process.
 """
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+#: Stored entries of X for each thread of a fit, at least.  With fewer, handing over the work
+#: takes longer than the second core saves.
+_ENTRIES_PER_THREAD = 500_000
+
+#: With fewer entries than this BLAS has too little to do to be worth a look.
+_FEW_ENTRIES = 100_000
 
 _limit: ContextVar[int | None] = ContextVar("drlogit_thread_limit", default=None)
+_shared: ContextVar[bool] = ContextVar("drlogit_cores_shared", default=False)
 
 
 def thread_count() -> int:
@@ -25,11 +40,54 @@ def thread_count() -> int:
     return max(1, min(asked, cores or 1))
 
 
+def threads_for(n_jobs: int | None, n_entries: int) -> int:
+    """Threads for a fit to so many stored entries; ``n_jobs`` as in :func:`drlogit.solve`."""
+    if n_jobs is None:
+        return max(1, min(thread_count(), n_entries // _ENTRIES_PER_THREAD))
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a positive or negative integer or None, got {n_jobs!r}")
+    return int(n_jobs) if n_jobs > 0 else max(1, thread_count() + 1 + int(n_jobs))
+
+
 @contextmanager
 def limit_threads(count: int) -> Iterator[None]:
-    """Within the block, compiled loops of this thread use at most ``count`` threads."""
+    """Within the block, fits and compiled loops of this thread use at most ``count`` threads."""
     token = _limit.set(max(1, int(count)))
     try:
         yield
     finally:
         _limit.reset(token)
+
+
+@contextmanager
+def sharing_cores() -> Iterator[None]:
+    """Say that other threads work on other blocks meanwhile: no threads of one's own."""
+    token = _shared.set(True)
+    try:
+        with limit_threads(1):
+            yield
+    finally:
+        _shared.reset(token)
+
+
+def cores_are_shared() -> bool:
+    """Whether other threads work on other blocks at the same time."""
+    return _shared.get()
+
+
+@contextmanager
+def single_threaded_blas(n_entries: int) -> Iterator[None]:
+    """Hold BLAS to one thread, in the whole process, while a fit to so many entries runs."""
+    if n_entries < _FEW_ENTRIES:
+        yield
+        return
+    with _blas().limit(limits=1):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # looks at all loaded libraries: once
+
+    return ThreadpoolController().select(user_api="blas")

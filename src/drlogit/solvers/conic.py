@@ -164,16 +164,13 @@ def _solve(
 
 def signed_rows(problem: Problem) -> tuple[Matrix, FloatArray]:
     """``Z``, rows ``y_i (x_i, 1)`` in double precision, and the weights: all blocks in one."""
-    blocks = problem.rows.blocks
-    y = np.concatenate([block.y for block in blocks])
-    weights = np.concatenate([block.weights for block in blocks])
-    if sp.issparse(blocks[0].X):
-        X = sp.vstack([block.X for block in blocks]) if len(blocks) > 1 else blocks[0].X
-        Z = sp.diags_array(y) @ X.astype(np.float64)
-        return (sp.hstack([Z, y[:, None]]) if problem.fit_intercept else Z).tocsr(), weights
-    X = np.concatenate([block.X for block in blocks]) if len(blocks) > 1 else blocks[0].X
-    Z = y[:, None] * X
-    return (np.column_stack([Z, y]) if problem.fit_intercept else Z), weights
+    block = problem.rows.together()
+    if sp.issparse(block.X):
+        Z = sp.diags_array(block.y) @ block.X.astype(np.float64)
+        Z = sp.hstack([Z, block.y[:, None]]) if problem.fit_intercept else Z
+        return Z.tocsr(), block.weights
+    Z = block.y[:, None] * block.X
+    return (np.column_stack([Z, block.y]) if problem.fit_intercept else Z), block.weights
 
 
 def inside_ball(problem: Problem, coefficients: FloatArray, lam: float) -> FloatArray:

@@ -211,8 +211,7 @@ def _meeting(falling: Cut | None, rising: Cut | None, top: float) -> tuple[float
 
 def mixed(problem: Problem, one: State, other: State, share: float) -> State:
     """``share·one + (1-share)·other`` for states of vectors, or of tuples of vectors."""
-    pairs = tuple(zip(one, other, strict=True))
-    return problem.rows.run(_mix, pairs, share)[0]
+    return problem.rows.run(_mix, problem.rows.pair(one, other), share)[0]
 
 
 def _mix(block: Block, pair: tuple[Any, Any], share: float) -> tuple[Any, tuple[()]]:

@@ -94,8 +94,7 @@ def subgradient_steps(
 def _averaged(problem: Problem, average: Any, latest: Any, share: float) -> Any:
     if average is None:
         return latest
-    pairs = tuple(zip(average, latest, strict=True))
-    return problem.rows.run(_mix, pairs, share)[0]
+    return problem.rows.run(_mix, problem.rows.pair(average, latest), share)[0]
 
 
 def _mix(

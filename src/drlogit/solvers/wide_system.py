@@ -84,7 +84,7 @@ class WideSystem:
                 coupling[kept] += cone.coupling + cone.weight * cone.column
                 corner = scaled.kappa**2 * hinge_total + cone.corner + cone.weight
         data = scaled.scale**2 * gram_diagonal
-        factored = all(block.y.size <= FACTOR_LIMIT for block in rows.blocks)
+        factored = rows.largest_block <= FACTOR_LIMIT
         # Free columns have no diagonal of their own: a small share of the data's stands in.
         base = own + (1e-9 * data if factored else data)
         inverse = np.where(base > 0.0, 1.0 / np.where(base > 0.0, base, 1.0), 0.0)

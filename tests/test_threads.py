@@ -1,0 +1,137 @@
+"""Several blocks at a time: same answers, settings carried along, BLAS held back."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController
+
+import drlogit
+from drlogit import threads
+from drlogit.matrix import row_range, transposed, weighted_gram
+from drlogit.problem import build_problem
+from drlogit.rows import Sum
+
+OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
+
+
+def data(n_samples=400, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.6)
+    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_threads_do_not_change_the_answer(convert, norm):
+    X, y = data()
+    one = drlogit.solve(convert(X), y, norm=norm, tol=1e-10, n_jobs=1, **OPTIONS)
+    for n_jobs in (2, 3):
+        other = drlogit.solve(convert(X), y, norm=norm, tol=1e-10, n_jobs=n_jobs, **OPTIONS)
+        assert other.objective == pytest.approx(one.objective, abs=1e-10)
+        np.testing.assert_allclose(other.coef, one.coef, atol=1e-7)
+        np.testing.assert_allclose(other.flip_share.sum(), one.flip_share.sum(), atol=1e-4)
+
+
+def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
+    X, y = data()
+    rows = build_problem(X, y, n_jobs=2, n_blocks=7, **OPTIONS).rows
+
+    def visit(block, state):
+        name = threading.current_thread().name
+        return name, (Sum([block.y.size]), Sum(threads.thread_count()))
+
+    names, (sizes, allowed) = rows.run(visit)
+    assert len(set(names)) <= 2
+    assert all(name.startswith("drlogit") for name in names)
+    assert sizes == [block.y.size for block in rows.blocks]
+    assert allowed == 7  # one thread each for whatever a block function calls
+
+
+def test_what_numpy_ignores_here_it_ignores_there():
+    X, y = data()
+    rows = build_problem(X, y, n_jobs=2, **OPTIONS).rows
+    divide = lambda block, _: (None, (Sum(float((block.y / np.zeros(1))[0] > 0)),))  # noqa: E731
+    with np.errstate(divide="ignore"):
+        rows.run(divide)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        rows.run(divide)
+
+
+def test_failure_in_a_block_is_not_silent():
+    X, y = data()
+
+    def fail(block, state):
+        raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        build_problem(X, y, n_jobs=2, **OPTIONS).rows.run(fail)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("used", [None, np.array([0, 2, 5])])
+def test_gram_matrix_without_the_interpreter_lock_is_the_same(rough, used):
+    X, _ = data()
+    if used is not None:
+        X[:, [1, 3, 4]] = 0.0
+    d = np.random.default_rng(1).random(400)
+    alone = weighted_gram(X, d, intercept=True, used=used, rough=rough)
+    with threads.sharing_cores():
+        assert threads.cores_are_shared()
+        shared = weighted_gram(X, d, intercept=True, used=used, rough=rough)
+    np.testing.assert_allclose(shared, alone, rtol=1e-5 if rough else 1e-12, atol=1e-4 * rough)
+    np.testing.assert_array_equal(shared, shared.T)
+    assert not threads.cores_are_shared()
+
+
+def test_row_ranges_share_the_entries():
+    X, _ = data()
+    for matrix in (X, sp.csr_array(X), sp.csr_matrix(X)):
+        part = row_range(matrix, 100, 250)
+        np.testing.assert_array_equal(part.toarray() if sp.issparse(part) else part, X[100:250])
+        entries = (lambda M: M.data) if sp.issparse(matrix) else np.asarray
+        assert np.shares_memory(entries(part), entries(matrix))
+        assert row_range(matrix, 0, 400) is matrix
+        small = row_range(matrix, 5, 7)
+        turned = transposed(small)
+        assert np.shares_memory(entries(turned), entries(matrix))
+        np.testing.assert_array_equal(turned @ np.ones(2), X[5:7].sum(axis=0))
+
+
+def test_how_many_threads(monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: 8)
+    assert threads.threads_for(None, 999_999) == 1
+    assert threads.threads_for(None, 1_000_000) == 2
+    assert threads.threads_for(None, 10**9) == 8
+    assert [threads.threads_for(k, 10) for k in (1, 3, -1, -2, -20)] == [1, 3, 8, 7, 1]
+    for wrong in (0, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="n_jobs must be"):
+            threads.threads_for(wrong, 10)
+
+
+def test_wide_data_stay_in_one_block(monkeypatch):
+    monkeypatch.setattr(threads, "_ENTRIES_PER_THREAD", 1)
+    with threads.limit_threads(4):
+        X, y = data(30, 40)
+        assert len(build_problem(X, y, **OPTIONS).rows.blocks) == 1
+        assert len(build_problem(X.T, np.arange(40) % 2, **OPTIONS).rows.blocks) == 4
+        assert len(build_problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
+
+
+def test_blas_is_held_back_during_a_fit_and_let_go_after(monkeypatch):
+    monkeypatch.setattr(threads, "_FEW_ENTRIES", 0)
+    blas = ThreadpoolController().select(user_api="blas")
+    X, y = data()
+    seen = []
+
+    def watch(_):
+        seen.extend(library.num_threads for library in blas.lib_controllers)
+
+    with blas.limit(limits=2):
+        drlogit.solve(X, y, callback=watch, **OPTIONS)
+        after = [library.num_threads for library in blas.lib_controllers]
+    assert set(seen) == {1}
+    assert set(after) == {2}
