@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zoo
+from drlogit.checks import check_labels, check_weights
 from drlogit.losses import LAMBDA_CONSTANT
 from drlogit.norms import NORMS
-from drlogit.problem import Problem, build_problem, check_labels, check_weights
+from drlogit.problem import Problem, build_problem
 from drlogit.solve import JOINT_SOLVERS, SUBPROBLEM_SOLVERS, solve, solve_subproblem
 
 ORDERS = {"l1": np.inf, "l2": 2, "linf": 1}  # of the dual norm
@@ -371,8 +372,8 @@ def test_memory_maps_are_read_where_they_are(tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     problem = build_problem(mapped, Y, n_blocks=3, **OPTIONS)
-    for block in problem.rows.blocks:
-        assert np.shares_memory(block.X, mapped)
+    for index in range(3):
+        assert np.shares_memory(problem.rows.block(index).X, mapped)
     assert problem.objective(V) == pytest.approx(build_problem(X, Y, **OPTIONS).objective(V))
 
 

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from drlogit import matrix, sparse_gram, threads
+from drlogit.checks import check_features
 from drlogit.matrix import (
     matvec,
     rmatvec,
@@ -20,7 +21,7 @@ from drlogit.matrix import (
     squared_columns,
     weighted_gram,
 )
-from drlogit.problem import build_problem, check_features
+from drlogit.problem import build_problem
 from drlogit.rows import Block, Max, MemoryRows, Min, Sum
 
 

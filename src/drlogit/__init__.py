@@ -7,11 +7,13 @@
 
 from . import datasets
 from .audit import Audit, audit
+from .block_files import open_blocks
 from .estimator import DRLogisticRegression, DRLogisticRegressionCV
 from .misclassification import MisclassificationBounds, misclassification_bounds
 from .path import RegularizationPath, regularization_path
 from .radius import epsilon_max, suggest_radius
 from .result import Result, Status, Trace
+from .row_blocks import RowBlocks
 from .solve import solve, solve_subproblem
 from .worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
 
@@ -24,6 +26,7 @@ __all__ = [
     "MisclassificationBounds",
     "RegularizationPath",
     "Result",
+    "RowBlocks",
     "Status",
     "Trace",
     "WorstCaseDistribution",
@@ -32,6 +35,7 @@ __all__ = [
     "datasets",
     "epsilon_max",
     "misclassification_bounds",
+    "open_blocks",
     "regularization_path",
     "solve",
     "solve_subproblem",

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import check_epsilon
 from .linear_model import Question, pose
 from .losses import FloatArray, log_loss
 from .misclassification import best_error, worst_error
 from .norms import Norm
-from .problem import check_epsilon
 from .worst_case import flip_order, loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.

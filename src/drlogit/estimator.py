@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .checks import check_weights
 from .losses import FloatArray
 from .matrix import Matrix
 from .path import (
@@ -41,7 +42,7 @@ from .path import (
     tabulate,
     warn_about_gaps,
 )
-from .problem import Problem, build_problem, check_weights
+from .problem import Problem, build_problem
 from .radius import epsilon_max_of, suggest_radius
 from .result import Result
 from .solve import solve_problem

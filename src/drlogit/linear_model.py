@@ -23,11 +23,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .losses import FloatArray
-from .matrix import Matrix, matvec
-from .norms import Norm, get_norm
-from .problem import (
-    Problem,
+from .checks import (
     check_costs,
     check_epsilon,
     check_features,
@@ -35,6 +31,10 @@ from .problem import (
     check_labels,
     check_weights,
 )
+from .losses import FloatArray
+from .matrix import Matrix, matvec
+from .norms import Norm, get_norm
+from .problem import Problem
 from .result import Result
 from .rows import MemoryRows, State
 

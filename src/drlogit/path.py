@@ -23,10 +23,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from .checks import check_epsilon, check_kappa
 from .losses import FloatArray
 from .matrix import Matrix
 from .norms import Norm
-from .problem import Problem, build_problem, check_epsilon, check_kappa
+from .problem import Problem, build_problem
 from .radius import epsilon_max_of
 from .result import Result
 from .solve import solve_problem

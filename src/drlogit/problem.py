@@ -13,20 +13,27 @@ costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may f
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, column_or_1d
 
+from .checks import (
+    check_costs,
+    check_epsilon,
+    check_features,
+    check_kappa,
+    check_labels,
+    check_weights,
+)
 from .losses import LAMBDA_CONSTANT, FloatArray, hinge, log_loss
-from .matrix import Matrix, nonzeros
+from .matrix import nonzeros
 from .norms import Norm, get_norm
+from .row_blocks import RowBlocks
 from .rows import Block, Max, MemoryRows, Min, Rows, State, Sum
+from .stored_rows import StoredRows
 from .threads import threads_for
 
 #: Bins of one pass of the weighted-quantile search: three passes resolve 2^30 steps.
@@ -216,132 +223,43 @@ def build_problem(
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    matrix = check_features(X)
-    signs = check_labels(y, matrix.shape[0])
-    weights = check_weights(sample_weight, matrix.shape[0])
-    for sign, name in ((-1.0, "smaller"), (1.0, "larger")):
-        if not weights[signs == sign].any():
-            raise ValueError(
-                f"every sample with the {name} label has weight zero; two classes are wanted"
-            )
-    costs = check_costs(feature_costs, matrix.shape[1])
-    n_threads = threads_for(n_jobs, nonzeros(matrix))
-    if n_jobs is None and matrix.shape[0] < matrix.shape[1]:
-        n_threads = 1  # one block, which is preconditioned as a whole
-    rows = MemoryRows.from_arrays(
-        matrix, signs, weights, intercept=bool(fit_intercept), n_threads=n_threads,
-        n_blocks=min(n_threads, matrix.shape[0]) if n_blocks is None else n_blocks,
-    )  # fmt: skip
+    rows = _rows(X, y, sample_weight, bool(fit_intercept), n_jobs, n_blocks)
+    costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     if fit_intercept:
         costs = np.append(costs, np.inf)
     return Problem(rows, epsilon, kappa, transport, costs, bool(fit_intercept))
 
 
-def _numbers(values: Any, name: str) -> FloatArray:
-    """Values as a float array, or ``ValueError`` with their name."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "cmM":
-            raise TypeError
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        shown = " ".join(f"{values!r:.80}".split())
-        raise ValueError(f"{name} must hold numbers, got {shown}") from None
+def _rows(
+    X: Any, y: Any, sample_weight: Any, intercept: bool, n_jobs: int | None, n_blocks: int | None
+) -> Rows:
+    """The samples, checked, in the kind of rows that suits where X is."""
+    if isinstance(X, np.memmap):
+        X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
+    if isinstance(X, RowBlocks):
+        signs, weights = _check_samples(y, sample_weight, X.shape[0])
+        n_threads = threads_for(n_jobs, X.shape[0] * X.shape[1])
+        given = None if sample_weight is None else weights
+        return StoredRows(X, signs, given, intercept=intercept, n_threads=n_threads)
+    matrix = check_features(X)
+    signs, weights = _check_samples(y, sample_weight, matrix.shape[0])
+    n_threads = threads_for(n_jobs, nonzeros(matrix))
+    if n_jobs is None and matrix.shape[0] < matrix.shape[1]:
+        n_threads = 1  # one block, which is preconditioned as a whole
+    if n_blocks is None:
+        n_blocks = min(n_threads, matrix.shape[0])
+    return MemoryRows.from_arrays(
+        matrix, signs, weights, intercept=intercept, n_blocks=n_blocks, n_threads=n_threads
+    )
 
 
-def check_epsilon(epsilon: Any) -> float:
-    """A finite radius ε ≥ 0."""
-    if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool):
-        raise ValueError(f"epsilon must be a number >= 0, got {epsilon!r}")
-    value = float(epsilon)
-    if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"epsilon must be finite and >= 0, got {epsilon!r}")
-    return value
-
-
-def check_kappa(kappa: Any) -> float:
-    """A flip cost κ > 0, infinity included."""
-    if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
-        raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
-    value = float(kappa)
-    if not value > 0.0:
-        raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {kappa!r}")
-    return value
-
-
-def check_features(X: Any) -> Matrix:
-    """A finite float array (float32 and float64 kept) or canonical CSR matrix."""
-    try:
-        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn
-            raise ValueError("Dates and times are not numbers")
-        matrix = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", order=None
-        )
-    except (TypeError, ValueError) as error:
-        found = str(error).partition("\n")[0].rstrip(".:")
-        raise ValueError(
-            f"X must be a 2-D array of finite numbers, at least one row and one column: {found}"
-        ) from error
-    if not sp.issparse(matrix):
-        return matrix
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
-
-
-def check_labels(y: Any, n_samples: int) -> FloatArray:
-    """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
-    try:
-        labels = column_or_1d(y, warn=False)
-    except (TypeError, ValueError) as error:
-        found = str(error).partition("\n")[0]
-        raise ValueError(f"y must be a 1-D array of labels: {found}") from error
-    if labels.size != n_samples:
-        raise ValueError(f"y must have one label per row of X: {n_samples}, got {labels.size}")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y must be finite, got NaN or infinity")
-    try:
-        classes = np.unique(labels)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise ValueError(
-            f"y must hold labels of one kind and none missing, got values of types {kinds}"
-        ) from None
-    if (classes != classes).any():  # NaN and NaT differ from themselves
-        raise ValueError(f"y must hold labels and none missing, got {classes[-1]!r}")
-    if classes.size != 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
-        more = ", ..." if classes.size > 5 else ""
-        raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
-    return np.where(labels == classes[1], 1.0, -1.0)
-
-
-def check_weights(sample_weight: Any, n_samples: int) -> FloatArray:
-    """Non-negative weights, normalised to sum one (equal weights by default)."""
-    if sample_weight is None:
-        return np.full(n_samples, 1.0 / n_samples)
-    weights = _numbers(sample_weight, "sample_weight")
-    if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0.0).any():
-        bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
-        raise ValueError(f"sample_weight must be finite and >= 0, got {bad}")
-    largest = weights.max()
-    if largest == 0.0:
-        raise ValueError("sample_weight must have a positive entry, got all zeros")
-    weights = weights / largest  # no overflow in the sum
-    return np.asarray(weights / weights.sum())
-
-
-def check_costs(feature_costs: Any, n_features: int) -> FloatArray:
-    """Positive transport costs, one per feature; ``inf`` for features that cannot move."""
-    if feature_costs is None:
-        return np.ones(n_features)
-    costs = _numbers(feature_costs, "feature_costs").copy()
-    if costs.shape != (n_features,):
-        raise ValueError(f"feature_costs must have shape ({n_features},), got {costs.shape}")
-    if not (costs > 0.0).all():
-        bad = costs[~(costs > 0.0)][0]
-        raise ValueError(f"feature_costs must be > 0 (inf: immovable), got {bad}")
-    return costs
+def _check_samples(y: Any, sample_weight: Any, n_samples: int) -> tuple[FloatArray, FloatArray]:
+    """Labels as ±1 and weights that sum to one, with some weight in either class."""
+    signs = check_labels(y, n_samples)
+    weights = check_weights(sample_weight, n_samples)
+    for sign, name in ((-1.0, "smaller"), (1.0, "larger")):
+        if not weights[signs == sign].any():
+            raise ValueError(
+                f"every sample with the {name} label has weight zero; two classes are wanted"
+            )
+    return signs, weights

@@ -24,10 +24,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import check_features
 from .linear_model import Question, pose
 from .losses import BoolArray, FloatArray, log_loss
 from .norms import Norm
-from .problem import check_features
 
 #: The part of the budget that is not spent, so that rounding does not overspend it.
 _HAIR = 1e-13

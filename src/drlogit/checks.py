@@ -1,0 +1,124 @@
+"""Checks of what users hand over: ``ValueError`` names the value found and the value wanted."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array, column_or_1d
+
+from .losses import FloatArray
+from .matrix import Matrix
+
+
+def _numbers(values: Any, name: str) -> FloatArray:
+    """Values as a float array, or ``ValueError`` with their name."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        shown = " ".join(f"{values!r:.80}".split())
+        raise ValueError(f"{name} must hold numbers, got {shown}") from None
+
+
+def check_epsilon(epsilon: Any) -> float:
+    """A finite radius ε ≥ 0."""
+    if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool):
+        raise ValueError(f"epsilon must be a number >= 0, got {epsilon!r}")
+    value = float(epsilon)
+    if not (math.isfinite(value) and value >= 0.0):
+        raise ValueError(f"epsilon must be finite and >= 0, got {epsilon!r}")
+    return value
+
+
+def check_kappa(kappa: Any) -> float:
+    """A flip cost κ > 0, infinity included."""
+    if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
+        raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
+    value = float(kappa)
+    if not value > 0.0:
+        raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {kappa!r}")
+    return value
+
+
+def check_features(X: Any) -> Matrix:
+    """A finite float array (float32 and float64 kept) or canonical CSR matrix."""
+    try:
+        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn
+            raise ValueError("Dates and times are not numbers")
+        matrix = check_array(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", order=None
+        )
+    except (TypeError, ValueError) as error:
+        found = str(error).partition("\n")[0].rstrip(".:")
+        raise ValueError(
+            f"X must be a 2-D array of finite numbers, at least one row and one column: {found}"
+        ) from error
+    if not sp.issparse(matrix):
+        return matrix
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def check_labels(y: Any, n_samples: int) -> FloatArray:
+    """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
+    try:
+        labels = column_or_1d(y, warn=False)
+    except (TypeError, ValueError) as error:
+        found = str(error).partition("\n")[0]
+        raise ValueError(f"y must be a 1-D array of labels: {found}") from error
+    if labels.size != n_samples:
+        raise ValueError(f"y must have one label per row of X: {n_samples}, got {labels.size}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y must be finite, got NaN or infinity")
+    try:
+        classes = np.unique(labels)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise ValueError(
+            f"y must hold labels of one kind and none missing, got values of types {kinds}"
+        ) from None
+    if (classes != classes).any():  # NaN and NaT differ from themselves
+        raise ValueError(f"y must hold labels and none missing, got {classes[-1]!r}")
+    if classes.size != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        more = ", ..." if classes.size > 5 else ""
+        raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
+    return np.where(labels == classes[1], 1.0, -1.0)
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> FloatArray:
+    """Non-negative weights, normalised to sum one (equal weights by default)."""
+    if sample_weight is None:
+        return np.full(n_samples, 1.0 / n_samples)
+    weights = _numbers(sample_weight, "sample_weight")
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
+        raise ValueError(f"sample_weight must be finite and >= 0, got {bad}")
+    largest = weights.max()
+    if largest == 0.0:
+        raise ValueError("sample_weight must have a positive entry, got all zeros")
+    weights = weights / largest  # no overflow in the sum
+    return np.asarray(weights / weights.sum())
+
+
+def check_costs(feature_costs: Any, n_features: int) -> FloatArray:
+    """Positive transport costs, one per feature; ``inf`` for features that cannot move."""
+    if feature_costs is None:
+        return np.ones(n_features)
+    costs = _numbers(feature_costs, "feature_costs").copy()
+    if costs.shape != (n_features,):
+        raise ValueError(f"feature_costs must have shape ({n_features},), got {costs.shape}")
+    if not (costs > 0.0).all():
+        bad = costs[~(costs > 0.0)][0]
+        raise ValueError(f"feature_costs must be > 0 (inf: immovable), got {bad}")
+    return costs

@@ -1,0 +1,309 @@
+"""X in row blocks that are read when needed: same answers, little memory, errors with a place."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+import drlogit
+from drlogit import block_files
+from drlogit.problem import build_problem
+
+OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
+CUTS = {1: [300], 2: [299, 1], 5: [10, 100, 0, 170, 20], 17: [16] * 16 + [44]}
+
+
+def data(n_samples=300, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.4)
+    X = X.astype(np.float32).astype(np.float64)
+    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
+
+
+def in_blocks(X, lengths):
+    ends = np.cumsum(lengths)
+    return drlogit.RowBlocks(lambda k: X[ends[k] - lengths[k] : ends[k]], lengths, X.shape[1])
+
+
+def assert_same_fit(result, reference):
+    assert result.objective == pytest.approx(reference.objective, abs=1e-9)
+    assert result.gap <= 1e-9
+    np.testing.assert_allclose(result.coef, reference.coef, atol=1e-6)
+    assert result.intercept == pytest.approx(reference.intercept, abs=1e-6)
+    assert result.flip_share.shape == reference.flip_share.shape
+
+
+FORMATS = {
+    "float64": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
+    "sparse": sp.csr_array,
+    "csc": sp.csc_matrix,
+}
+
+
+@pytest.mark.parametrize("n_blocks", CUTS)
+@pytest.mark.parametrize(
+    ("kind", "norm"),
+    [("float64", "l1"), ("float32", "l2"), ("sparse", "linf"), ("csc", "l1")],
+)
+def test_blocks_do_not_change_the_answer(n_blocks, kind, norm):
+    X, y = data()
+    weights = np.random.default_rng(1).random(300) if norm == "l2" else None
+    options = {**OPTIONS, "norm": norm, "tol": 1e-10, "sample_weight": weights}
+    reference = drlogit.solve(X, y, **options)
+    blocks = in_blocks(FORMATS[kind](X), CUTS[n_blocks])
+    assert_same_fit(drlogit.solve(blocks, y, n_jobs=1 + n_blocks % 2, **options), reference)
+
+
+def test_lp_admm_and_the_other_entry_points():
+    X, y = data()
+    blocks = in_blocks(X, CUTS[5])
+    options = {"solver": "lp-admm", "tol": 1e-8, **OPTIONS}
+    one, other = (drlogit.solve(x, y, **options) for x in (X, blocks))
+    assert one.objective == pytest.approx(other.objective, abs=2e-8)
+    warm = drlogit.solve(blocks, y, start=other, **options)
+    assert warm.n_iter < other.n_iter
+    fixed = [drlogit.solve_subproblem(x, y, lam=1.0, **OPTIONS).objective for x in (X, blocks)]
+    assert fixed[0] == pytest.approx(fixed[1], abs=2e-6)
+    limits = [drlogit.epsilon_max(x, y, kappa=1.0) for x in (X, blocks)]
+    assert limits[0] == pytest.approx(limits[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_maps_are_fitted_block_by_block(tmp_path, order, monkeypatch):
+    X, y = data()
+    np.save(tmp_path / "X.npy", np.asarray(X, dtype=np.float32, order=order))
+    monkeypatch.setattr("drlogit.row_blocks.BLOCK_BYTES", 24 * 70)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    rows = build_problem(mapped, y, **OPTIONS).rows
+    assert [rows.block(k).y.size for k in range(5)] == [70, 70, 70, 70, 20]
+    assert all(rows.block(k).X.dtype == np.float32 for k in range(5))
+    result = drlogit.solve(mapped, y, tol=1e-10, **OPTIONS)
+    assert_same_fit(result, drlogit.solve(X, y, tol=1e-10, **OPTIONS))
+
+
+def test_blocks_are_read_only_by_functions_that_need_them():
+    X, y = data()
+    reads = []
+
+    def read(k):
+        reads.append(k)
+        return X[100 * k : 100 * k + 100]
+
+    problem = build_problem(drlogit.RowBlocks(read, [100] * 3, 6), y, **OPTIONS)
+    assert reads == [0, 1, 2]  # checked, counted and measured in one pass
+    _ = problem.rows.column_scale, problem.rows.weights(), problem.rows.signs()
+    assert len(reads) == 3
+    margins = problem.margins(np.ones(7))
+    assert len(reads) == 6
+    problem.best_lambda(np.ones(7), margins)
+    problem.objective_at(margins, 1.0)
+    assert len(reads) == 6
+
+
+def test_knowledge_of_the_columns_outlives_the_block(monkeypatch):
+    X, y = data()
+    rows = build_problem(in_blocks(X, CUTS[5]), y, **OPTIONS).rows
+    monkeypatch.setattr("drlogit.rows.squared_columns", None)  # would be called in vain
+    block = rows.block(1)
+    Z = np.column_stack([X[10:110], np.ones(100)])
+    np.testing.assert_allclose(block.mean_squares, (Z**2).sum(axis=0) / 300, rtol=1e-12)
+    np.testing.assert_allclose(block.gram(np.ones(100)), Z.T @ Z, atol=1e-12)
+
+
+def test_errors_name_the_block():
+    X, y = data()
+    X[150, 2] = np.nan
+    with pytest.raises(ValueError, match=r"block 3 of X \(rows 110 to 279\).*NaN"):
+        build_problem(in_blocks(X, CUTS[5]), y, **OPTIONS)
+    blocks = drlogit.RowBlocks(lambda k: X[:100], [100, 101, 99], 6)
+    with pytest.raises(ValueError, match=r"block 1 .* must have shape \(101, 6\), got \(100, 6\)"):
+        build_problem(blocks, y, **OPTIONS)
+    with pytest.raises(ValueError, match="one label per row of X: 300, got 299"):
+        build_problem(in_blocks(X, CUTS[2]), y[:-1], **OPTIONS)
+    for lengths in ([], [3, -1]):
+        with pytest.raises(ValueError, match="lengths must be"):
+            drlogit.RowBlocks(lambda k: X, lengths, 6)
+    with pytest.raises(ValueError, match="block_rows must be at least 1"):
+        drlogit.RowBlocks.from_array(X, 0)
+    with pytest.raises(ValueError, match=r"two dimensions, got shape \(300,\)"):
+        drlogit.RowBlocks.from_array(X[:, 0])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_data_that_turn_bad_during_the_fit_are_an_error(n_jobs):
+    X, y = data()
+    blocks = in_blocks(X, CUTS[17])
+
+    def spoil(iterate):
+        if iterate.n_iter == 2:
+            X[40] = np.nan
+
+    with pytest.raises(ValueError, match=r"block 2 of X \(rows 32 to 47\).*NaN"):
+        drlogit.solve(blocks, y, callback=spoil, n_jobs=n_jobs, **OPTIONS)
+
+
+def test_together_is_the_whole():
+    X, y = data()
+    X[:, 2:] = 0.0  # sparse enough to stay so
+    block = build_problem(in_blocks(sp.csr_array(X), CUTS[5]), y, **OPTIONS).rows.together()
+    np.testing.assert_array_equal(block.X.toarray(), X)
+    np.testing.assert_array_equal(block.y > 0, y)
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def test_npy_files_are_read_in_place(tmp_path):
+    X, y = data()
+    np.save(tmp_path / "y.npy", y)
+    for version, array in (("1", X), ("2", X.astype(np.float32)), ("F", np.asfortranarray(X))):
+        path = tmp_path / f"X{version}.npy"
+        with open(path, "wb") as file:
+            np.lib.format.write_array(file, array, version=(2, 0) if version == "2" else (1, 0))
+        blocks, labels = drlogit.open_blocks(path, target=tmp_path / "y.npy", block_rows=70)
+        assert blocks.shape == (300, 6)
+        assert blocks.lengths == (70, 70, 70, 70, 20)
+        assert blocks.block(3).dtype == array.dtype
+        np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in range(5)]), X)
+        np.testing.assert_array_equal(labels, y)
+    assert pickle.loads(pickle.dumps(blocks)).shape == (300, 6)
+    np.save(tmp_path / "vector.npy", y)
+    (tmp_path / "text.npy").write_text("no")
+    for name, wrong in (("vector", r"2-D array of numbers, got bool of shape \(300,\)"),
+                        ("text", "not a .npy file")):  # fmt: skip
+        with pytest.raises(ValueError, match=wrong):
+            drlogit.open_blocks(tmp_path / f"{name}.npy", target=tmp_path / "y.npy")
+    with pytest.raises(ValueError, match="target must name"):
+        drlogit.open_blocks(tmp_path / "X1.npy")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        drlogit.open_blocks(tmp_path / "none.npy")
+
+
+@pytest.mark.parametrize("compression", ["", ".gz", ".bz2"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_svmlight_files_become_sparse_blocks(tmp_path, monkeypatch, compression, first):
+    monkeypatch.setattr(block_files, "_TEXT_BYTES", 500)  # many pieces
+    X, y = data()
+    X[:, 0] = X[:, 0] if first == 0 else 0.0
+    path = tmp_path / "data.svm"
+    dump_svmlight_file(X, np.where(y, 1, -1), str(path), zero_based=first == 0)
+    if compression:
+        compress = {".gz": gzip.compress, ".bz2": bz2.compress}[compression]
+        path = path.with_name(path.name + compression)
+        path.write_bytes(compress((tmp_path / "data.svm").read_bytes()))
+    blocks, labels = drlogit.open_blocks(path, block_rows=70, n_features=8)
+    assert blocks.shape == (300, 8)
+    read = sp.vstack([blocks.block(k) for k in range(5)])
+    np.testing.assert_allclose(read.toarray()[:, :6], X, rtol=1e-12)
+    assert not read.toarray()[:, 6:].any()
+    np.testing.assert_array_equal(labels > 0, y)
+    X8 = sp.csr_array((X.ravel(), np.nonzero(np.ones_like(X))), shape=(300, 8))
+    result = drlogit.solve(blocks, labels, tol=1e-10, **OPTIONS)
+    assert_same_fit(result, drlogit.solve(X8, y, tol=1e-10, **OPTIONS))
+
+
+def test_parquet_files_become_dense_blocks(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    X, y = data()
+    columns = {f"f{j}": X[:, j].astype(np.float32) for j in range(6)}
+    names = np.where(y, "yes", "no")
+    pq.write_table(pa.table({**columns, "label": names}), tmp_path / "t.parquet", row_group_size=77)
+    blocks, labels = drlogit.open_blocks(tmp_path / "t.parquet", target="label", block_rows=100)
+    assert blocks.block(0).dtype == np.float32  # as on disk
+    np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in range(3)]), X)
+    np.testing.assert_array_equal(labels, names)
+    pq.write_table(
+        pa.table({**columns, "label": names, "n": np.arange(300)}), tmp_path / "u.parquet"
+    )
+    wide, _ = drlogit.open_blocks(tmp_path / "u.parquet", target="label")
+    assert wide.block(0).dtype == np.float64
+    assert wide.shape == (300, 7)
+    with pytest.raises(ValueError, match="no column 'y'; it has f0, f1"):
+        drlogit.open_blocks(tmp_path / "t.parquet", target="y")
+    with pytest.raises(ValueError, match=r"column 'label' of .* does not hold numbers"):
+        drlogit.open_blocks(tmp_path / "t.parquet", target="f0")
+    with pytest.raises(ValueError, match="target must name the column"):
+        drlogit.open_blocks(tmp_path / "t.parquet")
+
+
+def test_binary_copies_are_kept_on_demand_and_follow_the_file(tmp_path, monkeypatch):
+    X, y = data()
+    path, cache = tmp_path / "data.svm", tmp_path / "cache"
+    dump_svmlight_file(X, y, str(path))
+    drlogit.open_blocks(path, cache=cache)
+    converted = []
+    convert = block_files._convert_svmlight
+    monkeypatch.setattr(
+        block_files, "_convert_svmlight", lambda *a: converted.append(1) or convert(*a)
+    )
+    again, _ = drlogit.open_blocks(path, cache=cache)
+    assert (again.shape, len(converted)) == ((300, 6), 0)
+    dump_svmlight_file(X[:200], y[:200], str(path))
+    again, _ = drlogit.open_blocks(path, cache=cache)
+    assert (again.shape, len(converted)) == ((200, 6), 1)
+    assert [entry.name for entry in cache.iterdir()] == ["data.svm.blocks"]
+    path.write_text("1 1:x\n")
+    with pytest.raises(ValueError, match="not svmlight text"):
+        drlogit.open_blocks(path, cache=cache)
+    assert [entry.name for entry in cache.iterdir()] == ["data.svm.blocks"]
+
+
+def test_temporary_copies_go_with_their_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    X, y = data()
+    dump_svmlight_file(X, y, str(tmp_path / "data.svm"))
+    blocks, _ = drlogit.open_blocks(tmp_path / "data.svm")
+    assert len(list((tmp_path / "tmp").iterdir())) == 1
+    del blocks
+    assert not list((tmp_path / "tmp").iterdir())
+    (tmp_path / "empty.svm").write_text("\n\n")
+    with pytest.raises(ValueError, match="is empty"):
+        drlogit.open_blocks(tmp_path / "empty.svm")
+    dump_svmlight_file(X, y, str(tmp_path / "zero.svm"), zero_based=True)
+    with pytest.raises(ValueError, match="index 0, but indices were to begin with 1"):
+        drlogit.open_blocks(tmp_path / "zero.svm", zero_based=False)
+    with pytest.raises(ValueError, match="has 6 features, expected at most 5"):
+        drlogit.open_blocks(tmp_path / "zero.svm", n_features=5)
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux enforces them")
+def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
+    """The limit leaves room for a quarter of the data beyond what importing the package takes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 160), dtype=np.float32)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", X[:, 0] + 0.5 * rng.standard_normal(60_000) > 0.0)
+    script = f"""
+        import resource, drlogit, numpy as np
+        def fit(X, y):
+            return drlogit.solve(X, y, epsilon=0.1, kappa=1.0, tol=1e-4)
+        rng = np.random.default_rng(0)
+        fit(rng.standard_normal((2000, 5)), rng.random(2000) < 0.5)  # everything is imported now
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + {X.nbytes // 4}
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        folder = {str(tmp_path)!r}
+        try:
+            np.load(folder + "/X.npy")
+        except MemoryError:
+            pass
+        else:
+            raise SystemExit("the limit is not enforced")
+        X, y = drlogit.open_blocks(folder + "/X.npy", target=folder + "/y.npy", block_rows=2000)
+        assert fit(X, y).gap <= 1e-4
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
