@@ -10,6 +10,7 @@ from .audit import Audit, audit
 from .block_files import open_blocks
 from .estimator import DRLogisticRegression, DRLogisticRegressionCV
 from .misclassification import MisclassificationBounds, misclassification_bounds
+from .model_file import load_model, save_model
 from .path import RegularizationPath, regularization_path
 from .radius import epsilon_max, suggest_radius
 from .result import Result, Status, Trace
@@ -34,9 +35,11 @@ __all__ = [
     "audit",
     "datasets",
     "epsilon_max",
+    "load_model",
     "misclassification_bounds",
     "open_blocks",
     "regularization_path",
+    "save_model",
     "solve",
     "solve_subproblem",
     "suggest_radius",

@@ -222,7 +222,13 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
             for target, start in zip(targets, starts or [None] * len(targets), strict=True)
         )  # fmt: skip
-        results = [fit.result for fit in fits]
+        self._set_results([fit.result for fit in fits], epsilon)
+        names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
+        for fit, name in zip(fits, names, strict=True):
+            self._warn(fit, epsilon, kappa, name)
+
+    def _set_results(self, results: list[Result], epsilon: float) -> None:
+        """Set the fitted attributes that follow from the results of the fits."""
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
         self.lambda_ = np.array([result.lam for result in results])
@@ -231,9 +237,6 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.n_iter_ = np.array([result.n_iter for result in results])
         self.epsilon_ = float(epsilon)
         self.results_ = results
-        names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
-        for fit, name in zip(fits, names, strict=True):
-            self._warn(fit, epsilon, kappa, name)
 
     def _warn(self, fit: _Fit, epsilon: float, kappa: float, name: str) -> None:
         title = type(self).__name__ + name

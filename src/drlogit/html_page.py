@@ -31,12 +31,13 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --paper: #17181b; --ink: #e6e6e8; --quiet: #a2a5ad;
   --line: #3a3c42; --band: #202226; --link: #7db7ff; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 52rem; background: var(--paper);
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; background: var(--paper);
   color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 0.5rem; padding-top: 0.75rem;
   border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 1.75rem 0 0.25rem; }
+p, ul, figcaption { max-width: 44rem; }
 p, ul { margin: 0.6rem 0; }
 ul { padding-left: 1.4rem; }
 a { color: var(--link); }
@@ -204,11 +205,10 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-#: Digits, with what surrounds them: signs, units, "≤", powers of ten, ranges.
-_NUMBER = re.compile(
-    r"(?:[<>≤≥~≈]\s?)?[-+−]?[\d.,]+(?:[eE][-+]?\d+)?\s?(?:%|×|x|s|ms|nats)?"
-    r"|inf|∞|[-–—]|n/a|nan|"
-)
+#: Digits, with what surrounds them: signs, units, powers of ten, "≤".
+_QUANTITY = r"(?:[<>≤≥~≈]\s?)?[-+−]?[\d.,]+(?:[eE][-+]?\d+)?\s?(?:%|×|x|s|ms|nats)?"
+#: One of these, a range, or what stands for none.
+_NUMBER = re.compile(rf"{_QUANTITY}(?:\s?(?:to|–|±)\s?{_QUANTITY})?|inf|∞|[-–—]|n/a|nan|")
 
 
 def _reads_as_number(text: str) -> bool:

@@ -14,7 +14,7 @@ import math
 import numbers
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -93,6 +93,7 @@ def regularization_path(
     tol: float = 1e-6,
     max_iter: int | None = None,
     warm_start: bool = True,
+    callback: Callable[[Result], Any] | None = None,
 ) -> RegularizationPath:
     """Fit the model over a range of radii, from the one that makes it constant downwards.
 
@@ -116,6 +117,8 @@ def regularization_path(
         As in :func:`~drlogit.solve`.
     warm_start : bool
         Whether each fit starts from the coefficients of the one before.
+    callback : callable, optional
+        Called with the :class:`~drlogit.Result` of each radius as soon as it is there.
 
     Returns
     -------
@@ -149,11 +152,13 @@ def regularization_path(
         radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
     else:
         radii = check_radii(epsilons)
-    results = list(
-        solve_radii(
-            problem, radii, kappa, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
-        )
-    )
+    results = []
+    for result in solve_radii(
+        problem, radii, kappa, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
+    ):
+        results.append(result)
+        if callback is not None:
+            callback(result)
     warn_about_gaps("regularization_path", [result.gap for result in results], tol)
     return RegularizationPath(
         epsilons=radii,

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
+from dataclasses import dataclass
+from typing import Any
 
-from .console import DONE, NOT_CONVERGED
+import numpy as np
+from scipy.special import expit
+
+from .console import DONE, NOT_CONVERGED, Console
 from .options import Commands, add_model_options, new_parser
+from .outputs import certificate_record, explain_radius
+
+_BAR = 30
 
 
 def add_parser(commands: Commands) -> None:
@@ -26,84 +33,147 @@ def add_parser(commands: Commands) -> None:
     parser.set_defaults(run=run)
 
 
+@dataclass(frozen=True, eq=False)
+class _Demo:
+    """Everything the demo talks about."""
+
+    epsilon: float
+    kappa: float
+    labels: list[str]
+    n_features: int
+    result: Any
+    audit: Any
+    margins: Any  # of the robust model
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    import numpy as np
+    console = Console(arguments)
+    demo = _prepare(arguments)
+    console.answer(_record(demo), lambda: _text(demo))
+    return DONE if demo.result.converged else NOT_CONVERGED
+
+
+def _prepare(arguments: argparse.Namespace) -> _Demo:
     from sklearn.datasets import load_breast_cancer
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    from ..problem import build_problem
+    from ..audit import audit
+    from ..problem import check_kappa
+    from ..radius import suggest_radius
     from ..solve import solve
 
-    data = load_breast_cancer()
+    data: Any = load_breast_cancer()
     X, y = StandardScaler().fit_transform(data.data), data.target
-    epsilon, kappa, norm = arguments.epsilon, arguments.kappa, arguments.norm
-    problem = build_problem(X, y, epsilon=epsilon, kappa=kappa, norm=norm)
-    result = solve(X, y, epsilon=epsilon, kappa=kappa, norm=norm)
+    ball = {"kappa": check_kappa(arguments.kappa), "norm": arguments.norm}
+    epsilon = arguments.epsilon
+    if epsilon == "auto":
+        epsilon = float(suggest_radius(X, y, norm=arguments.norm))
+    result = solve(X, y, epsilon=epsilon, **ball)
     plain = LogisticRegression().fit(X, y)
+    models = {"plain LR": plain, "robust": result}
+    radii = [epsilon * quarter / 4 for quarter in range(9)]  # the fifth is epsilon itself
+    return _Demo(
+        epsilon=epsilon,
+        kappa=arguments.kappa,
+        labels=[str(data.target_names[label]) for label in y],
+        n_features=X.shape[1],
+        result=result,
+        audit=audit(models, X, y, epsilons=radii, **ball),
+        margins=np.where(y == 1, 1.0, -1.0) * (X @ result.coef + result.intercept),
+    )
 
-    print(f"Breast cancer: {X.shape[0]} tumours, {X.shape[1]} features (standardised).")
-    print()
-    print(_explain_radius(epsilon, kappa, X.shape[0]))
-    print()
 
-    models = {
-        "plain LR": problem.join(plain.coef_, plain.intercept_[0]),
-        "robust": problem.join(result.coef, result.intercept),
+def _record(demo: _Demo) -> dict[str, Any]:
+    return {
+        "n_samples": len(demo.labels),
+        "n_features": demo.n_features,
+        "epsilon": demo.epsilon,
+        "kappa": demo.kappa,
+        "fit": certificate_record(demo.result),
+        "share_flipped": float(demo.result.flip_share.mean()),
+        "audit": demo.audit.rows,
     }
-    as_given = problem.with_radius(0.0)
-    margins = {name: problem.rows.gather(problem.margins(v)) for name, v in models.items()}
-    print(f"{'':34}" + "".join(f"{name:>10}" for name in models))
-    for title, values in {
-        "log-loss, data as they are": [as_given.objective(v) for v in models.values()],
-        "log-loss, worst case allowed": [problem.objective(v) for v in models.values()],
-    }.items():
-        print(f"{title:34}" + "".join(f"{value:10.3f}" for value in values))
-    accuracies = [np.mean(u > 0.0) for u in margins.values()]
-    print(f"{'accuracy, data as they are':34}" + "".join(f"{a:10.1%}" for a in accuracies))
-    print()
-
-    print("How sure is that?")
-    print(f"  The robust model's worst-case loss is    {result.objective:.7f}.")
-    print(f"  No linear model can have one below       {result.dual_objective:.7f}.")
-    print(f"  It is therefore optimal up to the gap of {result.gap:.1e}.")
-    if not result.converged:
-        print(f"  Not converged: {result.status}.")
-    print()
-
-    print("What does the worst case do to the robust model?")
-    flipped = float(result.flip_share.mean())
-    if flipped < 1e-6:
-        print("  It flips no label, and spends the whole radius on moving features.")
-    else:
-        print(f"  It flips {flipped:.1%} of the labels, those the model is surest of first:")
-        print(f"  {'sample':>8}  {'label':<10} {'model gives it':>15} {'share flipped':>14}")
-        # Many shares are 1 up to rounding; among those, the larger margin gains more.
-        u = margins["robust"]
-        first = np.lexsort((-u, -np.round(result.flip_share, 3)))[:5]
-        for i in first:
-            label, probability = data.target_names[y[i]], 1.0 / (1.0 + np.exp(-u[i]))
-            print(f"  {i:>8}  {label:<10} {probability:>15.1%} {result.flip_share[i]:>14.0%}")
-        print("  These labels are not suspicious: they are where an error would cost most.")
-        if result.lam > 0.0 and kappa * flipped < epsilon * (1.0 - 1e-6):
-            print("  What is left of the radius goes into moving features.")
-    return DONE if result.converged else NOT_CONVERGED
 
 
-def _explain_radius(epsilon: float, kappa: float, n_samples: int) -> str:
-    """What ε and κ allow the adversary, in plain words."""
-    lines = [
-        "What may go wrong with the data?",
-        f"  epsilon = {epsilon:g}: how far samples may move, on average.",
-    ]
-    if math.isinf(kappa):
-        lines.append("  kappa = inf: labels are beyond doubt; only features may move.")
-    else:
-        share = min(epsilon / kappa, 1.0)
-        lines += [
-            f"  kappa = {kappa:g}: flipping one label counts as moving a sample that far.",
-            f"  So at most epsilon/kappa = {share:.3g} of all labels may be flipped "
-            f"(about {share * n_samples:.0f} of {n_samples}).",
+def _text(demo: _Demo) -> str:
+    n_samples = len(demo.labels)
+    return "\n".join(
+        [
+            f"Breast cancer: {n_samples} tumours, {demo.n_features} features (standardised).",
+            "",
+            explain_radius(demo.epsilon, demo.kappa, n_samples),
+            "",
+            *_comparison(demo),
+            "",
+            *_curves(demo),
+            *_certificate(demo),
+            "",
+            *_flips(demo),
         ]
-    return "\n".join(lines)
+    )
+
+
+def _comparison(demo: _Demo) -> list[str]:
+    models = demo.audit.models
+    worst = [
+        next(row.worst_case_loss for row in model.rows if row.epsilon == demo.epsilon)
+        for model in models
+    ]
+    return [
+        f"{'':34}" + "".join(f"{model.name:>10}" for model in models),
+        f"{'log-loss, data as they are':34}" + "".join(f"{m.loss:10.3f}" for m in models),
+        f"{'log-loss, worst case allowed':34}" + "".join(f"{loss:10.3f}" for loss in worst),
+        f"{'accuracy, data as they are':34}" + "".join(f"{1.0 - m.error:10.1%}" for m in models),
+    ]
+
+
+def _curves(demo: _Demo) -> list[str]:
+    """Worst-case losses as bars, model by model, over a range of radii."""
+    if demo.epsilon == 0.0:
+        return []
+    models = demo.audit.models
+    largest = max(row.worst_case_loss for model in models for row in model.rows)
+    lines = ["Worst-case log-loss against epsilon (# robust, . plain LR)"]
+    for plain, robust in zip(models[0].rows, models[1].rows, strict=True):
+        hashes = round(_BAR * robust.worst_case_loss / largest)
+        dots = max(round(_BAR * plain.worst_case_loss / largest) - hashes, 0)
+        bar = "#" * hashes + "." * dots
+        lines.append(
+            f"{plain.epsilon:10.4g} {bar:{_BAR}} {robust.worst_case_loss:.3f} / "
+            f"{plain.worst_case_loss:.3f}" + (" *" if plain.epsilon == demo.epsilon else "")
+        )
+    return [*lines, f"{'':10} * the radius the robust model was fitted for", ""]
+
+
+def _certificate(demo: _Demo) -> list[str]:
+    result = demo.result
+    lines = [
+        "How sure is that?",
+        f"  The robust model's worst-case loss is    {result.objective:.7f}.",
+        f"  No linear model can have one below       {result.dual_objective:.7f}.",
+        f"  It is therefore optimal up to the gap of {result.gap:.1e}.",
+    ]
+    return lines if result.converged else [*lines, f"  Not converged: {result.status}."]
+
+
+def _flips(demo: _Demo) -> list[str]:
+    result, u = demo.result, demo.margins
+    flipped = float(result.flip_share.mean())
+    lines = ["What does the worst case do to the robust model?"]
+    if flipped < 1e-6:
+        return [*lines, "  It flips no label, and spends the whole radius on moving features."]
+    lines += [
+        f"  It flips {flipped:.1%} of the labels, those the model is surest of first:",
+        f"  {'sample':>8}  {'label':<10} {'model gives it':>15} {'share flipped':>14}",
+    ]
+    # Many shares are 1 up to rounding; among those, the larger margin gains more.
+    for i in np.lexsort((-u, -np.round(result.flip_share, 3)))[:5]:
+        lines.append(
+            f"  {i:>8}  {demo.labels[i]:<10} {expit(u[i]):>15.1%} {result.flip_share[i]:>14.0%}"
+        )
+    lines.append("  These labels are not suspicious: they are where an error would cost most.")
+    if result.lam > 0.0 and demo.kappa * flipped < demo.epsilon * (1.0 - 1e-6):
+        lines.append("  What is left of the radius goes into moving features.")
+    return lines

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import textwrap
 from typing import Any
 
+from ..solve import JOINT_SOLVERS
+
 Commands = Any  # argparse has no public name for what add_subparsers returns
+
+DATA_HELP = (
+    "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz; or the "
+    "name of a data set (see drlogit datasets)"
+)
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -45,24 +53,159 @@ def new_parser(
     return parser
 
 
+# --- data -----------------------------------------------------------------------------------
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """How to read the samples that a model is fitted to."""
+    group = _add_reading_options(
+        parser, target="a column named target, label, class or y, else the last one"
+    )
+    group.add_argument(
+        "--features", type=names, metavar="A,B", help="columns to use; all others are left out"
+    )
+    group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+    group.add_argument(
+        "--positive",
+        metavar="LABEL",
+        help="the label of the positive class (default: the one that sorts last); of more than two "
+        "labels, this one against the rest",
+    )
+    group.add_argument(
+        "--balanced", action="store_true", help="give every class the same total weight"
+    )
+    group.add_argument(
+        "--standardize",
+        action="store_true",
+        help="scale every feature to standard deviation 1 for the fit; the model is written for "
+        "the data as they are",
+    )
+    group.add_argument(
+        "--n-features",
+        type=int,
+        metavar="N",
+        help="svmlight: number of columns, if this file does not use the last ones",
+    )
+
+
+def add_sample_options(parser: argparse.ArgumentParser) -> None:
+    """How to read the samples that a model is asked about; it knows its features."""
+    _add_reading_options(parser, target="that of the model")
+
+
+def _add_reading_options(parser: argparse.ArgumentParser, *, target: str) -> Any:
+    group = parser.add_argument_group("data (columns by name, or by number from 0; -1 is the last)")
+    group.add_argument(
+        "--target", metavar="COLUMN", help=f"column of the labels (default: {target}); NPZ: array"
+    )
+    group.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="labels in a file of their own: .npy, or text with one per line",
+    )
+    group.add_argument(
+        "--weights", metavar="COLUMN", help="column of the sample weights; NPZ: array"
+    )
+    group.add_argument(
+        "--format",
+        choices=("csv", "npz", "parquet", "svmlight"),
+        help="(default: by name or contents)",
+    )
+    group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="CSV: whether the first line names the columns (default: if it looks so)",
+    )
+    group.add_argument(
+        "--delimiter", metavar="CHAR", type=_character, help="CSV: (default: found out)"
+    )
+    group.add_argument(
+        "--zero-based",
+        action="store_true",
+        default=None,
+        help="svmlight: columns are numbered from 0 instead of 1",
+    )
+    return group
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``a,b,"c,d"`` as names."""
+    return tuple(name.strip() for name in next(csv.reader([text]), [""]))
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """``0.1,1,inf`` as numbers."""
+    return tuple(float(part) for part in text.split(","))
+
+
+def _character(text: str) -> str:
+    character = {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text)
+    if len(character) != 1:
+        raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
+    return character
+
+
+# --- model ----------------------------------------------------------------------------------
+
+
 def add_model_options(
-    parser: argparse.ArgumentParser, *, epsilon: float, kappa: float
-) -> argparse._ArgumentGroup:
-    """Which model is meant, for every command that fits one."""
+    parser: argparse.ArgumentParser, *, epsilon: float | None, kappa: float | None
+) -> None:
+    """Which model is meant, for every command that fits one; None leaves the option out."""
     group = parser.add_argument_group("model")
-    group.add_argument(
-        "--epsilon", type=float, default=epsilon, help="how far the data may shift (radius, >= 0)"
-    )
-    group.add_argument(
-        "--kappa",
-        type=float,
-        default=kappa,
-        help="cost of flipping a label (> 0, or inf); at most a share epsilon/kappa can be flipped",
-    )
+    if epsilon is not None:
+        group.add_argument(
+            "--epsilon",
+            type=_radius,
+            default=epsilon,
+            metavar="RADIUS",
+            help="how far the data may shift on average, >= 0; auto: a radius from theory",
+        )
+    if kappa is not None:
+        group.add_argument(
+            "--kappa",
+            type=float,
+            default=kappa,
+            metavar="COST",
+            help="cost of flipping a label, > 0, inf if labels are beyond doubt; at most a share "
+            "epsilon/kappa of the labels can be flipped",
+        )
     group.add_argument(
         "--norm",
         choices=("l1", "l2", "linf"),
         default="l1",
         help="transport norm on the features",
     )
-    return group
+
+
+def _radius(text: str) -> float | str:
+    return "auto" if text == "auto" else float(text)
+
+
+# argparse names the function in its messages.
+_radius.__name__ = "number or auto"
+numbers.__name__ = "list of numbers"
+
+
+def add_solver_options(parser: argparse.ArgumentParser) -> None:
+    """The rest of what a fit can be told."""
+    group = parser.add_argument_group("fit")
+    group.add_argument("--no-intercept", action="store_true", help="fit no intercept")
+    group.add_argument(
+        "--immovable",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="features that cannot move: their coefficients are not penalised",
+    )
+    group.add_argument(
+        "--feature-costs",
+        metavar="FILE",
+        help="how hard each feature is to move (default 1, inf: immovable), in the units of the "
+        "fit: JSON object of names and costs, JSON list, or CSV lines name,cost",
+    )
+    group.add_argument("--solver", choices=("auto", *JOINT_SOLVERS), default="auto", help="method")
+    group.add_argument(
+        "--tol", type=float, default=1e-6, help="wanted duality gap, in nats of log-loss"
+    )
+    group.add_argument("--max-iter", type=int, metavar="N", help="limit on iterations")

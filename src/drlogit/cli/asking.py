@@ -1,0 +1,137 @@
+"""A model file and the samples it is asked about."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data_files import Samples, Wanted, read_data
+from ..linear_model import LinearModel
+from ..losses import FloatArray
+from ..matrix import matvec
+from ..model_file import ModelFile, read_model
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A model, samples with the model's features in the model's order, and scores."""
+
+    file: ModelFile
+    samples: Samples
+
+    @property
+    def classes(self) -> list[Any]:
+        labels: list[Any] = self.file.model.classes_.tolist()
+        return labels
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """A column for each class."""
+        return np.asarray(self._nameless.predict_proba(self.samples.X))
+
+    @cached_property
+    def log_probabilities(self) -> FloatArray:
+        """Their logarithms, finite however sure the model is."""
+        return np.asarray(self._nameless.predict_log_proba(self.samples.X))
+
+    @cached_property
+    def predicted_codes(self) -> NDArray[np.intp]:
+        """Positions of the predicted labels in ``classes``."""
+        model = copy.copy(self._nameless)
+        model.classes_ = np.arange(len(self.classes))
+        return np.asarray(model.predict(self.samples.X))
+
+    @property
+    def predictions(self) -> list[Any]:
+        """The predicted labels."""
+        classes = self.classes
+        return [classes[code] for code in self.predicted_codes]
+
+    def scores(self, k: int = 0) -> FloatArray:
+        """``x·β + b`` of one fit."""
+        model = self.file.model
+        return matvec(self.samples.X, model.coef_[k]) + float(model.intercept_[k])
+
+    def linear(self, k: int = 0) -> LinearModel:
+        """One fit as a linear model that tells label 1 from label 0."""
+        model = self.file.model
+        return LinearModel(model.coef_[k], float(model.intercept_[k]), (0, 1))
+
+    @cached_property
+    def codes(self) -> NDArray[np.intp]:
+        """The class of each sample; ``ValueError`` for a label that the model does not know."""
+        assert self.samples.labels is not None
+        return match_labels(
+            self.samples.labels,
+            self.classes,
+            self.file.origin.get("positive_against_rest"),
+            self.samples.source,
+        )
+
+    @cached_property
+    def _nameless(self) -> Any:
+        """The estimator without feature names: they have been matched when the file was read."""
+        model = copy.copy(self.file.model)
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
+        return model
+
+
+def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
+    """Read a model and the samples to ask it about."""
+    file = read_model(arguments.model)
+    origin = file.origin
+    names = file.feature_names
+    n_features = int(file.model.n_features_in_)
+    target = arguments.target if arguments.target is not None else origin.get("target")
+    zero_based = arguments.zero_based
+    wanted = Wanted(
+        labels=labels,
+        target=None if target is None else str(target),
+        features=None if names is None else tuple(names),
+        weights=arguments.weights,
+        n_features=n_features,
+        format=arguments.format,
+        header=arguments.header,
+        delimiter=arguments.delimiter,
+        zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
+    )
+    samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+    found = samples.X.shape[1]
+    if found != n_features:
+        raise ValueError(
+            f"{samples.source} has {found} features, but the model {arguments.model} has "
+            f"{n_features}"
+        )
+    return Asked(file, samples)
+
+
+def match_labels(
+    labels: NDArray[Any], classes: list[Any], against_rest: Any, source: str
+) -> NDArray[np.intp]:
+    """Positions of labels in the classes of a model, numbers and text compared as text if mixed."""
+    if against_rest is not None:
+        return _same(labels, against_rest).astype(np.intp)
+    codes = np.full(labels.size, -1, dtype=np.intp)
+    for position, label in enumerate(classes):
+        codes[_same(labels, label)] = position
+    unknown = np.flatnonzero(codes < 0)
+    if unknown.size:
+        shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
+        raise ValueError(
+            f"{source}: row {unknown[0] + 1} has the label {labels[unknown[0]].item()!r}, which "
+            f"the model does not know; its classes are {shown}"
+        )
+    return codes
+
+
+def _same(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "U" or isinstance(label, str):
+        return np.asarray(labels.astype(str) == str(label))
+    return np.asarray(labels == label)

@@ -1,0 +1,133 @@
+"""``drlogit evaluate``: how good a model is on labelled samples, as they are and at worst."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import numpy as np
+
+from .asking import Asked, read_asked
+from .console import DONE, Console
+from .options import DATA_HELP, Commands, add_sample_options, new_parser
+from .outputs import table
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "evaluate",
+        help="how good a model is on labelled samples, as they are and in the worst case",
+        description="Log-loss, accuracy and area under the ROC curve on the samples as they are, "
+        "and the worst case within the model's radius around these samples.",
+        examples="""
+        drlogit evaluate model.json test.csv
+        drlogit evaluate model.json test.csv --epsilon 0.05 --json
+        """,
+    )
+    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    group = parser.add_argument_group("worst case")
+    group.add_argument("--epsilon", type=float, metavar="RADIUS", help="(default: the model's)")
+    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the model's)")
+    add_sample_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    console = Console(arguments)
+    asked = read_asked(arguments, labels=True)
+    record = _measure(asked, arguments)
+    console.answer(record, lambda: _text(record, asked))
+    return DONE
+
+
+def _measure(asked: Asked, arguments: argparse.Namespace) -> dict[str, Any]:
+    from sklearn.metrics import confusion_matrix, roc_auc_score
+
+    codes, classes = asked.codes, asked.classes
+    weights = asked.samples.weights
+    model = asked.file.model
+    # In logarithms, so that a sure mistake is a large loss and not an infinite one.
+    log_probabilities = asked.log_probabilities
+    losses = -log_probabilities[np.arange(codes.size), codes]
+    predicted = asked.predicted_codes
+    record: dict[str, Any] = {
+        "model": arguments.model,
+        "data": asked.samples.source,
+        "n_samples": int(codes.size),
+        "classes": classes,
+        "log_loss": float(np.average(losses, weights=weights)),
+        "accuracy": float(np.average(predicted == codes, weights=weights)),
+        "confusion": confusion_matrix(codes, predicted, labels=np.arange(len(classes))),
+    }
+    if len(classes) == 2:
+        both = np.unique(codes).size == 2
+        record["roc_auc"] = (
+            float(roc_auc_score(codes, asked.scores(), sample_weight=weights)) if both else None
+        )
+        record["worst_case"] = _worst_case(asked, arguments)
+    record["training"] = {
+        "converged": asked.file.converged,
+        "gaps": model.dual_gap_,
+        "objectives": model.worst_case_loss_,
+    }
+    return record
+
+
+def _worst_case(asked: Asked, arguments: argparse.Namespace) -> dict[str, float]:
+    from ..misclassification import misclassification_bounds
+    from ..worst_case import worst_case_loss
+
+    model = asked.file.model
+    ball = {
+        "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
+        "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
+    }
+    question: dict[str, Any] = {
+        **ball,
+        "norm": model.norm,
+        "feature_costs": model.feature_costs,
+        "sample_weight": asked.samples.weights,
+    }
+    data = (asked.linear(), asked.samples.X, asked.codes)
+    error = misclassification_bounds(*data, **question)
+    return {
+        **ball,
+        "log_loss": worst_case_loss(*data, **question),
+        "best_error": error.best,
+        "worst_error": error.worst,
+    }
+
+
+def _text(record: dict[str, Any], asked: Asked) -> str:
+    lines = [
+        f"{record['data']}: {record['n_samples']} samples",
+        "",
+        "As they are",
+        f"  log-loss   {record['log_loss']:.4f}",
+        f"  accuracy   {record['accuracy']:.1%}",
+    ]
+    if record.get("roc_auc") is not None:
+        lines.append(f"  ROC AUC    {record['roc_auc']:.4f}")
+    names = [str(label)[:20] for label in record["classes"]]
+    rows = [
+        [f"truly {name}", *map(str, row)]
+        for name, row in zip(names, record["confusion"].tolist(), strict=True)
+    ]
+    lines += ["", table(["", *(f"called {name}" for name in names)], rows)]
+    worst = record.get("worst_case")
+    if worst is not None:
+        kappa = "inf" if math.isinf(worst["kappa"]) else f"{worst['kappa']:g}"
+        lines += [
+            "",
+            f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
+            f"  log-loss   {worst['log_loss']:.4f}",
+            f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
+        ]
+    if not asked.file.converged:
+        lines += ["", f"The fit did not converge: its gap is {max(record['training']['gaps']):.1e}"]
+    return "\n".join(lines)

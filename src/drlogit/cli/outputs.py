@@ -1,0 +1,111 @@
+"""Files that commands write, and how models and numbers are told in words."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..atomic import write_bytes
+from ..result import Result
+
+
+def check_writable(path: str | None) -> None:
+    """Find out before the work, and not after it, that its outcome cannot be written."""
+    if path is None:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(21, "Is a directory, not a file to write", path)
+    folder = target.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(2, f"there is no folder {str(folder)!r} to write it to", path)
+    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        raise PermissionError(13, "Permission denied", path)
+
+
+def check_plot(path: str | None) -> None:
+    """Likewise for a picture: its place, its format, and matplotlib."""
+    if path is None:
+        return
+    check_writable(path)
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"{path}: a plot must be .png, .pdf or .svg, got {suffix or 'no suffix'}")
+    need_matplotlib("drawing")
+
+
+def need_matplotlib(purpose: str) -> None:
+    """Load matplotlib for drawing to files, or say what to install."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(
+            f'{purpose} needs matplotlib, which is not installed: pip install "drlogit[plot]"'
+        ) from error
+    matplotlib.use("agg")
+
+
+def save_plot(figure: Any, path: str) -> None:
+    """Write a picture, whole or not at all."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=Path(path).suffix[1:].lower(), dpi=150)
+    write_bytes(path, buffer.getvalue())
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lines of a table whose columns stand to the right."""
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [columns, *rows]
+    )
+
+
+def explain_radius(epsilon: float, kappa: float, n_samples: int) -> str:
+    """What ε and κ allow the adversary, in plain words."""
+    lines = [
+        "What may go wrong with the data?",
+        f"  epsilon = {epsilon:g}: how far samples may move, on average.",
+    ]
+    if math.isinf(kappa):
+        lines.append("  kappa = inf: labels are beyond doubt; only features may move.")
+    else:
+        share = min(epsilon / kappa, 1.0)
+        lines += [
+            f"  kappa = {kappa:g}: flipping one label counts as moving a sample that far.",
+            f"  So at most epsilon/kappa = {share:.3g} of all labels may be flipped "
+            f"(about {share * n_samples:.0f} of {n_samples}).",
+        ]
+    return "\n".join(lines)
+
+
+def explain_certificate(result: Result) -> str:
+    """How sure the outcome of a fit is."""
+    lines = [
+        f"  worst-case log-loss   {result.objective:.7f}",
+        f"  no model is below     {result.dual_objective:.7f}",
+        f"  gap                   {result.gap:.1e}, after {result.n_iter} iterations "
+        f"({result.solver}, {result.solve_time:.3f} s)",
+    ]
+    if not result.converged:
+        lines.append(f"  not converged         {result.status}")
+    return "\n".join(lines)
+
+
+def certificate_record(result: Result) -> dict[str, Any]:
+    """The same for a script."""
+    return {
+        "objective": result.objective,
+        "dual_bound": result.dual_objective,
+        "gap": result.gap,
+        "lambda": result.lam,
+        "converged": result.converged,
+        "status": result.status.name,
+        "n_iter": result.n_iter,
+        "solver": result.solver,
+        "solve_seconds": result.solve_time,
+    }

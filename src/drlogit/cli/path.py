@@ -1,0 +1,160 @@
+"""``drlogit path``: the model over a range of radii."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import math
+from typing import Any
+
+import numpy as np
+
+from .console import DONE, NOT_CONVERGED, Console
+from .options import (
+    DATA_HELP,
+    Commands,
+    add_data_options,
+    add_model_options,
+    add_solver_options,
+    new_parser,
+    numbers,
+)
+from .outputs import check_plot, check_writable, save_plot, table
+from .training import Training, read_training
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "path",
+        help="the model over a range of radii",
+        description="Fit the model over a range of radii, from the one that makes it constant "
+        "downwards, each fit started from the one before. Coefficients are those of the fit: per "
+        "standard deviation, if features are standardised.",
+        examples="""
+        drlogit path data.csv --standardize
+        drlogit path data.csv --standardize --plot path.png -o path.csv
+        drlogit path data.csv --epsilons 0.5,0.1,0.01 --kappa inf --json
+        """,
+    )
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="CSV file for the coefficients at every radius"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="picture to draw: .png, .pdf or .svg")
+    add_model_options(parser, epsilon=None, kappa=1.0)
+    group = parser.add_argument_group("radii")
+    group.add_argument("--epsilons", type=numbers, metavar="E,E", help="radii (default: chosen)")
+    group.add_argument("--n-epsilons", type=int, default=30, metavar="N", help="how many to choose")
+    group.add_argument(
+        "--min-fraction",
+        type=float,
+        default=1e-3,
+        metavar="SHARE",
+        help="the smallest radius chosen, as a share of the largest",
+    )
+    add_data_options(parser)
+    add_solver_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from ..path import regularization_path
+
+    console = Console(arguments)
+    check_writable(arguments.output)
+    check_plot(arguments.plot)
+    training = read_training(arguments, console, two_classes=True)
+    count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
+    done = 0
+    with console.progress("path") as progress:
+
+        def show(result: Any) -> None:
+            nonlocal done
+            done += 1
+            progress.show(done / count, f"{done} of {count} radii, gap {result.gap:.1e}")
+
+        path = regularization_path(
+            training.X, training.targets[0], arguments.epsilons,
+            n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
+            kappa=arguments.kappa, norm=arguments.norm, fit_intercept=not arguments.no_intercept,
+            feature_costs=training.costs, sample_weight=training.weights,
+            solver=arguments.solver, tol=arguments.tol, max_iter=arguments.max_iter, callback=show,
+        )  # fmt: skip
+    if arguments.output is not None:
+        _write(path, training, arguments.output)
+    if arguments.plot is not None:
+        _draw(path, training, arguments.plot)
+    console.answer(_record(path, training), lambda: _text(path, training, arguments))
+    return DONE if (path.gaps <= arguments.tol).all() else NOT_CONVERGED
+
+
+def _record(path: Any, training: Training) -> dict[str, Any]:
+    return {
+        "data": training.origin,
+        "positive": training.classes[1],
+        "kappa": path.kappa,
+        "norm": path.norm,
+        "epsilon_max": path.epsilon_max,
+        "feature_names": training.names,
+        "radii": [
+            {
+                "epsilon": path.epsilons[i],
+                "objective": path.objectives[i],
+                "gap": path.gaps[i],
+                "lambda": path.lambdas[i],
+                "n_iter": path.n_iters[i],
+                "intercept": path.intercepts[i],
+                "coefficients": path.coefs[i],
+            }
+            for i in range(len(path))
+        ],
+    }
+
+
+def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
+    finite = math.isfinite(path.kappa)
+    columns = ["epsilon", *(["flips up to"] if finite else []), "worst-case loss", "gap"]
+    columns += ["largest coef", "coefs not 0"]
+    rows = []
+    for i in range(len(path)):
+        size = np.abs(path.coefs[i])
+        share = [f"{min(path.epsilons[i] / path.kappa, 1.0):.2%}"] if finite else []
+        rows.append(
+            [
+                f"{path.epsilons[i]:.5g}", *share, f"{path.objectives[i]:.6f}",
+                f"{path.gaps[i]:.1e}", f"{size.max():.4g}",
+                str(int(np.count_nonzero(size > 1e-6 * max(size.max(), 1e-6)))),
+            ]
+        )  # fmt: skip
+    lines = [
+        f"The model is constant from epsilon = {path.epsilon_max:.5g} on "
+        f"({path.norm} transport, kappa = {path.kappa:g}).",
+        "",
+        table(columns, rows),
+    ]
+    written = [name for name in (arguments.output, arguments.plot) if name is not None]
+    if written:
+        lines += ["", f"Written: {', '.join(written)}"]
+    return "\n".join(lines)
+
+
+def _write(path: Any, training: Training, output: str) -> None:
+    from ..atomic import write_text
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["epsilon", "objective", "gap", "lambda", "intercept", *training.names])
+    columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
+    writer.writerows(np.column_stack(columns).tolist())
+    write_text(output, buffer.getvalue())
+
+
+def _draw(path: Any, training: Training, output: str) -> None:
+    from ..plots import RegularizationPathDisplay
+
+    display = RegularizationPathDisplay.from_path(path, feature_names=training.names)
+    save_plot(display.figure_, output)

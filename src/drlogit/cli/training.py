@@ -1,0 +1,285 @@
+"""From the options of a command to arrays that can be fitted."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import strict_json
+from ..data_files import Samples, Wanted, read_data
+from ..losses import FloatArray
+from ..matrix import Matrix
+from ..problem import check_weights
+from ..result import Result
+from .console import Console
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a model is fitted to.
+
+    ``codes`` are positions in ``classes``.  ``feature_names`` is None where features only have
+    numbers; ``names`` has something to call them by either way.  ``costs`` are in the units of X;
+    if X has been standardised, ``center`` and ``scale`` say how.  ``origin`` is what a model file
+    remembers.
+    """
+
+    X: Matrix
+    codes: NDArray[np.intp]
+    classes: list[Any]
+    weights: FloatArray | None
+    costs: FloatArray | None
+    feature_names: list[str] | None
+    names: list[str]
+    source: str
+    center: FloatArray | None = None
+    scale: FloatArray | None = None
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> list[NDArray[np.bool_]]:
+        """What to tell from the rest: each class, or only the second of two."""
+        wanted = [1] if len(self.classes) == 2 else range(len(self.classes))
+        return [self.codes == code for code in wanted]
+
+    def original_units(self, result: Result) -> Result:
+        """The same model for the data as they were before they were standardised."""
+        if self.scale is None:
+            return result
+        coef = result.coef / self.scale
+        shift = 0.0 if self.center is None else float(coef @ self.center)
+        return replace(result, coef=coef, intercept=result.intercept - shift)
+
+    @property
+    def original_costs(self) -> FloatArray | None:
+        """Feature costs for the data as they were.
+
+        A unit of a standardised feature is ``scale`` units of the original: moving the original by
+        one costs so many times less, and the robust problem stays the same.
+        """
+        if self.scale is None:
+            return self.costs
+        return (1.0 if self.costs is None else self.costs) / self.scale
+
+
+def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
+    """Which columns of the file to read."""
+    if arguments.features and arguments.drop:
+        raise ValueError("--features and --drop exclude each other")
+    return Wanted(
+        target=arguments.target,
+        features=arguments.features,
+        drop=arguments.drop,
+        weights=arguments.weights,
+        n_features=arguments.n_features,
+        format=arguments.format,
+        header=arguments.header,
+        delimiter=arguments.delimiter,
+        zero_based=bool(arguments.zero_based),
+    )
+
+
+def read_training(
+    arguments: argparse.Namespace, console: Console, *, two_classes: bool = False
+) -> Training:
+    """Read the data of a command that fits a model, and make them ready."""
+    samples = read_data(arguments.data, wanted_for_training(arguments), label_file=arguments.labels)
+    assert samples.labels is not None
+    classes, codes = encode_labels(samples.labels, arguments.positive, samples.source)
+    if two_classes and len(classes) != 2:
+        shown = ", ".join(map(repr, classes[:6])) + (", …" if len(classes) > 6 else "")
+        raise ValueError(
+            f"{samples.source} has {len(classes)} classes ({shown}), and this command wants two: "
+            "choose one against the rest with --positive LABEL"
+        )
+    weights = samples.weights
+    if weights is not None:
+        check_weights(weights, codes.size)
+    if arguments.balanced:
+        weights = _balanced(codes, len(classes), weights)
+    costs = read_costs(arguments.feature_costs, arguments.immovable, samples.names, samples.source)
+    training = Training(
+        X=samples.X,
+        codes=codes,
+        classes=classes,
+        weights=weights,
+        costs=costs,
+        feature_names=samples.feature_names,
+        names=samples.names,
+        source=samples.source,
+        origin={
+            "data": Path(samples.source).name,
+            "n_samples": int(codes.size),
+            "target": samples.target,
+            "positive_against_rest": _against_rest(samples.labels, arguments.positive),
+            "standardized": bool(arguments.standardize),
+            "zero_based": bool(arguments.zero_based),
+        },
+    )
+    _describe(training, samples, console)
+    return (
+        standardize(training, center=not arguments.no_intercept)
+        if arguments.standardize
+        else training
+    )
+
+
+def _describe(training: Training, samples: Samples, console: Console) -> None:
+    n_samples, n_features = training.X.shape
+    counts = np.bincount(training.codes, minlength=len(training.classes))
+    shown = ", ".join(
+        f"{label} ({count})"
+        for label, count in list(zip(training.classes, counts, strict=True))[:6]
+    )
+    more = ", …" if len(training.classes) > 6 else ""
+    column = f" in column {samples.target!r}" if samples.target is not None else ""
+    console.note(
+        f"{samples.source}: {n_samples} samples, {n_features} features; "
+        f"labels{column}: {shown}{more}"
+    )
+
+
+def standardize(training: Training, *, center: bool) -> Training:
+    """Features of standard deviation 1 and, if they are dense, mean 0."""
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler(with_mean=center and not sp.issparse(training.X))
+    X = scaler.fit_transform(training.X, sample_weight=training.weights)
+    mean = scaler.mean_ if scaler.with_mean else None
+    return replace(training, X=X, center=mean, scale=scaler.scale_)
+
+
+# --- labels ---------------------------------------------------------------------------------
+
+
+def encode_labels(
+    labels: NDArray[Any], positive: str | None, source: str
+) -> tuple[list[Any], NDArray[np.intp]]:
+    """The classes in order, and the class of each sample.
+
+    Of two classes the positive one comes second.  A positive label among more than two makes
+    two classes: it, and "not" it.
+    """
+    values, codes = np.unique(labels, return_inverse=True)
+    classes = values.tolist()
+    if len(classes) < 2:
+        raise ValueError(
+            f"all {labels.size} labels of {source} are {classes[0]!r}; two classes are wanted"
+        )
+    if positive is None:
+        if len(classes) > max(20, labels.size // 10):
+            raise ValueError(
+                f"{source} has {len(classes)} different labels in {labels.size} samples: is the "
+                "column of the labels the right one? Name it with --target, or choose a label "
+                "with --positive"
+            )
+        return classes, codes.astype(np.intp)
+    chosen = find_label(positive, classes, source)
+    codes = (codes == chosen).astype(np.intp)
+    if len(classes) == 2:
+        return [classes[1 - chosen], classes[chosen]], codes
+    return [f"not {classes[chosen]}", str(classes[chosen])], codes
+
+
+def find_label(text: str, classes: list[Any], source: str) -> int:
+    """Position of a label given as text."""
+    for position, label in enumerate(classes):
+        if str(label) == text:
+            return position
+        if isinstance(label, int | float) and _as_number(text) == label:
+            return position
+    shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
+    raise ValueError(f"no sample of {source} has the label {text!r}; its labels are {shown}")
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _against_rest(labels: NDArray[Any], positive: str | None) -> Any:
+    """The label that was set against all others, if there were several others."""
+    classes = np.unique(labels).tolist()
+    if positive is None or len(classes) == 2:
+        return None
+    return classes[find_label(positive, classes, "the data")]
+
+
+def _balanced(codes: NDArray[np.intp], n_classes: int, weights: FloatArray | None) -> FloatArray:
+    weights = np.ones(codes.size) if weights is None else weights
+    totals = np.bincount(codes, weights, minlength=n_classes)
+    if not totals.all():
+        raise ValueError("--balanced: a class has no sample of positive weight")
+    return weights / totals[codes]
+
+
+# --- feature costs --------------------------------------------------------------------------
+
+
+def read_costs(
+    file: str | os.PathLike[str] | None,
+    immovable: tuple[str, ...],
+    names: list[str],
+    source: str,
+) -> FloatArray | None:
+    """The costs of moving features, from ``--feature-costs`` and ``--immovable``."""
+    if file is None and not immovable:
+        return None
+    position = {name: j for j, name in enumerate(names)}
+    costs = np.ones(len(names))
+    if file is not None:
+        given = _cost_file(Path(file))
+        if isinstance(given, list):
+            if len(given) != len(names):
+                raise ValueError(f"{file} lists {len(given)} costs for {len(names)} features")
+            given = dict(zip(names, given, strict=True))
+        for name, cost in given.items():
+            if name not in position:
+                raise ValueError(f"{file}: {name!r} is not a feature of {source}")
+            costs[position[name]] = _cost(cost, name, file)
+    for name in immovable:
+        if name not in position:
+            raise ValueError(f"--immovable: {name!r} is not a feature of {source}")
+        costs[position[name]] = np.inf
+    return costs
+
+
+def _cost_file(path: Path) -> Any:
+    text = path.read_text("utf-8-sig")
+    if path.suffix.lower() == ".json":
+        try:
+            given = strict_json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"{path} is not JSON: {error}") from None
+        if not isinstance(given, list | dict):
+            raise ValueError(f"{path} must hold a JSON object or list, got {given!r:.40}")
+        return given
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    if rows and len(rows[0]) == 2 and _as_number(rows[0][1]) is None:
+        rows = rows[1:]  # a header
+    for row in rows:
+        if len(row) != 2:
+            raise ValueError(f"{path}: a line must be name,cost, got {','.join(row)!r:.60}")
+    return {name.strip(): cost.strip() for name, cost in rows}
+
+
+def _cost(value: Any, name: str, file: str | os.PathLike[str]) -> float:
+    try:
+        cost = float(value)
+    except (TypeError, ValueError):
+        cost = np.nan
+    if not cost > 0.0 or isinstance(value, bool):
+        raise ValueError(
+            f"{file}: the cost of {name!r} must be a positive number or inf, got {value!r:.40}"
+        )
+    return cost

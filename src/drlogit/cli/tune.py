@@ -1,0 +1,207 @@
+"""``drlogit tune``: choose ε and κ by cross-validation, and fit the model chosen."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from .console import DONE, NOT_CONVERGED, Console, Progress
+from .options import (
+    DATA_HELP,
+    Commands,
+    add_data_options,
+    add_model_options,
+    add_solver_options,
+    new_parser,
+    numbers,
+)
+from .outputs import (
+    certificate_record,
+    check_plot,
+    check_writable,
+    explain_certificate,
+    save_plot,
+    table,
+)
+from .training import Training, read_training
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "tune",
+        help="choose epsilon and kappa by cross-validation",
+        description="Fit over radii and flip costs on every fold, take the pair with the smallest "
+        "log-loss on held-out samples, and fit it to all. Folds from the same source reward "
+        "robustness only where it helps on data like these; if you expect a shift that the folds "
+        "do not show, choose epsilon and kappa by what they mean.",
+        examples="""
+        drlogit tune data.csv --standardize -o model.json
+        drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10 --plot scores.png
+        drlogit tune data.csv --one-standard-error --json
+        """,
+    )
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("-o", "--output", metavar="MODEL", help="file to write the model to (JSON)")
+    parser.add_argument("--plot", metavar="FILE", help="picture of the scores: .png, .pdf or .svg")
+    group = parser.add_argument_group("search")
+    group.add_argument(
+        "--epsilons",
+        type=_grid,
+        default=10,
+        metavar="N|E,E",
+        help="how many radii for each kappa, or the radii",
+    )
+    group.add_argument(
+        "--kappas",
+        type=_grid,
+        default=5,
+        metavar="N|K,K",
+        help="how many flip costs, or the flip costs (a trailing comma makes a list of one)",
+    )
+    group.add_argument("--folds", type=int, default=5, metavar="N", help="stratified folds")
+    group.add_argument(
+        "--one-standard-error",
+        action="store_true",
+        help="take the largest radius that is not clearly worse than the best",
+    )
+    group.add_argument(
+        "--scoring",
+        metavar="NAME",
+        help="what to maximise, a scikit-learn name (default: log-loss)",
+    )
+    group.add_argument("--jobs", type=int, metavar="N", help="processes to use")
+    add_model_options(parser, epsilon=None, kappa=None)
+    add_data_options(parser)
+    add_solver_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _grid(text: str) -> Any:
+    """A number is how many, a list is which; ``0.5`` can only be a list of one."""
+    try:
+        return int(text)
+    except ValueError:
+        return numbers(text.rstrip(","))
+
+
+_grid.__name__ = "number or list of numbers"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from ..estimator import DRLogisticRegressionCV
+    from ..model_file import write_model
+
+    console = Console(arguments)
+    check_writable(arguments.output)
+    check_plot(arguments.plot)
+    training = read_training(arguments, console)
+    search = DRLogisticRegressionCV(
+        arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
+        one_standard_error=arguments.one_standard_error, norm=arguments.norm,
+        fit_intercept=not arguments.no_intercept, feature_costs=training.costs,
+        solver=arguments.solver, tol=arguments.tol, max_iter=arguments.max_iter,
+        n_jobs=arguments.jobs, verbose=1,
+    )  # fmt: skip
+    with (
+        console.progress("tune") as progress,
+        contextlib.redirect_stdout(_Lines(progress)),
+    ):
+        search.fit(training.X, training.codes, sample_weight=training.weights)
+    search.classes_ = np.array(training.classes)
+    search.feature_costs = training.original_costs
+    search._set_results([training.original_units(r) for r in search.results_], search.epsilon_)
+    if training.feature_names is not None:
+        search.feature_names_in_ = np.array(training.feature_names, dtype=object)
+    if arguments.output is not None:
+        write_model(search, arguments.output, training.origin)
+    if arguments.plot is not None:
+        _draw(search, arguments.plot)
+    console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
+    gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
+    return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
+
+
+class _Lines(io.StringIO):
+    """Turns what the search prints, ``[done/all] …`` for each fold and κ, into progress."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__()
+        self._progress = progress
+
+    def write(self, text: str) -> int:
+        found = re.match(r"\[\s*(\d+)/(\d+)\] (.*)", text)
+        if found:
+            done, total = int(found[1]), int(found[2])
+            self._progress.show(done / total, f"{done} of {total}: {found[3]}")
+        return len(text)
+
+
+def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:
+    results = {k: v for k, v in search.cv_results_.items() if k != "params"}
+    return {
+        "model": arguments.output,
+        "data": training.origin,
+        "classes": training.classes,
+        "epsilon": search.epsilon_,
+        "kappa": search.kappa_,
+        "norm": search.norm,
+        "scoring": arguments.scoring or "neg_log_loss",
+        "score": search.best_score_,
+        "fits": [certificate_record(result) for result in search.results_],
+        "cv_results": results,
+    }
+
+
+def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str:
+    found = search.cv_results_
+    losses = arguments.scoring is None
+    order = np.argsort(found["rank_test_score"], kind="stable")[:8]
+    if search.best_index_ not in order:
+        order = np.append(order[:7], search.best_index_)
+    rows = []
+    for i in order:
+        score, spread = found["mean_test_score"][i], found["std_test_score"][i]
+        rows.append(
+            [
+                "chosen" if i == search.best_index_ else "",
+                f"{found['param_epsilon'][i]:.4g}",
+                f"{found['param_kappa'][i]:.4g}",
+                f"{found['flip_budget'][i]:.2%}",
+                f"{-score if losses else score:.5f}",
+                f"{spread:.5f}",
+                f"{found['max_gap'][i]:.1e}",
+            ]
+        )
+    what = "log-loss" if losses else arguments.scoring
+    kappa = "inf" if math.isinf(search.kappa_) else f"{search.kappa_:.6g}"
+    lines = [
+        f"Best of {len(found['mean_test_score'])} pairs on {search.n_splits_} folds:",
+        "",
+        table(["", "epsilon", "kappa", "flips up to", what, "± (folds)", "largest gap"], rows),
+        "",
+        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples:",
+    ]
+    for label, result in zip(
+        training.classes[-len(search.results_) :], search.results_, strict=True
+    ):
+        if len(search.results_) > 1:
+            lines.append(f" class {label} against the rest")
+        lines.append(explain_certificate(result))
+    written = [name for name in (arguments.output, arguments.plot) if name is not None]
+    lines += ["", f"Written: {', '.join(written)}"] if written else []
+    return "\n".join(lines)
+
+
+def _draw(search: Any, output: str) -> None:
+    from ..plots import CVSurfaceDisplay
+
+    save_plot(CVSurfaceDisplay.from_estimator(search).figure_, output)

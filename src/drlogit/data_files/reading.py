@@ -1,0 +1,69 @@
+"""Reading a file in whatever format it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import MISSING, Samples, Wanted, parse_labels, tidy_labels
+from .csv_file import read_csv
+from .npz_file import read_npz
+from .opening import format_of, opened, text_of
+from .parquet_file import read_parquet
+from .svmlight_file import read_svmlight
+
+_READERS = {
+    "csv": read_csv,
+    "npz": read_npz,
+    "parquet": read_parquet,
+    "svmlight": read_svmlight,
+}
+
+
+def read_samples(
+    path: str | os.PathLike[str],
+    wanted: Wanted,
+    *,
+    label_file: str | os.PathLike[str] | None = None,
+) -> Samples:
+    """The samples in a file, with labels from another file if one is given."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(21, "Is a directory, not a data file", str(path))
+    reader = _READERS[format_of(path, wanted.format)]
+    if label_file is None:
+        return reader(path, wanted)
+    # Labels come from elsewhere, so every column is a feature.
+    samples = reader(path, replace(wanted, labels=False, target=None))
+    labels = read_labels(label_file)
+    if labels.size != samples.X.shape[0]:
+        raise ValueError(f"{label_file} has {labels.size} labels for {samples.X.shape[0]} samples")
+    return replace(samples, labels=labels if wanted.labels else None, target=None)
+
+
+def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Labels from a file of their own: a NumPy array (.npy), or text with one per line."""
+    path = Path(path)
+    if path.suffix == ".npy":
+        try:
+            return tidy_labels(np.load(path, allow_pickle=False), str(path))
+        except EOFError as error:
+            raise ValueError(f"{path} is damaged or no NumPy array: {error}") from error
+    try:
+        with opened(path) as file:
+            lines = text_of(file).read().splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is neither .npy nor text with one label per line") from error
+    while lines and not lines[-1].strip():
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        if line.strip().lower() in MISSING - {"-"}:
+            raise ValueError(f"{path}, line {number}: the label is missing")
+    if not lines:
+        raise ValueError(f"{path} is empty")
+    return parse_labels(lines)

@@ -1,0 +1,252 @@
+"""Model files: exact round trips, and one clear line about every kind of damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:, :6], y
+
+
+@pytest.fixture(scope="module")
+def model(cancer):
+    costs = np.array([1.0, 2.0, 0.1, np.inf, 1.0, 1.0 / 3.0])
+    return drlogit.DRLogisticRegression(0.05, np.inf, feature_costs=costs).fit(*cancer)
+
+
+@pytest.fixture
+def document(model, tmp_path):
+    drlogit.save_model(model, tmp_path / "sound.json")
+    return json.loads((tmp_path / "sound.json").read_text())
+
+
+def read(tmp_path, document):
+    path = tmp_path / "model.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return drlogit.load_model(path)
+
+
+# --- round trips ----------------------------------------------------------------------------
+
+
+def test_round_trip_is_exact(model, cancer, tmp_path):
+    X, y = cancer
+    path = tmp_path / "model.json"
+    drlogit.save_model(model, path)
+    loaded = drlogit.load_model(path)
+    for name in ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "n_iter_"):
+        assert np.array_equal(getattr(loaded, name), getattr(model, name)), name
+    for name in ("objective", "dual_objective", "gap", "lam", "status", "solver", "solve_time"):
+        assert getattr(loaded.results_[0], name) == getattr(model.results_[0], name), name
+    assert (loaded.epsilon, loaded.kappa, loaded.norm, loaded.tol) == (0.05, np.inf, "l1", 1e-6)
+    assert np.array_equal(loaded.feature_costs, model.feature_costs)
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.score(X, y) == model.score(X, y)
+    drlogit.save_model(loaded, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_loaded_models_can_be_audited_and_refitted(model, cancer, tmp_path):
+    drlogit.save_model(model, tmp_path / "model.json")
+    loaded = drlogit.load_model(tmp_path / "model.json")
+    question = {"epsilon": 0.05, "kappa": np.inf, "feature_costs": loaded.feature_costs}
+    loss = drlogit.worst_case_loss(loaded, *cancer, **question)
+    assert loss == pytest.approx(model.worst_case_loss_[0], abs=1e-12)
+    again = clone(loaded).fit(*cancer)
+    assert np.array_equal(again.coef_, model.coef_)
+
+
+def test_frames_keep_their_names(cancer, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = cancer
+    frame = pd.DataFrame(X[:, :2], columns=["a", "größe"])
+    fitted = drlogit.DRLogisticRegression(0.1).fit(frame, y)
+    drlogit.save_model(fitted, tmp_path / "model.json")
+    loaded = drlogit.load_model(tmp_path / "model.json")
+    assert loaded.feature_names_in_.tolist() == ["a", "größe"]
+    assert np.array_equal(loaded.predict(frame), fitted.predict(frame))
+
+
+@pytest.mark.parametrize(
+    "classes", [["a", "b", "c"], [1, 2, 3], [0.0, 1.0, 2.0], [-1, 1], [False, True]]
+)
+def test_labels_keep_their_kind(classes, tmp_path):
+    X, codes = load_iris(return_X_y=True)
+    codes = np.minimum(codes, len(classes) - 1)
+    y = np.array(classes)[codes]
+    fitted = drlogit.DRLogisticRegression(0.01).fit(X, y)
+    drlogit.save_model(fitted, tmp_path / "model.json")
+    loaded = drlogit.load_model(tmp_path / "model.json")
+    assert loaded.classes_.tolist() == classes
+    assert loaded.classes_.dtype.kind == y.dtype.kind
+    assert np.array_equal(loaded.predict(X), fitted.predict(X))
+    assert np.array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_the_model_a_search_chose_is_kept(cancer, tmp_path):
+    search = drlogit.DRLogisticRegressionCV(2, [0.5, np.inf], cv=2).fit(*cancer)
+    drlogit.save_model(search, tmp_path / "model.json")
+    loaded = drlogit.load_model(tmp_path / "model.json")
+    assert (loaded.epsilon, loaded.kappa) == (search.epsilon_, search.kappa_)
+    assert np.array_equal(loaded.coef_, search.coef_)
+
+
+def test_files_are_strict_json(document, tmp_path):
+    text = (tmp_path / "sound.json").read_text()
+    assert "Infinity" not in text
+    assert "NaN" not in text
+    assert document["kappa"] == "inf"
+    assert document["feature_costs"][3] == "inf"
+
+
+def test_other_models_are_refused(cancer, tmp_path):
+    with pytest.raises(ValueError, match="got LogisticRegression"):
+        drlogit.save_model(LogisticRegression().fit(*cancer), tmp_path / "model.json")
+    with pytest.raises(NotFittedError):
+        drlogit.save_model(drlogit.DRLogisticRegression(), tmp_path / "model.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- damage ---------------------------------------------------------------------------------
+
+
+def change(document, path, value):
+    """The document with the entry at a path of keys replaced, or removed."""
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "complaint"),
+    [
+        (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
+        (["schema"], ..., "its schema is None"),
+        (["version"], 2, "has version 2 of the model format"),
+        (["n_features"], 5, "'feature_costs' must have 5 entries, got 6"),
+        (["n_features"], True, "'n_features' must be a whole number"),
+        (["feature_names"], ["a"], "'feature_names' must have 6 entries, got 1"),
+        (["feature_names"], [1, 2, 3, 4, 5, 6], "'feature_names' must hold text"),
+        (["feature_costs", 0], 0, "'feature_costs' must be positive"),
+        (["feature_costs", 0], "-inf", "'feature_costs' must be a number"),
+        (["classes"], [1], "two or more distinct labels"),
+        (["classes"], [1, 1], "two or more distinct labels"),
+        (["classes"], [1, "a"], "'classes' must be numbers or text"),
+        (["classes"], [0, 1, 2], "'fits' must have 3 entries for 3 classes, got 1"),
+        (["epsilon"], -1, "'epsilon' must be at least 0, got -1.0"),
+        (["epsilon"], "inf", "'epsilon' must be a number, got 'inf'"),
+        (["kappa"], 0, "'kappa' must be positive"),
+        (["kappa"], None, "'kappa' must be a number"),
+        (["norm"], "l3", "'norm' must be one of l1, l2, linf, got 'l3'"),
+        (["fit_intercept"], 1, "'fit_intercept' must be true or false"),
+        (["tol"], ..., "'tol' is missing"),
+        (["origin"], [], "'origin' must be an object"),
+        (["fits"], [], "'fits' must have 1 entries"),
+        (["fits"], [3], "'fits' must hold objects"),
+        (["fits", 0, "class"], 0, "'class' of a fit must be 1, got 0"),
+        (["fits", 0, "status"], "FINE", "'status' must be one of OPTIMAL"),
+        (["fits", 0, "n_iter"], -1, "'n_iter' must be a whole number >= 0"),
+        (["fits", 0, "intercept"], "0.5", "'intercept' must be a number, got '0.5'"),
+        (["fits", 0, "coefficients"], [1.0], "'coefficients' must have 6 entries, got 1"),
+        (["fits", 0, "coefficients", 2], None, "'coefficients' must be a number, got None"),
+        (["fits", 0, "coefficients", 2], 10**400, "'coefficients' must be finite"),
+        (["fits", 0, "coefficients", 2], True, "'coefficients' must be a number, got True"),
+    ],
+)
+def test_damage_is_named(document, path, value, complaint, tmp_path):
+    with pytest.raises(ValueError, match="model") as failure:
+        read(tmp_path, change(document, path, value))
+    message = str(failure.value)
+    assert complaint in message
+    assert "model.json" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1, 2]", '"text"', "3", "null", "not JSON", "[" * 100_000, '{"schema": NaN}'],
+)
+def test_other_files_are_refused(text, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"model\.json is (not|JSON but not) a model file"
+    ) as error:
+        read(tmp_path, text)
+    assert "\n" not in str(error.value)
+
+
+def test_numbers_too_large_for_a_double_are_refused(document, tmp_path):
+    text = json.dumps(change(document, ["fits", 0, "gap"], 12345.5)).replace("12345.5", "1e999")
+    with pytest.raises(ValueError, match="'gap' must be finite"):
+        read(tmp_path, text)
+
+
+def test_binary_files_are_refused(tmp_path):
+    (tmp_path / "model.json").write_bytes(bytes(range(256)))
+    with pytest.raises(ValueError, match="it is not text"):
+        drlogit.load_model(tmp_path / "model.json")
+
+
+def test_no_part_of_a_file_is_taken_for_all_of_it(document, tmp_path):
+    text = (tmp_path / "sound.json").read_text()
+    whole = text.rstrip()
+    for length in [*range(0, len(whole), 37), len(whole) - 1]:
+        with pytest.raises(ValueError, match="not a model file, or not all of one"):
+            read(tmp_path, text[:length])
+
+
+# --- a process that is killed while it writes -----------------------------------------------
+
+_WRITER = """
+import sys
+import numpy as np
+from drlogit import load_model, save_model
+path = sys.argv[1]
+model = load_model(path)
+print("ready", flush=True)
+for number in range(10**9):
+    model.results_[0].coef[:] = number
+    save_model(model, path)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+def test_a_killed_writer_leaves_a_whole_file(tmp_path):
+    """Every coefficient of a file written by it is the same, so a mixture would show."""
+    path = tmp_path / "model.json"
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 400)), np.arange(50) % 2
+    drlogit.save_model(drlogit.DRLogisticRegression(0.1).fit(X, y), path)
+    random.seed(0)
+    for _ in range(3):
+        command = [sys.executable, "-c", _WRITER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"ready\n"
+            time.sleep(0.05 + 0.1 * random.random())
+            writer.send_signal(signal.SIGKILL)
+        coef = drlogit.load_model(path).coef_
+        assert np.ptp(coef) == 0.0
