@@ -19,8 +19,8 @@ from .opening import DELIMITERS, opened, text_of
 def read_csv(path: Path, wanted: Wanted) -> Samples:
     """Samples of a CSV file."""
     try:
-        with opened(path) as file:
-            return _read(text_of(file), path, wanted)
+        with opened(path) as file, text_of(file) as text:
+            return _read(text, path, wanted)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text: {error}") from error
     except csv.Error as error:

@@ -55,8 +55,8 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
         except EOFError as error:
             raise ValueError(f"{path} is damaged or no NumPy array: {error}") from error
     try:
-        with opened(path) as file:
-            lines = text_of(file).read().splitlines()
+        with opened(path) as file, text_of(file) as text:
+            lines = text.read().splitlines()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is neither .npy nor text with one label per line") from error
     while lines and not lines[-1].strip():

@@ -1,0 +1,568 @@
+"""The commands that work on files, from data to model to report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+from drlogit import cli, strict_json
+from drlogit.cli.console import Progress
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    data = load_breast_cancer()
+    return data.data, data.target_names[data.target], list(data.feature_names)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, cancer):
+    """Data files, and a model fitted to one of them."""
+    folder = tmp_path_factory.mktemp("cli")
+    X, y, names = cancer
+    write_csv(folder / "cancer.csv", X, y, [*names, "diagnosis"])
+    write_csv(folder / "small.csv", X[:150, :4], y[:150], ["a", "b", "c", "d", "y"])
+    iris = load_iris()
+    write_csv(folder / "iris.csv", iris.data, iris.target_names[iris.target], [*"abcd", "kind"])
+    command = "fit cancer.csv --standardize --epsilon 0.1 -o model.json --quiet"
+    assert run_in(folder, command) == cli.DONE
+    return folder
+
+
+def write_csv(path, X, y, names=None):
+    lines = [",".join(names)] if names else []
+    lines += [
+        ",".join([*map(repr, row), str(label)]) for row, label in zip(X.tolist(), y, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def run_in(folder, command):
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        return cli.main(shlex.split(command))
+    finally:
+        os.chdir(here)
+
+
+@pytest.fixture
+def run(folder, capsys):
+    """Run a command in the folder: its code, and what it printed."""
+
+    def run(command):
+        code = run_in(folder, command)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def answer(run):
+    """Run a command with --json: the answer."""
+
+    def answer(command, code=cli.DONE):
+        found, out, err = run(f"{command} --json")
+        assert found == code, err
+        return strict_json.loads(out)
+
+    return answer
+
+
+# --- fit ------------------------------------------------------------------------------------
+
+
+def test_fit_is_the_estimator_on_standardised_data(folder, cancer):
+    X, y, names = cancer
+    scaler = StandardScaler().fit(X)
+    expected = drlogit.DRLogisticRegression(0.1).fit(scaler.transform(X), y)
+    model = drlogit.load_model(folder / "model.json")
+    assert model.feature_names_in_.tolist() == names
+    assert model.worst_case_loss_ == pytest.approx(expected.worst_case_loss_, abs=1e-6)
+    assert model.coef_ * scaler.scale_ == pytest.approx(expected.coef_, abs=1e-2)
+    ours = drlogit.worst_case_loss(
+        model, X, y, epsilon=0.1, kappa=1.0, feature_costs=model.feature_costs
+    )
+    assert ours == pytest.approx(model.worst_case_loss_[0], abs=1e-12)
+
+
+def test_fit_says_what_it_did(run):
+    code, out, err = run("fit cancer.csv --epsilon 0.1 --standardize")
+    assert code == cli.DONE
+    assert "569 samples, 30 features; labels in column 'diagnosis'" in err
+    assert "at most epsilon/kappa = 0.1 of all labels may be flipped (about 57 of 569)" in out
+    assert re.search(r"worst-case log-loss +0\.51730", out)
+    assert re.search(r"gap +\d\.\de-\d+, after \d+ iterations \(interior-point, [\d.]+ s\)", out)
+    assert "The model is not kept" in out
+
+
+def test_quiet_is_quiet(run):
+    assert run("fit cancer.csv --standardize --quiet -o quiet.json") == (cli.DONE, "", "")
+    assert run("predict quiet.json cancer.csv --quiet -o quiet.csv") == (cli.DONE, "", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("--kappa inf --norm linf", {"kappa": np.inf, "norm": "linf"}),
+        ("--no-intercept --norm l2", {"fit_intercept": False, "norm": "l2"}),
+        ("--immovable b,d", {"feature_costs": [1.0, np.inf, 1.0, np.inf]}),
+        ("--feature-costs costs.csv", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}),
+        ("--feature-costs costs.json", {"feature_costs": [1.0, 1.0, 1.0, 3.0]}),
+        ("--feature-costs list.json", {"feature_costs": [1.0, 2.0, 3.0, np.inf]}),
+    ],
+)
+def test_fit_options(options, settings, folder, cancer, answer):
+    (folder / "costs.csv").write_text("name,cost\na,2\nc,inf\n")
+    (folder / "costs.json").write_text('{"d": 3}')
+    (folder / "list.json").write_text('[1, 2, 3, "inf"]')
+    found = answer(f"fit small.csv --epsilon 0.01 {options} -o options.json")
+    X, y, _ = cancer
+    expected = drlogit.solve(X[:150, :4], y[:150], **{"epsilon": 0.01, "kappa": 1.0, **settings})
+    assert found["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
+    model = drlogit.load_model(folder / "options.json")
+    costs = settings.get("feature_costs")
+    assert costs is None or model.feature_costs.tolist() == costs
+    assert model.fit_intercept == settings.get("fit_intercept", True)
+
+
+def test_weights_and_balance(folder, cancer, answer):
+    X, y, _ = cancer
+    w = np.arange(150) % 3 + 0.5
+    write_csv(folder / "weighted.csv", np.c_[X[:150, :4], w], y[:150], [*"abcdw", "y"])
+    weighted = answer("fit weighted.csv --weights w --epsilon 0.01")
+    options = {"epsilon": 0.01, "kappa": 1.0}
+    expected = drlogit.solve(X[:150, :4], y[:150], sample_weight=w, **options)
+    assert weighted["n_features"] == 4
+    assert weighted["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
+    balanced = answer("fit small.csv --balanced --epsilon 0.01")
+    share = np.mean(y[:150] == "benign")
+    equal = np.where(y[:150] == "benign", 1.0 / share, 1.0 / (1.0 - share))
+    expected = drlogit.solve(X[:150, :4], y[:150], sample_weight=equal, **options)
+    assert balanced["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
+
+
+def test_epsilon_from_theory(answer, cancer):
+    X, y, _ = cancer
+    found = answer("fit cancer.csv --standardize --epsilon auto")
+    expected = drlogit.suggest_radius(StandardScaler().fit_transform(X), y == "malignant")
+    assert found["epsilon"] == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_running_out_of_iterations_is_code_3_and_the_model_is_written(folder, run, answer):
+    found = answer(
+        "fit cancer.csv --epsilon 0.1 --max-iter 1 -o hasty.json", code=cli.NOT_CONVERGED
+    )
+    assert found["fits"][0]["status"] == "MAX_ITER"
+    model = drlogit.load_model(folder / "hasty.json")
+    assert model.dual_gap_[0] > model.tol
+    code, out, _ = run("evaluate hasty.json cancer.csv")
+    assert code == cli.DONE
+    assert "The fit did not converge: its gap is" in out
+
+
+def test_a_constant_model_is_remarked_on(run):
+    code, _, err = run("fit cancer.csv --standardize --epsilon 0.4")
+    assert code == cli.DONE
+    assert re.search(r"the model is constant, as it is for every epsilon from 0\.32\d* on", err)
+
+
+# --- labels ---------------------------------------------------------------------------------
+
+
+def test_positive_label(folder, run, answer):
+    assert run("fit cancer.csv --positive benign --standardize -o benign.json")[0] == cli.DONE
+    assert drlogit.load_model(folder / "benign.json").classes_.tolist() == ["malignant", "benign"]
+    assert run("fit cancer.csv --standardize -o malignant.json")[0] == cli.DONE
+    benign, malignant = (
+        np.array(answer(f"predict {name} cancer.csv")["probabilities"])[:, 1]
+        for name in ("benign.json", "malignant.json")
+    )
+    assert benign == pytest.approx(1.0 - malignant, abs=1e-3)
+
+
+def test_more_than_two_classes(folder, run, answer):
+    found = answer("fit iris.csv --epsilon 0.01 -o iris.json")
+    assert [fit["converged"] for fit in found["fits"]] == [True] * 3
+    X, codes = load_iris(return_X_y=True)
+    y = load_iris().target_names[codes]
+    expected = drlogit.DRLogisticRegression(0.01).fit(X, y)
+    scores = answer("evaluate iris.json iris.csv")
+    assert scores["accuracy"] == pytest.approx(expected.score(X, y))
+    assert np.shape(scores["confusion"]) == (3, 3)
+    lines = run("predict iris.json iris.csv")[1].splitlines()
+    assert lines[0] == (
+        "prediction,probability_setosa,probability_versicolor,probability_virginica"
+    )
+    code, _, err = run("audit iris.json iris.csv")
+    assert code == cli.BAD_INPUT
+    assert "choose the one to audit against the rest with --class LABEL" in err
+    audited = answer("audit iris.json iris.csv --class virginica")
+    assert audited["n_samples"] == 150
+
+
+def test_one_label_against_the_rest(folder, run, answer):
+    found = answer("fit iris.csv --positive virginica --epsilon 0.01 -o virginica.json")
+    assert found["classes"] == ["not virginica", "virginica"]
+    scores = answer("evaluate virginica.json iris.csv")
+    assert np.sum(scores["confusion"], axis=1).tolist() == [100, 50]
+    assert answer("path iris.csv --positive virginica --n-epsilons 2")["positive"] == "virginica"
+
+
+# --- predict, evaluate ----------------------------------------------------------------------
+
+
+def test_predictions_are_those_of_the_model(folder, cancer, run, answer):
+    X, _, _ = cancer
+    model = drlogit.load_model(folder / "model.json")
+    del model.feature_names_in_
+    found = answer("predict model.json cancer.csv")
+    assert found["predictions"] == model.predict(X).tolist()
+    assert np.array_equal(found["probabilities"], model.predict_proba(X))
+    lines = run("predict model.json cancer.csv")[1].splitlines()
+    assert lines[0] == "prediction,probability"
+    label, probability = lines[1].split(",")
+    assert label == found["predictions"][0]
+    assert float(probability) == found["probabilities"][0][1]
+
+
+def test_columns_are_found_by_name(folder, cancer, run):
+    X, y, names = cancer
+    order = np.random.default_rng(0).permutation(30)
+    shuffled = [names[j] for j in order]
+    write_csv(folder / "shuffled.csv", X[:, order], y, [*shuffled, "extra"])
+    assert run("predict model.json shuffled.csv") == run("predict model.json cancer.csv")
+
+
+def test_evaluation(folder, cancer, answer):
+    X, y, _ = cancer
+    model = drlogit.load_model(folder / "model.json")
+    found = answer("evaluate model.json cancer.csv")
+    assert found["worst_case"]["log_loss"] == pytest.approx(model.worst_case_loss_[0], abs=1e-12)
+    bounds = drlogit.misclassification_bounds(
+        model, X, y, epsilon=0.1, kappa=1.0, feature_costs=model.feature_costs
+    )
+    assert found["worst_case"]["worst_error"] == pytest.approx(bounds.worst)
+    assert found["accuracy"] == pytest.approx(0.947, abs=1e-3)
+    assert found["roc_auc"] == pytest.approx(0.997, abs=1e-3)
+    other = answer("evaluate model.json cancer.csv --epsilon 0 --kappa inf")
+    assert other["worst_case"]["log_loss"] == pytest.approx(found["log_loss"], abs=1e-12)
+
+
+def test_svmlight_files_end_where_they_like(folder, run, answer):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
+    X[:, 4] *= y
+    dump_svmlight_file(X, y, str(folder / "train.svm"), zero_based=False)
+    X[:, 4] = 0.0
+    dump_svmlight_file(X, y, str(folder / "short.svm"), zero_based=False)
+    long = np.c_[X, np.zeros((60, 2)), np.ones(60)]
+    dump_svmlight_file(long, y, str(folder / "long.svm"), zero_based=False)
+    assert answer("fit train.svm --epsilon 0.01 -o sparse.json")["n_features"] == 5
+    assert answer("evaluate sparse.json short.svm")["n_samples"] == 60
+    code, _, err = run("predict sparse.json long.svm")
+    assert code == cli.BAD_INPUT
+    assert "uses feature 8, but the model has only 5 features; fit it with --n-features 8" in err
+    assert answer("fit train.svm --epsilon 0.01 --n-features 8 -o wide.json")["n_features"] == 8
+    assert answer("predict wide.json long.svm")["classes"] == [0, 1]
+
+
+# --- tune, path -----------------------------------------------------------------------------
+
+
+def test_tune(folder, run, answer):
+    pytest.importorskip("matplotlib")
+    command = "tune small.csv --epsilons 3 --kappas 0.5,inf --folds 2 --standardize"
+    found = answer(f"{command} -o tuned.json --plot scores.png")
+    scores = found["cv_results"]["mean_test_score"]
+    assert len(scores) == 6
+    assert found["score"] == max(scores)
+    model = drlogit.load_model(folder / "tuned.json")
+    assert (model.epsilon, model.kappa) == (found["epsilon"], float(found["kappa"]))
+    assert model.classes_.tolist() == ["benign", "malignant"]
+    assert (folder / "scores.png").read_bytes().startswith(b"\x89PNG")
+    again = answer("evaluate tuned.json small.csv")
+    assert again["worst_case"]["log_loss"] == pytest.approx(found["fits"][0]["objective"], abs=1e-9)
+    code, out, _ = run(command)
+    assert code == cli.DONE
+    assert re.search(r"^ *chosen +[\d.e-]+ ", out, re.M)
+
+
+def test_path(folder, run, answer):
+    pytest.importorskip("matplotlib")
+    found = answer("path small.csv --standardize --n-epsilons 4 --plot path.svg -o path.csv")
+    radii = [row["epsilon"] for row in found["radii"]]
+    assert radii[0] == pytest.approx(found["epsilon_max"])
+    assert radii == sorted(radii, reverse=True)
+    assert all(row["gap"] <= 1e-6 for row in found["radii"])
+    table = np.genfromtxt(folder / "path.csv", delimiter=",", names=True)
+    assert table.dtype.names[-4:] == ("a", "b", "c", "d")
+    assert np.array_equal(table["a"], [row["coefficients"][0] for row in found["radii"]])
+    assert "<svg" in (folder / "path.svg").read_text()
+    code, out, _ = run("path small.csv --epsilons 0.1,0.01 --kappa inf")
+    assert code == cli.DONE
+    assert len(re.findall(r"^ +0\.\d+ +\d\.\d+ +\d\.\de-\d+ ", out, re.M)) == 2
+
+
+# --- audit ----------------------------------------------------------------------------------
+
+
+def test_audit_report(folder, run):
+    pytest.importorskip("matplotlib")
+    code, out, err = run("audit model.json cancer.csv -o report.html")
+    assert (code, err) == (cli.DONE, "")
+    assert "Report written to report.html" in out
+    assert "row 567: label 'malignant'" in out
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.count("<svg ") == page.count("aria-label=") - page.count('role="region"') == 3
+    assert re.findall(r"<script|<iframe|@import|https?://(?!www\.w3\.org/)", page) == []
+    for words in (
+        "In the worst case within ε = 0.1, the radius it was fitted for, 35.0% are wrong",
+        "So a radius ε allows at most a share ε/κ",
+        "Labels worth a look",
+        "Labels the worst case flips first",
+        "constant",
+    ):
+        assert words in page
+    row = re.search(r'<tr><th scope="row" class="number">0\.1</th>(.*?)</tr>', page)
+    assert row is not None
+    cells = re.findall(r">([^<]+)</td>", row[1])
+    assert cells[:4] == ["10.0%", "10.0%", "0.5173", "0.0% to 35.0%"]
+
+
+def test_audit_agrees_with_evaluate(answer):
+    audited = answer("audit model.json cancer.csv --epsilons 0.1")
+    evaluated = answer("evaluate model.json cancer.csv")["worst_case"]
+    model, constant = audited["models"]
+    assert model["rows"][0]["worst_case_loss"] == pytest.approx(evaluated["log_loss"], abs=1e-12)
+    assert model["rows"][0]["worst_error"] == pytest.approx(evaluated["worst_error"], abs=1e-12)
+    assert constant["rows"][0]["worst_case_loss"] > model["rows"][0]["worst_case_loss"]
+
+
+def test_an_audit_without_flips(folder, run):
+    pytest.importorskip("matplotlib")
+    code, out, _ = run("audit model.json cancer.csv --kappa inf -o moves.html")
+    assert code == cli.DONE
+    assert "labels cannot be flipped" in out
+    page = (folder / "moves.html").read_text("utf-8")
+    assert "Labels are beyond doubt" in page
+    assert "flips first" not in page
+
+
+# --- datasets -------------------------------------------------------------------------------
+
+
+def test_datasets(folder, run, answer, cancer):
+    listed = answer("datasets")
+    assert {row["name"] for row in listed} >= {"breast-cancer", "a9a", "mnist-0v3"}
+    assert answer("datasets export breast-cancer own.csv")["n_samples"] == 569
+    by_name = answer("fit breast-cancer --standardize --epsilon 0.1")
+    by_file = answer("fit own.csv --standardize --epsilon 0.1")
+    assert by_name["fits"][0]["objective"] == by_file["fits"][0]["objective"]
+    assert answer("datasets export breast-cancer own.svm")["n_features"] == 30
+    assert answer("fit own.svm --epsilon 0.1")["classes"] == [-1, 1]
+
+
+# --- errors ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bad_files(folder):
+    (folder / "one.csv").write_text("a,y\n1,x\n2,x\n")
+    (folder / "nan.csv").write_text("a,y\n1,x\nnan,z\n")
+    (folder / "text.csv").write_text("a,b,y\n1,red,x\n2,blue,z\n")
+    (folder / "numbers.csv").write_text("a,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(50)))
+    (folder / "empty.csv").write_text("")
+    (folder / "narrow.csv").write_text("1,2,0\n3,4,1\n")
+    (folder / "nameless.csv").write_text("1,2,3,4,benign\n2,3,4,5,malignant\n")
+    (folder / "other.json").write_text('{"weights": [1, 2]}')
+    (folder / "half.json").write_text((folder / "model.json").read_text()[:900])
+    (folder / "costs-bad.csv").write_text("a,-1\n")
+    (folder / "unknown.csv").write_text(
+        (folder / "cancer.csv").read_text().replace("benign", "unsure")
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("fit nowhere.csv", "nowhere.csv: no such file, and no data set has that name"),
+        ("fit .", "Is a directory, not a data file"),
+        ("fit empty.csv", "empty.csv is empty"),
+        ("fit small.csv --target z", "small.csv has no column 'z' (--target): it has 'a', 'b'"),
+        ("fit one.csv", "all 2 labels of one.csv are 'x'; two classes are wanted"),
+        ("fit nan.csv", "the value of column 'a' in row 2 is missing (NaN)"),
+        ("fit text.csv", "line 2: column 'b' holds 'red', but features must be numbers"),
+        ("fit numbers.csv", "has 50 different labels in 50 samples: is the column of the labels"),
+        ("fit small.csv --positive x", "no sample of small.csv has the label 'x'"),
+        ("fit small.csv --features a --drop b", "--features and --drop exclude each other"),
+        ("fit small.csv --epsilon -1", "epsilon must be finite and >= 0, got -1.0"),
+        ("fit small.csv --kappa 0", "kappa must be > 0"),
+        ("fit small.csv --tol 0", "tol must be finite and > 0, got 0.0"),
+        ("fit small.csv --max-iter 0", "max_iter must be a positive integer"),
+        ("fit small.csv --weights z", "has no column 'z' (--weights)"),
+        ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
+        ("fit small.csv --feature-costs costs-bad.csv", "cost of 'a' must be a positive number"),
+        ("fit small.csv --feature-costs half.json", "half.json is not JSON"),
+        ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
+        ("fit small.csv -o .", "Is a directory, not a file to write"),
+        ("path iris.csv", "has 3 classes ('setosa', 'versicolor', 'virginica'), and this command"),
+        ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
+        ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
+        ("tune small.csv --folds 1", "k-fold"),
+        ("predict nowhere.json small.csv", "nowhere.json: No such file or directory"),
+        ("predict small.csv small.csv", "small.csv is not a model file"),
+        ("predict other.json cancer.csv", "other.json is JSON but not a model file"),
+        ("predict half.json cancer.csv", "half.json is not a model file, or not all of one"),
+        ("predict model.json small.csv", "small.csv has no column 'mean radius' (feature)"),
+        ("predict model.json nameless.csv", "its columns have no names, only the numbers 0 to 4"),
+        ("predict plain.json narrow.csv", "has 3 features, but the model plain.json has 4"),
+        ("evaluate model.json unknown.csv", "the label 'unsure', which the model does not know"),
+        ("audit model.json cancer.csv --epsilons -1", "epsilon must be finite and >= 0"),
+        ("audit model.json cancer.csv --n-listed -1", "--n-listed must be at least 0"),
+        ("datasets fetch nonsense", "nonsense"),
+        ("datasets export nonsense x.csv", "no data set is named 'nonsense'"),
+        ("datasets export breast-cancer x.doc", "the file must be .csv or .svm, got .doc"),
+    ],
+)  # fmt: skip
+def test_one_clear_line(command, complaint, folder, bad_files, run):
+    if "plain.json" in command and not (folder / "plain.json").exists():
+        X, y = load_iris(return_X_y=True)
+        model = drlogit.DRLogisticRegression(0.1).fit(X[:100, :2].repeat(2, axis=1), y[:100])
+        drlogit.save_model(model, folder / "plain.json")
+    code, out, err = run(command)
+    assert code == cli.BAD_INPUT
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith(f"drlogit {command.split()[0]}: error: ")
+    assert complaint in last
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_places_that_cannot_be_written_to(folder, run):
+    locked = folder / "locked"
+    locked.mkdir(mode=0o500, exist_ok=True)
+    code, _, err = run("fit small.csv -o locked/model.json")
+    assert code == cli.BAD_INPUT
+    assert "locked/model.json: Permission denied" in err
+
+
+def test_without_matplotlib(monkeypatch, run):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for command in ("path small.csv --plot path.png", "audit model.json cancer.csv -o x.html"):
+        code, out, err = run(command)
+        assert (code, out) == (cli.BAD_INPUT, "")
+        assert 'needs matplotlib, which is not installed: pip install "drlogit[plot]"' in err
+    assert run("audit model.json cancer.csv")[0] == cli.DONE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit small.csv --norm l3",
+        "fit small.csv --solver magic",
+        "fit small.csv --epsilon much",
+        "fit small.csv --delimiter ab",
+        "path small.csv --epsilons 1,x",
+        "fit",
+        "datasets eat",
+    ],
+)
+def test_usage(command, folder, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run_in(folder, command)
+    assert stop.value.code == cli.USAGE
+    assert "usage: drlogit" in capsys.readouterr().err
+
+
+# --- help, progress -------------------------------------------------------------------------
+
+
+def parsers():
+    parser = cli._build_parser()
+    (commands,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return parser, commands.choices
+
+
+@pytest.mark.parametrize("name", parsers()[1])
+def test_examples_of_the_help_are_right(name):
+    parser, commands = parsers()
+    text = commands[name].format_help()
+    examples = re.findall(rf"^  (drlogit {name}.*)$", text, re.M)
+    assert examples
+    for example in examples:
+        arguments = parser.parse_args(shlex.split(example)[1:])
+        assert arguments.command == name
+        assert callable(arguments.run)
+
+
+class Terminal(list):
+    """A stream that remembers, and says whether it is a terminal."""
+
+    def __init__(self, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+    def write(self, text):
+        self.append(text)
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress(terminal):
+    stream, now = Terminal(terminal), [0.0]
+    with Progress("fit", stream=stream, clock=lambda: now[0]) as progress:
+        progress.show(0.1, "early")
+        for second in (1.0, 2.5, 2.5, 5.0):
+            now[0] = second
+            progress.show(second / 5.0, f"at {second}")
+    text = "".join(stream)
+    assert "early" not in text
+    if terminal:
+        assert text.count("\r") == 5  # three bars, and the last one wiped out
+        assert "[############............]  50%  at 2.5" in text
+        assert text.endswith("\r")
+    else:
+        assert text == "fit: 50%, at 2.5\nfit: 100%, at 5.0\n"
+
+
+def test_progress_of_a_solver():
+    stream, now = Terminal(False), [0.0]
+
+    def clock():
+        now[0] += 10.0
+        return now[0]
+
+    with Progress("fit", stream=stream, clock=clock) as progress:
+        drlogit.solve(
+            np.eye(4), [0, 1, 0, 1], epsilon=0.01, kappa=1.0, callback=progress.iterations(1e-6)
+        )
+    shares = [int(re.search(r"(\d+)%", line)[1]) for line in stream]
+    assert shares[0] < 50
+    assert shares[-1] > 90
+    assert all("gap" in line for line in stream)
+
+
+def test_json_is_strict_and_exact():
+    value = {"a": np.float64(0.1), "b": [np.inf, -np.inf, np.nan], "c": np.arange(2), "d": True}
+    text = strict_json.dumps(value)
+    assert json.loads(text) == {"a": 0.1, "b": ["inf", "-inf", None], "c": [0, 1], "d": True}
+    with pytest.raises(ValueError, match="NaN is not a JSON number"):
+        strict_json.loads("NaN")
