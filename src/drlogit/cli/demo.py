@@ -60,7 +60,7 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
     from sklearn.preprocessing import StandardScaler
 
     from ..audit import audit
-    from ..problem import check_kappa
+    from ..checks import check_kappa
     from ..radius import suggest_radius
     from ..solve import solve
 

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import strict_json
+from ..checks import check_weights
 from ..data_files import Samples, Wanted, read_data
 from ..losses import FloatArray
 from ..matrix import Matrix
-from ..problem import check_weights
 from ..result import Result
 from .console import Console
 
