@@ -29,7 +29,7 @@ def main() -> None:
     X, X_test = scaler.transform(X), scaler.transform(X_test)
 
     print("1. From epsilon_max on, the model is constant: it bounds every search.")
-    for kappa in (0.25, 1.0, 4.0, math.inf):
+    for kappa in (0.25, 1.0, 4.0, 16.0, 64.0, math.inf):
         limit = drlogit.epsilon_max(X, y, kappa=kappa)
         share = f"{limit / kappa:.0%} of the labels flipped" if kappa < math.inf else "no flips"
         print(f"   kappa {kappa:4g}: epsilon_max = {limit:.3f}  ({share})")
@@ -50,8 +50,8 @@ def main() -> None:
     models = {
         "by meaning: 2 % of labels wrong": DRLogisticRegression(0.02, 1.0),
         "by theory: epsilon='auto', kappa=inf": DRLogisticRegression("auto", math.inf),
-        "by cross-validation": DRLogisticRegressionCV(),
-        "... within one standard error": DRLogisticRegressionCV(one_standard_error=True),
+        "by cross-validation": DRLogisticRegressionCV(kappas=3),
+        "... within one standard error": DRLogisticRegressionCV(kappas=3, one_standard_error=True),
     }
     print(f"   {'':38} {'epsilon':>8} {'kappa':>8} {'log-loss':>9} {'accuracy':>9}")
     for name, model in models.items():

@@ -20,6 +20,7 @@ from sklearn.metrics import log_loss
 import drlogit
 
 NAMES = [*(f"site {i}" for i in range(4)), "age", *(f"lab {i}" for i in range(6))]
+REPEATS = 20
 COSTS = np.array([np.inf] * 5 + [1.0] * 6)  # site and age are facts
 
 
@@ -48,10 +49,10 @@ def fits(X, y):
 
 
 def main(picture: str | None = None) -> None:
-    """Compare the three under drift of the instruments, over twenty training sets."""
+    """Compare the three under drift of the instruments, over many training sets."""
     drifts = [0.0, 0.5, 1.0, 2.0]
     losses: dict[str, list[list[float]]] = {}
-    for repeat in range(20):
+    for repeat in range(REPEATS):
         models = fits(*patients(300, np.random.default_rng(repeat)))
         tests = [patients(5000, np.random.default_rng(1000 + repeat), drift) for drift in drifts]
         for name, model in models.items():
@@ -59,7 +60,7 @@ def main(picture: str | None = None) -> None:
             losses.setdefault(name, []).append(row)
 
     print("mean log-loss (nats) on test data, by drift of the laboratory values (in standard")
-    print("deviations), twenty training sets of 300 patients\n")
+    print(f"deviations), {REPEATS} training sets of 300 patients\n")
     print(" " * 22 + "".join(f"{drift:>9g}" for drift in drifts))
     for name, rows in losses.items():
         print(f"{name:<22}" + "".join(f"{mean:9.3f}" for mean in np.mean(rows, axis=0)))

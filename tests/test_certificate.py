@@ -528,6 +528,28 @@ def test_separable_data_without_radius_are_bounded_by_zero():
         assert result.gap < 1e-8
 
 
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_quasi_separable_data_without_radius_are_certified(kappa):
+    """Where a feature occurs in one class only, the dual needs s = 0 exactly."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((200, 4)), rng.random((200, 3)) < 0.05])
+    y = np.where(X[:, 0] + rng.logistic(size=200) > 0.0, 1, -1)
+    y[X[:, 4:].any(axis=1)] = 1
+    plain = X[:, :4][~X[:, 4:].any(axis=1)]
+    others = solve(plain, y[~X[:, 4:].any(axis=1)], epsilon=0.0, kappa=kappa, tol=1e-9)
+    result = solve(X, y, epsilon=0.0, kappa=kappa)
+    assert np.abs(result.coef[4:]).max() > 10.0  # on the way to infinity
+    assert 0.0 <= result.gap <= 1e-6
+    # The samples with such a feature cost nothing in the end; the others are fitted alone.
+    value = others.objective * len(plain) / len(X)
+    assert result.dual_objective <= value + 1e-9
+    assert result.objective >= value - 1e-9
+    # The same with features that cannot move, while others can.
+    costs = np.array([1.0] * 4 + [np.inf] * 3)
+    result = solve(X, y, epsilon=1e-3, kappa=math.inf, feature_costs=costs)
+    assert 0.0 <= result.gap <= 1e-6
+
+
 def test_collinear_free_columns():
     """A constant feature that cannot move repeats the intercept: equations twice, not two."""
     base = zoo.ZOO[0]

@@ -69,7 +69,8 @@ def test_docstrings_tell_the_truth(module):
 def test_import_leaves_heavy_packages_alone():
     code = (
         "import sys, sklearn.base; before = set(sys.modules); import drlogit; "
-        "print(*sorted({'numba', 'matplotlib', 'pandas', 'cvxpy', 'sklearn.model_selection'} "
+        "print(*sorted({'numba', 'matplotlib', 'pandas', 'cvxpy', 'rich', 'sklearn.datasets', "
+        "'sklearn.model_selection'} "
         "& (set(sys.modules) - before)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -371,6 +372,19 @@ def test_constant_model_is_explained(cancer):
     with pytest.warns(UserWarning, match=f"is constant: epsilon=1 .* epsilon_max={limit:.4g} "):
         DRLogisticRegression(epsilon=1.0, kappa=1.0).fit(X, y)
     DRLogisticRegression(epsilon=0.9 * limit, kappa=1.0).fit(X, y)  # no warning
+
+
+def test_auto_radius_close_to_the_limit_is_explained(cancer):
+    X, y = cancer
+    radius, limit = drlogit.suggest_radius(X, y), drlogit.epsilon_max(X, y, kappa=1.0)
+    assert 0.5 * limit < radius < limit
+    share = f"{radius / limit:.0%} of epsilon_max={limit:.4g} "
+    with pytest.warns(UserWarning, match=f"'auto' is {radius:.4g}, {share}") as caught:
+        DRLogisticRegression("auto", 1.0).fit(X, y)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="is constant"):
+        DRLogisticRegression("auto", 0.5).fit(X, y)
+    DRLogisticRegression("auto", math.inf).fit(X, y)  # no warning
 
 
 # --- the search over epsilon and kappa ------------------------------------------------------

@@ -46,6 +46,9 @@ DIRECT_LIMIT = 3000
 #: Steps in β̃ before the linear one; near a solution none is needed.
 _MAX_MOVES = 3
 
+#: Samples with ``s`` and ``a`` up to these are taken out where free equations cannot be met.
+_SETTLED = (1e-12, 1e-9, 1e-7, 1e-5)
+
 #: What rounding may leave of a sum, relative to the product of the root mean squares.
 _ROUNDING = 1e-13
 
@@ -125,7 +128,7 @@ def dual_bound(
     best = candidate.bound(problem, lam)
     if best.value >= wanted:
         return best
-    candidate = candidate.with_curvature(problem)
+    candidate = first = candidate.with_curvature(problem)
     model = _quadratic_model(problem, candidate.state, hessian)
     shifted = None
     for _ in range(_MAX_MOVES + 1):
@@ -137,11 +140,45 @@ def dual_bound(
             break
         damped = _damped(problem, step)
         if damped is None:
-            return best
+            break
         candidate = candidate.moved(problem, damped)
         best = _better(best, candidate.bound(problem, lam))
         if best.value >= wanted:
             return best
+    best = _settled(problem, model, shifted, best, lam, wanted)
+    if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
+        return best
+    # Free equations that could not be met: the bound is still the trivial one.
+    return _without_settled_samples(problem, first, best, lam, wanted)
+
+
+def _without_settled_samples(
+    problem: Problem, candidate: _Candidate, best: DualBound, lam: float | None, wanted: float
+) -> DualBound:
+    """The correction after samples that hardly matter were taken out of the equations.
+
+    If free columns separate some samples and are constant on the others (quasi-separation), the
+    equations force ``s = 0`` on the former, and no step reaches that exactly from ``s > 0``.
+    """
+    for level in _SETTLED:
+        emptied = candidate.emptied(problem, level).with_curvature(problem)
+        model = _quadratic_model(problem, emptied.state, None)
+        step = model.step(emptied.gradient, emptied.coefficients, emptied.budget(problem), lam)
+        best = _settled(problem, model, emptied.shifted(problem, step), best, lam, wanted)
+        if best.value >= wanted:
+            break
+    return best
+
+
+def _settled(
+    problem: Problem,
+    model: Model,
+    shifted: _Candidate | None,
+    best: DualBound,
+    lam: float | None,
+    wanted: float,
+) -> DualBound:
+    """The bound of a shifted candidate, after what is left of the free equations is removed."""
     # Rounding, and a model without H, leave something of the free equations.
     for _ in range(2):
         if shifted is None:
@@ -226,6 +263,11 @@ class _Candidate:
         if not (least >= 0.0 and greatest <= 1.0):
             return None
         return self._from_sums(self.coefficients + step, state, *sums)
+
+    def emptied(self, problem: Problem, level: float) -> _Candidate:
+        """The candidate with ``s = a = 0`` where both are at most ``level``."""
+        state, sums = problem.rows.run(_emptied, self.state, level)
+        return self._from_sums(self.coefficients, state, *sums)
 
     def flip_share(self, problem: Problem) -> State:
         return problem.rows.run(_second, self.state)[0]
@@ -414,6 +456,13 @@ def _shifted(block: Block, state: _Dual, step: FloatArray) -> tuple[_Dual, tuple
     s = s - curvature * block.margins(step)
     least, greatest = np.min(s, initial=1.0), np.max(s, initial=0.0)
     return (s, a, curvature), (Min(least), Max(greatest), *_dual_sums(block, s, a))
+
+
+def _emptied(block: Block, state: _Dual, level: float) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+    s, a, curvature = state
+    counts = (s > level) | (a > level)
+    s, a = np.where(counts, s, 0.0), np.where(counts, a, 0.0)
+    return (s, a, curvature), _dual_sums(block, s, a)
 
 
 def _bound_value(block: Block, state: _Dual, factors: FloatArray) -> tuple[FloatArray, tuple[Sum]]:

@@ -6,6 +6,7 @@ classes are fitted one against the rest, each with its own certificate.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,7 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .checks import check_weights
+from .checks import check_kappa, check_weights
 from .losses import FloatArray
 from .matrix import Matrix
 from .path import (
@@ -46,6 +47,9 @@ from .problem import Problem, build_problem
 from .radius import epsilon_max_of, suggest_radius
 from .result import Result
 from .solve import solve_problem
+
+#: A radius from theory above this share of ε_max deserves a word.
+_MUCH_OF_LIMIT = 0.5
 
 #: Where penalised features together move the margins by less than this, it is worth asking
 #: whether the model is constant.
@@ -274,9 +278,13 @@ class DRLogisticRegression(_RobustLinearClassifier):
     ----------
     epsilon : float or "auto"
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
-        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning (and counts samples,
-        whatever they weigh); with more than two classes, the largest of the radii that the
-        classes would get.
+        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning; with more than two
+        classes, the largest of the radii that the classes would get.  It allows for sampling
+        error of labels that do not flip, so it goes best with ``kappa=inf``: a small ``kappa``
+        turns the same radius into a large share of flipped labels and can bring it close to
+        :func:`~drlogit.epsilon_max`, where nothing is learnt; ``fit`` warns of that.  Weights
+        enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
+        weight of two is not the same as a repeated sample.
     kappa : float
         Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
         be flipped.  ``inf`` if labels are beyond doubt.
@@ -394,7 +402,8 @@ class DRLogisticRegression(_RobustLinearClassifier):
             Class labels, of any kind.
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights.  Only their proportions matter, so ``epsilon`` keeps its
-            meaning; a weight of two is as good as a repeated sample.
+            meaning; a weight of two is as good as a repeated sample (but not for
+            ``epsilon="auto"``).
 
         Returns
         -------
@@ -406,11 +415,13 @@ class DRLogisticRegression(_RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             The duality gap is larger than ``tol``.
         UserWarning
-            ``epsilon`` is so large that the model is constant.
+            ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
         """
         samples = self._check_data(X, y, sample_weight)
         epsilon = self._radius(samples)
         samples = samples.prepared()
+        if self.epsilon == "auto":
+            self._warn_if_nearly_constant(samples, epsilon)
         starts = self._starts(samples)
         self._fit_classes(samples, epsilon, self.kappa, verbose=self.verbose, starts=starts)
         return self
@@ -424,6 +435,29 @@ class DRLogisticRegression(_RobustLinearClassifier):
             float(suggest_radius(samples.X, t, sample_weight=samples.weights, **self._model()))
             for t in samples.targets
         )
+
+    def _warn_if_nearly_constant(self, samples: Samples, epsilon: float) -> None:
+        """Warn where flips make a radius that was not made for them very large."""
+        kappa = check_kappa(self.kappa)
+        if math.isinf(kappa):
+            return
+        problems = (
+            build_problem(
+                samples.X, target, epsilon=epsilon, kappa=kappa, sample_weight=samples.weights,
+                **self._model(),
+            )
+            for target in samples.targets
+        )  # fmt: skip
+        limit = max(epsilon_max_of(problem) for problem in problems)
+        if _MUCH_OF_LIMIT * limit < epsilon < limit:
+            warnings.warn(
+                f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
+                f"epsilon_max={limit:.4g} (for kappa={kappa:g}, norm={self.norm!r}), from which on "
+                "the model is constant. The radius allows for sampling error, with labels that "
+                "do not flip: choose a larger kappa, inf if labels are right, or epsilon yourself.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _starts(self, samples: Samples) -> list[Result | None] | None:
         """Earlier results to start from, if wanted and of this shape."""

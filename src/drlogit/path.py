@@ -185,7 +185,12 @@ def solve_radii(
     """Results for the radii in the order given, each started from the one before."""
     start: Result | None = None
     for epsilon in epsilons:
-        result = solve_problem(problem.with_radius(float(epsilon), kappa), start=start, **controls)
+        here = problem.with_radius(float(epsilon), kappa)
+        result = solve_problem(here, start=start, **controls)
+        if start is not None and not result.converged and controls.get("max_iter") is None:
+            # A start close to the boundary can hold an interior point up: begin in the middle.
+            cold = solve_problem(here, **controls)
+            result = cold if cold.gap < result.gap else result
         if warm_start:
             start = result
         yield result

@@ -25,6 +25,7 @@ class Status(enum.Enum):
     OPTIMAL = "optimal: the certified duality gap is within tol"
     MAX_ITER = "stopped at max_iter before the duality gap was within tol"
     STALLED = "stopped because no further progress was possible in floating point"
+    UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
     STOPPED = "stopped by the callback"
     FAILED = "the external solver failed; the point returned is only a feasible start"
 

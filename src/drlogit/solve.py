@@ -177,7 +177,8 @@ def solve_subproblem(
     """Solve the β-subproblem (B): problem (P) at a given λ.
 
     The objective reported is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so values
-    at different λ compare.  Other parameters are those of :func:`solve`.
+    at different λ compare.  Other parameters are those of :func:`solve`, but for ``epsilon``, which
+    must be positive: at 0 no coefficient is penalised, and λ would bound nothing.
     """
     started = time.perf_counter()
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
@@ -188,6 +189,11 @@ def solve_subproblem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
+    if problem.epsilon == 0.0:
+        raise ValueError(
+            "epsilon must be > 0 for a fixed lam, got 0; it only adds epsilon * lam to the "
+            "objective, so solve with another and subtract that"
+        )
     call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
     return call.run(problem, float(lam), started)
 
@@ -258,7 +264,7 @@ def _final_status(claimed: Status, gap: float, tol: float) -> Status:
     """The certificate decides: what a solver claims counts only where the gap is too large."""
     if gap <= tol:
         return Status.OPTIMAL
-    return Status.STALLED if claimed is Status.OPTIMAL else claimed
+    return Status.UNPROVEN if claimed is Status.OPTIMAL else claimed
 
 
 def _lookup(

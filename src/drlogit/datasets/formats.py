@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
 from ..matrix import Matrix
 from .catalogue import DatasetInfo, Format
@@ -94,6 +93,8 @@ def read(entry: DatasetInfo, contents: Sequence[bytes]) -> tuple[Table, NDArray[
 
 
 def _read_libsvm(entry: DatasetInfo, contents: bytes) -> Table:
+    from sklearn.datasets import load_svmlight_file  # brings a tenth of a second of other imports
+
     # n_features is given because several files stop short of their last column.
     try:
         X, labels = load_svmlight_file(

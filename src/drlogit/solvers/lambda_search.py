@@ -218,7 +218,8 @@ def golden_section(search: Search, first: AdmmStart, guess: float | None) -> Non
             lam3 = (1.0 - ratio) * lam1 + ratio * lam4
             p3 = _golden_probe(search, lam3, p2.point)
         if lam4 - lam1 <= width and not search.finished:
-            search.status = Status.STALLED
+            # The paper's rule ends here and calls it optimal; ours found no gap within tol.
+            search.status = Status.STALLED if search.residual_tol is None else Status.UNPROVEN
 
 
 def _golden_probe(

@@ -1,0 +1,44 @@
+"""Every example runs, prints what it promises and draws its picture, with few repeats."""
+
+from __future__ import annotations
+
+import inspect
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+def load(path):
+    spec = spec_from_file_location(f"example_{path.stem}", path)
+    example = module_from_spec(spec)
+    spec.loader.exec_module(example)
+    return example
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path, capsys, tmp_path):
+    example = load(path)
+    assert example.__doc__.count(f"python examples/{path.name}") == 1
+    if hasattr(example, "REPEATS"):
+        example.REPEATS = 1
+    if hasattr(example, "RATES"):
+        example.RATES = example.RATES[:1]
+    picture = tmp_path / "picture.png"
+    arguments = [str(picture)] if inspect.signature(example.main).parameters else []
+    if arguments:
+        pytest.importorskip("matplotlib").use("agg")
+    example.main(*arguments)
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) > 10
+    assert "nan" not in printed.lower().split()
+    assert all(len(line) <= 120 for line in printed.splitlines())
+    if arguments:
+        assert f"wrote {picture}" in printed
+        assert picture.stat().st_size > 10_000
+
+
+def test_one_example_shows_where_robustness_does_not_help():
+    assert "when_robustness_does_not_help" in [path.stem for path in EXAMPLES]
