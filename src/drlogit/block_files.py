@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.datasets import load_svmlight_file
 
 from .matrix import Matrix
 from .row_blocks import RowBlocks, cut_rows
@@ -251,6 +250,8 @@ def _convert_svmlight(
     path: Path, n_features: int | None, zero_based: bool | str, folder: Path
 ) -> dict[str, Any]:
     """Svmlight text as CSR arrays, a piece at a time."""
+    from sklearn.datasets import load_svmlight_file  # a tenth of a second to import
+
     labels: list[NDArray[Any]] = []
     n_entries, least, greatest = 0, np.inf, -1
     with (
