@@ -122,16 +122,17 @@ def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> Float
     ``transposed`` is ``X.T`` if the caller keeps it: for sparse matrices making that view takes
     longer than a small product.
     """
-    if X.dtype == np.float64:
+    if X.dtype == np.float64 and (r.ndim == 1 or sp.issparse(X)):
         return np.asarray((X.T if transposed is None else transposed) @ r, dtype=np.float64)
-    out = np.zeros((X.shape[1], *r.shape[1:]))
+    out = np.zeros((*r.shape[1:], X.shape[1]))
     if sp.issparse(X):
         for rows, part in sparse_chunks(X):
-            out += part.T @ r[rows]
-        return out
+            out += (part.T @ r[rows]).T
+        return out.T
+    # BLAS is at its best here with the few columns of r as few rows.
     for rows in row_chunks(*X.shape):
-        out += X[rows].astype(np.float64).T @ r[rows]
-    return out
+        out += r[rows].T @ X[rows].astype(np.float64, copy=False)
+    return out.T
 
 
 def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
@@ -146,43 +147,56 @@ def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
     return out
 
 
-def weighted_gram(
-    X: Matrix,
-    d: FloatArray,
-    *,
-    intercept: bool = False,
-    used: IndexArray | None = None,
-    rough: bool = False,
-) -> FloatArray:
-    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array.
-
-    With ``intercept`` X has a further column of ones; ``used`` are the columns of X that are
-    not all zero, if they are worth picking; ``rough`` allows single precision where it is faster.
-    """
-    if sp.issparse(X) and density(X) < SPARSE_GRAM_DENSITY:
-        from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
-
-        upper = sparse_weighted_gram(X, d, X.shape[1] + intercept)
-        if intercept:
-            upper[:-1, -1] = rmatvec(X, d)
-            upper[-1, -1] = d.sum()
-    else:
-        upper = _dense_weighted_gram(X, np.sqrt(d), intercept, used, rough)
-    # Both kernels leave zeros below the diagonal.
+def weighted_gram(X: Matrix, d: FloatArray, **options: Any) -> FloatArray:
+    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array; see :func:`weighted_products`."""
+    upper, _ = weighted_products(X, d, np.empty((d.size, 0)), **options)
+    # There are zeros below the diagonal.
     full = upper + upper.T
     np.fill_diagonal(full, np.diagonal(upper))
     return full
 
 
-def _dense_weighted_gram(
-    X: Matrix, root: FloatArray, intercept: bool, used: IndexArray | None, rough: bool = False
-) -> FloatArray:
-    """Upper triangle of ``Xᵀ diag(root²) X``: BLAS ``syrk`` on scaled chunks of rows."""
+def weighted_products(
+    X: Matrix,
+    d: FloatArray,
+    r: FloatArray,
+    *,
+    intercept: bool = False,
+    used: IndexArray | None = None,
+    rough: bool = False,
+    transposed: Matrix | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Upper triangle of ``Xᵀ diag(d) X`` for ``d ≥ 0``, and ``Xᵀ r`` for the columns of ``r``.
+
+    With ``intercept`` X has a further column of ones in the first; ``used`` are the columns of X
+    that are not all zero, if they are worth picking; ``rough`` allows single precision in the
+    first where it is faster; ``transposed`` is as for :func:`rmatvec`.
+    """
+    if not sp.issparse(X) or density(X) >= SPARSE_GRAM_DENSITY:
+        return _dense_products(X, np.sqrt(d), r, intercept, used, rough)
+    from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
+
+    upper = sparse_weighted_gram(X, d, X.shape[1] + intercept)
+    adjoint = rmatvec(X, np.column_stack([r, d]), transposed)
+    if intercept:
+        upper[:-1, -1] = adjoint[:, -1]
+        upper[-1, -1] = d.sum()
+    return upper, adjoint[:, :-1]
+
+
+def _dense_products(
+    X: Matrix,
+    root: FloatArray,
+    r: FloatArray,
+    intercept: bool,
+    used: IndexArray | None,
+    rough: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Both products with ``d = root²``: BLAS ``syrk`` on scaled chunks of rows."""
     dtype, syrk = (np.float32, ssyrk) if rough else (np.float64, dsyrk)
     n_columns = X.shape[1] if used is None else used.size
     width = n_columns + intercept
-    if width == 0:  # nothing but empty columns
-        return np.zeros((X.shape[1],) * 2)
+    adjoint = np.zeros((r.shape[1], X.shape[1]))
     gram = np.zeros((width, width), dtype=dtype, order="F")
     buffer: Any = None
     shared = cores_are_shared()
@@ -191,6 +205,10 @@ def _dense_weighted_gram(
     # arithmetic outweighs that.
     for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
         chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
+        if r.size:  # while the chunk is in the cache
+            adjoint += r[rows].T @ chunk.astype(np.float64, copy=False)
+        if width == 0:  # nothing but empty columns
+            continue
         if buffer is None:
             buffer = np.empty((chunk.shape[0], width), dtype=dtype)
         scaled = buffer[: chunk.shape[0]]
@@ -207,12 +225,12 @@ def _dense_weighted_gram(
         gram = syrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
     if shared:
         gram = np.triu(gram)
-    if used is None:
-        return np.asarray(gram, dtype=np.float64)
-    full = np.zeros((X.shape[1] + intercept,) * 2)
-    places = np.append(used, X.shape[1]) if intercept else used
-    full[np.ix_(places, places)] = gram
-    return full
+    full = gram
+    if used is not None:
+        full = np.zeros((X.shape[1] + intercept,) * 2)
+        places = np.append(used, X.shape[1]) if intercept else used
+        full[np.ix_(places, places)] = gram
+    return np.asarray(full, dtype=np.float64), adjoint.T
 
 
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:

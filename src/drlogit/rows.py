@@ -45,7 +45,9 @@ from .matrix import (
     squared_columns,
     transposed,
     weighted_gram,
+    weighted_products,
 )
+from .repeats import merge_repeats
 from .threads import sharing_cores
 
 
@@ -122,9 +124,30 @@ class Block:
 
         Columns whose squares would leave the range of single precision are never rough.
         """
+        return weighted_gram(self.X, d, **self._gram_options(rough))
+
+    def gram_and_adjoint(
+        self, d: FloatArray, r: FloatArray, *, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """:meth:`gram`, with zeros below the diagonal, and ``Zᵀ r`` for the columns of r.
+
+        A dense X is read once for both.
+        """
+        signed = self.y[:, None] * r
+        upper, product = weighted_products(self.X, d, signed, **self._gram_options(rough))
+        if self.intercept:
+            product = np.concatenate([product, signed.sum(axis=0, keepdims=True)])
+        return upper, product
+
+    def _gram_options(self, rough: bool) -> dict[str, Any]:
         squares = self.mean_squares[self.mean_squares > 0.0]
         rough = rough and bool(((squares > 1e-16) & (squares < 1e16)).all())
-        return weighted_gram(self.X, d, intercept=self.intercept, used=self._used, rough=rough)
+        return {
+            "intercept": self.intercept,
+            "used": self._used,
+            "rough": rough,
+            "transposed": self._transposed,
+        }
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``: the N×N product, for few samples."""
@@ -193,6 +216,11 @@ class Rows(ABC):
     @abstractmethod
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
+
+    @property
+    def distinct(self) -> tuple[Rows, IndexArray] | None:
+        """The samples without repetitions and where each one went; None if that does not pay."""
+        return None
 
     @cached_property
     def column_scale(self) -> FloatArray:
@@ -314,6 +342,20 @@ class MemoryRows(LocalRows):
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
         return self.blocks[index]
+
+    @cached_property
+    def distinct(self) -> tuple[MemoryRows, IndexArray] | None:
+        """The samples without repetitions and where each one went, if there are enough."""
+        whole = self.together()
+        merged = merge_repeats(whole.X, whole.y, whole.weights)
+        if merged is None:
+            return None
+        *arrays, origin = merged
+        rows = MemoryRows.from_arrays(
+            *arrays, intercept=whole.intercept, n_blocks=len(self.blocks), n_threads=self._n_threads
+        )
+        rows.column_scale = self.column_scale
+        return rows, origin
 
 
 _Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]

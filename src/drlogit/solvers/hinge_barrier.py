@@ -29,7 +29,7 @@ from numpy.linalg import LinAlgError
 from ..losses import FloatArray, hinge, linear_loss_terms, log_loss_terms
 from ..result import Status
 from ..rows import Block, Min, State, Sum
-from .norm_cone import ConeStep, NormCone, longest_step, norm_cone, outlier_correction
+from .norm_cone import ConeStep, NormCone, norm_cone, outlier_correction
 from .scaled import Scaled
 from .wide_system import System, reduced_system, wide
 
@@ -41,7 +41,7 @@ _CLOSEST = 1e-2
 
 #: While μ is above this, directions need not be exact and the Gram matrix may be in single
 #: precision; residuals never are.
-_ROUGH_MU = 1e-3
+_ROUGH_MU = 1e-4
 
 #: Centring never aims below this share of the present complementarity ...
 _LEAST_SIGMA = 0.01
@@ -62,33 +62,48 @@ _CHEAP_GRAM = 60
 
 
 class Samples(NamedTuple):
-    """Per-sample state: margins, slacks t and r, their multipliers c and a, weights d of the Gram.
-
-    ``q_t, q_r`` are second-order terms of the predictor and ``e_t, e_r`` sums of centrality
-    corrections of the present iteration.
-    """
+    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a."""
 
     u: FloatArray
     t: FloatArray
     r: FloatArray
     c: FloatArray
     a: FloatArray
-    q_t: Any = 0.0
-    q_r: Any = 0.0
-    e_t: Any = 0.0
-    e_r: Any = 0.0
-    d: Any = None
+
+
+class Local(NamedTuple):
+    """The samples with what every direction from there needs.
+
+    Stiffnesses are ``c/t`` and ``a/r``, ``give`` is one over their sum, products are ``c t`` and
+    ``a r``; ``d`` are the weights of the Gram matrix, kept if it is not formed.
+    """
+
+    at: Samples
+    inverse_t: FloatArray
+    inverse_r: FloatArray
+    stiff_t: FloatArray
+    stiff_r: FloatArray
+    give: FloatArray
+    product_t: FloatArray
+    product_r: FloatArray
+    d: FloatArray | None
 
 
 class Direction(NamedTuple):
-    """A direction of the samples, with the state it starts from."""
+    """A direction of the samples; slacks and multipliers change in proportion to themselves.
 
-    samples: Samples
+    ``aim_t`` and ``aim_r`` are the wanted changes of the products, in proportion too, and hold
+    the second-order terms of the predictor until a corrector has been asked for.
+    """
+
+    local: Local
     du: FloatArray
     dt: FloatArray
     dr: FloatArray
     dc: FloatArray
     da: FloatArray
+    aim_t: FloatArray
+    aim_r: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +195,7 @@ def solve_with_barrier(
         centre = here.centre(system, predictor)
         share_kept = min(predictor.alphas)
         aim = point.cone.corrected(centre, predictor.cone, share_kept)
-        correction, flips = predictor.sums[4], predictor.sums[5]
+        correction, flips = predictor.sums[2:]
         step = _corrector(
             here, system, aim, centre, share_kept,
             here.hinge_affine + centre * here.hinge_centre + share_kept * correction,
@@ -289,9 +304,10 @@ class _Linearised:
     def after(self, predictor: Step) -> float:
         """Complementarity after the longest predictor step."""
         primal, dual = predictor.alphas
-        products = predictor.sums[:4]
+        first, second = predictor.sums[:2]
+        # Σ w (t dc + r da) is what is missing from minus the products.
         hinge_part = float(
-            products[0] + primal * products[1] + dual * products[2] + primal * dual * products[3]
+            (1.0 - dual) * self.hinge_products + (primal - dual) * first + primal * dual * second
         )
         return hinge_part + self.point.cone.after(predictor.cone, predictor.alphas)
 
@@ -334,7 +350,7 @@ def _direction(
     alphas = (min(1.0, primal, float(sums[0])), min(1.0, dual, float(sums[1])))
     extra = sums[2:]
     if function is _affine:
-        extra = (*extra[:4], scaled.scaled(extra[4]), extra[5])
+        extra = (*extra[:2], scaled.scaled(extra[2]), extra[3])
     return Step(dx, dlam, cone_step, new, alphas, extra)
 
 
@@ -365,7 +381,7 @@ def _corrector(
         hinge_adjoint = hinge_adjoint + scaled.scaled(adjoint)
         flips = flips + pulled_flips
         dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
-        longer = _direction(scaled, point, dx, dlam, aim, _corrected, pulled, centre, share)
+        longer = _direction(scaled, point, dx, dlam, aim, _aimed, pulled)
         if longer is None or sum(longer.alphas) < sum(step.alphas) + _WORTHWHILE:
             break
         step = longer
@@ -397,77 +413,65 @@ def _linearise(
     slopes: tuple[float, float] | None,
     diagonal_only: bool,
     rough: bool,
-) -> tuple[Samples, tuple[Sum, ...]]:
+) -> tuple[Local, tuple[Sum, ...]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
     w = block.weights
     if slopes is None:
         loss = log_loss_terms(s.u)
     else:
         loss = linear_loss_terms(s.u, np.where(block.y > 0.0, slopes[1], slopes[0]))
-    stiff_r, stiff_t = s.a / s.r, s.c / s.t
-    total = stiff_r + stiff_t
-    omega = stiff_r * (stiff_t / total)
+    inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
+    stiff_t, stiff_r = s.c * inverse_t, s.a * inverse_r
+    give = 1.0 / (stiff_t + stiff_r)
+    omega = stiff_r * (stiff_t * give)
+    product_t, product_r = s.c * s.t, s.a * s.r
+    columns = np.empty((4, w.size))
+    np.multiply(w, s.a - loss.slope, out=columns[0])
+    np.multiply(w, omega, out=columns[1])
     # What a becomes at dv = 0 when all products go to zero, and per unit of centring.
-    affine = stiff_r / total - s.a
-    centre = (1.0 - s.a * (1.0 / s.t + 1.0 / s.r) / total) / s.r
-    columns = w * np.stack([s.a - loss.slope, omega, affine, centre])
+    np.multiply(w, stiff_r * give - s.a, out=columns[2])
+    np.multiply(w, (s.c - s.a) * inverse_t * inverse_r * give, out=columns[3])
     totals = np.array(
         [
             w @ loss.value,
             w @ hinge(s.u - kappa * lam),
-            w @ (s.c * s.t + s.a * s.r),
+            w @ (product_t + product_r),
             w @ s.a,
             *columns[1:].sum(axis=1),
         ]
     )
     d = w * (loss.curvature + omega)
-    return Samples(s.u, s.t, s.r, s.c, s.a, d=d if diagonal_only else None), (
-        Sum(block.squared_columns(d) if diagonal_only else block.gram(d, rough=rough)),
-        Sum(block.adjoint(columns.T)),
-        Sum(totals),
-    )
-
-
-def _solve_samples(s: Samples, dv: FloatArray, aim_t: FloatArray, aim_r: FloatArray) -> Any:
-    """dt, dr, dc, da for a change dv of ``u - κλ`` and aims for the two products.
-
-    Each multiplier is changed through its own product, which keeps its relative accuracy.
-    """
-    stiff_r, stiff_t = s.a / s.r, s.c / s.t
-    total = stiff_r + stiff_t
-    push = aim_t / s.t + aim_r / s.r
-    dt = (push + stiff_r * dv) / total
-    dr = (push - stiff_t * dv) / total
-    return dt, dr, (aim_t - s.c * dt) / s.t, (aim_r - s.a * dr) / s.r
-
-
-def _steps(s: Samples, dt: Any, dr: Any, dc: Any, da: Any) -> tuple[Min, Min]:
-    primal = min(longest_step(s.t, dt), longest_step(s.r, dr))
-    return Min(primal), Min(min(longest_step(s.c, dc), longest_step(s.a, da)))
-
-
-def _hinge_response(s: Samples, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
-    """The change of ``a`` at dv = 0 that the aims ask for."""
-    total = s.a / s.r + s.c / s.t
-    return np.asarray((aim_r - s.a * (aim_t / s.t + aim_r / s.r) / total) / s.r)
+    if diagonal_only:
+        gram, adjoints = block.squared_columns(d), block.adjoint(columns.T)
+    else:
+        gram, adjoints = block.gram_and_adjoint(d, columns.T, rough=rough)
+    local = Local(
+        s, inverse_t, inverse_r, stiff_t, stiff_r, give, product_t, product_r,
+        d if diagonal_only else None,
+    )  # fmt: skip
+    return local, (Sum(gram), Sum(adjoints), Sum(totals))
 
 
 def _affine(
-    block: Block, s: Samples, dcoefficients: FloatArray, dkink: float
+    block: Block, k: Local, dcoefficients: FloatArray, dkink: float
 ) -> tuple[Direction, tuple[Any, ...]]:
     """Predictor: steps, products after it, and the second-order term's pull."""
     w = block.weights
     du = block.margins(dcoefficients)
-    dt, dr, dc, da = _solve_samples(s, du - dkink, -s.c * s.t, -s.a * s.r)
-    q_t, q_r = dc * dt, da * dr
-    pull = w * _hinge_response(s, -q_t, -q_r)
-    corrected = s._replace(q_t=q_t, q_r=q_r)
-    return Direction(corrected, du, dt, dr, dc, da), (
-        *_steps(s, dt, dr, dc, da),
-        Sum(float(w @ (s.c * s.t + s.a * s.r))),
-        Sum(float(w @ (s.c * dt + s.a * dr))),
-        Sum(float(w @ (s.t * dc + s.r * da))),
-        Sum(float(w @ (q_t + q_r))),
+    dv = du - dkink
+    # Both products are to vanish, so dc = -c - (c/t) dt, da = -a - (a/r) dr, and c + a = 1.
+    dt = (k.stiff_r * dv - 1.0) * k.give * k.inverse_t
+    dr = (k.stiff_t * dv + 1.0) * -k.give * k.inverse_r
+    dc, da = -1.0 - dt, -1.0 - dr
+    second_t, second_r = dt * dc, dr * da
+    # Opposite aims undo the second-order terms.
+    pull = w * _hinge_response(k, -second_t, -second_r)
+    first = float(w @ (k.product_t * dt + k.product_r * dr))
+    second = float(w @ (k.product_t * second_t + k.product_r * second_r))
+    return Direction(k, du, dt, dr, dc, da, second_t, second_r), (
+        *_steps(dt, dr, dc, da),
+        Sum(first),
+        Sum(second),
         Sum(block.adjoint(pull)),
         Sum(float(pull.sum())),
     )
@@ -481,46 +485,82 @@ def _corrected(
     centre: float,
     share: float,
 ) -> tuple[Direction, tuple[Any, ...]]:
-    """Direction towards ``centre``, with second-order term and centrality corrections."""
-    s = d.samples
+    """Direction towards ``centre``, with a share of the predictor's second-order terms."""
+    k = d.local
+    aimed = d._replace(
+        aim_t=centre / k.product_t - 1.0 - share * d.aim_t,
+        aim_r=centre / k.product_r - 1.0 - share * d.aim_r,
+    )
+    return _aimed(block, aimed, dcoefficients, dkink)
+
+
+def _aimed(
+    block: Block, d: Direction, dcoefficients: FloatArray, dkink: float
+) -> tuple[Direction, tuple[Any, ...]]:
+    """Direction that changes the products as the aims say.
+
+    Each multiplier is changed through its own product, which keeps its relative accuracy.
+    """
+    k = d.local
     du = block.margins(dcoefficients)
-    aim_t = centre - s.c * s.t - share * s.q_t + s.e_t
-    aim_r = centre - s.a * s.r - share * s.q_r + s.e_r
-    dt, dr, dc, da = _solve_samples(s, du - dkink, aim_t, aim_r)
-    return Direction(s, du, dt, dr, dc, da), _steps(s, dt, dr, dc, da)
+    dv = du - dkink
+    push = k.at.c * d.aim_t + k.at.a * d.aim_r
+    dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
+    dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
+    dc, da = d.aim_t - dt, d.aim_r - dr
+    return Direction(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(dt, dr, dc, da)
 
 
 def _pull_back(
     block: Block, d: Direction, primal: float, dual: float, centre: float
 ) -> tuple[Direction, tuple[Sum, Sum]]:
     """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
-    s = d.samples
-    e_t = outlier_correction((s.t + primal * d.dt) * (s.c + dual * d.dc), centre)
-    e_r = outlier_correction((s.r + primal * d.dr) * (s.a + dual * d.da), centre)
-    pull = block.weights * _hinge_response(s, e_t, e_r)
-    pulled = d._replace(samples=s._replace(e_t=s.e_t + e_t, e_r=s.e_r + e_r))
+    k = d.local
+    trial_t = k.product_t * (1.0 + primal * d.dt) * (1.0 + dual * d.dc)
+    trial_r = k.product_r * (1.0 + primal * d.dr) * (1.0 + dual * d.da)
+    back_t = outlier_correction(trial_t, centre) / k.product_t
+    back_r = outlier_correction(trial_r, centre) / k.product_r
+    pull = block.weights * _hinge_response(k, back_t, back_r)
+    pulled = d._replace(aim_t=d.aim_t + back_t, aim_r=d.aim_r + back_r)
     return pulled, (Sum(block.adjoint(pull)), Sum(float(pull.sum())))
 
 
+def _hinge_response(k: Local, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
+    """The change of ``a`` at dv = 0 that the aims ask for."""
+    push = k.at.c * aim_t + k.at.a * aim_r
+    return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
+
+
+def _steps(dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray) -> tuple[Min, Min]:
+    """Longest primal and dual steps, from changes in proportion."""
+    return Min(_longest(dt, dr)), Min(_longest(dc, da))
+
+
+def _longest(one: FloatArray, other: FloatArray) -> float:
+    steepest = min(float(np.min(one, initial=0.0)), float(np.min(other, initial=0.0)))
+    return -1.0 / steepest if steepest < 0.0 else math.inf
+
+
 def _advance(block: Block, d: Direction, primal: float, dual: float) -> tuple[Samples, tuple[()]]:
-    s = d.samples
+    s = d.local.at
     return Samples(
         s.u + primal * d.du,
-        s.t + primal * d.dt,
-        s.r + primal * d.dr,
-        s.c + dual * d.dc,
-        s.a + dual * d.da,
+        s.t + primal * (s.t * d.dt),
+        s.r + primal * (s.r * d.dr),
+        s.c + dual * (s.c * d.dc),
+        s.a + dual * (s.a * d.da),
     ), ()
 
 
-def _gram_weights(block: Block, s: Samples) -> tuple[tuple[FloatArray, None], tuple[()]]:
-    return (s.d, None), ()
+def _gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
+    return (k.d, None), ()
 
 
-def _flip_share(block: Block, s: Samples) -> tuple[FloatArray, tuple[()]]:
-    return s.a, ()
+def _flip_share(block: Block, k: Local) -> tuple[FloatArray, tuple[()]]:
+    return k.at.a, ()
 
 
 def _full_share(block: Block, d: Direction) -> tuple[FloatArray, tuple[()]]:
     """``a`` after a full predictor step, within [0, 1]."""
-    return np.clip(d.samples.a + d.da, 0.0, 1.0), ()
+    a = d.local.at.a
+    return np.clip(a + a * d.da, 0.0, 1.0), ()

@@ -44,6 +44,9 @@ _WIDTH_FACTOR = 0.2
 _WIDTH_SHARE = 0.3
 _WIDTH_TOL = 0.2
 
+#: While the gap should be above this, the Gram matrix may be in single precision.
+_ROUGH = 1e-4
+
 #: The cone's complementarity is not driven below this share of tol.
 _LEAST_MU = 0.1
 _LEAST_SIGMA = 0.01
@@ -86,13 +89,16 @@ def solve_with_smoothing(
     rows = scaled.problem.rows
     point = _start(scaled, x)
     width, short, decrement = _START_WIDTH, 0, math.inf
+    rough = point.cone is not None
     for _ in range(max_iter):
         state, sums = rows.run(
-            _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge, wide(rows)
-        )
+            _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge, wide(rows),
+            rough,
+        )  # fmt: skip
         here = _Linearised(scaled, point, sums, state)
         # At ε = 0 there is nothing but Newton's own decrement to tell how far it is.
         estimate = here.estimate if point.cone is not None else decrement
+        rough = point.cone is not None and estimate > _ROUGH
         share, _ = rows.run(_flip_share, state)
         if progress.report(
             scaled.coefficients(point.x), here.primal, share, estimate,
@@ -308,7 +314,13 @@ def _rounded_hinge(v: FloatArray, width: float) -> FloatArray:
 
 
 def _linearise(
-    block: Block, u: FloatArray, kink: float, width: float, has_hinge: bool, diagonal_only: bool
+    block: Block,
+    u: FloatArray,
+    kink: float,
+    width: float,
+    has_hinge: bool,
+    diagonal_only: bool,
+    rough: bool,
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum, ...]]:
     """Flip shares and Gram weights as state; Gram matrix, gradients and sums."""
     w = block.weights
@@ -321,11 +333,12 @@ def _linearise(
         excess = hinge(v)
     d = w * loss.curvature + omega
     totals = np.array([w @ loss.value, w @ excess, w @ (excess - a * v), w @ a, omega.sum()])
-    return (a, d), (
-        Sum(block.squared_columns(d) if diagonal_only else block.gram(d)),
-        Sum(block.adjoint(np.stack([w * (a - loss.slope), omega], axis=1))),
-        Sum(totals),
-    )
+    columns = np.stack([w * (a - loss.slope), omega]).T
+    if diagonal_only:
+        gram, adjoints = block.squared_columns(d), block.adjoint(columns)
+    else:
+        gram, adjoints = block.gram_and_adjoint(d, columns, rough=rough)
+    return (a, d), (Sum(gram), Sum(adjoints), Sum(totals))
 
 
 def _gram_weights(

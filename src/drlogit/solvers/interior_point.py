@@ -10,11 +10,14 @@ faster depends on how many samples there are for each coefficient:
 * no hinge (κ = ∞ or ε = 0): smoothing, which is then plain Newton with a barrier;
 * at least 300 samples for each coefficient: smoothing, and the barrier if that gets stuck;
 * otherwise: the barrier, and smoothing if that gets stuck.
+
+Samples that occur several times are merged first (:mod:`drlogit.repeats`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,6 +59,10 @@ def interior_point(
     """
     if hinge not in ("auto", "barrier", "smoothed"):
         raise ValueError(f"hinge must be 'auto', 'barrier' or 'smoothed', got {hinge!r}")
+    distinct = problem.rows.distinct
+    if distinct is not None:
+        rows, origin = distinct
+        given, problem = problem, replace(problem, rows=rows)
     scaled = Scaled.of(problem)
     progress = Progress(problem, tol, monitor)
     x = None if start is None else problem.join(start.coef, start.intercept) / scaled.scale
@@ -68,7 +75,17 @@ def interior_point(
             status = method(scaled, progress, max_iter=max(remaining, 1), x=x, **options)
             if status is not Status.STALLED or progress.n_iter >= max_iter:
                 break
-    return progress.solution(status, solver="interior-point", hinge="+".join(names))
+    solution = progress.solution(
+        status,
+        solver="interior-point",
+        hinge="+".join(names),
+        grams=progress.n_iter,
+        distinct_samples=problem.rows.n_samples,
+    )
+    if distinct is None or solution.flip_share is None:
+        return solution
+    shares = problem.rows.gather(solution.flip_share)[origin]
+    return replace(solution, flip_share=given.rows.scatter(shares))
 
 
 def _methods(scaled: Scaled, hinge: str) -> list[Method]:

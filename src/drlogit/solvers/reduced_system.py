@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..losses import FloatArray
@@ -26,6 +27,9 @@ _SHIFT = 1e-14
 _LARGEST_SHIFT = 1e-4
 _REFINEMENTS = 1
 
+#: Share of columns with non-zeros up to which they are picked out of the matrix.
+_MOST = 0.9
+
 # LAPACK is called directly: on small problems SciPy's checks cost more than the work.
 
 
@@ -33,11 +37,11 @@ _REFINEMENTS = 1
 class ReducedSystem:
     """Factored reduced system; :meth:`solve` answers for any right-hand side.
 
-    Columns without a non-zero are left out: their coefficients stay where they are.
+    Coefficients of columns without a non-zero stay where they are.
     """
 
     active: IndexArray
-    matrix: FloatArray
+    matrix: FloatArray  # the lower triangle, in the order LAPACK wants
     scale: FloatArray
     factor: FloatArray
 
@@ -53,39 +57,41 @@ class ReducedSystem:
     ) -> ReducedSystem:
         """Assemble and factor.  ``gram`` and ``hinge_adjoint`` are in the user's coordinates.
 
-        ``cone`` is None when there is neither constraint nor λ (ε = 0); with ``fixed_lam`` λ stays.
+        Of ``gram`` only the upper triangle is read.  ``cone`` is None when there is neither
+        constraint nor λ (ε = 0); with ``fixed_lam`` λ stays.
         """
-        active, p = scaled.active, scaled.active.size
-        whole = p == gram.shape[0]
+        # Empty columns do no harm; picking the others pays if they are much fewer.
+        whole = scaled.active.size >= _MOST * gram.shape[0]
+        active = np.arange(gram.shape[0]) if whole else scaled.active
+        p = active.size
         scale = scaled.scale[active]
-        matrix = np.zeros((p + 1, p + 1))
-        np.multiply(gram if whole else gram[np.ix_(active, active)], scale, out=matrix[:p, :p])
-        matrix[:p, :p] *= scale[:, None]
-        matrix[p, p] = 1.0
+        diagonal = np.append(scale**2 * np.diagonal(gram)[active], 1.0)
+        coupling, rank_one, weight = np.zeros(p), np.zeros(p), 0.0
         if cone is not None:
-            kappa = scaled.kappa
             places = np.searchsorted(active, scaled.kept)
-            coupling = -kappa * scale * hinge_adjoint[active]
-            coupling[places] += cone.coupling
-            corner = kappa**2 * hinge_total + cone.corner
-            matrix[places, places] += cone.diagonal
-            if cone.weight:
-                rank_one = np.zeros(p)
-                rank_one[places] = cone.column
-                matrix[:p, :p] += np.outer(cone.weight * rank_one, rank_one)
-                coupling += cone.weight * rank_one
-                corner += cone.weight
+            diagonal[places] += cone.diagonal
+            rank_one[places], weight = cone.column, cone.weight
             if not fixed_lam:
-                matrix[:p, p] = matrix[p, :p] = coupling
-                matrix[p, p] = corner
-        return cls._factor(active, matrix)
+                coupling = -scaled.kappa * scale * hinge_adjoint[active] + weight * rank_one
+                coupling[places] += cone.coupling
+                diagonal[p] = scaled.kappa**2 * hinge_total + cone.corner + weight
+            diagonal[:p] += weight * np.square(rank_one)
+        # Scaled to unit diagonal in the same stroke.
+        unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        both = scale * unit[:p]
+        matrix = np.zeros((p + 1, p + 1))
+        body = matrix[:p, :p]
+        np.multiply(gram if whole else gram[np.ix_(active, active)], both, out=body)
+        body *= both[:, None]
+        if weight:
+            rank_one *= unit[:p]
+            body += np.outer(weight * rank_one, rank_one)
+        matrix[:p, p] = coupling * unit[:p] * unit[p]
+        np.fill_diagonal(matrix, diagonal * unit**2)
+        return cls._factor(active, matrix.T, unit)
 
     @classmethod
-    def _factor(cls, active: IndexArray, matrix: FloatArray) -> ReducedSystem:
-        diagonal = np.diagonal(matrix)
-        scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        matrix *= scale
-        matrix *= scale[:, None]
+    def _factor(cls, active: IndexArray, matrix: FloatArray, scale: FloatArray) -> ReducedSystem:
         shift = _SHIFT
         while shift <= _LARGEST_SHIFT:
             shifted = matrix.copy(order="F")
@@ -101,7 +107,9 @@ class ReducedSystem:
         rhs = self.scale * np.append(rhs_x[self.active], rhs_lam)
         solution, _ = dpotrs(self.factor, rhs, lower=1)
         for _ in range(_REFINEMENTS):
-            correction, _ = dpotrs(self.factor, rhs - self.matrix @ solution, lower=1)
+            correction, _ = dpotrs(
+                self.factor, rhs - dsymv(1.0, self.matrix, solution, lower=1), lower=1
+            )
             solution += correction
         solution *= self.scale
         dx = np.zeros_like(rhs_x)

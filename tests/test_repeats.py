@@ -1,0 +1,66 @@
+"""Merging repeated samples changes the work, not the answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.problem import build_problem
+from drlogit.repeats import merge_repeats
+
+
+def repeated(sparse, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, size=(150, 6)).astype(float)
+    y = np.where(rng.random(150) < 0.3 + 0.4 * X[:, 0], 1.0, -1.0)
+    pick = rng.integers(0, 150, size=900)
+    X, y = X[pick], y[pick]
+    return (sp.csr_array(X) if sparse else X), y, rng.random(900)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_merged_samples_are_the_given_ones(sparse):
+    X, y, w = repeated(sparse)
+    merged_X, merged_y, merged_w, origin = merge_repeats(X, y, w)
+    dense = X.toarray() if sparse else X
+    dense_merged = merged_X.toarray() if sparse else merged_X
+    np.testing.assert_array_equal(dense_merged[origin], dense)
+    np.testing.assert_array_equal(merged_y[origin], y)
+    pairs = np.column_stack([dense_merged, merged_y])
+    assert len(np.unique(pairs, axis=0)) == len(pairs)
+    np.testing.assert_allclose(np.bincount(origin, w), merged_w)
+
+
+def test_contradicting_labels_stay_apart():
+    X = np.ones((600, 2))
+    y = np.repeat([1.0, -1.0], 300)
+    merged_X, merged_y, merged_w, _ = merge_repeats(X, y, np.full(600, 1 / 600))
+    assert sorted(merged_y) == [-1.0, 1.0]
+    np.testing.assert_allclose(merged_w, [0.5, 0.5])
+    assert merged_X.shape == (2, 2)
+
+
+def test_distinct_samples_are_left_alone():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((800, 3))
+    assert merge_repeats(X, np.ones(800), np.ones(800)) is None
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_same_answer_as_without_merging(sparse, norm, monkeypatch):
+    X, y, w = repeated(sparse, seed=2)
+    call = {"epsilon": 0.02, "kappa": 0.5, "norm": norm, "sample_weight": w, "tol": 1e-10}
+    merged = drlogit.solve(X, y, **call)
+    assert build_problem(X, y, epsilon=0.1, kappa=1.0).rows.distinct is not None
+    monkeypatch.setattr("drlogit.repeats._WORTHWHILE", 0.0)
+    plain = drlogit.solve(X, y, **call)
+    assert merged.gap <= 1e-10
+    assert plain.gap <= 1e-10
+    assert merged.objective == pytest.approx(plain.objective, abs=2e-10)
+    np.testing.assert_allclose(merged.coef, plain.coef, atol=1e-4)
+    # One share for each given sample, equal among copies.
+    assert merged.flip_share.shape == y.shape
+    assert w @ merged.flip_share / w.sum() == pytest.approx(
+        w @ plain.flip_share / w.sum(), abs=1e-5
+    )
