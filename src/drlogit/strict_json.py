@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 
-def dumps(value: Any) -> str:
-    """A value as JSON text; NumPy arrays and scalars count as lists and numbers."""
-    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, indent=1)
+def dumps(value: Any, *, indent: int | None = 1) -> str:
+    """A value as JSON text, on one line if ``indent`` is None.
+
+    NumPy arrays and scalars count as lists and numbers.
+    """
+    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, indent=indent)
 
 
 def loads(text: str) -> Any:

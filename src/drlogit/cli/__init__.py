@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from . import audit, datasets, demo, evaluate, fit, path, predict, tune
+from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune
 from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, USAGE
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, datasets)
+_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, reproduce, datasets)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
