@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import hashlib
-import os
-import platform
 import statistics
 import sys
 import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime, timezone
-from functools import cache
-from importlib import metadata
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 import drlogit
-from drlogit.threads import limit_threads
+from drlogit.reproduce.environment import environment, thread_limits
 
 from .cases import Case, load
 from .competitors import Outcome, competitor
@@ -34,21 +28,6 @@ from .store import Row
 
 #: Names this process in its rows: times compare within one run.
 RUN = uuid.uuid4().hex[:8]
-
-
-def source_digest() -> str:
-    """Which state of the library is measured: versions do not change with every edit."""
-    digest = hashlib.sha256()
-    folder = Path(drlogit.__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:10]
-
-
-#: Taken when the library is loaded, not later, when its files may have been edited.
-SOURCE = source_digest()
-
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "casadi")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,16 +125,6 @@ def describe(case: Case, name: str, X: Any, y: Any, runs: list[Clocked]) -> Row:
     }
 
 
-@contextmanager
-def thread_limits(threads: int) -> Iterator[None]:
-    """The same limit for BLAS, OpenMP and our own loops.
-
-    The environment is set as well (``runs``), for libraries that are loaded later.
-    """
-    with threadpool_limits(limits=threads), limit_threads(threads):
-        yield
-
-
 def memory_rows(case: Case, threads: int) -> Iterator[Row]:
     """Each competitor in a fresh process, so that nobody inherits another's peak."""
     for name in case.competitors:
@@ -220,35 +189,3 @@ def circumstances(threads: int) -> Row:
     """Where, when and with what it was measured."""
     now = datetime.now(timezone.utc)
     return {"threads": threads, "run": RUN, "date": f"{now:%Y-%m-%dT%H:%MZ}", **environment()}
-
-
-@cache
-def environment() -> Row:
-    """Versions and processor; nothing that names the machine or its folders."""
-    return {
-        "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
-        "python": platform.python_version(),
-        "drlogit": drlogit.__version__,
-        "drlogit_source": SOURCE,
-        **{package.replace("-", "_"): version(package) for package in PACKAGES},
-    }
-
-
-def cpu_model() -> str:
-    """The processor's name."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def version(package: str) -> str | None:
-    """Of an installed package."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

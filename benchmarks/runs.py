@@ -19,12 +19,6 @@ from pathlib import Path
 from . import store
 from .cases import SUITES, Case, select
 
-#: Read by BLAS, OpenMP, Numba and Clarabel's threads when they are loaded.
-THREAD_VARIABLES = tuple(
-    f"{library}_NUM_THREADS" for library in "OMP OPENBLAS MKL BLIS NUMBA RAYON".split()
-)
-
-
 def run(
     cases: Iterable[Case],
     folder: Path,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-Row = dict[str, Any]
+from drlogit.reproduce import store
+from drlogit.reproduce.store import Row
 
 #: Results that are kept, and those of trials.
 RESULTS = Path(__file__).parent / "results"
@@ -25,18 +24,12 @@ def case_key(row: Row) -> tuple[Any, ...]:
 
 def append(folder: Path, suite: str, rows: Iterable[Row]) -> None:
     """Add rows in one write: those of one case belong together."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(_encoded(row), allow_nan=False) + "\n" for row in rows)
-    with (folder / f"{suite}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(lines)
+    store.append(folder / f"{suite}.jsonl", rows)
 
 
 def read(folder: Path, suite: str) -> list[Row]:
-    """All rows of a suite, oldest first."""
-    path = folder / f"{suite}.jsonl"
-    if not path.exists():
-        return []
-    return [_decoded(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    """All rows of a suite, oldest first; a line torn by a kill is none."""
+    return store.read(folder / f"{suite}.jsonl").rows
 
 
 def latest(rows: Iterable[Row]) -> dict[tuple[Any, ...], dict[str, Row]]:
@@ -49,19 +42,3 @@ def latest(rows: Iterable[Row]) -> dict[tuple[Any, ...], dict[str, Row]]:
             groups[key] = group = {}
         group[row["solver"]] = row
     return groups
-
-
-def _encoded(row: Row) -> Row:
-    """κ = ∞ and failed numbers in words that JSON has."""
-    return {
-        name: _word(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-    }
-
-
-def _word(value: float) -> str | None:
-    return None if math.isnan(value) else ("inf" if value > 0.0 else "-inf")
-
-
-def _decoded(row: Row) -> Row:
-    return {name: float(v) if v in ("inf", "-inf") else v for name, v in row.items()}

@@ -26,6 +26,11 @@ def size_of(data: str) -> tuple[int, int]:
     return int(n_samples), int(n_features)
 
 
+def title_of(data: str) -> str:
+    """How tables and figures call a data set."""
+    return "({}, {})".format(*size_of(data)) if data.startswith("synthetic-") else data
+
+
 @lru_cache(maxsize=2)  # tasks on the same data follow each other
 def load(data: str, trial: int = 0) -> Samples:
     """X and y; ``trial`` seeds synthetic data and means nothing for real ones."""

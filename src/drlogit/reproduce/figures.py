@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from . import paper, summaries
 from .curves import METHODS as CURVES
-from .data import size_of
+from .data import size_of, title_of
 from .speed import ADAPTIVE, CLARABEL, INTERIOR_POINT, IPOPT, PUBLISHED_ADAPTIVE, Method
+from .table import data_of
 from .tasks import Results, Task
 
 #: Colours that can be told apart without colour vision (Okabe and Ito), with markers besides.
@@ -40,13 +42,12 @@ _CURVE_STYLES: dict[str, dict[str, Any]] = dict(
 
 def _new_figure(width: float, height: float) -> Any:
     try:
-        from matplotlib import figure
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
             "the figures need matplotlib, which is not installed: pip install 'drlogit[plot]'"
         ) from error
-    new: Any = figure.Figure  # its types are incomplete
-    return new(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def figure2(results: Results, synthetic: Sequence[Task], real: Sequence[Task]) -> tuple[Any, str]:
@@ -54,12 +55,12 @@ def figure2(results: Results, synthetic: Sequence[Task], real: Sequence[Task]) -
     figure = _new_figure(9.0, 4.2)
     axes = figure.subplots(1, 2, sharey=True)
     words = []
-    for axis, tasks, title, size in (
-        (axes[0], synthetic, "synthetic", lambda data: size_of(data)[0] * size_of(data)[1]),
-        (axes[1], real, "a1a to a9a", lambda data: paper.TABLE_2[data].n_samples),
+    for axis, tasks, title in (
+        (axes[0], synthetic, "synthetic"),
+        (axes[1], real, "a1a to a9a"),
     ):
-        sets = sorted(dict.fromkeys(task.data for task in tasks), key=size)
-        xs = [size(data) for data in sets]
+        sets = sorted(data_of(tasks), key=_size)
+        xs = [_size(data) for data in sets]
         if axis is axes[0]:
             printed = [paper.TABLE_1[size_of(data)] for data in sets]
             yalmip, theirs = [p.yalmip[0] for p in printed], [p.adaptive[0] for p in printed]
@@ -88,6 +89,11 @@ def figure2(results: Results, synthetic: Sequence[Task], real: Sequence[Task]) -
     return figure, "Processor time against size, both logarithmic. " + "; ".join(words) + "."
 
 
+def _size(data: str) -> int:
+    """Samples times features where both vary, else samples."""
+    return math.prod(size_of(data)) if data not in paper.TABLE_2 else paper.TABLE_2[data].n_samples
+
+
 def _points(
     results: Results, tasks: Sequence[Task], sets: Sequence[str], xs: Sequence[int], method: Method
 ) -> list[tuple[int, float]]:
@@ -97,7 +103,7 @@ def _points(
 
 def figure3(results: Results, tasks: Sequence[Task]) -> tuple[Any, str]:
     """A panel for each size: how far above the optimum, against iterations."""
-    sets = list(dict.fromkeys(task.data for task in tasks))
+    sets = data_of(tasks)
     columns = 3
     lines = -(-len(sets) // columns)
     figure = _new_figure(9.0, 2.7 * lines + 1.0)
@@ -114,12 +120,12 @@ def figure3(results: Results, tasks: Sequence[Task]) -> tuple[Any, str]:
             (line,) = axis.plot(row["at"], heights, linewidth=1.3, **_CURVE_STYLES[method])
             handles[method] = line
             ends[method] = row["above"][-1]
-        axis.set(xscale="log", yscale="log", title="({}, {})".format(*size_of(data)))
+        axis.set(xscale="log", yscale="log", title=title_of(data))
         axis.grid(alpha=0.3, linewidth=0.5)
         if ends:
             best, worst = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
             words.append(
-                f"{data.removeprefix('synthetic-')}: lowest {best} at {ends[best]:.0e}, highest "
+                f"{title_of(data)}: lowest {best} at {ends[best]:.0e}, highest "
                 f"{worst} at {ends[worst]:.0e}"
             )
     for axis in axes.flat[len(sets) :]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_text
+from ..atomic import write_bytes, write_text
 from ..html_page import Page
-from . import experiments, figures, findings, tables
+from . import experiments, figures, findings, other_tables, time_tables
 from .experiments import FULL, QUICK
 from .store import Row
-from .tables import Table
+from .table import Table
 from .tasks import Results, Task
 
 TITLE = "Li, Huang and So (2019), reproduced"
@@ -84,8 +86,10 @@ def write(
         paragraph(_SETTINGS[section.name])
         paragraph(section.progress, note=True)
         if section.draw is not None:
-            _draw(page, section)
-        for table in section.tables:
+            text.extend([*_draw(page, section, folder), ""])
+        if section.name in _TIMES:
+            paragraph(time_tables.HOW_TO_READ)
+        for table in filter(lambda table: table.rows, section.tables):
             page.table(table.columns, table.rows, caption=table.caption)
             text.extend([table.markdown(), ""])
             if table.records:
@@ -97,62 +101,67 @@ def write(
     return folder / "index.html", said
 
 
+@dataclass
 class _Section:
     """A table or figure of the paper."""
 
-    def __init__(
-        self,
-        name: str,
-        title: str,
-        found: list[Table],
-        findings: list[str],
-        progress: str,
-        draw: Callable[[], tuple[Any, str]] | None = None,
-    ) -> None:
-        self.name, self.title = name, title
-        self.tables, self.findings, self.progress, self.draw = found, findings, progress, draw
+    name: str
+    title: str
+    progress: str
+    tables: list[Table] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    draw: Callable[[], tuple[Any, str]] | None = None
+
+
+_TITLES = {
+    "table1": "Table 1: time on synthetic data",
+    "table2": "Table 2: time on UCI Adult",
+    "figure2": "Figure 2: time against size",
+    "figure3": "Figure 3: convergence at fixed λ",
+    "table3": "Table 3: test accuracy",
+    "table4": "Table 4: time on other real data",
+}
 
 
 def _section(name: str, results: Results, quick: bool) -> _Section:
     tasks = experiments.EXPERIMENTS[name](quick)
-    progress = _progress(tasks, results)
-    if name in ("table1", "table2", "table4"):
-        title = {
-            "table1": "Table 1: time on synthetic data",
-            "table2": "Table 2: time on UCI Adult",
-            "table4": "Table 4: time on other real data",
-        }[name]
-        shown = [getattr(tables, name)(results, tasks)]
-        said = findings.of_times(results, tasks)
-        if name != "table1":
-            shown.append(tables.published_rule(results, tasks, f"{name}-rule"))
-        if name == "table4":
-            said += findings.of_sizes(results, tasks)
-        return _Section(name, title, shown, said, progress)
-    if name == "table3":
-        shown = [tables.table3(results, tasks), tables.table3_tuned(results, tasks)]
-        said = findings.of_accuracy(results, tasks)
-        return _Section(name, "Table 3: test accuracy", shown, said, progress)
+    section = _Section(name, _TITLES[name], _progress(tasks, results))
     if name == "figure2":
         synthetic, real = experiments.table1(quick), experiments.table2(quick)
-        return _Section(
-            name, "Figure 2: time against size", [], [], progress,
-            lambda: figures.figure2(results, synthetic, real),
-        )  # fmt: skip
-    return _Section(
-        name, "Figure 3: convergence at fixed λ", [tables.curves_table(results, tasks)],
-        findings.of_curves(results, tasks), progress, lambda: figures.figure3(results, tasks),
-    )  # fmt: skip
+        section.draw = lambda: figures.figure2(results, synthetic, real)
+    elif name == "figure3":
+        section.draw = lambda: figures.figure3(results, tasks)
+        section.tables = other_tables.figure3(results, tasks)
+        section.findings = findings.of_curves(results, tasks)
+    elif name == "table3":
+        section.tables = other_tables.table3(results, tasks)
+        section.findings = findings.of_accuracy(results, tasks)
+    else:
+        section.tables = _TIMES[name](results, tasks)
+        section.findings = findings.of_times(results, tasks) + findings.of_sizes(results, tasks)
+    return section
 
 
-def _draw(page: Page, section: _Section) -> None:
+_TIMES = {
+    "table1": time_tables.table1,
+    "table2": time_tables.table2,
+    "table4": time_tables.table4,
+}
+
+
+def _draw(page: Page, section: _Section, folder: Path) -> list[str]:
+    """The figure on the page and in a file of its own; what the Markdown says of it."""
     assert section.draw is not None
     try:
         figure, words = section.draw()
     except ImportError as error:
         page.text(f"Not drawn: {error}.", note=True)
-        return
+        return [f"> Not drawn: {error}."]
     page.figure(figure, alt=words)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    write_bytes(folder / f"{section.name}.svg", buffer.getvalue())
+    return [f"![{words}]({section.name}.svg)"]
 
 
 def _progress(tasks: Sequence[Task], results: Results) -> str:

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import paper
 from .accuracy import Trial
 from .speed import Method, Speed
 from .store import Row
@@ -31,11 +30,6 @@ class Timing:
     objective: float
     lam: float
     complete: bool
-
-    @property
-    def bound(self) -> float:
-        """What no model is below, by the first trial's certificate or a later, weaker one."""
-        return self.objective - self.gap
 
 
 def timing(results: Results, tasks: Sequence[Task], data: str, method: Method) -> Timing | None:
@@ -99,7 +93,9 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Mean:
-        """Of numbers; the error of a single one is not known."""
+        """Of numbers; the error of a single one is not known, and nothing of none."""
+        if not values:
+            return cls(math.nan, math.nan, 0)
         error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
         return cls(statistics.fmean(values), error, len(values))
 
@@ -114,20 +110,12 @@ def accuracies(results: Results, tasks: Sequence[Task], data: str, model: str) -
     }
 
 
-def difference(better: dict[int, Row], worse: dict[int, Row]) -> Mean | None:
+def difference(better: dict[int, Row], worse: dict[int, Row]) -> Mean:
     """How much more accurate one model is than another on the same splits."""
     common = sorted(better.keys() & worse.keys())
-    if not common:
-        return None
     return Mean.of([better[t]["accuracy"] - worse[t]["accuracy"] for t in common])
 
 
-def accuracy(rows: dict[int, Row]) -> Mean | None:
+def accuracy(rows: dict[int, Row]) -> Mean:
     """Mean accuracy over the trials."""
-    return Mean.of([row["accuracy"] for row in rows.values()]) if rows else None
-
-
-def paper_says_better(data: str) -> bool:
-    """Whether the paper prints DRLR ≥ RLR ≥ LR; it does for every set."""
-    plain, regularised, robust = paper.TABLE_3[data]
-    return robust >= regularised >= plain
+    return Mean.of([row["accuracy"] for row in rows.values()])
