@@ -1,8 +1,4 @@
-"""What is solved: the data sets and settings of every suite.
-
-Nothing here loads NumPy until data are asked for, so that ``runs`` can set the limits on
-threads first.
-"""
+"""What is solved: the data sets and settings of every suite."""
 
 from __future__ import annotations
 
@@ -13,17 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-#: The pairs of MNIST digits in the paper's tables.
-MNIST = tuple(f"mnist-{pair}" for pair in "0v3 0v4 0v6 2v3 2v5 5v8 5v9 6v9".split())
+import scipy.sparse as sp
+
+from drlogit import datasets
+from drlogit.reproduce import paper as published
+from drlogit.reproduce.data import size_of, synthetic
 
 #: Every real data set of the paper.
-PAPER = (
-    *(f"a{k}a" for k in range(1, 10)),
-    *(f"w{k}a" for k in range(1, 9)),
-    "mushrooms",
-    "phishing",
-    *MNIST,
-)
+PAPER = (*published.TABLE_2, *published.TABLE_4)
 
 #: Both N and n are large here.
 WIDE = ("farm-ads", "news20")
@@ -73,21 +66,11 @@ def given_storage(data: str) -> str:
     return "dense" if data.startswith(("mnist-", "synthetic-")) else "csr"
 
 
-def synthetic(n_samples: int, n_features: int) -> str:
-    """The name of the paper's synthetic data of a size."""
-    return f"synthetic-{n_samples}x{n_features}"
-
-
 @functools.lru_cache(maxsize=1)  # cases of one data set follow each other
 def load(data: str, storage: str) -> tuple[Any, Any]:
     """X and y by name; every competitor gets these very objects."""
-    import scipy.sparse as sp
-
-    from drlogit import datasets
-
     if data.startswith("synthetic-"):
-        n_samples, n_features = map(int, data.removeprefix("synthetic-").split("x"))
-        X, y = datasets.make_synthetic(n_samples, n_features, random_state=0)
+        X, y = datasets.make_synthetic(*size_of(data), random_state=0)
     else:
         X, y = datasets.load(data, return_X_y=True)
     if storage == "csr" and not sp.issparse(X):

@@ -16,8 +16,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from drlogit.reproduce.environment import THREAD_VARIABLES
+
 from . import store
 from .cases import SUITES, Case, select
+from .measure import measure
+
 
 def run(
     cases: Iterable[Case],
@@ -28,8 +32,6 @@ def run(
     again: bool = False,
 ) -> int:
     """Measure the cases that have no rows yet; how many that were."""
-    from .measure import measure  # loads NumPy, after the environment is set
-
     done: dict[str, set[tuple[object, ...]]] = {}
     count = 0
     for case in cases:
@@ -96,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--again", action="store_true", help="measure what has rows, too")
     parser.add_argument("--results", type=Path, help="folder of the rows")
     options = parser.parse_args(arguments)
-    for name in THREAD_VARIABLES:
+    for name in THREAD_VARIABLES:  # for libraries loaded from here on; ``measure`` limits the rest
         os.environ[name] = str(options.threads)
     limit_memory(options.memory)
     folder = options.results or (store.TRIALS if options.quick else store.RESULTS)

@@ -31,11 +31,13 @@ def title_of(data: str) -> str:
     return "({}, {})".format(*size_of(data)) if data.startswith("synthetic-") else data
 
 
-@lru_cache(maxsize=2)  # tasks on the same data follow each other
 def load(data: str, trial: int = 0) -> Samples:
     """X and y; ``trial`` seeds synthetic data and means nothing for real ones."""
-    if data.startswith("synthetic-"):
-        return _draw(*size_of(data), trial)
+    return _draw(data, trial) if data.startswith("synthetic-") else _read(data)
+
+
+@lru_cache(maxsize=1)  # tasks on the same data follow each other
+def _read(data: str) -> Samples:
     X, y = datasets.load(data, return_X_y=True)
     if data.startswith("mnist-"):
         # The paper's tables count columns up to one past the last pixel ever used; the columns
@@ -44,11 +46,12 @@ def load(data: str, trial: int = 0) -> Samples:
     return X, y
 
 
-def _draw(n_samples: int, n_features: int, seed: int) -> Samples:
+@lru_cache(maxsize=1)
+def _draw(data: str, seed: int) -> Samples:
     """Synthetic data; drawn again in the rare case that ten samples have one label only."""
     random = np.random.default_rng(seed)
     while True:
-        X, y = datasets.make_synthetic(n_samples, n_features, random)
+        X, y = datasets.make_synthetic(*size_of(data), random)
         if np.unique(y).size == 2:
             return X, y
 

@@ -56,9 +56,9 @@ def of_times(results: Results, tasks: Sequence[Task]) -> list[str]:
         data, excess = max(bad, key=lambda pair: pair[1])
         said.append(
             "Does not agree: with the paper's penalty and stopping rule, LP-ADMM ends more than "
-            f"{_WRONG:g} nats above the optimum on {len(bad)} of {len(wrong)}; worst {title_of(data)}, "
-            f"{excess:.2g} too high. Its penalty grows until nothing moves, so the residual it "
-            "stops on is small whether or not the point is optimal."
+            f"{_WRONG:g} nats above the optimum on {len(bad)} of {len(wrong)}; worst "
+            f"{title_of(data)}, {excess:.2g} too high. Its penalty grows until nothing moves, so "
+            "the residual it stops on is small whether or not the point is optimal."
         )
     elif wrong:
         data, excess = max(wrong, key=lambda pair: pair[1])
@@ -83,8 +83,8 @@ def _ratios(timings: dict[str, dict[str, Timing]]) -> list[str]:
             most = max(ratios, key=ratios.__getitem__)
             least = min(ratios, key=ratios.__getitem__)
             said.append(
-                f"The faster of Clarabel and IPOPT takes {ratios[least]:.2g} ({title_of(least)}) to "
-                f"{ratios[most]:.3g} ({title_of(most)}) times as long as {method.label}."
+                f"The faster of Clarabel and IPOPT takes {ratios[least]:.2g} ({title_of(least)}) "
+                f"to {ratios[most]:.3g} ({title_of(most)}) times as long as {method.label}."
             )
     return said
 
@@ -172,6 +172,6 @@ def of_curves(results: Results, tasks: Sequence[Task]) -> list[str]:
     common = max(set(last), key=last.count)
     return [
         f"An LP-ADMM variant is lowest at the end in {ours} of {len(whole)} panels "
-        f"(leading: {'; '.join(sorted(set(first)))}); {common} is highest in {last.count(common)}. The "
-        "paper says that LP-ADMM dominates."
+        f"(leading: {'; '.join(sorted(set(first)))}); {common} is highest in "
+        f"{last.count(common)}. The paper says that LP-ADMM dominates."
     ]

@@ -10,7 +10,7 @@ from .accuracy import DRLR, PLAIN, RIDGE, RLR, TUNED_DRLR, TUNED_RLR, Model
 from .curves import METHODS as CURVES
 from .data import title_of
 from .summaries import Mean
-from .table import Table, data_of, unbroken
+from .table import Table, data_of
 from .tasks import Results, Task
 from .time_tables import short_power
 
@@ -52,9 +52,9 @@ def _fill(
             continue
         means = [summaries.accuracy(each) for each in found]
         gains = [summaries.difference(found[i + 1], found[i]) for i in (0, 1)]
-        table.rows.append(
-            [unbroken(data), *lead(data), *(_percent(m) for m in means), *(_percent(g, "+") for g in gains),
-             str(min(map(len, found)))]
+        table.add(
+            data, *lead(data), *(_percent(m) for m in means), *(_percent(g, "+") for g in gains),
+            str(min(map(len, found)))
         )  # fmt: skip
         table.records.extend(
             {
@@ -73,12 +73,12 @@ def _parameters(results: Results, tasks: Sequence[Task], data: str, model: Model
     if not rows:
         return ""
     kappa = f", {rows[0]['kappa']:g}" if len(model.kappas) > 1 else ""
-    return unbroken(f"{rows[0]['strength']:g}{kappa}")
+    return f"{rows[0]['strength']:g}{kappa}"
 
 
 def _percent(mean: Mean, sign: str = "") -> str:
     error = "" if math.isnan(mean.error) else f" ± {100.0 * mean.error:.2f}"
-    return unbroken(f"{100.0 * mean.value:{sign}.2f}{error}")
+    return f"{100.0 * mean.value:{sign}.2f}{error}"
 
 
 def figure3(results: Results, tasks: Sequence[Task]) -> list[Table]:
@@ -89,7 +89,7 @@ def figure3(results: Results, tasks: Sequence[Task]) -> list[Table]:
     table = Table(
         "figure3",
         f"Figure 3: above the optimum after {last} iterations, and time of one iteration",
-        ["method", *(unbroken(title_of(data)) for data in sets)],
+        ["method", *(title_of(data) for data in sets)],
     )
     for method in CURVES:
         cells = [method]
@@ -99,7 +99,7 @@ def figure3(results: Results, tasks: Sequence[Task]) -> list[Table]:
                 cells.append("–")
                 continue
             cost = 1e3 * row["cpu_seconds"] / row["at"][-1]
-            cells.append(unbroken(f"{short_power(row['above'][-1])}, {cost:.2g} ms"))
+            cells.append(f"{short_power(row['above'][-1])}, {cost:.2g} ms")
             points = zip(row["at"], row["above"], row["at_seconds"], strict=True)
             table.records.extend(
                 {
@@ -112,5 +112,5 @@ def figure3(results: Results, tasks: Sequence[Task]) -> list[Table]:
                 }
                 for k, above, seconds in points
             )
-        table.rows.append(cells)
+        table.add(*cells)
     return [table]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from .tasks import Results, Task
+from .worker import WorkerDiedError
 
 Say = Callable[[str], None]
 
@@ -13,24 +14,26 @@ Say = Callable[[str], None]
 def run(tasks: Sequence[Task], results: Results, say: Say) -> int:
     """Do the tasks that are not done, in order; how many that were.
 
-    A failure of one task is not a row, so it is tried again next time, and it does not keep
-    the others from being done.
+    A task that is out of memory gives no row, so that it is tried again next time; the others go
+    on.
     """
-    count, started, left_out = 0, time.monotonic(), {}
+    count, started = 0, time.monotonic()
+    told: set[str] = set()
     for index, task in enumerate(tasks, start=1):
         if task in results:
             continue
+        head = f"{task.experiment} {index}/{len(tasks)} {task.data}"
         obstacle = task.obstacle(results)
         if obstacle:
-            if obstacle not in left_out:
-                left_out[obstacle] = task
-                say(f"{task.experiment} {task.data}: left out, {obstacle}")
+            if obstacle not in told:
+                told.add(obstacle)
+                say(f"{head}: left out, {obstacle}")
             continue
-        row = results.add(task, task.run(results))
+        try:
+            row = results.add(task, task.run(results))
+        except (MemoryError, WorkerDiedError) as error:
+            say(f"{head}: failed, {error or 'out of memory'}")
+            continue
         count += 1
-        minutes = (time.monotonic() - started) / 60.0
-        say(
-            f"{task.experiment} {index}/{len(tasks)} {task.data}: {task.line(row)} "
-            f"[{minutes:.1f} min]"
-        )
+        say(f"{head}: {task.line(row)} [{(time.monotonic() - started) / 60.0:.1f} min]")
     return count

@@ -1,8 +1,8 @@
 """Rows on disk: one JSON object per line, only ever appended to.
 
 A process can be killed at any moment, so the last line may be cut anywhere.  A line counts only
-if it is a whole JSON object and has its line end; a proper beginning of an object is never one.
-The next to append begins a new line first, so that nothing is ever glued to a torn one.
+if it is a whole JSON object, which the beginning of one never is.  The next to append begins a
+new line first, so that nothing is ever glued to a torn one.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ def read(path: Path) -> Rows:
         contents = path.read_bytes()
     except FileNotFoundError:
         return Rows([])
-    *lines, torn = contents.split(b"\n")
-    rows, damaged = [], int(bool(torn))
-    for line in lines:
+    rows, damaged = [], 0
+    for line in contents.split(b"\n"):
         row = _row(line)
         if row is not None:
             rows.append(row)

@@ -21,6 +21,10 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
 
+    def add(self, *cells: str) -> None:
+        """A row; its cells stay on one line each, and a table too wide for the page scrolls."""
+        self.rows.append([_unbroken(cell) for cell in cells])
+
     def markdown(self) -> str:
         """As a Markdown table under its caption."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
@@ -42,6 +46,6 @@ def data_of(tasks: Sequence[Task]) -> list[str]:
     return list(dict.fromkeys(task.data for task in tasks))
 
 
-def unbroken(text: str) -> str:
+def _unbroken(text: str) -> str:
     """Text that stays on one line."""
     return text.replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}")

@@ -20,7 +20,7 @@ from .speed import (
     Method,
 )
 from .summaries import Timing
-from .table import Table, data_of, unbroken
+from .table import Table, data_of
 from .tasks import Results, Task
 
 HOW_TO_READ = """Cells: seconds of the processor, mean ± standard deviation over the runs; in
@@ -48,12 +48,12 @@ def table1(results: Results, tasks: Sequence[Task]) -> list[Table]:
     )  # fmt: skip
     for line in _lines(results, tasks):
         printed = paper.TABLE_1[size_of(line.data)]
-        name, adaptive = unbroken(title_of(line.data)), _printed(*printed.adaptive)
-        shelf.rows.append(
-            [name, _printed(*printed.yalmip), adaptive, unbroken(f"{printed.ratio} ×"), *line.cells(_SHELF),
-             line.ratio(ADAPTIVE), line.ratio(INTERIOR_POINT)]
+        name, adaptive = title_of(line.data), _printed(*printed.adaptive)
+        shelf.add(
+            name, _printed(*printed.yalmip), adaptive, f"{printed.ratio} ×", *line.cells(_SHELF),
+            line.ratio(ADAPTIVE), line.ratio(INTERIOR_POINT)
         )  # fmt: skip
-        variants.rows.append([name, adaptive, _printed(*printed.constant), *line.cells(_VARIANTS)])
+        variants.add(name, adaptive, _printed(*printed.constant), *line.cells(_VARIANTS))
         shelf.records.extend(
             line.records(
                 paper_yalmip=printed.yalmip[0],
@@ -73,10 +73,10 @@ def table2(results: Results, tasks: Sequence[Task]) -> list[Table]:
     )  # fmt: skip
     for line in _lines(results, tasks):
         printed = paper.TABLE_2[line.data]
-        shelf.rows.append(
-            [unbroken(line.data), line.size("n_samples"), _printed(printed.yalmip), _printed(printed.ours),
-             unbroken(f"{printed.ratio} ×"), *line.cells(_SHELF), line.ratio(ADAPTIVE),
-             line.ratio(INTERIOR_POINT)]
+        shelf.add(
+            line.data, line.size("n_samples"), _printed(printed.yalmip), _printed(printed.ours),
+            f"{printed.ratio} ×", *line.cells(_SHELF), line.ratio(ADAPTIVE),
+            line.ratio(INTERIOR_POINT)
         )  # fmt: skip
         shelf.records.extend(line.records(paper_yalmip=printed.yalmip, paper_ours=printed.ours))
     return [shelf, *_lp_admm("Table 2", results, tasks)]
@@ -95,13 +95,13 @@ def table4(results: Results, tasks: Sequence[Task]) -> list[Table]:
     )  # fmt: skip
     for line in _lines(results, tasks):
         printed = paper.TABLE_4[line.data]
-        times.rows.append(
-            [unbroken(line.data), _printed(printed.ours), *line.cells(_SHELF), line.ratio(ADAPTIVE),
-             line.ratio(INTERIOR_POINT)]
+        times.add(
+            line.data, _printed(printed.ours), *line.cells(_SHELF), line.ratio(ADAPTIVE),
+            line.ratio(INTERIOR_POINT)
         )  # fmt: skip
-        data.rows.append(
-            [unbroken(line.data), line.size("n_samples"), str(printed.n_samples), line.size("n_features"),
-             str(printed.n_features), line.size("sparsity"), f"{printed.sparsity:.4f}"]
+        data.add(
+            line.data, line.size("n_samples"), str(printed.n_samples), line.size("n_features"),
+            str(printed.n_features), line.size("sparsity"), f"{printed.sparsity:.4f}"
         )  # fmt: skip
         times.records.extend(line.records(paper_ours=printed.ours))
     return [times, *_lp_admm("Table 4", results, tasks), data]
@@ -123,7 +123,7 @@ def _lp_admm(title: str, results: Results, tasks: Sequence[Task]) -> list[Table]
          "too high by", "published code", "too high by"],
     )  # fmt: skip
     for line in _lines(results, tasks):
-        variants.rows.append([unbroken(line.data), *line.cells(_REAL_VARIANTS)])
+        variants.add(line.data, *line.cells(_REAL_VARIANTS))
         theirs = line.timings.get(PUBLISHED_ADAPTIVE.name)
         exact = line.timings.get(INTERIOR_POINT.name)
         if theirs is None or exact is None:
@@ -134,16 +134,16 @@ def _lp_admm(title: str, results: Results, tasks: Sequence[Task]) -> list[Table]
         if code is not None:
             excess = _excess(code.objective, exact.objective)
             published = [f"{code.lam:.3f}", f"{code.objective:.6f}", excess]
-        rule.rows.append(
-            [unbroken(line.data), f"{exact.lam:.3f}", unbroken(f"{theirs.lam:.3f}{stopped}"), published[0],
-             f"{exact.objective:.6f}", f"{theirs.objective:.6f}",
-             _excess(theirs.objective, exact.objective), *published[1:]]
+        rule.add(
+            line.data, f"{exact.lam:.3f}", f"{theirs.lam:.3f}{stopped}", published[0],
+            f"{exact.objective:.6f}", f"{theirs.objective:.6f}",
+            _excess(theirs.objective, exact.objective), *published[1:]
         )  # fmt: skip
     return [variants, rule]
 
 
 def _excess(value: float, best: float) -> str:
-    return unbroken(f"{value - best:.0e} ({100.0 * (value / best - 1.0):.1f} %)")
+    return f"{value - best:.0e} ({100.0 * (value / best - 1.0):.1f} %)"
 
 
 def _labels(methods: Sequence[Method]) -> list[str]:
@@ -152,7 +152,7 @@ def _labels(methods: Sequence[Method]) -> list[str]:
 
 def _printed(seconds: float, spread: float | None = None) -> str:
     """A time of the paper, with as many digits as there."""
-    return unbroken(f"{seconds:.2f}" + ("" if spread is None else f" ± {spread:.2f}") + " s")
+    return f"{seconds:.2f}" + ("" if spread is None else f" ± {spread:.2f}") + " s"
 
 
 class _Line:
@@ -185,13 +185,13 @@ class _Line:
     def _cell(self, timing: Timing) -> str:
         stopped = "" if timing.complete else "≥ "
         runs = "" if timing.trials == self._planned else f" ×{timing.trials}"
-        return unbroken(f"{stopped}{spread_seconds(timing)} s [{short_power(timing.gap)}]{runs}")
+        return f"{stopped}{spread_seconds(timing)} s [{short_power(timing.gap)}]{runs}"
 
     def ratio(self, method: Method) -> str:
         """How many times slower the faster of the solvers off the shelf is."""
         shelf = [self.timings[m.name].seconds for m in (CLARABEL, IPOPT) if m.name in self.timings]
         ours = self.timings.get(method.name)
-        return unbroken(f"{min(shelf) / ours.seconds:.3g} ×") if shelf and ours else "–"
+        return f"{min(shelf) / ours.seconds:.3g} ×" if shelf and ours else "–"
 
     def records(self, **printed: float) -> list[dict[str, Any]]:
         """The same as numbers, one record for each method."""

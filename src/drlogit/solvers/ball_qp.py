@@ -13,7 +13,7 @@ The paper's three (its Appendix B; the latter two for the box only):
     ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
 
 and two exact ones, which ``auto`` uses: H is small and its factors can be kept, so that they
-were at least as fast in every case measured (``benchmarks/paper_methods.py inner``), whatever
+were at least as fast in every case measured (``benchmarks/inner_solvers.py``), whatever
 the condition of H.  Where H is too large to form, ``auto`` falls back on the paper's.
 
     ``active_set_newton``        box and ℓ1 ball (see there)
