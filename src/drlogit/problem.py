@@ -31,7 +31,7 @@ from .checks import (
 from .losses import LAMBDA_CONSTANT, FloatArray, hinge, log_loss
 from .matrix import nonzeros
 from .norms import Norm, get_norm
-from .row_blocks import RowBlocks
+from .row_blocks import RowBlocks, is_dask
 from .rows import Block, Max, MemoryRows, Min, Rows, State, Sum
 from .stored_rows import StoredRows
 from .threads import threads_for
@@ -234,6 +234,10 @@ def _rows(
     X: Any, y: Any, sample_weight: Any, intercept: bool, n_jobs: int | None, n_blocks: int | None
 ) -> Rows:
     """The samples, checked, in the kind of rows that suits where X is."""
+    if is_dask(X):
+        from .dask_rows import dask_rows  # an optional package, imported only when met
+
+        return dask_rows(X, y, sample_weight, intercept=intercept)
     if isinstance(X, np.memmap):
         X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
     if isinstance(X, RowBlocks):

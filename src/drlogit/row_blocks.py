@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -93,6 +94,11 @@ class RowBlocks:
 
     def __repr__(self) -> str:
         return f"RowBlocks(shape={self.shape}, blocks={len(self.lengths)})"
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; nobody can have one who has not imported Dask."""
+    return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 
 
 def cut_rows(n_rows: int, row_bytes: int, block_rows: int | None = None) -> list[int]:

@@ -181,6 +181,10 @@ class Block:
         columns[np.arange(r.size), (self.y > 0.0).astype(np.intp)] = r
         return columns
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is cached would double what travels, and is soon found again.
+        return {name: self.__dict__[name] for name in ("X", "y", "weights", "intercept")}
+
     def squared_columns(self, d: FloatArray) -> FloatArray:
         """``Σ_i d_i z_ij²`` for each column: the diagonal of :meth:`gram`."""
         squares = squared_columns(self.X, d)
@@ -264,7 +268,7 @@ class LocalRows(Rows):
             return self._visit(index, function, states[index], arguments)
 
         if self._n_threads == 1:
-            new, merged = _visit_all(visit, range(self._ends.size))
+            new, merged = visit_blocks(visit, range(self._ends.size))
         else:
             new, merged = self._visit_in_threads(visit)
         return tuple(new), tuple(item.value for item in merged)
@@ -281,11 +285,13 @@ class LocalRows(Rows):
         def visit_share(first: int, last: int) -> _Visited:
             # Neither belongs to the process: both would be the defaults in a new thread.
             with np.errstate(**errors), sharing_cores():
-                return _visit_all(visit, range(first, last))
+                return visit_blocks(visit, range(first, last))
 
         jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
         done = [job.result() for job in jobs]
-        return [state for new, _ in done for state in new], reduce(_merge, (m for _, m in done))
+        return [state for new, _ in done for state in new], reduce(
+            merge_reductions, (m for _, m in done)
+        )
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -362,14 +368,14 @@ _Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]
 _Visit: TypeAlias = Callable[[int], tuple[BlockState, tuple[Reduction, ...]]]
 
 
-def _visit_all(visit: _Visit, indices: range) -> _Visited:
+def visit_blocks(visit: _Visit, indices: range) -> _Visited:
     """Visit blocks one after the other; their new states and combined reductions."""
     states: list[BlockState] = []
     merged: tuple[Reduction, ...] | None = None
     for index in indices:
         state, reductions = visit(index)
         states.append(state)
-        merged = reductions if merged is None else _merge(merged, reductions)
+        merged = reductions if merged is None else merge_reductions(merged, reductions)
     return states, merged or ()
 
 
@@ -399,5 +405,8 @@ def _signs(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
     return block.y, ()
 
 
-def _merge(left: tuple[Reduction, ...], right: tuple[Reduction, ...]) -> tuple[Reduction, ...]:
+def merge_reductions(
+    left: tuple[Reduction, ...], right: tuple[Reduction, ...]
+) -> tuple[Reduction, ...]:
+    """Combine the reductions of two blocks, or of two sets of blocks."""
     return tuple(a.merge(b) for a, b in zip(left, right, strict=True))
