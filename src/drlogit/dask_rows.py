@@ -19,7 +19,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import dask
@@ -122,7 +122,7 @@ class DaskRows(Rows):
         spoiled = [g for g, bad in enumerate(_compute(_has_nan, name, sums)) if bad]
         for g in spoiled:
             where = _workers_of(sums[g])
-            with dask.annotate(workers=_others(where), allow_other_workers=True):
+            with dask.annotate(**_elsewhere(where)):
                 verdict = _task(_reexamine, f"{name}-again-{g}", self._groups[g], parts[g], shared)
             (again,) = dask.compute(verdict)
             if again is None:
@@ -131,7 +131,7 @@ class DaskRows(Rows):
             member, reason = again
             if member is None:
                 names = ", ".join(str(k) for k in self._members[g])
-                raise RuntimeError(f"blocks {names} of X gave NaN when visited{by}: {reason}")
+                raise RuntimeError(f"block {names} of X gave NaN when visited{by}: {reason}")
             k = self._members[g][member]
             first = sum(self.lengths[:k])
             rows = f"rows {first} to {first + self.lengths[k] - 1}"
@@ -208,7 +208,7 @@ def _reexamine(
         except ValueError as error:
             return position, str(error)
     if not _has_nan(_visit(blocks, states, shared)[1]):
-        return None, "visited again they do not, so that worker is not to be relied on"
+        return None, "visited again it does not, so that worker is not to be relied on"
     return None
 
 
@@ -308,9 +308,11 @@ def _workers_of(part: Delayed) -> list[str]:
     return [] if client is None else sorted(client.who_has(part).get(part.key, ()))
 
 
-def _others(workers: list[str]) -> list[str] | None:
+def _elsewhere(workers: list[str]) -> dict[str, Any]:
+    """Annotations of a task that had better not run on these workers."""
     client = _client()
-    return None if client is None else sorted(set(client.nthreads()) - set(workers)) or None
+    others = [] if client is None else sorted(set(client.nthreads()) - set(workers))
+    return {"workers": others, "allow_other_workers": True} if others else {}
 
 
 def _groups(blocks: Sequence[Delayed]) -> list[list[int]]:
@@ -417,18 +419,13 @@ def _sign_parts(y: Any, lengths: Sequence[int]) -> list[Delayed]:
         pieces = np.split(signs, np.cumsum(lengths)[:-1])
         return [_literal(piece, _unique("signs")) for piece in pieces]
     parts = _cut_as(y, lengths, "y")
-    classes = unique_labels(parts)
+    found = np.concatenate(_compute(_distinct, _unique("labels"), parts))
+    check_labels(found, found.size)  # two kinds, none missing
+    positive = np.unique(found)[1]
     return [
-        _task(_signs, _unique("signs"), part, classes[1], k, length)
+        _task(_signs, _unique("signs"), part, positive, k, length)
         for k, (part, length) in enumerate(zip(parts, lengths, strict=True))
     ]
-
-
-def unique_labels(parts: Sequence[Delayed]) -> Any:
-    """The two labels that occur, in order; ``ValueError`` if there are not two."""
-    found = np.concatenate(_compute(_distinct, _unique("labels"), parts))
-    check_labels(found, found.size)
-    return np.unique(found)
 
 
 def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed]:
@@ -446,6 +443,35 @@ def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed]:
         raise ValueError("sample_weight must have a positive entry, got all zeros")
     total = float((sums[:, 0] / largest) @ sums[:, 1])
     return [_task(_normalised, _unique("weights"), part, largest, total) for part in parts]
+
+
+def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: Any) -> Any:
+    """What a function makes of each row block, as a Dask array of ``width`` columns, or of none."""
+    parts = _row_parts(X)
+    lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(parts)
+    arrays = [
+        da.from_delayed(
+            _task(function, _unique("rows"), part),
+            shape=(length,) if width is None else (length, width),
+            dtype=dtype,
+        )
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def encode(y: Any) -> tuple[Any, Any]:
+    """The labels that occur in a Dask vector, in order, and the number of each sample's."""
+    if not isinstance(y, da.Array):
+        y = y.to_dask_array()
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    classes = np.unique(np.concatenate(_compute(_distinct, _unique("labels"), y.to_delayed())))
+    return classes, y.map_blocks(partial(_codes, classes), dtype=np.intp)
+
+
+def _codes(classes: Any, labels: Any) -> Any:
+    return np.searchsorted(classes, np.asarray(labels))
 
 
 # --- what workers do with the parts ---------------------------------------------------------
@@ -469,14 +495,10 @@ def _shape(matrix: Matrix) -> tuple[int, int]:
 
 def _distinct(labels: Any) -> Any:
     values = np.asarray(labels).ravel()
-    # More than a few kinds are an error anyway; NaN is one of them.
-    return np.unique(values)[:10] if values.dtype != object else _distinct_objects(values)
-
-
-def _distinct_objects(values: Any) -> Any:
-    distinct = list(dict.fromkeys(values.tolist()))[:10]
-    kinds = {type(value) for value in distinct}
-    return np.array(distinct, dtype=None if kinds == {str} else object)
+    if values.dtype != object:
+        return np.unique(values)
+    distinct = list(dict.fromkeys(values.tolist()))  # not all objects can be sorted
+    return np.array(distinct, dtype=str if {*map(type, distinct)} == {str} else object)
 
 
 def _signs(labels: Any, positive: Any, index: int, length: int) -> Any:

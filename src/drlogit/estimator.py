@@ -23,7 +23,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .checks import check_kappa, check_weights
 from .losses import FloatArray
@@ -46,6 +46,7 @@ from .path import (
 from .problem import Problem, build_problem
 from .radius import epsilon_max_of, suggest_radius
 from .result import Result
+from .row_blocks import RowBlocks, is_dask, is_in_blocks
 from .solve import solve_problem
 
 #: A radius from theory above this share of ε_max deserves a word.
@@ -90,6 +91,9 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             ``x·β + b``; with two classes, positive where the second is predicted.
         """
         check_is_fitted(self, "coef_")
+        if is_in_blocks(X):
+            n_columns = None if self.classes_.size == 2 else self.classes_.size
+            return self._by_block(self.decision_function, X, n_columns, np.float64)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
@@ -107,6 +111,8 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         array of shape (n_samples,)
             The most probable class of each sample.
         """
+        if is_in_blocks(X):
+            return self._by_block(self.predict, X, None, self.classes_.dtype)
         scores = self.decision_function(X)
         codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
@@ -126,6 +132,8 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         array of shape (n_samples, n_classes)
             A column for each of ``classes_``; rows sum to one.
         """
+        if is_in_blocks(X):
+            return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
@@ -145,16 +153,63 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         array of shape (n_samples, n_classes)
             A column for each of ``classes_``.
         """
+        if is_in_blocks(X):
+            return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(log_expit(scores), axis=1))
 
+    def _by_block(
+        self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any
+    ) -> np.ndarray[Any, Any]:
+        """Predictions block by block; for Dask collections as a Dask array."""
+        check_is_fitted(self, "coef_")
+        if isinstance(X, RowBlocks):
+            return np.asarray(X.map(method))
+        from .dask_rows import map_rows
+
+        lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
+        return lazy
+
+    def _check_blocks(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        """What :meth:`_check_data` does, for X that is not in memory and perhaps y neither.
+
+        Features are checked by the fit, where they are.
+        """
+        self.n_features_in_ = int(X.shape[1])
+        names = [] if isinstance(X, RowBlocks) else list(getattr(X, "columns", []))
+        if names and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        else:
+            self.__dict__.pop("feature_names_in_", None)
+        if not is_dask(y):
+            return self._with_labels(X, column_or_1d(y), sample_weight)
+        if self.class_weight is not None:
+            raise ValueError(
+                "class_weight must be None where y is a Dask collection; put the weights of the "
+                f"classes into sample_weight, got {self.class_weight!r}"
+            )
+        from .dask_rows import encode
+
+        self.classes_, codes = encode(y)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
+            )
+        return Samples(X, y, codes, sample_weight, self.classes_.size)
+
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Validate the samples, remember the classes, and fold class weights into weights."""
+        if is_in_blocks(X):
+            return self._check_blocks(X, y, sample_weight)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None
         )
+        return self._with_labels(X, y, sample_weight)
+
+    def _with_labels(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        """Samples with labels and weights in memory, wherever X is."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         n_classes = self.classes_.size
@@ -218,10 +273,11 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     ) -> None:
         """Solve for every class (once, if there are two) and set the fitted attributes."""
         targets = samples.targets
-        fits = Parallel(n_jobs=self.n_jobs if len(targets) > 1 else 1)(
+        apart = len(targets) > 1 and not is_in_blocks(samples.X)  # blocks have threads or workers
+        fits = Parallel(n_jobs=self.n_jobs if apart else 1)(
             delayed(_fit_one)(
                 samples.X, target, samples.weights, epsilon, kappa,
-                {**self._model(), "n_jobs": self.n_jobs if len(targets) == 1 else None},
+                {**self._model(), "n_jobs": None if apart else self.n_jobs},
                 {**self._controls(), "verbose": verbose, "start": start},
             )
             for target, start in zip(targets, starts or [None] * len(targets), strict=True)
@@ -397,9 +453,9 @@ class DRLogisticRegression(_RobustLinearClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
+            Features; also :class:`~drlogit.RowBlocks` and Dask arrays or data frames.
         y : array of shape (n_samples,)
-            Class labels, of any kind.
+            Class labels, of any kind; with Dask also as an array or series there.
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights.  Only their proportions matter, so ``epsilon`` keeps its
             meaning; a weight of two is as good as a repeated sample (but not for
@@ -466,7 +522,14 @@ class DRLogisticRegression(_RobustLinearClassifier):
         if len(earlier) != len(samples.targets) or earlier[0].coef.size != n_features:
             return None
         # Flip shares are not kept: a solver that starts from them finds none.
-        return [replace(result, flip_share=np.zeros(n_samples)) for result in earlier]
+        flips: Any
+        if is_dask(samples.X):
+            from .dask_rows import map_rows
+
+            flips = map_rows(_no_flips, samples.X, None, np.float64)
+        else:
+            flips = np.zeros(n_samples)
+        return [replace(result, flip_share=flips) for result in earlier]
 
 
 class DRLogisticRegressionCV(_RobustLinearClassifier):
@@ -621,6 +684,11 @@ class DRLogisticRegressionCV(_RobustLinearClassifier):
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
         split_params, score_params = self._route(sample_weight, params)
+        if is_in_blocks(X):
+            raise TypeError(
+                f"DRLogisticRegressionCV needs X in memory, got {type(X).__name__}; choose epsilon "
+                "on a part of the rows, then fit DRLogisticRegression to all of them"
+            )
         samples = self._check_data(X, y, sample_weight)
         splits = list(
             check_cv(self.cv, samples.y, classifier=True).split(
@@ -757,6 +825,10 @@ class DRLogisticRegressionCV(_RobustLinearClassifier):
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         warn_about_gaps(type(self).__name__, gaps, self.tol, stacklevel=4)
         return chains
+
+
+def _no_flips(rows: Any) -> FloatArray:
+    return np.zeros(rows.shape[0])
 
 
 class _Fit(NamedTuple):

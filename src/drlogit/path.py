@@ -30,6 +30,7 @@ from .norms import Norm
 from .problem import Problem, build_problem
 from .radius import epsilon_max_of
 from .result import Result
+from .row_blocks import is_in_blocks
 from .solve import solve_problem
 
 
@@ -309,6 +310,8 @@ class Samples:
         their order nor repeating a sample instead of giving it weight two changes the model.
         """
         counted = self
+        if is_in_blocks(self.X):  # larger than this is meant for
+            return self
         if self.weights is not None and not self.weights.all():
             counted = self.part(np.flatnonzero(self.weights))
         n_samples, n_features = counted.X.shape

@@ -84,6 +84,10 @@ class RowBlocks:
             raise ValueError(f"{self.name(index)} must have shape {wanted}, got {found}")
         return matrix
 
+    def map(self, function: Callable[[Matrix], Any]) -> Any:
+        """What a function makes of each block, one below the other."""
+        return np.concatenate([function(self.block(k)) for k in range(len(self.lengths))])
+
     def name(self, index: int) -> str:
         """How to speak of a block: its number and its rows, both counted from zero."""
         first = sum(self.lengths[:index])
@@ -99,6 +103,11 @@ class RowBlocks:
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection; nobody can have one who has not imported Dask."""
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
+
+
+def is_in_blocks(X: Any) -> bool:
+    """Whether X is elsewhere than in memory as a whole."""
+    return isinstance(X, RowBlocks) or is_dask(X)
 
 
 def cut_rows(n_rows: int, row_bytes: int, block_rows: int | None = None) -> list[int]:

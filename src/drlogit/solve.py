@@ -78,7 +78,9 @@ def solve(
     Parameters
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
-        Features.  Float arrays and canonical CSR matrices are used without a copy.
+        Features.  Float arrays and canonical CSR matrices are used without a copy.  What does
+        not fit in memory may be a ``np.memmap``, a :class:`~drlogit.RowBlocks`, or a Dask array
+        or data frame; ``flip_share`` is then as large, with Dask a Dask array.
     y : array of shape (n_samples,)
         Labels of two kinds; the one that sorts last is the positive class.
     epsilon : float

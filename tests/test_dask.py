@@ -1,0 +1,266 @@
+"""Blocks on Dask workers: same answers under every scheduler and chunking, errors with a place.
+
+One small cluster of two processes serves all tests of this file that need one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.problem import build_problem
+from drlogit.rows import Sum
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
+CHUNKS = {1: (300,), 2: (299, 1), 5: (10, 100, 5, 165, 20), 17: (16,) * 16 + (44,)}
+
+
+def data(n_samples=300, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.4)
+    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
+
+
+def chunked(X, n_chunks):
+    return da.from_array(X, chunks=(CHUNKS[n_chunks], -1))
+
+
+def sparse_blocks(X, n_chunks):
+    return chunked(X, n_chunks).map_blocks(sp.csr_matrix)
+
+
+def assert_same_fit(result, reference):
+    assert result.objective == pytest.approx(reference.objective, abs=1e-9)
+    assert result.gap <= 1e-9
+    np.testing.assert_allclose(result.coef, reference.coef, atol=1e-6)
+    assert isinstance(result.flip_share, da.Array)
+    flips = result.flip_share.compute()
+    assert flips.sum() == pytest.approx(reference.flip_share.sum(), abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    # Warnings of Dask's own machinery, as it starts and ends, are none of ours.
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.mark.parametrize("n_chunks", CHUNKS)
+@pytest.mark.parametrize(
+    ("cut", "norm"), [(chunked, "l1"), (sparse_blocks, "l2"), (chunked, "linf")]
+)
+def test_chunks_do_not_change_the_answer(n_chunks, cut, norm):
+    X, y = data()
+    weights = np.random.default_rng(1).random(300) if norm == "l2" else None
+    options = {**OPTIONS, "norm": norm, "tol": 1e-10}
+    reference = drlogit.solve(X, y, sample_weight=weights, **options)
+    if weights is not None:
+        weights = da.from_array(weights, chunks=77)
+    y = da.from_array(y, chunks=77) if norm == "l1" else y
+    assert_same_fit(drlogit.solve(cut(X, n_chunks), y, sample_weight=weights, **options), reference)
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_lp_admm_warm_starts_and_fixed_lambda(scheduler):
+    X, y = data()
+    with dask.config.set(scheduler=scheduler):
+        one, other = (
+            drlogit.solve(x, y, solver="lp-admm", tol=1e-6, **OPTIONS) for x in (X, chunked(X, 2))
+        )
+        assert one.objective == pytest.approx(other.objective, abs=2e-6)
+        warm = drlogit.solve(chunked(X, 5), y, solver="lp-admm", start=other, **OPTIONS)
+        assert warm.n_iter < other.n_iter
+        fixed = [
+            drlogit.solve_subproblem(x, y, lam=1.0, **OPTIONS).objective for x in (X, chunked(X, 2))
+        ]
+    assert fixed[0] == pytest.approx(fixed[1], abs=2e-6)
+
+
+def test_checkpoints_do_not_change_the_answer(monkeypatch):
+    X, y = data()
+    monkeypatch.setattr("drlogit.dask_rows._CHECKPOINT_EVERY", 3)
+    options = {"tol": 1e-10, **OPTIONS}
+    assert_same_fit(drlogit.solve(chunked(X, 5), y, **options), drlogit.solve(X, y, **options))
+
+
+def test_data_frames_and_labels_of_words():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=np.where(y, "yes", "no"))
+    frames = dd.from_pandas(frame, npartitions=3)
+    result = drlogit.solve(frames[list("abcdef")], frames["label"], tol=1e-10, **OPTIONS)
+    assert_same_fit(result, drlogit.solve(X, y, tol=1e-10, **OPTIONS))
+
+    model = drlogit.DRLogisticRegression(**OPTIONS).fit(frames[list("abcdef")], frames["label"])
+    plain = drlogit.DRLogisticRegression(**OPTIONS).fit(frame[list("abcdef")], frame["label"])
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    predicted = model.predict(frames[list("abcdef")])
+    assert isinstance(predicted, da.Array)
+    np.testing.assert_array_equal(predicted.compute(), model.predict(frame[list("abcdef")]))
+
+
+def test_estimator_takes_and_gives_dask_arrays():
+    X, y = data()
+    classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))
+    lazy = chunked(X, 5)
+    model = drlogit.DRLogisticRegression(**OPTIONS).fit(lazy, da.from_array(classes, chunks=50))
+    plain = drlogit.DRLogisticRegression(**OPTIONS).fit(X, classes)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        there, here = getattr(model, method)(lazy), getattr(model, method)(X)
+        assert (there.shape, there.dtype) == (here.shape, here.dtype)
+        np.testing.assert_allclose(there.compute(), here)
+    assert model.score(lazy, classes) == pytest.approx(model.score(X, classes))
+    iterations = model.n_iter_.sum()
+    assert model.set_params(warm_start=True).fit(lazy, classes).n_iter_.sum() < iterations
+    with pytest.raises(ValueError, match="class_weight must be None where y is a Dask"):
+        model.set_params(class_weight="balanced").fit(lazy, da.from_array(classes, chunks=50))
+    with pytest.raises(TypeError, match="needs X in memory, got Array"):
+        drlogit.DRLogisticRegressionCV().fit(lazy, classes)
+
+
+def test_errors_name_what_is_wrong():
+    X, y = data()
+    lazy = chunked(X, 5)
+    spoiled = X.copy()
+    spoiled[112, 3] = np.nan
+    for arguments, wrong in (
+        ((chunked(spoiled, 5), y), "block 2 of X: X must be .*NaN"),
+        ((lazy, y[:-1]), "one label per row of X: 300, got 299"),
+        ((lazy, da.from_array(y[:-1], chunks=9)), "y must have 300 entries, got 299"),
+        ((lazy, da.zeros(300, chunks=100)), "two classes, got 1"),
+        ((lazy, da.from_array(np.where(y, np.nan, 0.0), chunks=99)), "must be finite"),
+        ((lazy, da.from_array(X, chunks=99)), "y must have one dimension, got 2"),
+        ((lazy[:, 0], y), "X must have two dimensions, got 1"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            drlogit.solve(*arguments, **OPTIONS)
+    for weights, wrong in (
+        (da.zeros(300, chunks=100), "positive entry, got all zeros"),
+        (da.full(300, -1.0, chunks=100), ">= 0, got -1.0"),
+        (da.from_array(y.astype(float), chunks=50), "smaller label has weight zero"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            drlogit.solve(lazy, y, sample_weight=weights, **OPTIONS)
+
+
+def test_state_goes_there_and_back():
+    X, y = data()
+    rows = build_problem(chunked(X, 17), y, **OPTIONS).rows
+    values = np.arange(300.0)
+    for sent in (values, da.from_array(values, chunks=77)):
+        state = rows.scatter(sent)
+        np.testing.assert_array_equal(rows.gather(state).compute(), values)
+        pairs, (total,) = rows.run(_add, rows.pair(state, state))
+        np.testing.assert_array_equal(rows.gather(pairs).compute(), 2 * values)
+        assert total == 2 * values.sum()
+    np.testing.assert_array_equal(rows.signs() > 0.0, y)
+    np.testing.assert_array_equal(rows.together().X, X)
+
+
+def _add(block, pair):
+    return pair[0] + pair[1], (Sum(float((pair[0] + pair[1]).sum())),)
+
+
+# --- a cluster ------------------------------------------------------------------------------
+
+
+def test_two_processes_agree_and_nothing_is_left_behind(client):
+    X, y = data()
+    result = drlogit.solve(sparse_blocks(X, 5), y, tol=1e-10, **OPTIONS)
+    assert_same_fit(result, drlogit.solve(X, y, tol=1e-10, **OPTIONS))
+    del result
+    deadline = time.monotonic() + 20.0
+    while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+        assert time.monotonic() < deadline, "tasks are left on the scheduler"
+        time.sleep(0.05)
+
+
+def test_a_killed_worker_costs_time_only(client):
+    X, y = data()
+    reference = drlogit.solve(X, y, tol=1e-10, **OPTIONS)
+    killed = []
+
+    def kill(iterate):
+        if iterate.n_iter == 3:
+            victim = next(iter(client.run(os.getpid).values()))
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    result = drlogit.solve(chunked(X, 5), y, tol=1e-10, callback=kill, **OPTIONS)
+    assert killed
+    assert_same_fit(result, reference)
+
+
+def test_a_worker_that_gives_nan_is_reported(client, tmp_path):
+    X, y = data()
+    rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
+    with pytest.raises(RuntimeError, match=r"block 1 of X gave NaN .* by tcp://.*relied on"):
+        rows.run(_moody, None, tmp_path / "visited")
+    assert np.isnan(rows.run(_honest_nan)[1][0])  # arithmetic is left to the solver
+
+
+def test_data_that_turn_bad_are_reported():
+    X, y = data()
+    rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
+    rows.run(_spoil)
+    with pytest.raises(ValueError, match=r"block 1 of X \(rows 299 to 299\), held.*bad.*NaN"):
+        rows.run(_sum)
+
+
+def _moody(block, _, visited):
+    if block.y.size > 1 or visited.exists():
+        return None, (Sum(1.0),)
+    visited.touch()
+    return None, (Sum(float("nan")),)
+
+
+def _honest_nan(block, _):
+    return None, (Sum(float("nan")),)
+
+
+def _spoil(block, _):
+    if block.y.size == 1:
+        block.X[:] = np.nan  # what no block function does, but bad memory may
+    return None, ()
+
+
+def _sum(block, _):
+    return None, (Sum(float(block.X.sum())),)
+
+
+def test_dask_is_not_imported_unless_used():
+    code = (
+        "import sys, numpy as np, drlogit\n"
+        "X = np.random.default_rng(0).standard_normal((30, 4))\n"
+        "drlogit.solve(X, X[:, 0] > 0, epsilon=0.1, kappa=1.0)\n"
+        "sys.exit('dask' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
