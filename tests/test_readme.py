@@ -25,13 +25,13 @@ EXAMPLES = [
 ]
 
 
-#: What README has a reader type, but for make, which is tried by hand.
+#: What README has a reader type, but for make and pip, which are tried by hand.
 COMMANDS = [
     line
     for language, text in BLOCKS
     if language == "sh"
     for line in text.splitlines()
-    if not line.startswith("make ")
+    if not line.startswith(("make ", "pip "))
 ]
 
 
