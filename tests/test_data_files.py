@@ -134,6 +134,9 @@ def test_headers_can_be_forced(header, tmp_path):
         (CSV.replace(",-3", "," + "NA"), {}, "line 3: the value of column 'b' is missing ('NA')"),
         (CSV.replace(",-3", "," + "nan"), {}, "the value of column 'b' in row 2 is missing (NaN)"),
         (CSV.replace(",-3", "," + "inf"), {}, "the value of column 'b' in row 2 is inf"),
+        (CSV.replace("2.5", '"2,5"'), {}, "holds '2,5': write a decimal point, not a comma"),
+        (CSV, {"weights": "target"}, "'target' is both target and weights"),
+        (CSV, {"weights": "b", "features": ("a", "b")}, "'b' is both weights and feature"),
         (CSV.replace("yes", "", 1), {}, "line 3: the label (column 'target') is missing"),
         (CSV.replace("7,1", "7,1,1"), {}, "line 5: found 5 fields, expected 4"),
         (CSV.replace("a,b", ",b"), {}, "column 1 of"),
@@ -320,6 +323,13 @@ def test_what_is_said_about_parquet(parquet, tmp_path):
         read_samples(parquet(y=[None, "a", "b", "a"]), Wanted())
     with pytest.raises(ValueError, match="damaged or no Parquet file"):
         read_samples(write(tmp_path / "bad.parquet", b"nonsense"), Wanted())
+
+
+def test_other_files_named_npz(tmp_path):
+    with pytest.raises(ValueError, match="damaged or no NPZ archive"):
+        read_samples(write(tmp_path / "data.npz", b"\x80\x04nonsense"), Wanted())
+    with pytest.raises(ValueError, match="damaged or no NPZ archive"):
+        read_samples(write(tmp_path / "half.npz", b"PK\x03\x04nonsense"), Wanted())
 
 
 def test_missing_pyarrow(monkeypatch, tmp_path):

@@ -36,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            if arguments.quiet:
+                warnings.simplefilter("ignore")
             code: int = arguments.run(arguments)
         sys.stdout.flush()  # so that a closed pipe is met here and not at exit
     except BrokenPipeError:

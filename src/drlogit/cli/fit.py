@@ -12,6 +12,7 @@ from .console import DONE, NOT_CONVERGED, Console
 from .options import (
     DATA_HELP,
     Commands,
+    add_block_option,
     add_data_options,
     add_model_options,
     add_solver_options,
@@ -37,6 +38,7 @@ def add_parser(commands: Commands) -> None:
         drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
         drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
+        drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
         drlogit fit breast-cancer --standardize --json
         """,
     )
@@ -44,6 +46,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-o", "--output", metavar="MODEL", help="file to write the model to (JSON)")
     add_model_options(parser, epsilon=0.01, kappa=1.0)
     add_data_options(parser)
+    add_block_option(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
 
@@ -113,8 +116,11 @@ def _remark_on_constant(
     """Say so if the radius leaves nothing to learn, and which radius would."""
     from ..matrix import matvec
     from ..radius import epsilon_max
+    from ..row_blocks import RowBlocks
 
-    if epsilon == 0.0 or np.ptp(matvec(training.X, result.coef)) > _CONSTANT:
+    if epsilon == 0.0 or isinstance(training.X, RowBlocks):  # not worth another pass over a file
+        return
+    if np.ptp(matvec(training.X, result.coef)) > _CONSTANT:
         return
     limit = epsilon_max(training.X, target, kappa=kappa, **problem)
     if epsilon >= limit:

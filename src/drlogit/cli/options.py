@@ -130,7 +130,7 @@ def _add_reading_options(parser: argparse.ArgumentParser, *, target: str) -> Any
 
 def names(text: str) -> tuple[str, ...]:
     """``a,b,"c,d"`` as names."""
-    return tuple(name.strip() for name in next(csv.reader([text]), [""]))
+    return tuple(name.strip() for name in next(csv.reader([text])) or [""])
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -209,3 +209,15 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "--tol", type=float, default=1e-6, help="wanted duality gap, in nats of log-loss"
     )
     group.add_argument("--max-iter", type=int, metavar="N", help="limit on iterations")
+
+
+def add_block_option(parser: argparse.ArgumentParser) -> None:
+    """For data that do not fit in memory."""
+    group = parser.add_argument_group("data larger than memory")
+    group.add_argument(
+        "--block-rows",
+        type=int,
+        metavar="N",
+        help="read the file N rows at a time: svmlight text, Parquet (columns as they are, with "
+        "--target), or .npy (with --labels)",
+    )

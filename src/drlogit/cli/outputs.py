@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
@@ -19,12 +20,14 @@ def check_writable(path: str | None) -> None:
         return
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(21, "Is a directory, not a file to write", path)
+        raise IsADirectoryError(errno.EISDIR, "Is a directory, not a file to write", path)
     folder = target.resolve().parent
     if not folder.is_dir():
-        raise FileNotFoundError(2, f"there is no folder {str(folder)!r} to write it to", path)
+        raise FileNotFoundError(
+            errno.ENOENT, f"there is no folder {str(folder)!r} to write it to", path
+        )
     if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        raise PermissionError(13, "Permission denied", path)
+        raise PermissionError(errno.EACCES, "Permission denied", path)
 
 
 def check_plot(path: str | None) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import strict_json
 from ..checks import check_weights
-from ..data_files import Samples, Wanted, read_data
+from ..data_files import Samples, Wanted, read_data, tidy_labels
 from ..losses import FloatArray
 from ..matrix import Matrix
 from ..result import Result
@@ -91,7 +91,11 @@ def read_training(
     arguments: argparse.Namespace, console: Console, *, two_classes: bool = False
 ) -> Training:
     """Read the data of a command that fits a model, and make them ready."""
-    samples = read_data(arguments.data, wanted_for_training(arguments), label_file=arguments.labels)
+    if getattr(arguments, "block_rows", None) is not None:
+        samples = _read_blocks(arguments)
+    else:
+        wanted = wanted_for_training(arguments)
+        samples = read_data(arguments.data, wanted, label_file=arguments.labels)
     assert samples.labels is not None
     classes, codes = encode_labels(samples.labels, arguments.positive, samples.source)
     if two_classes and len(classes) != 2:
@@ -129,6 +133,30 @@ def read_training(
         standardize(training, center=not arguments.no_intercept)
         if arguments.standardize
         else training
+    )
+
+
+def _read_blocks(arguments: argparse.Namespace) -> Samples:
+    """Samples whose features stay in their file."""
+    from ..block_files import open_blocks
+
+    for option in ("features", "drop", "weights", "standardize", "delimiter"):
+        if getattr(arguments, option):
+            raise ValueError(f"--block-rows takes all columns as they are: no --{option} with it")
+    X, y = open_blocks(
+        arguments.data,
+        target=arguments.labels or arguments.target,
+        block_rows=arguments.block_rows,
+        n_features=arguments.n_features,
+        zero_based=bool(arguments.zero_based),
+    )
+    return Samples(
+        X=X,
+        labels=tidy_labels(y, arguments.data),
+        weights=None,
+        feature_names=None,
+        target=arguments.target,
+        source=arguments.data,
     )
 
 

@@ -6,8 +6,17 @@ raises ``ValueError`` with the file, the column and the row where something is w
 here can run code.
 """
 
-from .columns import Samples, Wanted
+from .columns import Samples, Wanted, tidy_labels
 from .known import BUNDLED, is_known, load_known, read_data
 from .reading import read_samples
 
-__all__ = ["BUNDLED", "Samples", "Wanted", "is_known", "load_known", "read_data", "read_samples"]
+__all__ = [
+    "BUNDLED",
+    "Samples",
+    "Wanted",
+    "is_known",
+    "load_known",
+    "read_data",
+    "read_samples",
+    "tidy_labels",
+]

@@ -113,13 +113,16 @@ class Header:
         """What each column is for."""
         weights = None if wanted.weights is None else self.find(wanted.weights, "--weights")
         target = self._target(wanted, weights)
+        if target is not None and target == weights:
+            raise ValueError(f"column {self.names[target]!r} is both target and weights")
         if wanted.features is not None:
             features = [self.find(name, "feature") for name in wanted.features]
             repeated = [self.names[j] for j, times in Counter(features).items() if times > 1]
             if repeated:
                 raise ValueError(f"feature {repeated[0]!r} is named twice")
-            if target is not None and target in features:
-                raise ValueError(f"column {self.names[target]!r} is both target and feature")
+            for role, taken in (("target", target), ("weights", weights)):
+                if taken is not None and taken in features:
+                    raise ValueError(f"column {self.names[taken]!r} is both {role} and feature")
         else:
             dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights}
             features = [j for j in range(len(self.names)) if j not in dropped]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections.abc import Sequence
 from itertools import islice
@@ -134,6 +135,10 @@ def _explain(row: Sequence[str], columns: Sequence[int], header: Header, place: 
             raise ValueError(
                 f"{place}: the value of column {column} is missing{found}; fill in or leave out "
                 "such rows first"
+            )
+        if re.fullmatch(r"[-+]?\d*,\d+", field):
+            raise ValueError(
+                f"{place}: column {column} holds {field!r}: write a decimal point, not a comma"
             )
         raise ValueError(
             f"{place}: column {column} holds {field[:40]!r}, but features must be numbers: "

@@ -53,10 +53,12 @@ def read_npz(path: Path, wanted: Wanted) -> Samples:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise ValueError(f"{path} is a single array, not an NPZ archive with X and y")
-            return {name: archive[name] for name in archive.files}
+        with open(path, "rb") as file:
+            if file.read(2) != b"PK":  # NumPy would take it for a pickle
+                raise ValueError(f"{path} is damaged or no NPZ archive")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
     except zipfile.BadZipFile as error:
         raise ValueError(f"{path} is damaged or no NPZ archive: {error}") from error
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_samples(
     """The samples in a file, with labels from another file if one is given."""
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(21, "Is a directory, not a data file", str(path))
+        raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
     reader = _READERS[format_of(path, wanted.format)]
     if label_file is None:
         return reader(path, wanted)

@@ -79,4 +79,4 @@ def _widen(X: Matrix, width: int) -> Matrix:
 def _explain(path: Path, reason: str) -> str:
     if "Invalid index 0" in reason:
         return f"{path} numbers its columns from 0: say so with --zero-based"
-    return f"{path} is not svmlight text (label index:value index:value …): {reason}"
+    return f"{path} is not svmlight text (label index:value index:value …): {reason:.90}"

@@ -15,13 +15,13 @@ import io
 import lzma
 import os
 import tempfile
-import uuid
 import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..atomic import write_bytes
 from .catalogue import DataFile
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {
@@ -99,15 +99,8 @@ def keep(copy: Copy, cache: Path) -> Path:
         return copy.path
     target = cache / copy.file.path
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside its place and renamed, so that an interrupted write leaves no half file
-    # and two processes fetching the same set do not meet in the middle of one.
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    try:
-        temporary.write_bytes(copy.contents)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    # At once, so that two processes fetching the same set do not meet in the middle of one.
+    write_bytes(target, copy.contents)
     return target
 
 
