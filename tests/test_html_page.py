@@ -119,7 +119,7 @@ def test_numbers_stand_to_the_right():
     assert [name for right, name in heads if right] == ["number", "time"]
     assert '<td class="number">0.1235</td>' in text
     assert '<th scope="row">a</th>' in text
-    assert "<caption>A table</caption>" in text
+    assert "<caption><span>A table</span></caption>" in text
 
 
 def test_rows_must_fit():

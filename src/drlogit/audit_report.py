@@ -91,25 +91,26 @@ def _summary(report: Audit, curves: Audit, subject: Subject) -> list[str]:
         )
     else:
         lines.append("At no radius can half of the predictions be wrong.")
-    worse = _overtaken(curves)
-    if worse is None:
-        lines.append(
-            "Its worst-case log-loss is below that of a constant model at every radius shown."
-        )
-    elif worse == 0.0:
-        lines.append("A constant model is as good, even on the samples as they are.")
-    else:
-        lines.append(
-            f"From about ε = {worse:.3g} on, a constant model has the smaller worst-case log-loss."
-        )
+    for measure, words in (("worst_case_loss", "log-loss"), ("worst_error", "error")):
+        worse = _overtaken(curves, measure)
+        if worse is None:
+            lines.append(
+                f"Its worst-case {words} is below that of a constant model at every radius shown."
+            )
+        elif worse == 0.0:
+            lines.append(f"The {words} of a constant model is no larger, even without a shift.")
+        else:
+            lines.append(
+                f"From about ε = {worse:.3g} on, a constant model has a smaller worst-case {words}."
+            )
     return lines
 
 
-def _overtaken(curves: Audit) -> float | None:
+def _overtaken(curves: Audit, measure: str) -> float | None:
     """The first radius at which the constant model is as good."""
     model, constant = curves.models
     for ours, theirs in zip(model.rows, constant.rows, strict=True):
-        if ours.worst_case_loss >= theirs.worst_case_loss - 1e-9:
+        if getattr(ours, measure) >= getattr(theirs, measure) - 1e-9:
             return ours.epsilon
     return None
 
@@ -232,7 +233,7 @@ def _list_samples(page: Page, report: Audit, model: ModelAudit) -> None:
     page.heading("Labels worth a look", level=3)
     page.text(
         "Here the model is most surprised by the label. If labels may be wrong, look at these "
-        "first. The worst case leaves them alone: they already cost as much as they can."
+        "first. The worst case leaves them as they are: flipping them would help the model."
     )
     page.table(
         ["row", "label", "probability", "margin"],

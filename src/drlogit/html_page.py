@@ -46,6 +46,7 @@ a { color: var(--link); }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--quiet); padding-bottom: 0.4rem; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem); }
 th, td { padding: 0.25rem 0.75rem; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; }
@@ -133,7 +134,7 @@ class Page:
             for column, kind in zip(columns, kinds, strict=True)
         )
         body = "\n".join(f"<tr>{_row(row, kinds, row_headers)}</tr>" for row in cells)
-        title = f"<caption>{escape(caption)}</caption>\n" if caption else ""
+        title = f"<caption><span>{escape(caption)}</span></caption>\n" if caption else ""
         name = escape(caption or "table")
         # Focusable, so that who has no mouse can scroll it too.
         self._parts.append(
@@ -227,7 +228,7 @@ def _row(cells: Sequence[str], kinds: Sequence[str], row_headers: bool) -> str:
 
 
 def _inline_svg(figure: Any, alt: str, prefix: str) -> str:
-    """The drawing itself: black becomes the colour of the text, white that of the page."""
+    """The drawing itself, its greys in the colours of the page."""
     import matplotlib
 
     buffer = io.StringIO()
@@ -239,9 +240,17 @@ def _inline_svg(figure: Any, alt: str, prefix: str) -> str:
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.S)
     # Names are shared by all figures of a page, so each figure gets its own.
     drawing = re.sub(r'(\bid="|href="#|url\(#)', lambda found: found[1] + prefix, drawing)
-    drawing = drawing.replace("#000000", "currentColor").replace("#ffffff", "var(--paper)")
+    drawing = re.sub(r"#([0-9a-f]{2})\1\1\b", _grey, drawing)
     label = f'role="img" aria-label="{escape(alt)}" fill="currentColor" {_least_width(figure)}'
     return drawing.replace("<svg", f"<svg {label}", 1)
+
+
+def _grey(found: re.Match[str]) -> str:
+    """Black becomes the colour of the text, white that of the page, and what is between follows."""
+    level = int(found[1], 16)
+    if level in (0, 255):
+        return "var(--paper)" if level else "currentColor"
+    return "var(--line)" if level > 0xB0 else "var(--quiet)"
 
 
 def _inline_png(figure: Any, alt: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -86,6 +87,7 @@ class Progress:
         else:
             filled = round(_BAR * share)
             line = f"{self._title} [{'#' * filled}{'.' * (_BAR - filled)}] {share:4.0%}  {detail}"
+            line = line[: shutil.get_terminal_size().columns - 1]  # a longer one would not be wiped
             self._stream.write("\r" + line.ljust(self._width))
             self._width = len(line)
         self._stream.flush()

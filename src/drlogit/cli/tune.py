@@ -138,7 +138,7 @@ class _Lines(io.StringIO):
         self._progress = progress
 
     def write(self, text: str) -> int:
-        found = re.match(r"\[\s*(\d+)/(\d+)\] (.*)", text)
+        found = re.match(r"\[\s*(\d+)/(\d+)\] ([^:]*)", text)
         if found:
             done, total = int(found[1]), int(found[2])
             self._progress.show(done / total, f"{done} of {total}: {found[3]}")
