@@ -3,6 +3,8 @@
 #
 #   make demo     fit, certify and explain a robust model on bundled data
 #   make test     all checks: lint, format, types, tests
+#   make docs     the documentation, in build/docs; warnings are errors
+#   make stress   ten minutes of generated problems of every awkward kind
 #
 # Another interpreter: make demo PYTHON=python3.12
 
@@ -14,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format types clean
+.PHONY: help demo test lint format types docs stress clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -36,14 +38,22 @@ format: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+stress: $(VENV)/.test
+	$(BIN)/python -m benchmarks.torture --seconds 600
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; a changed pyproject.toml makes them stale.
 $(VENV)/.demo: EXTRAS :=
 $(VENV)/.test: EXTRAS := [test]
-$(VENV)/.demo $(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.docs: EXTRAS := [docs]
+$(VENV)/.demo $(VENV)/.test $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $@
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import fenced
 from drlogit import cli
 
 README = Path(__file__).parent.parent / "README.md"
 
-#: Fenced blocks as (language, text), in order.
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
-
-
-#: Each Python block with the text block that follows it, if one does.
-EXAMPLES = [
-    (code, after if after_language == "text" else None)
-    for (language, code), (after_language, after) in pairwise([*BLOCKS, ("", "")])
-    if language == "python"
-]
+BLOCKS = fenced.blocks(README)
+EXAMPLES = fenced.python_examples(README)
 
 
 #: What README has a reader type, but for make and pip, which are tried by hand.
@@ -63,12 +54,7 @@ def test_python_runs_and_prints_what_it_says(folder, monkeypatch, capsys):
         for command in (COMMANDS[0], fit):
             assert cli.main(shlex.split(command, comments=True)[1:]) == cli.DONE
         capsys.readouterr()
-    session = {"__name__": "readme"}
-    for code, printed in EXAMPLES:
-        exec(compile(code, str(README), "exec"), session)
-        out = capsys.readouterr().out
-        if printed is not None:
-            assert out == printed
+    fenced.run(README, capsys)
 
 
 def test_there_is_an_example():

@@ -393,7 +393,7 @@ class DRLogisticRegression(_RobustLinearClassifier):
         :func:`~drlogit.worst_case_distribution` for the flips.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the features, if they all have one that is a string.
 
     See Also

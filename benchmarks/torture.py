@@ -1,0 +1,391 @@
+"""Generated problems of every awkward kind: each must end certified, or refused in words.
+
+    python -m benchmarks.torture [--seconds 600] [--seed 0]        # make stress
+
+Hypothesis draws data (sizes, scales, duplicates, contradictions, subnormal numbers), their storage
+(single precision, Fortran order, views, read-only, sparse in every format and disorder), weights,
+costs, ε, κ and norm.  For each problem:
+
+* no warning, no NaN, no exception but a ``ValueError`` of one line;
+* the certified gap is within ``tol``, or the status says in words that it is not;
+* nothing that was handed over is changed;
+* the objective does not depend on the order of the rows, on storage or on threads, beyond ``tol``;
+* a second run gives the same bits, with one thread.
+
+Besides: fits from many threads at once, and interrupts at random moments.  A problem that breaks a
+rule is shrunk by Hypothesis and printed; the exit code is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import signal
+import sys
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis import strategies as st
+
+import drlogit
+from drlogit.threads import limit_threads
+
+TOL = 1e-6
+#: Problems of one round; between rounds the clock is looked at.
+ROUND = 40
+
+SHAPES = (
+    "plain", "separable", "duplicated rows", "contradictory rows", "duplicated columns",
+    "zero columns", "constant column", "sorted labels", "few positives", "subnormal",
+)  # fmt: skip
+STORAGES = (
+    "C", "F", "float32", "rows reversed", "every second column", "read-only", "list", "csr", "csc",
+    "coo", "csr, 64-bit indices", "csr, unsorted", "csr, duplicate entries",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """What was drawn; the data follow from it."""
+
+    seed: int
+    n_samples: int
+    n_features: int
+    shape: str
+    storage: str
+    scale: float
+    spread: float
+    weights: str
+    costs: str
+    epsilon: float
+    kappa: float
+    norm: str
+    fit_intercept: bool
+    in_units: bool = True
+
+
+def powers(low: float, high: float) -> st.SearchStrategy[float]:
+    """Numbers between two powers of ten, evenly in logarithm."""
+    return st.floats(low, high).map(lambda exponent: float(10.0**exponent))
+
+
+#: Samples: few mostly, thousands now and then.
+SIZES = st.one_of(st.integers(1, 12), st.integers(13, 300), st.integers(301, 5000))
+
+CASES = st.builds(
+    Case,
+    seed=st.integers(0, 2**32 - 1),
+    n_samples=SIZES,
+    n_features=st.one_of(st.integers(1, 5), st.integers(6, 60)),
+    shape=st.sampled_from(SHAPES),
+    storage=st.sampled_from(STORAGES),
+    scale=powers(-8, 8),
+    spread=st.sampled_from((0.0, 0.0, 2.0, 6.0)),
+    weights=st.sampled_from(("none", "none", "wide", "integer", "some zero")),
+    costs=st.sampled_from(("none", "none", "wide", "some immovable", "all immovable")),
+    epsilon=st.one_of(st.just(0.0), powers(-6, 1), powers(-3, 0)),
+    kappa=st.one_of(st.just(np.inf), powers(-1.3, 1)),
+    norm=st.sampled_from(("l1", "l2", "linf")),
+    fit_intercept=st.booleans(),
+    in_units=st.booleans(),
+)
+
+
+def data(case: Case) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], dict[str, Any]]:
+    """X (dense, double), y and the arguments of ``solve``."""
+    rng = np.random.default_rng(case.seed)
+    shape = (case.n_samples, case.n_features)
+    X = rng.standard_normal(shape)
+    if case.storage.startswith(("cs", "coo")):
+        X *= rng.random(shape) < 0.3
+    noise = rng.logistic(size=case.n_samples)
+    noise *= case.shape != "separable"
+    y = np.where(X @ rng.standard_normal(case.n_features) + noise > 0.0, 1, -1)
+    half = case.n_samples // 2
+    if case.shape in ("duplicated rows", "contradictory rows"):
+        X[half : 2 * half] = X[:half]
+        y[half : 2 * half] = y[:half] * (-1 if case.shape == "contradictory rows" else 1)
+    elif case.shape == "duplicated columns":
+        X[:, case.n_features // 2 :] = X[:, :1]
+    elif case.shape == "zero columns":
+        X[:, rng.random(case.n_features) < 0.5] = 0.0
+    elif case.shape == "constant column":
+        X[:, 0] = 1.0
+    elif case.shape == "sorted labels":
+        order = np.argsort(y)
+        X, y = X[order], y[order]
+    elif case.shape == "few positives":
+        y = np.where(rng.random(case.n_samples) < 0.02, 1, -1)
+    X = X * case.scale * 10.0 ** rng.uniform(-case.spread / 2, case.spread / 2, case.n_features)
+    if case.shape == "subnormal":
+        X[rng.random(shape) < 0.2] *= 1e-310
+    if case.storage == "float32":
+        X = X.astype(np.float32).astype(np.float64)  # all storages hold the same numbers
+    unit = case.scale if case.in_units else 1.0
+    options: dict[str, Any] = {
+        "epsilon": case.epsilon * unit, "kappa": case.kappa * unit, "norm": case.norm,
+        "fit_intercept": case.fit_intercept,
+    }  # fmt: skip
+    if case.weights == "wide":
+        options["sample_weight"] = 10.0 ** rng.uniform(-12, 0, case.n_samples)
+    elif case.weights != "none":
+        low = 0 if case.weights == "some zero" else 1
+        options["sample_weight"] = rng.integers(low, 4, case.n_samples)
+    if case.costs == "all immovable":
+        options["feature_costs"] = np.full(case.n_features, np.inf)
+    elif case.costs != "none":
+        costs = 10.0 ** rng.uniform(-6, 6, case.n_features)
+        if case.costs == "some immovable":
+            costs = np.where(rng.random(case.n_features) < 0.3, np.inf, 1.0)
+        options["feature_costs"] = costs
+    return X, y, options
+
+
+def stored(X: np.ndarray[Any, Any], storage: str, rng: np.random.Generator) -> Any:
+    """The same numbers in another form."""
+    if storage == "F":
+        return np.asfortranarray(X)
+    if storage == "float32":
+        return X.astype(np.float32)
+    if storage == "rows reversed":
+        return X[::-1].copy()[::-1]
+    if storage == "every second column":
+        return np.repeat(X, 2, axis=1)[:, ::2]
+    if storage == "list":
+        return X.tolist()
+    if storage == "read-only":
+        X = X.copy()
+        X.flags.writeable = False
+        return X
+    if storage in ("csr", "csc", "coo"):
+        return getattr(sp, f"{storage}_array")(X)
+    if storage.startswith("csr,"):
+        return disordered(sp.csr_array(X), storage, rng)
+    return X
+
+
+def disordered(matrix: Any, storage: str, rng: np.random.Generator) -> Any:
+    """A CSR matrix with long indices, columns out of order, or entries in two parts."""
+    indices, indptr, values = matrix.indices, matrix.indptr, matrix.data
+    if storage == "csr, 64-bit indices":
+        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    elif storage == "csr, unsorted":
+        order = np.concatenate(
+            [start + rng.permutation(stop - start) for start, stop in pairwise(indptr)]
+        )
+        indices, values = indices[order], values[order]
+    else:  # halves add up without rounding
+        indices, values = np.repeat(indices, 2), np.repeat(0.5 * values, 2)
+        indptr = 2 * indptr
+    result = sp.csr_array((values, indices, indptr), shape=matrix.shape)
+    result.has_canonical_format = False
+    result.has_sorted_indices = storage != "csr, unsorted"
+    return result
+
+
+def digest(*values: Any) -> str:
+    """Of everything handed over."""
+    total = hashlib.sha256()
+    for value in values:
+        if sp.issparse(value) and value.format == "coo":
+            parts = [value.data, *value.coords]
+        elif sp.issparse(value):
+            parts = [value.data, value.indices, value.indptr]
+        else:
+            parts = [np.asarray(value)]
+        for part in parts:
+            total.update(str((part.dtype, part.shape)).encode() + part.tobytes())
+    return total.hexdigest()
+
+
+def bits(result: drlogit.Result) -> bytes:
+    """All numbers of a result."""
+    scalars = [result.intercept, result.lam, result.objective, result.dual_objective]
+    return b"".join(np.asarray(v).tobytes() for v in (result.coef, scalars, result.flip_share))
+
+
+@dataclass
+class Totals:
+    """What happened so far."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    open_cases: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    checks: Counter[str] = field(default_factory=Counter)
+
+
+def solve(X: Any, y: Any, options: dict[str, Any]) -> drlogit.Result:
+    """A fit in which every warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return drlogit.solve(X, y, tol=TOL, **options)
+
+
+def check(case: Case, totals: Totals) -> None:
+    """Solve a case and hold the answer to the rules."""
+    rng = np.random.default_rng(case.seed)
+    dense, y, options = data(case)
+    X = stored(dense, case.storage, rng)
+    arrays = [X, y, *(v for v in options.values() if isinstance(v, np.ndarray))]
+    before = digest(*arrays)
+    try:
+        result = solve(X, y, options)
+    except ValueError as error:
+        message = str(error)
+        assert message, "a refusal says why"
+        assert "\n" not in message, f"a refusal takes one line: {message!r}"
+        few = np.unique(y).size < 2 or not _both_classes_weigh(y, options)
+        assert few, f"refused without a reason: {message}"
+        totals.ended["refused"] += 1
+        totals.refusals[message.partition(",")[0]] += 1
+        return
+    assert digest(*arrays) == before, "the input was changed"
+    numbers = np.concatenate(
+        [result.coef, result.flip_share,
+         [result.intercept, result.lam, result.objective, result.dual_objective, result.gap]]
+    )  # fmt: skip
+    assert np.isfinite(numbers).all(), f"not finite: {result}"
+    assert result.gap >= 0.0
+    assert result.converged == (result.gap <= TOL), f"{result} does not say how it ended"
+    if not result.converged:
+        totals.ended["not certified"] += 1
+        totals.open_cases.append(f"gap {result.gap:.1e}, {result.status.name}: {case}")
+        return
+    totals.ended["certified"] += 1
+    # One comparison for each case: together they would take most of the time.
+    kind = ("again", "order", "storage", "threads")[int(digest(repr(case))[0], 16) % 4]
+    totals.checks[kind] += 1
+    if kind == "again":
+        assert bits(solve(X, y, options)) == bits(result), "a second run gives other bits"
+        return
+    if kind == "order":
+        order = rng.permutation(y.size)
+        moved = dict(options)
+        if "sample_weight" in moved:
+            moved["sample_weight"] = moved["sample_weight"][order]
+        other = solve(dense[order], y[order], moved)
+    elif kind == "storage":
+        other = solve(dense, y, options)
+    else:
+        with limit_threads(2):
+            other = solve(X, y, options)
+    if other.converged:
+        difference = abs(other.objective - result.objective)
+        assert difference <= TOL, f"{kind}: objectives differ by {difference:.1e}"
+    else:
+        totals.open_cases.append(f"gap {other.gap:.1e}, {other.status.name}, after {kind}: {case}")
+
+
+def _both_classes_weigh(y: np.ndarray[Any, Any], options: dict[str, Any]) -> bool:
+    weights = options.get("sample_weight", np.ones(y.size))
+    return all(weights[y == label].any() for label in (-1, 1))
+
+
+def rounds(totals: Totals, first_seed: int, deadline: float) -> None:
+    """Rounds of generated cases until the time is up."""
+    number = first_seed
+    while time.monotonic() < deadline:
+
+        @hypothesis_seed(number)
+        @settings(max_examples=ROUND, deadline=None, database=None, print_blob=False,
+                  report_multiple_bugs=False, suppress_health_check=list(HealthCheck))  # fmt: skip
+        @given(CASES)
+        def attempt(case: Case) -> None:
+            if time.monotonic() < deadline:
+                check(case, totals)
+
+        try:
+            attempt()
+        except Exception as error:  # whatever it is, it is what we are looking for
+            notes = " ".join(getattr(error, "__notes__", []))
+            totals.broken.append(f"{type(error).__name__}: {error} {notes}")
+            print(f"BROKEN {totals.broken[-1]}", flush=True)
+        number += 1
+
+
+def small(seed: int) -> tuple[Any, Any, dict[str, Any]]:
+    """A problem that takes some milliseconds."""
+    X, y = drlogit.datasets.make_synthetic(400, 12, random_state=seed)
+    return X, y, {"epsilon": 0.05, "kappa": 1.0, "norm": ("l1", "l2", "linf")[seed % 3]}
+
+
+def concurrent(totals: Totals) -> None:
+    """Fits from eight threads at once give the bits that they give alone."""
+    problems = [small(seed) for seed in range(24)]
+    alone = [bits(drlogit.solve(X, y, **options)) for X, y, options in problems]
+    with ThreadPoolExecutor(8) as pool:
+        together = pool.map(lambda p: bits(drlogit.solve(p[0], p[1], **p[2])), problems)
+        for k, found in enumerate(together):
+            totals.checks["concurrent"] += 1
+            if found != alone[k]:
+                totals.broken.append(f"concurrent fit {k} differs from the one alone")
+
+
+def interrupted(totals: Totals) -> None:
+    """Ctrl-C at random moments changes neither the data nor the next fit."""
+    if not hasattr(signal, "setitimer"):
+        return  # not on Windows
+    X, y = drlogit.datasets.make_synthetic(20_000, 40, random_state=0)
+    options: dict[str, Any] = {"epsilon": 0.05, "kappa": 1.0}
+    before, expected = digest(X, y), bits(drlogit.solve(X, y, **options))
+    started = time.perf_counter()
+    drlogit.solve(X, y, **options)
+    length = time.perf_counter() - started
+    rng = np.random.default_rng(0)
+    previous = signal.signal(signal.SIGALRM, _as_ctrl_c)
+    try:
+        for _ in range(20):
+            signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(0.02, 0.98)) * length)
+            try:
+                drlogit.solve(X, y, **options)
+            except KeyboardInterrupt:
+                totals.checks["interrupted"] += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    if digest(X, y) != before:
+        totals.broken.append("an interrupt left the data changed")
+    if bits(drlogit.solve(X, y, **options)) != expected:
+        totals.broken.append("an interrupt changed the fits after it")
+
+
+def _as_ctrl_c(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.torture", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    deadline = time.monotonic() + arguments.seconds
+    totals = Totals()
+    with limit_threads(1):
+        concurrent(totals)
+        interrupted(totals)
+        rounds(totals, 1000 * arguments.seed, deadline)
+    print(f"{totals.ended.total()} problems: " + ", ".join(
+        f"{count} {name}" for name, count in totals.ended.most_common()))  # fmt: skip
+    print("refused: " + "; ".join(f"{n} × {m}" for m, n in totals.refusals.most_common()))
+    print("compared: " + ", ".join(f"{n} {m}" for m, n in totals.checks.most_common()))
+    for line in totals.open_cases:
+        print(f"NOT CERTIFIED {line}")
+    print(f"{len(totals.broken)} rules broken, {len(totals.open_cases)} fits not certified")
+    sys.exit(1 if totals.broken else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Settings of the documentation; build it with ``make docs``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+
+import drlogit
+
+project = "drlogit"
+author = project_copyright = "The drlogit developers"
+version = release = drlogit.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
+]
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+html_theme = "furo"
+html_title = "drlogit"
+html_show_sourcelink = False
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections say it in words
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+plot_formats = ["svg"]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_include_source = False
+
+html_math_renderer = "mathml"
+
+
+def setup(app: Sphinx) -> None:
+    """Formulas as MathML, which browsers show by themselves: pages need no internet."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
+
+
+def _inline(writer: Any, node: Any) -> None:
+    writer.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def _displayed(writer: Any, node: Any) -> None:
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise SkipNode

@@ -1,0 +1,55 @@
+"""The documentation tells the truth: what its pages show runs, and what they name exists."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import drlogit
+import fenced
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if fenced.python_examples(page)], ids=lambda page: page.stem
+)
+def test_python_runs_and_prints_what_it_says(page, capsys):
+    assert fenced.run(page, capsys) > 0
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text("utf-8"), re.M)
+    names = {name for name in drlogit.__all__ if name not in ("__version__", "datasets")}
+    assert names <= set(listed)
+    for name in listed:
+        __import__("drlogit.plots")
+        value = drlogit
+        for part in name.split("."):
+            value = getattr(value, part)
+
+
+def test_every_page_is_reached():
+    index = (DOCS / "index.md").read_text("utf-8")
+    missing = [page.stem for page in PAGES if f"\n{page.stem}\n" not in index]
+    assert missing == ["index"], "pages are listed in a toctree of docs/index.md"
+
+
+def test_files_named_in_the_docs_exist():
+    root = DOCS.parent
+    for page in [*PAGES, root / "CONTRIBUTING.md", root / "README.md"]:
+        for name in re.findall(
+            r"`((?:examples|benchmarks|docs)/[\w./-]+)`", page.read_text("utf-8")
+        ):
+            assert (root / name).exists(), f"{page.name} names {name}"
+
+
+def test_table_of_label_noise_is_that_of_the_rows(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent))  # benchmarks are not installed
+    label_noise = importlib.import_module("benchmarks.label_noise")
+    rows = label_noise.store.read(label_noise.store.RESULTS, label_noise.SUITE)
+    assert label_noise.table(rows) in (DOCS / "label_noise.md").read_text("utf-8")
