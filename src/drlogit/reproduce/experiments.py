@@ -52,17 +52,17 @@ REAL_METHODS = (INTERIOR_POINT, ADAPTIVE, CONSTANT, PUBLISHED_ADAPTIVE, CLARABEL
 
 FULL = {
     "table1": Extent(SIZES, paper.TRIALS, limit=60.0, budget=20.0),
-    "table2": Extent(tuple(paper.TABLE_2), 3, limit=120.0, budget=15.0),
+    "table2": Extent(tuple(paper.TABLE_2), 3, limit=120.0, budget=6.0),
     "figure3": Extent(PANELS, 1),
     "table3": Extent(tuple(paper.TABLE_3), paper.TRIALS),
-    "table4": Extent(tuple(paper.TABLE_4), 3, limit=60.0, budget=15.0),
+    "table4": Extent(tuple(paper.TABLE_4), 3, limit=40.0, budget=6.0),
 }
 QUICK = {
-    "table1": Extent(SIZES[:6], 3, limit=5.0, budget=2.0),
-    "table2": Extent(tuple(paper.TABLE_2)[:3], 1, limit=5.0, budget=2.0),
+    "table1": Extent(SIZES[:6], 3, limit=3.0, budget=1.0),
+    "table2": Extent(tuple(paper.TABLE_2)[:3], 1, limit=3.0, budget=1.0),
     "figure3": Extent(PANELS[:3], 1),
     "table3": Extent(("a1a", "a2a", "mnist-0v3"), 2),
-    "table4": Extent(("mushrooms", "phishing", "w1a", "w2a"), 1, limit=5.0, budget=2.0),
+    "table4": Extent(("mushrooms", "phishing", "w1a", "w2a"), 1, limit=3.0, budget=1.0),
 }
 
 #: Iterations of a curve in Figure 3.

@@ -23,13 +23,15 @@ from .summaries import Timing
 from .table import Table, data_of
 from .tasks import Results, Task
 
-HOW_TO_READ = """Cells: seconds of the processor, mean ± standard deviation over the runs; in
-brackets the largest certified gap; ×k where other than all runs were made, because k of them used
-up the budget of the method. "≥" is a run stopped at its limit on time, with the gap it had
+HOW_TO_READ = """Cells of the tables of times: seconds of the processor, mean ± standard deviation
+over the runs; in brackets the largest certified gap; ×k where k runs used up the budget of the
+method and no more were begun. "≥" is a run stopped at its limit on time, with the gap it had
 reached. A ratio is the time of the faster of Clarabel and IPOPT over that of the method."""
 
 #: What one could buy against what is here.
 _SHELF = (CLARABEL, IPOPT, ADAPTIVE, INTERIOR_POINT)
+#: The heads of :meth:`_Line.ratios`.
+_RATIOS = ("ratio to LP-ADMM", "ratio to interior point")
 #: LP-ADMM as published, and as it is here.
 _VARIANTS = (PUBLISHED_ADAPTIVE, PUBLISHED_CONSTANT, ADAPTIVE, CONSTANT)
 _REAL_VARIANTS = (PUBLISHED_ADAPTIVE, ADAPTIVE, CONSTANT)
@@ -39,8 +41,8 @@ def table1(results: Results, tasks: Sequence[Task]) -> list[Table]:
     """Synthetic data."""
     shelf = Table(
         "table1", "Table 1: against solvers off the shelf",
-        ["(N, n)", "paper: YALMIP", "paper: LP-ADMM", "paper: ratio", *_labels(_SHELF),
-         "LP-ADMM: ratio", "interior point: ratio"],
+        ["(N, n)", "paper: YALMIP", "paper: LP-ADMM", "paper: ratio", *_RATIOS,
+         *_labels(_SHELF)],
     )  # fmt: skip
     variants = Table(
         "table1-variants", "Table 1: the penalty of LP-ADMM",
@@ -50,8 +52,8 @@ def table1(results: Results, tasks: Sequence[Task]) -> list[Table]:
         printed = paper.TABLE_1[size_of(line.data)]
         name, adaptive = title_of(line.data), _printed(*printed.adaptive)
         shelf.add(
-            name, _printed(*printed.yalmip), adaptive, f"{printed.ratio} ×", *line.cells(_SHELF),
-            line.ratio(ADAPTIVE), line.ratio(INTERIOR_POINT)
+            name, _printed(*printed.yalmip), adaptive, f"{printed.ratio} ×", *line.ratios(),
+            *line.cells(_SHELF)
         )  # fmt: skip
         variants.add(name, adaptive, _printed(*printed.constant), *line.cells(_VARIANTS))
         shelf.records.extend(
@@ -68,15 +70,14 @@ def table2(results: Results, tasks: Sequence[Task]) -> list[Table]:
     """UCI Adult."""
     shelf = Table(
         "table2", "Table 2: against solvers off the shelf",
-        ["data", "samples", "paper: YALMIP", "paper: LP-ADMM", "paper: ratio", *_labels(_SHELF),
-         "LP-ADMM: ratio", "interior point: ratio"],
+        ["data", "samples", "paper: YALMIP", "paper: LP-ADMM", "paper: ratio", *_RATIOS,
+         *_labels(_SHELF)],
     )  # fmt: skip
     for line in _lines(results, tasks):
         printed = paper.TABLE_2[line.data]
         shelf.add(
             line.data, line.size("n_samples"), _printed(printed.yalmip), _printed(printed.ours),
-            f"{printed.ratio} ×", *line.cells(_SHELF), line.ratio(ADAPTIVE),
-            line.ratio(INTERIOR_POINT)
+            f"{printed.ratio} ×", *line.ratios(), *line.cells(_SHELF)
         )  # fmt: skip
         shelf.records.extend(line.records(paper_yalmip=printed.yalmip, paper_ours=printed.ours))
     return [shelf, *_lp_admm("Table 2", results, tasks)]
@@ -86,7 +87,7 @@ def table4(results: Results, tasks: Sequence[Task]) -> list[Table]:
     """The other real sets, for which the paper has no times off the shelf."""
     times = Table(
         "table4", "Table 4: against solvers off the shelf",
-        ["data", "paper: LP-ADMM", *_labels(_SHELF), "LP-ADMM: ratio", "interior point: ratio"],
+        ["data", "paper: LP-ADMM", *_RATIOS, *_labels(_SHELF)],
     )  # fmt: skip
     data = Table(
         "table4-data", "Table 4: the data",
@@ -96,8 +97,7 @@ def table4(results: Results, tasks: Sequence[Task]) -> list[Table]:
     for line in _lines(results, tasks):
         printed = paper.TABLE_4[line.data]
         times.add(
-            line.data, _printed(printed.ours), *line.cells(_SHELF), line.ratio(ADAPTIVE),
-            line.ratio(INTERIOR_POINT)
+            line.data, _printed(printed.ours), *line.ratios(), *line.cells(_SHELF)
         )  # fmt: skip
         data.add(
             line.data, line.size("n_samples"), str(printed.n_samples), line.size("n_features"),
@@ -117,8 +117,7 @@ def _lp_admm(title: str, results: Results, tasks: Sequence[Task]) -> list[Table]
     )
     rule = Table(
         f"{name}-rule",
-        f"{title}: where the paper's own rule ends (* at its limit on time), and the paper's "
-        "published code, which was run once under Octave 7.3 and is not run by this command",
+        f"{title}: where the paper's own rule ends",
         ["data", "λ", "λ, paper's rule", "λ, published code", "optimum", "paper's rule",
          "too high by", "published code", "too high by"],
     )  # fmt: skip
@@ -143,7 +142,7 @@ def _lp_admm(title: str, results: Results, tasks: Sequence[Task]) -> list[Table]
 
 
 def _excess(value: float, best: float) -> str:
-    return f"{value - best:.0e} ({100.0 * (value / best - 1.0):.1f} %)"
+    return f"{short_power(value - best)} ({100.0 * (value / best - 1.0):.1f} %)"
 
 
 def _labels(methods: Sequence[Method]) -> list[str]:
@@ -187,8 +186,11 @@ class _Line:
         runs = "" if timing.trials == self._planned else f" ×{timing.trials}"
         return f"{stopped}{spread_seconds(timing)} s [{short_power(timing.gap)}]{runs}"
 
-    def ratio(self, method: Method) -> str:
+    def ratios(self) -> list[str]:
         """How many times slower the faster of the solvers off the shelf is."""
+        return [self._ratio(ADAPTIVE), self._ratio(INTERIOR_POINT)]
+
+    def _ratio(self, method: Method) -> str:
         shelf = [self.timings[m.name].seconds for m in (CLARABEL, IPOPT) if m.name in self.timings]
         ours = self.timings.get(method.name)
         return f"{min(shelf) / ours.seconds:.3g} ×" if shelf and ours else "–"
@@ -221,10 +223,13 @@ def _lines(results: Results, tasks: Sequence[Task]) -> list[_Line]:
 
 
 def spread_seconds(timing: Timing) -> str:
-    """Mean and deviation with the same decimals: two significant digits of the mean."""
-    places = max(0, 1 - math.floor(math.log10(max(timing.seconds, 1e-5))))
-    spread = "" if math.isnan(timing.spread) else f" ± {timing.spread:.{places}f}"
-    return f"{timing.seconds:.{places}f}{spread}"
+    """Two significant digits of the mean, and as many decimals as the deviation needs for one."""
+    places = 1 - math.floor(math.log10(max(timing.seconds, 1e-5)))
+    if math.isnan(timing.spread):
+        return f"{timing.seconds:.{max(0, places)}f}"
+    needed = -math.floor(math.log10(max(timing.spread, 1e-5)))
+    places = max(0, places, min(needed, places + 1))
+    return f"{timing.seconds:.{places}f} ± {timing.spread:.{places}f}"
 
 
 def short_power(value: float) -> str:
