@@ -38,7 +38,7 @@ from . import paper
 from .data import load
 from .environment import thread_limits
 from .store import Row
-from .tasks import Results, Task
+from .tasks import Obstacle, Results, Task
 
 #: Radii, flip costs and ℓ2 penalties that the search chooses from; the paper names no grid.
 EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
@@ -173,10 +173,12 @@ class Trial(Task):
         best = max(rows, key=lambda row: (row["score"], row["kappa"] or 0.0))
         return best["chosen"], best["kappa"]
 
-    def obstacle(self, results: Results) -> str | None:
+    def obstacle(self, results: Results) -> Obstacle | None:
         """Without the searches there is nothing to fit."""
         missing = sum(search not in results for search in self.searches)
-        return f"{missing} searches for its parameters are missing" if missing else None
+        if not missing:
+            return None
+        return Obstacle("not searched", f"{missing} searches for its parameters are missing")
 
     def run(self, results: Results) -> Row:
         """Fit on the clock, test off it."""

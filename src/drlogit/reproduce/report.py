@@ -176,11 +176,11 @@ def _progress(tasks: Sequence[Task], results: Results) -> str:
     reasons: dict[str, int] = {}
     for task in tasks:
         if task not in results:
-            reason = task.obstacle(results) or "not run yet"
-            kind = "beyond the budget of the method" if "budget" in reason else reason
-            reasons[kind] = reasons.get(kind, 0) + 1
-    rest = "; ".join(f"{count} {reason}" for reason, count in reasons.items())
-    return f"{done} of {len(tasks)} runs" + (f" ({rest})." if rest else ".")
+            obstacle = task.obstacle(results)
+            reason = "not run yet" if obstacle is None else obstacle.short
+            reasons[reason] = reasons.get(reason, 0) + 1
+    rest = ", ".join(f"{reason}: {count}" for reason, count in reasons.items())
+    return f"{done} of {len(tasks)} runs" + (f"; the others, {rest}." if rest else ".")
 
 
 def _left_out(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from .tasks import Results, Task
+from .tasks import Obstacle, Results, Task
 from .worker import WorkerDiedError
 
 Say = Callable[[str], None]
@@ -18,7 +18,7 @@ def run(tasks: Sequence[Task], results: Results, say: Say) -> int:
     on.
     """
     count, started = 0, time.monotonic()
-    told: set[str] = set()
+    told: set[Obstacle] = set()
     for index, task in enumerate(tasks, start=1):
         if task in results:
             continue
@@ -27,7 +27,7 @@ def run(tasks: Sequence[Task], results: Results, say: Say) -> int:
         if obstacle:
             if obstacle not in told:
                 told.add(obstacle)
-                say(f"{head}: left out, {obstacle}")
+                say(f"{head}: left out, {obstacle.long}")
             continue
         try:
             row = results.add(task, task.run(results))

@@ -22,7 +22,7 @@ from . import paper
 from .data import entries, load
 from .environment import thread_limits
 from .store import Row
-from .tasks import Results, Task
+from .tasks import Obstacle, Results, Task
 from .worker import Worker
 
 
@@ -92,24 +92,26 @@ class Speed(Task):
         options = json.dumps(method.options, sort_keys=True)
         return cls(experiment, data, method.name, options, trial, limit, budget)
 
-    def obstacle(self, results: Results) -> str | None:
+    def obstacle(self, results: Results) -> Obstacle | None:
         """Too large, too slow before, or nothing to run it with."""
         method = METHODS[self.method]
         earlier = results.where(experiment=self.experiment, method=self.method)
         here = [row for row in earlier if row["data"] == self.data]
         spent = sum(row["cpu_seconds"] for row in here)
         if here and spent >= self.budget:
-            return f"{method.label}: {len(here)} runs took {spent:.0f} s, its budget"
+            long = f"{method.label}: {len(here)} runs took {spent:.0f} s, its budget"
+            return Obstacle("budget used up", long)
         if method.needs is None:
             return None
         if importlib.util.find_spec(method.needs) is None:
-            return f"{method.label} is not installed: pip install 'drlogit[conic]'"
+            long = f"{method.label} is not installed: pip install 'drlogit[conic]'"
+            return Obstacle("not installed", long)
         X, _ = load(self.data, self.trial)
         size = entries(X) * X.shape[1]
         if size > _LARGEST:
-            return f"{method.label} would need too much memory"
+            return Obstacle("too large", f"{method.label} would need too much memory")
         if any(row["status"] == "TIMEOUT" and row["n_products"] <= size for row in earlier):
-            return f"{method.label} was out of time on less"
+            return Obstacle("too slow", f"{method.label} was out of time on less")
         return None
 
     def run(self, results: Results) -> Row:

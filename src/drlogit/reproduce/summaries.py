@@ -66,15 +66,8 @@ def no_answer(results: Results, tasks: Sequence[Task], data: str, method: Method
         return "–"
     if any(row["status"] == "TIMEOUT" for row in results.of(wanted)):
         return f"> {wanted[0].limit:g} s"
-    reason = wanted[0].obstacle(results)
-    return "not run" if reason is None else _short(reason)
-
-
-def _short(reason: str) -> str:
-    for word, said in (("memory", "too large"), ("time", "too slow"), ("installed", "not there")):
-        if word in reason:
-            return said
-    return "not run"
+    obstacle = wanted[0].obstacle(results)
+    return "not run" if obstacle is None else obstacle.short
 
 
 def size_row(results: Results, tasks: Sequence[Task], data: str) -> Row | None:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..strict_json import dumps
 from . import store
@@ -18,6 +19,13 @@ from .store import Row
 
 #: To be raised when the meaning of a task changes though its fields do not.
 PROTOCOL = 1
+
+
+class Obstacle(NamedTuple):
+    """Why a task is not run: in a word or two for a cell, and in a sentence."""
+
+    short: str
+    long: str
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Task(ABC):
         fields = {"kind": type(self).__name__, "protocol": PROTOCOL, **asdict(self)}
         return hashlib.sha256(dumps(fields, indent=None).encode()).hexdigest()[:16]
 
-    def obstacle(self, results: Results) -> str | None:
+    def obstacle(self, results: Results) -> Obstacle | None:
         """Why not to run it, judged by the rows so far; None if nothing speaks against it."""
         return None
 
