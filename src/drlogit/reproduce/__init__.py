@@ -12,11 +12,12 @@
     environment  the machine and the versions that rows were measured with
     worker       runs solvers that cannot be interrupted, in a process that can be ended
     summaries    rows condensed to what the tables and figures show
-    tables       the tables, as cells
+    table        a table as cells; time_tables and other_tables fill them
     figures      the figures
     findings     what agrees with the paper and what does not, from the rows
-    report       the page, the Markdown and the CSV files
+    document     one text as a page and as Markdown
+    report       what the page says, in order
 
-Imports go up this list or down it, never both: ``tasks`` and what is below it in the sense of
-reading rows know nothing of ``report``.  ``benchmarks/`` uses ``store`` and ``environment`` too.
+Those that measure know nothing of those that show.  ``benchmarks/`` shares ``paper``, ``data``,
+``store`` and ``environment``.
 """

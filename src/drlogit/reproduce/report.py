@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_bytes, write_text
-from ..html_page import Page
 from . import experiments, figures, findings, other_tables, time_tables
+from .document import Document
 from .experiments import FULL, QUICK
 from .store import Row
 from .table import Table
@@ -61,50 +59,31 @@ def write(
 ) -> tuple[Path, list[str]]:
     """Write the page, the Markdown and the CSV files; the page and its findings."""
     sections = [_section(name, results, quick) for name in names]
-    page, text = Page(TITLE, footer=_footer(results)), [f"# {TITLE}", ""]
-
-    def paragraph(words: str, *, note: bool = False) -> None:
-        page.text(words, note=note)
-        for part in words.strip().split("\n\n"):
-            text.extend([("> " if note else "") + " ".join(part.split()), ""])
-
-    def heading(words: str, level: int = 2) -> None:
-        page.heading(words, level)
-        text.extend([f"{'#' * level} {words}", ""])
-
-    def bullets(items: Iterable[str]) -> None:
-        listed = list(items)
-        page.bullets(listed)
-        text.extend([*(f"- {item}" for item in listed), ""])
-
-    paragraph(_ABOUT)
+    document = Document(
+        folder, TITLE, f"drlogit reproduce, drlogit {results.circumstances['drlogit']}"
+    )
+    document.text(_ABOUT)
     if quick:
-        paragraph(_left_out(names), note=True)
-    said = [finding for section in sections for finding in section.findings]
-    heading("What agrees, what does not")
+        document.text(_left_out(names), note=True)
+    document.heading("What agrees, what does not")
     for section in sections:
         if section.findings:
-            heading(section.title, 3)
-            bullets(section.findings)
+            document.heading(section.title, 3)
+            document.bullets(section.findings)
     if any(section.name in _TIMES for section in sections):
-        heading("How to read the times")
-        paragraph(time_tables.HOW_TO_READ)
+        document.heading("How to read the times")
+        document.text(time_tables.HOW_TO_READ)
     for section in sections:
-        heading(section.title)
-        paragraph(_SETTINGS[section.name])
-        paragraph(section.progress, note=True)
+        document.heading(section.title)
+        document.text(_SETTINGS[section.name])
+        document.text(section.progress, note=True)
         if section.draw is not None:
-            text.extend([*_draw(page, section, folder), ""])
-        for table in filter(lambda table: table.rows, section.tables):
-            page.table(table.columns, table.rows, caption=table.caption)
-            text.extend([table.markdown(), ""])
-            if table.records:
-                write_text(folder / f"{table.name}.csv", table.csv())
-    heading("Circumstances")
-    bullets(_circumstances(results))
-    write_text(folder / "report.md", "\n".join(text))
-    page.write(folder / "index.html")
-    return folder / "index.html", said
+            document.figure(section.name, section.draw)
+        for table in section.tables:
+            document.table(table)
+    document.heading("Circumstances")
+    document.bullets(_circumstances(results))
+    return document.write(), [said for section in sections for said in section.findings]
 
 
 @dataclass
@@ -153,21 +132,6 @@ _TIMES = {
     "table2": time_tables.table2,
     "table4": time_tables.table4,
 }
-
-
-def _draw(page: Page, section: _Section, folder: Path) -> list[str]:
-    """The figure on the page and in a file of its own; what the Markdown says of it."""
-    assert section.draw is not None
-    try:
-        figure, words = section.draw()
-    except ImportError as error:
-        page.text(f"Not drawn: {error}.", note=True)
-        return [f"> Not drawn: {error}."]
-    page.figure(figure, alt=words)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    write_bytes(folder / f"{section.name}.svg", buffer.getvalue())
-    return [f"![{words}]({section.name}.svg)"]
 
 
 def _progress(tasks: Sequence[Task], results: Results) -> str:
@@ -219,7 +183,3 @@ def _circumstances(results: Results) -> list[str]:
             "damaged lines."
         )
     return lines
-
-
-def _footer(results: Results) -> str:
-    return f"drlogit reproduce, drlogit {results.circumstances['drlogit']}"
