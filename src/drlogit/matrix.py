@@ -234,12 +234,17 @@ def _dense_products(
 
 
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
-    """``diag(r) X diag(c²) Xᵀ diag(r)`` as a full symmetric array."""
+    """Upper triangle of ``diag(r) X diag(c²) Xᵀ diag(r)``; what is below it means nothing."""
+    n_rows = X.shape[0]
     if sp.issparse(X):
         scaled = sp.csr_array(X.multiply(row_scale[:, None]).multiply(column_scale))
-        return np.asarray((scaled @ scaled.T).toarray())
-    out = np.zeros((X.shape[0],) * 2)
-    step = max(64, CHUNK_BYTES // (8 * max(X.shape[0], 1)))
+        out = np.zeros((n_rows, n_rows))
+        # The product of sparse matrices is anything but sparse: piece by piece.
+        for rows in row_chunks(n_rows, n_rows):
+            out[rows, rows.start :] = (scaled[rows] @ scaled[rows.start :].T).toarray()
+        return out
+    out = np.zeros((n_rows, n_rows))
+    step = max(64, CHUNK_BYTES // (8 * max(n_rows, 1)))
     for first in range(0, X.shape[1], step):
         part = X[:, first : first + step] * column_scale[first : first + step]
         part *= row_scale[:, None]

@@ -41,6 +41,7 @@ from .matrix import (
     nonzeros,
     outer_product,
     rmatvec,
+    row_chunks,
     row_range,
     squared_columns,
     transposed,
@@ -150,11 +151,12 @@ class Block:
         }
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
-        """``diag(r) Z diag(c²) Zᵀ diag(r)``: the N×N product, for few samples."""
-        rows = self.y * row_scale
-        matrix = outer_product(self.X, rows, column_scale[: self.X.shape[1]])
+        """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its upper triangle."""
+        signed = self.y * row_scale
+        matrix = outer_product(self.X, signed, column_scale[: self.X.shape[1]])
         if self.intercept:
-            matrix += np.outer(rows * column_scale[-1] ** 2, rows)
+            for rows in row_chunks(signed.size, signed.size):
+                matrix[rows] += np.outer(signed[rows] * column_scale[-1] ** 2, signed)
         return matrix
 
     @cached_property

@@ -30,8 +30,8 @@ from .scaled import Scaled
 #: Coefficients beyond which no n×n matrix is formed.
 DENSE_LIMIT = 4000
 
-#: Samples up to which a block factors its N×N matrix.
-FACTOR_LIMIT = 6000
+#: Samples up to which a block factors its N×N matrix, of 2 GB then.
+FACTOR_LIMIT = 16_384
 
 #: Steps of conjugate gradients and their goal.  With a factored block few are needed, and more
 #: than a few mean that rounding, not the preconditioner, sets the accuracy.
@@ -170,7 +170,7 @@ def _factor(
     d = weights[0]
     matrix = block.outer_gram(np.sqrt(d), column_scale)
     matrix[np.diag_indices_from(matrix)] += 1.0
-    # The matrix is symmetric: its transpose is the same in the order LAPACK wants.
+    # The transpose has the upper triangle as its lower one, in the order LAPACK wants.
     factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     return (d, None if failed else factor), ()
 
