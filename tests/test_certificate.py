@@ -628,3 +628,22 @@ def test_inner_gap_bounds_the_suboptimality_and_closes():
             beta = rng.uniform(-radius, radius, 4)
             gap = inner_gap(H @ beta - c, beta, radius, NORMS["l1"])
             assert gap >= value(beta) - value(best) - ROUNDING
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_a_newton_step_improves_the_bound_of_where_it_starts(norm):
+    """At κ = ∞ without a constraint in the way, s + ds is feasible to second order only with ds."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 4))
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 0, 1.0, -1.0)
+    problem = build_problem(X, y, epsilon=0.05, kappa=0.4, norm=norm)
+    best = solve(X, y, epsilon=0.05, kappa=0.4, norm=norm, tol=1e-11)
+    optimum = problem.join(best.coef, best.intercept)
+    share = problem.rows.scatter(best.flip_share)
+    near = optimum * (1.0 + 1e-3 * rng.standard_normal(optimum.size))
+    # The step back to the optimum, as Newton's method would find it from nearby.
+    plain = dual_bound(problem, near, share, wanted=-np.inf)
+    stepped = dual_bound(problem, near, share, step=optimum - near, wanted=-np.inf)
+    assert plain.value <= stepped.value <= best.objective + 1e-12
+    assert best.objective - stepped.value < 0.1 * (best.objective - plain.value)
+    np.testing.assert_allclose(stepped.coefficients, optimum)

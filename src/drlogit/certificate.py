@@ -8,7 +8,9 @@ The dual of (P), with ``s, a ∈ [0,1]^N`` and ``H`` the binary entropy, is
 
 so every feasible ``(s, a)`` bounds the optimum from below.  A dual candidate is a share ``a``
 per sample and a coefficient vector ``β̃``, which stands for ``s = 1/(1+e^{Zβ̃})``: near a
-solution ``β̃ = β`` is a good one.  Candidates are made feasible in two moves:
+solution ``β̃ = β`` is a good one.  A solver that has a Newton step δ at β̃ may hand that over as
+well: ``s - s(1-s) Zδ`` is feasible but for what rounding and clipping do to it, because that
+is what the step's equations say.  Candidates are made feasible in two moves:
 
 *Correct.*  Move s so that ``g = Σ w_i (s_i - a_i) z_i`` becomes zero on free columns and fits into
 the ball that the constraint allows, at the least cost to the bound.  The step comes from a
@@ -79,6 +81,7 @@ def certify(
     lam: float | None = None,
     flip_share: State | None = None,
     dual_coefficients: FloatArray | None = None,
+    dual_step: FloatArray | None = None,
     tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for (B) at fixed ``lam``.
@@ -94,7 +97,7 @@ def certify(
     if flip_share is None:
         flip_share = flip_shares_of(problem, margins, level)
     start = coefficients if dual_coefficients is None else dual_coefficients
-    bound = dual_bound(problem, start, flip_share, lam=lam, wanted=primal - tol)
+    bound = dual_bound(problem, start, flip_share, step=dual_step, lam=lam, wanted=primal - tol)
     return Certificate(primal, bound.value, level, bound.flip_share, bound.coefficients)
 
 
@@ -112,17 +115,19 @@ def dual_bound(
     coefficients: FloatArray,
     flip_share: State,
     *,
+    step: FloatArray | None = None,
     lam: float | None = None,
     wanted: float = math.inf,
     hessian: FloatArray | None = None,
 ) -> DualBound:
     """Best lower bound from the candidate ``(β̃, a)``, stopping early once it is ``wanted``.
 
+    With ``step`` the candidate is the one that a linear step from β̃ leads to.
     ``hessian`` is ``Σ w_i s_i(1-s_i) z_i z_iᵀ`` at β̃ if the caller has it already.
     """
     if math.isinf(problem.kappa):
         flip_share, _ = problem.rows.run(_zero_like, flip_share)
-    candidate = _Candidate.at(problem, coefficients, flip_share)
+    candidate = _Candidate.at(problem, coefficients, flip_share, step)
     if lam is None:
         candidate = candidate.within_budget(problem)
     best = candidate.bound(problem, lam)
@@ -225,10 +230,17 @@ class _Candidate:
     size: float  # root of Σ w (s + a)²: what rounding is measured against
 
     @classmethod
-    def at(cls, problem: Problem, coefficients: FloatArray, flip_share: State) -> _Candidate:
+    def at(
+        cls,
+        problem: Problem,
+        coefficients: FloatArray,
+        flip_share: State,
+        step: FloatArray | None = None,
+    ) -> _Candidate:
         """The candidate ``(β̃, a)`` with its sums: one pass over the data."""
-        state, sums = problem.rows.run(_start, flip_share, coefficients)
-        return cls._from_sums(coefficients, state, *sums)
+        state, sums = problem.rows.run(_start, flip_share, coefficients, step)
+        there = coefficients if step is None else coefficients + step
+        return cls._from_sums(there, state, *sums)
 
     @classmethod
     def _from_sums(
@@ -286,8 +298,8 @@ class _Candidate:
         spent = self.spent(problem)
         if spent <= problem.epsilon:
             return self
-        share, _ = problem.rows.run(_scaled, self.flip_share(problem), problem.epsilon / spent)
-        return _Candidate.at(problem, self.coefficients, share)
+        state, sums = problem.rows.run(_fewer_flips, self.state, problem.epsilon / spent)
+        return self._from_sums(self.coefficients, state, *sums)
 
     def budget(self, problem: Problem) -> float:
         """What flips leave of ε, less a hair so that rounding does not call for scaling."""
@@ -432,9 +444,11 @@ def _dual_sums(block: Block, s: FloatArray, a: FloatArray) -> tuple[Sum, Sum, Su
 
 
 def _start(
-    block: Block, a: FloatArray, coefficients: FloatArray
+    block: Block, a: FloatArray, coefficients: FloatArray, step: FloatArray | None
 ) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
     s = flip_probability(block.margins(coefficients))
+    if step is not None:
+        s = np.clip(s - s * (1.0 - s) * block.margins(step), 0.0, 1.0)
     return (s, a, s[:0]), _dual_sums(block, s, a)
 
 
@@ -491,8 +505,9 @@ def _second(block: Block, state: _Dual) -> tuple[FloatArray, tuple[()]]:
     return state[1], ()
 
 
-def _scaled(block: Block, a: FloatArray, factor: float) -> tuple[FloatArray, tuple[()]]:
-    return factor * a, ()
+def _fewer_flips(block: Block, state: _Dual, factor: float) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+    s, a, curvature = state
+    return (s, factor * a, curvature), _dual_sums(block, s, factor * a)
 
 
 def _zero_like(block: Block, a: FloatArray) -> tuple[FloatArray, tuple[()]]:

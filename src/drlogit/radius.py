@@ -176,7 +176,9 @@ class _BudgetJudge:
             self.upper = min(self.upper, max(self.lower, 0.0) + estimate)
         return met or exhausted
 
-    def try_candidate(self, coefficients: FloatArray, flip_share: State) -> bool:
+    def try_step(
+        self, coefficients: FloatArray, step: FloatArray, length: float, flip_share: State
+    ) -> bool:
         return False
 
 

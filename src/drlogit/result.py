@@ -132,7 +132,7 @@ class Monitor:
 class Solution:
     """What a solver found, before anybody else has checked it.
 
-    ``flip_share`` and ``dual_coefficients`` describe its dual point (see
+    ``flip_share``, ``dual_coefficients`` and ``dual_step`` describe its dual point (see
     :mod:`drlogit.certificate`); None lets the certificate derive one from the coefficients.
     ``lam`` is set by solvers of the fixed-λ problem only.
     """
@@ -142,6 +142,7 @@ class Solution:
     n_iter: int
     flip_share: State | None = None
     dual_coefficients: FloatArray | None = None
+    dual_step: FloatArray | None = None
     info: dict[str, Any] = field(default_factory=dict)
 
 

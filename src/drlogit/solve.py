@@ -232,6 +232,7 @@ class _Call:
                 lam=lam,
                 flip_share=solution.flip_share,
                 dual_coefficients=solution.dual_coefficients,
+                dual_step=solution.dual_step,
                 tol=self.tol,
             )
         solve_time = monitor.elapsed

@@ -50,6 +50,9 @@ _LEAST_SIGMA = 0.01
 #: units of the objective: complementarity that runs ahead of the residuals blocks all steps.
 _DECREMENT_SHARE = 0.1
 
+#: The predictor's point is looked at when it should leave a gap within this multiple of tol.
+_PROMISING = 5.0
+
 #: Centrality corrections per iteration, how much further they try to go, and how much
 #: longer the steps must get (summed) for one to be kept.
 _CORRECTIONS = 2
@@ -143,7 +146,9 @@ class Judge(Protocol):
         lam: float,
     ) -> bool: ...
 
-    def try_candidate(self, coefficients: FloatArray, flip_share: State) -> bool: ...
+    def try_step(
+        self, coefficients: FloatArray, step: FloatArray, length: float, flip_share: State
+    ) -> bool: ...
 
 
 def solve_with_barrier(
@@ -186,8 +191,10 @@ def solve_with_barrier(
         predictor = _direction(scaled, point, dx, dlam, affine_aim, _affine, None)
         if predictor is None:
             return Status.STALLED
-        if here.after(predictor) < 0.5 * progress.tol and progress.try_candidate(
-            scaled.coefficients(point.x + predictor.alphas[0] * dx),
+        if here.after(predictor) < _PROMISING * progress.tol and progress.try_step(
+            scaled.coefficients(point.x),
+            scaled.coefficients(dx),
+            predictor.alphas[0],
             rows.run(_full_share, predictor.samples)[0],
         ):
             return progress.status

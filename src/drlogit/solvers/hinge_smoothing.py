@@ -47,6 +47,9 @@ _WIDTH_TOL = 0.2
 #: While the gap should be above this, the Gram matrix may be in single precision.
 _ROUGH = 1e-4
 
+#: The point after a step is looked at when it should leave a gap within this multiple of tol.
+_PROMISING = 1.0
+
 #: The cone's complementarity is not driven below this share of tol.
 _LEAST_MU = 0.1
 _LEAST_SIGMA = 0.01
@@ -127,6 +130,13 @@ def solve_with_smoothing(
         else:
             return Status.STALLED
         decrement = -slope
+        if here.after(move) < _PROMISING * progress.tol > decrement:
+            kink = scaled.kappa * (point.lam + move.dlam)
+            share, _ = rows.run(_full_share, line, kink, width, scaled.hinge)
+            if progress.try_step(
+                scaled.coefficients(point.x), scaled.coefficients(move.dx), alpha, share
+            ):
+                return progress.status
         dual = min(1.0, (1.0 - _CLOSEST) * move.alphas[1])
         if alpha < min(1.0, (1.0 - _CLOSEST) * move.alphas[0]):
             dual = min(dual, alpha)
@@ -200,6 +210,13 @@ class _Linearised:
     def estimate(self) -> float:
         """What the gap would be if the point were exactly dual feasible."""
         return self.products + float(self.rounding)
+
+    def after(self, move: Move) -> float:
+        """What the gap would be after the longest step, if that were exactly dual feasible."""
+        cone = self.point.cone
+        if cone is None or move.cone is None:
+            return 0.0
+        return cone.after(move.cone, move.alphas) + float(self.rounding)
 
     def system(self) -> System:
         rows, cone = self.scaled.problem.rows, self.point.cone
@@ -366,6 +383,14 @@ def _along(
     if has_hinge:
         slope += float(block.weights @ (_rounded(u - kink, width) * (du - dkink)))
     return (u, du), (Sum(slope),)
+
+
+def _full_share(
+    block: Block, line: tuple[FloatArray, FloatArray], kink: float, width: float, has_hinge: bool
+) -> tuple[FloatArray, tuple[()]]:
+    """Flip shares after a whole step to the kink ``kink``."""
+    u = line[0] + line[1]
+    return _rounded(u - kink, width) if has_hinge else np.zeros_like(u), ()
 
 
 def _merit(

@@ -39,7 +39,7 @@ class Progress:
         self.dual = 0.0
         self.coefficients = np.zeros(problem.costs.size)
         self.status = Status.MAX_ITER
-        self._dual_point: tuple[FloatArray, State] | None = None
+        self._dual_point: tuple[FloatArray, State, FloatArray | None] | None = None
         self._checked = math.inf
         self._corrections_needed = problem.free.sum() > problem.fit_intercept
 
@@ -91,31 +91,51 @@ class Progress:
             )
             self._offer_dual(bound.value, coefficients, flip_share)
 
-    def try_candidate(self, coefficients: FloatArray, flip_share: State) -> bool:
-        """Certify a point that looks optimal; True if it is."""
+    def try_step(
+        self, coefficients: FloatArray, step: FloatArray, length: float, flip_share: State
+    ) -> bool:
+        """Certify the point that part of a Newton step leads to; True if it is optimal.
+
+        The dual point is that of the whole step, with flip shares to go with it.
+        """
         # Without corrections, which cost more than another iteration would.
-        certificate = certify(self.problem, coefficients, flip_share=flip_share, tol=math.inf)
-        self._offer_primal(certificate.primal, coefficients)
-        self._offer_dual(certificate.dual, coefficients, flip_share)
+        there = coefficients + length * step
+        certificate = certify(
+            self.problem,
+            there,
+            flip_share=flip_share,
+            dual_coefficients=coefficients,
+            dual_step=step,
+            tol=math.inf,
+        )
+        self._offer_primal(certificate.primal, there)
+        self._offer_dual(certificate.dual, coefficients, flip_share, step)
         if self.gap <= self.tol:
             self.status = Status.OPTIMAL
         return self.gap <= self.tol
 
     def solution(self, status: Status, **info: object) -> Solution:
         """What the solver returns."""
-        dual_coefficients, flip_share = self._dual_point or (None, None)
+        dual_coefficients, flip_share, step = self._dual_point or (None, None, None)
         return Solution(
-            self.coefficients, status, self.n_iter, flip_share, dual_coefficients, dict(info)
+            self.coefficients, status, self.n_iter, flip_share, dual_coefficients, step, dict(info)
         )
 
     def _offer_primal(self, value: float, coefficients: FloatArray) -> None:
         if value < self.primal and np.isfinite(coefficients).all():
             self.primal, self.coefficients = value, coefficients
 
-    def _offer_dual(self, value: float, coefficients: FloatArray, flip_share: State) -> None:
+    def _offer_dual(
+        self,
+        value: float,
+        coefficients: FloatArray,
+        flip_share: State,
+        step: FloatArray | None = None,
+    ) -> None:
         # Kept as it was handed to the certificate, which will find the same bound from it.
         if value > self.dual or self._dual_point is None:
-            self.dual, self._dual_point = max(value, self.dual), (coefficients, flip_share)
+            self.dual = max(value, self.dual)
+            self._dual_point = (coefficients, flip_share, step)
 
 
 def _class_sums(
