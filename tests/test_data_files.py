@@ -133,7 +133,12 @@ def test_headers_can_be_forced(header, tmp_path):
         (CSV.replace(",-3", "," + ""), {}, "line 3: the value of column 'b' is missing;"),
         (CSV.replace(",-3", "," + "NA"), {}, "line 3: the value of column 'b' is missing ('NA')"),
         (CSV.replace(",-3", "," + "nan"), {}, "the value of column 'b' in row 2 is missing (NaN)"),
-        (CSV.replace(",-3", "," + "inf"), {}, "the value of column 'b' in row 2 is inf"),
+        (
+            CSV.replace(",-3", "," + "inf"),
+            {},
+            "the value of column 'b' in row 2 is inf, which is too",
+        ),
+        (CSV.replace(",-3", ",-3e200"), {}, "column 'b' in row 2 is -3e+200, which is too large"),
         (CSV.replace("2.5", '"2,5"'), {}, "holds '2,5': write a decimal point, not a comma"),
         (CSV, {"weights": "target"}, "'target' is both target and weights"),
         (CSV, {"weights": "b", "features": ("a", "b")}, "'b' is both weights and feature"),
@@ -330,6 +335,11 @@ def test_other_files_named_npz(tmp_path):
         read_samples(write(tmp_path / "data.npz", b"\x80\x04nonsense"), Wanted())
     with pytest.raises(ValueError, match="damaged or no NPZ archive"):
         read_samples(write(tmp_path / "half.npz", b"PK\x03\x04nonsense"), Wanted())
+    np.savez_compressed(tmp_path / "sound.npz", X=np.arange(200.0).reshape(50, 4), y=np.arange(50))
+    damaged = bytearray((tmp_path / "sound.npz").read_bytes())
+    damaged[150:170] = bytes(20)
+    with pytest.raises(ValueError, match="damaged or no NPZ archive"):
+        read_samples(write(tmp_path / "damaged.npz", bytes(damaged)), Wanted())
 
 
 def test_missing_pyarrow(monkeypatch, tmp_path):

@@ -214,25 +214,32 @@ def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
 
 
 def check_finite(X: Matrix, names: Sequence[str] | None, source: str) -> None:
-    """``ValueError`` with column and row of the first value that is missing or infinite."""
+    """``ValueError`` with column and row of the first value that cannot be computed with."""
     if sp.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))
+        bad = np.flatnonzero(~_usable(X.data))
         if not bad.size:
             return
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         column, value = int(X.indices[bad[0]]), X.data[bad[0]]
     else:
-        finite = np.isfinite(X)
-        if finite.all():
+        usable = _usable(X)
+        if usable.all():
             return
-        row, column = (int(k) for k in np.argwhere(~finite)[0])
+        row, column = (int(k) for k in np.argwhere(~usable)[0])
         value = X[row, column]
     name = repr(names[column]) if names is not None else str(column)
-    what = "is missing (NaN)" if np.isnan(value) else f"is {value}"
+    what = "is missing (NaN)" if np.isnan(value) else f"is {value}, which is too large"
     raise ValueError(
         f"{source}: the value of column {name} in row {row + 1} {what}; fill in or leave out such "
         "rows first"
     )
+
+
+def _usable(values: Any) -> Any:
+    """Which values are numbers whose square is one too, in double precision."""
+    if values.dtype == np.float32:
+        return np.isfinite(values)
+    return np.abs(values) < 1e150  # not so for NaN
 
 
 def take_columns(X: Matrix, columns: Sequence[int]) -> Matrix:

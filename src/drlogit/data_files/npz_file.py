@@ -8,6 +8,7 @@ used if there is one.
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def _load(path: Path) -> dict[str, Any]:
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{path} is damaged or no NPZ archive: {error}") from error
     except ValueError as error:
         if "pickle" in str(error):
