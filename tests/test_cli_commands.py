@@ -476,13 +476,12 @@ def test_one_clear_line(command, complaint, folder, bad_files, run):
     assert "Traceback" not in err
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
-def test_places_that_cannot_be_written_to(folder, run):
-    locked = folder / "locked"
-    locked.mkdir(mode=0o500, exist_ok=True)
-    code, _, err = run("fit small.csv -o locked/model.json")
-    assert code == cli.BAD_INPUT
-    assert "locked/model.json: Permission denied" in err
+def test_places_that_cannot_be_written_to(run, monkeypatch):
+    """Told before the work begins; root may write anywhere, so the answer is made up."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    code, out, err = run("fit small.csv -o locked.json")
+    assert (code, out) == (cli.BAD_INPUT, "")
+    assert err == "drlogit fit: error: locked.json: Permission denied\n"
 
 
 def test_without_matplotlib(monkeypatch, run):
