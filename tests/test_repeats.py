@@ -52,7 +52,7 @@ def test_same_answer_as_without_merging(sparse, norm, monkeypatch):
     X, y, w = repeated(sparse, seed=2)
     call = {"epsilon": 0.02, "kappa": 0.5, "norm": norm, "sample_weight": w, "tol": 1e-10}
     merged = drlogit.solve(X, y, **call)
-    assert build_problem(X, y, epsilon=0.1, kappa=1.0).rows.distinct is not None
+    assert build_problem(X, y, epsilon=0.1, kappa=1.0).rows.compact is not None
     monkeypatch.setattr("drlogit.repeats._WORTHWHILE", 0.0)
     plain = drlogit.solve(X, y, **call)
     assert merged.gap <= 1e-10

@@ -19,6 +19,7 @@ from drlogit.matrix import (
     row_chunks,
     sparse_chunks,
     squared_columns,
+    thin_copy,
     weighted_gram,
 )
 from drlogit.problem import build_problem
@@ -408,3 +409,41 @@ def test_reductions_merge_scalars_and_arrays():
     np.testing.assert_array_equal(Min(a).merge(Min(b)).value, [1.0, 3.0])
     np.testing.assert_array_equal(Max(a).merge(Max(b)).value, [2.0, 5.0])
     assert (Sum(1).merge(Sum(2)).value, Min(1).merge(Min(2)).value) == (3, 1)
+
+
+def test_mostly_empty_dense_matrices_get_a_thin_copy(monkeypatch):
+    monkeypatch.setattr("drlogit.matrix.FEW_ENTRIES", 100)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((130, 12)) < 0.1, rng.standard_normal((130, 12)), 0.0)
+    thin = thin_copy(X)
+    assert sp.issparse(thin)
+    np.testing.assert_array_equal(thin.toarray(), X)
+    assert thin.nnz == np.count_nonzero(X)
+    assert thin_copy(rng.standard_normal((130, 12))) is None  # full
+    assert thin_copy(X.astype(np.float32)) is None
+    assert thin_copy(sp.csr_array(X)) is None
+    assert thin_copy(X[:5]) is None  # small
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_rows_made_for_many_passes_have_the_same_products(monkeypatch, n_blocks, intercept):
+    monkeypatch.setattr("drlogit.matrix.FEW_ENTRIES", 100)
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((130, 12)) < 0.1, rng.standard_normal((130, 12)), 0.0)
+    y, w = np.where(rng.random(130) < 0.5, 1.0, -1.0), rng.random(130)
+    rows = MemoryRows.from_arrays(X, y, w, intercept=intercept, n_blocks=n_blocks)
+    thin, origin = rows.compact
+    assert origin is None
+    assert all(block.thin is not None for block in thin.blocks)
+    v, d, r = rng.standard_normal(12 + intercept), rng.random(130), rng.standard_normal((130, 3))
+    cuts = np.cumsum([block.y.size for block in rows.blocks])[:-1]
+    for one, other, d_, r_ in zip(
+        rows.blocks, thin.blocks, np.split(d, cuts), np.split(r, cuts), strict=True
+    ):
+        np.testing.assert_allclose(one.margins(v), other.margins(v), atol=1e-13)
+        np.testing.assert_allclose(one.adjoint(r_[:, 0]), other.adjoint(r_[:, 0]), atol=1e-13)
+        np.testing.assert_allclose(one.adjoint(r_), other.adjoint(r_), atol=1e-13)
+        upper, adjoint = other.gram_and_adjoint(d_, r_)
+        np.testing.assert_allclose(upper, np.triu(one.gram(d_)), atol=1e-13)
+        np.testing.assert_allclose(adjoint, one.adjoint(r_), atol=1e-13)

@@ -44,6 +44,7 @@ from .matrix import (
     row_chunks,
     row_range,
     squared_columns,
+    thin_copy,
     transposed,
     weighted_gram,
     weighted_products,
@@ -100,6 +101,8 @@ class Block:
     y: FloatArray
     weights: FloatArray
     intercept: bool
+    #: X once more, in a form that is faster to multiply with vectors, if there is one.
+    thin: Matrix | None = None
 
     @property
     def n_columns(self) -> int:
@@ -108,14 +111,16 @@ class Block:
 
     def margins(self, coefficients: FloatArray) -> FloatArray:
         """``Z v``: the margins of the samples."""
+        X = self.X if self.thin is None else self.thin
         if not self.intercept:
-            return self.y * matvec(self.X, coefficients)
-        return np.asarray(self.y * (matvec(self.X, coefficients[:-1]) + coefficients[-1]))
+            return self.y * matvec(X, coefficients)
+        return np.asarray(self.y * (matvec(X, coefficients[:-1]) + coefficients[-1]))
 
     def adjoint(self, r: FloatArray) -> FloatArray:
         """``Zᵀ r`` for a vector ``r``, or for each column of ``r``."""
         signed = self.y * r if r.ndim == 1 else self.y[:, None] * r
-        product = rmatvec(self.X, signed, self._transposed)
+        X = self.X if self.thin is None else self.thin
+        product = rmatvec(X, signed, self._transposed)
         if not self.intercept:
             return product
         return np.concatenate([product, signed.sum(axis=0, keepdims=True)])
@@ -170,7 +175,7 @@ class Block:
 
     @cached_property
     def _transposed(self) -> Matrix:
-        return transposed(self.X)
+        return transposed(self.X if self.thin is None else self.thin)
 
     @cached_property
     def mean_squares(self) -> FloatArray:
@@ -224,8 +229,12 @@ class Rows(ABC):
         """All samples as one block in memory, for solvers of other packages."""
 
     @property
-    def distinct(self) -> tuple[Rows, IndexArray] | None:
-        """The samples without repetitions and where each one went; None if that does not pay."""
+    def compact(self) -> tuple[Rows, IndexArray | None] | None:
+        """The same samples in a form made for many passes, if that pays.
+
+        Samples that occur several times are merged; then there also is, for each sample, the
+        number of the one that stands for it.
+        """
         return None
 
     @cached_property
@@ -336,32 +345,42 @@ class MemoryRows(LocalRows):
         weights: FloatArray,
         *,
         intercept: bool,
+        thin: Matrix | None = None,
         n_blocks: int = 1,
         n_threads: int = 1,
     ) -> MemoryRows:
         """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
         X = held(X)
         cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
-        return cls(
-            [Block(row_range(X, i, j), y[i:j], weights[i:j], intercept) for i, j in pairwise(cuts)],
-            n_threads,
-        )
+        blocks = [
+            Block(
+                row_range(X, i, j), y[i:j], weights[i:j], intercept,
+                None if thin is None else row_range(thin, i, j),
+            )
+            for i, j in pairwise(cuts)
+        ]  # fmt: skip
+        return cls(blocks, n_threads)
 
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
         return self.blocks[index]
 
     @cached_property
-    def distinct(self) -> tuple[MemoryRows, IndexArray] | None:
-        """The samples without repetitions and where each one went, if there are enough."""
+    def compact(self) -> tuple[MemoryRows, IndexArray | None] | None:
+        """The same samples without repetitions and with thin copies, where that pays."""
         whole = self.together()
-        merged = merge_repeats(whole.X, whole.y, whole.weights)
-        if merged is None:
+        X, y, weights = whole.X, whole.y, whole.weights
+        origin = None
+        merged = merge_repeats(X, y, weights)
+        if merged is not None:
+            X, y, weights, origin = merged
+        thin = thin_copy(X)
+        if origin is None and thin is None:
             return None
-        *arrays, origin = merged
         rows = MemoryRows.from_arrays(
-            *arrays, intercept=whole.intercept, n_blocks=len(self.blocks), n_threads=self._n_threads
-        )
+            X, y, weights, intercept=whole.intercept, thin=thin,
+            n_blocks=len(self.blocks), n_threads=self._n_threads,
+        )  # fmt: skip
         rows.column_scale = self.column_scale
         return rows, origin
 

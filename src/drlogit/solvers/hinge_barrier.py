@@ -169,8 +169,9 @@ def solve_with_barrier(
     rows = scaled.problem.rows
     for _ in range(max_iter):
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
+        rough = mu > _ROUGH_MU
         samples, sums = rows.run(
-            _linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows), mu > _ROUGH_MU
+            _linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows), rough
         )
         point = Point(point.x, point.lam, point.cone, samples)
         here = _Linearised(scaled, point, sums, fixed=lam is not None)
@@ -183,7 +184,7 @@ def solve_with_barrier(
             return progress.status
         # Predictor: all products to zero.
         try:
-            system = here.system()
+            system = here.system(refine=not rough)
         except LinAlgError:
             return Status.STALLED
         affine_aim = point.cone.affine()
@@ -286,11 +287,11 @@ class _Linearised:
     def mu(self) -> float:
         return float(self.estimate / (2.0 + self.point.cone.degree))
 
-    def system(self) -> System:
+    def system(self, refine: bool) -> System:
         rows, samples = self.scaled.problem.rows, self.point.samples
         return reduced_system(
             self.scaled, self.gram, lambda: rows.run(_gram_weights, samples)[0],
-            self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed,
+            self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed, refine=refine,
         )  # fmt: skip
 
     def right_side(

@@ -59,10 +59,9 @@ def interior_point(
     """
     if hinge not in ("auto", "barrier", "smoothed"):
         raise ValueError(f"hinge must be 'auto', 'barrier' or 'smoothed', got {hinge!r}")
-    distinct = problem.rows.distinct
-    if distinct is not None:
-        rows, origin = distinct
-        given, problem = problem, replace(problem, rows=rows)
+    given = problem.rows
+    rows, origin = given.compact or (given, None)
+    problem = replace(problem, rows=rows)
     scaled = Scaled.of(problem)
     progress = Progress(problem, tol, monitor)
     x = None if start is None else problem.join(start.coef, start.intercept) / scaled.scale
@@ -80,12 +79,11 @@ def interior_point(
         solver="interior-point",
         hinge="+".join(names),
         grams=progress.n_iter,
-        distinct_samples=problem.rows.n_samples,
+        distinct_samples=rows.n_samples,
     )
-    if distinct is None or solution.flip_share is None:
+    if origin is None or solution.flip_share is None:
         return solution
-    shares = problem.rows.gather(solution.flip_share)[origin]
-    return replace(solution, flip_share=given.rows.scatter(shares))
+    return replace(solution, flip_share=given.scatter(rows.gather(solution.flip_share)[origin]))
 
 
 def _methods(scaled: Scaled, hinge: str) -> list[Method]:

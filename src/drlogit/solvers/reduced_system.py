@@ -5,7 +5,7 @@
 
 with ``k = -κ Zᵀω + …`` and ``q = κ² Σω + …``, ω being the curvature of the smoothed hinge.  The
 matrix is scaled to unit diagonal, shifted by a hair so that duplicated or empty columns
-factor, and every solution is refined against the unshifted matrix.
+factor, and solutions are refined against the unshifted matrix.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from .scaled import Scaled
 #: First shift of the unit diagonal; it grows a hundredfold until the matrix factors.
 _SHIFT = 1e-14
 _LARGEST_SHIFT = 1e-4
-_REFINEMENTS = 1
-
 #: Share of columns with non-zeros up to which they are picked out of the matrix.
 _MOST = 0.9
 
@@ -44,6 +42,7 @@ class ReducedSystem:
     matrix: FloatArray  # the lower triangle, in the order LAPACK wants
     scale: FloatArray
     factor: FloatArray
+    refine: bool
 
     @classmethod
     def build(
@@ -54,11 +53,14 @@ class ReducedSystem:
         hinge_total: float,
         cone: Curvature | None,
         fixed_lam: bool = False,
+        *,
+        refine: bool = True,
     ) -> ReducedSystem:
         """Assemble and factor.  ``gram`` and ``hinge_adjoint`` are in the user's coordinates.
 
         Of ``gram`` only the upper triangle is read.  ``cone`` is None when there is neither
-        constraint nor λ (ε = 0); with ``fixed_lam`` λ stays.
+        constraint nor λ (ε = 0); with ``fixed_lam`` λ stays.  ``refine`` says whether solutions
+        are to be as exact as the matrix is.
         """
         # Empty columns do no harm; picking the others pays if they are much fewer.
         whole = scaled.active.size >= _MOST * gram.shape[0]
@@ -88,17 +90,19 @@ class ReducedSystem:
             body += np.outer(weight * rank_one, rank_one)
         matrix[:p, p] = coupling * unit[:p] * unit[p]
         np.fill_diagonal(matrix, diagonal * unit**2)
-        return cls._factor(active, matrix.T, unit)
+        return cls._factor(active, matrix.T, unit, refine)
 
     @classmethod
-    def _factor(cls, active: IndexArray, matrix: FloatArray, scale: FloatArray) -> ReducedSystem:
+    def _factor(
+        cls, active: IndexArray, matrix: FloatArray, scale: FloatArray, refine: bool
+    ) -> ReducedSystem:
         shift = _SHIFT
         while shift <= _LARGEST_SHIFT:
             shifted = matrix.copy(order="F")
             np.fill_diagonal(shifted, 1.0 + shift)
             factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
             if not failed:
-                return cls(active, matrix, scale, factor)
+                return cls(active, matrix, scale, factor, refine)
             shift *= 100.0
         raise LinAlgError("the reduced matrix is not positive definite")
 
@@ -106,7 +110,7 @@ class ReducedSystem:
         """``(dx, dλ)`` for a right-hand side."""
         rhs = self.scale * np.append(rhs_x[self.active], rhs_lam)
         solution, _ = dpotrs(self.factor, rhs, lower=1)
-        for _ in range(_REFINEMENTS):
+        if self.refine:
             correction, _ = dpotrs(
                 self.factor, rhs - dsymv(1.0, self.matrix, solution, lower=1), lower=1
             )

@@ -144,7 +144,11 @@ System: TypeAlias = ReducedSystem | WideSystem
 
 
 def reduced_system(
-    scaled: Scaled, gram: FloatArray, weights: Callable[[], State], *rest: Any
+    scaled: Scaled,
+    gram: FloatArray,
+    weights: Callable[[], State],
+    *rest: Any,
+    refine: bool = True,
 ) -> System:
     """The system in the form that suits its size; ``rest`` is what both builders take.
 
@@ -153,7 +157,7 @@ def reduced_system(
     """
     if wide(scaled.problem.rows):
         return WideSystem.build(scaled, weights(), gram, *rest)
-    return ReducedSystem.build(scaled, gram, *rest)
+    return ReducedSystem.build(scaled, gram, *rest, refine=refine)
 
 
 def _weighted_product(
