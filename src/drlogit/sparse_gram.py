@@ -50,16 +50,18 @@ def sparse_weighted_gram(X: Matrix, d: FloatArray, width: int) -> FloatArray:
     accumulator, so the result does not depend on how threads are scheduled.
     """
     n = width
-    counts = np.diff(X.indptr).astype(np.float64)
-    pairs = np.cumsum(counts * (counts + 1.0) / 2.0)
-    total = pairs[-1] if pairs.size else 0.0
-    parts = min(
-        thread_count(), int(total // _PAIRS_PER_THREAD), _ACCUMULATOR_BYTES // max(8 * n * n, 1)
-    )
+    # At least so many pairs: rows of unequal length have more.
+    total = X.nnz * (X.nnz / max(X.shape[0], 1) + 1.0) / 2.0
+    parts = int(min(total // _PAIRS_PER_THREAD, _ACCUMULATOR_BYTES // max(8 * n * n, 1)))
+    if parts > 1:
+        parts = min(parts, thread_count())
     if parts <= 1:
         single = np.zeros((n, n))
         _accumulate(X.data, X.indices, X.indptr, d, 0, X.shape[0], single)
         return single
+    counts = np.diff(X.indptr).astype(np.float64)
+    pairs = np.cumsum(counts * (counts + 1.0) / 2.0)
+    total = pairs[-1]
     targets = total * np.arange(1, parts) / parts
     cuts = [0, *np.searchsorted(pairs, targets).tolist(), X.shape[0]]
     out = np.zeros((parts, n, n))
