@@ -100,6 +100,19 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     return read_model(path).model
 
 
+def fitted_model(
+    results: list[Result], classes: list[Any], feature_names: list[str] | None, **parameters: Any
+) -> DRLogisticRegression:
+    """The estimator that these results are the fits of; ``epsilon`` must be a number."""
+    model = DRLogisticRegression(**parameters)
+    model.classes_ = np.array(classes)
+    model.n_features_in_ = results[0].coef.size
+    if feature_names is not None:
+        model.feature_names_in_ = np.array(feature_names, dtype=object)
+    model._set_results(results, parameters["epsilon"])
+    return model
+
+
 # --- writing --------------------------------------------------------------------------------
 
 
@@ -211,14 +224,11 @@ def _parse(top: _Fields) -> ModelFile:
     if not isinstance(origin, dict):
         raise ValueError(f"'origin' must be an object, got {origin!r:.40}")
 
-    model = DRLogisticRegression(
-        epsilon, kappa, norm=norm, fit_intercept=fit_intercept, feature_costs=costs, tol=tol
-    )
-    model.classes_ = np.array(classes)
-    model.n_features_in_ = n_features
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    model._set_results(results, epsilon)
+    model = fitted_model(
+        results, classes, names,
+        epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept, feature_costs=costs,
+        tol=tol,
+    )  # fmt: skip
     return ModelFile(model, origin)
 
 

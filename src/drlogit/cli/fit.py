@@ -69,9 +69,9 @@ def fit_training(training: Training, arguments: argparse.Namespace, console: Con
     """A fitted estimator for the data as they were read.
 
     Through :func:`drlogit.solve` and not the estimator's own ``fit``, which has no place for a
-    callback and wants its data in memory.
+    callback to show progress.
     """
-    from ..estimator import DRLogisticRegression
+    from ..model_file import fitted_model
     from ..radius import suggest_radius
     from ..solve import solve
 
@@ -97,16 +97,11 @@ def fit_training(training: Training, arguments: argparse.Namespace, console: Con
         _remark_on_constant(result, training, target, epsilon, arguments.kappa, problem, console)
         # Nothing of the length of the data stays with a model.
         results.append(training.original_units(replace(result, flip_share=np.zeros(0))))
-    model = DRLogisticRegression(
-        epsilon, arguments.kappa, norm=arguments.norm, fit_intercept=not arguments.no_intercept,
-        feature_costs=training.original_costs, tol=arguments.tol,
+    return fitted_model(
+        results, training.classes, training.feature_names,
+        epsilon=epsilon, kappa=arguments.kappa, norm=arguments.norm, tol=arguments.tol,
+        fit_intercept=not arguments.no_intercept, feature_costs=training.original_costs,
     )  # fmt: skip
-    model.classes_ = np.array(training.classes)
-    model.n_features_in_ = training.X.shape[1]
-    if training.feature_names is not None:
-        model.feature_names_in_ = np.array(training.feature_names, dtype=object)
-    model._set_results(results, epsilon)
-    return model
 
 
 def _remark_on_constant(

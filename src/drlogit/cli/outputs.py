@@ -95,7 +95,7 @@ def explain_certificate(result: Result) -> str:
         f"({result.solver}, {result.solve_time:.3f} s)",
     ]
     if not result.converged:
-        lines.append(f"  not converged         {result.status}")
+        lines.append(f"  not converged         {result.status}: raise --max-iter, or --tol")
     return "\n".join(lines)
 
 

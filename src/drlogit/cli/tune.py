@@ -98,7 +98,7 @@ _grid.__name__ = "number or list of numbers"
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from ..estimator import DRLogisticRegressionCV
-    from ..model_file import write_model
+    from ..model_file import fitted_model, write_model
 
     console = Console(arguments)
     check_writable(arguments.output)
@@ -116,13 +116,14 @@ def run(arguments: argparse.Namespace) -> int:
         contextlib.redirect_stdout(_Lines(progress)),
     ):
         search.fit(training.X, training.codes, sample_weight=training.weights)
-    search.classes_ = np.array(training.classes)
-    search.feature_costs = training.original_costs
-    search._set_results([training.original_units(r) for r in search.results_], search.epsilon_)
-    if training.feature_names is not None:
-        search.feature_names_in_ = np.array(training.feature_names, dtype=object)
     if arguments.output is not None:
-        write_model(search, arguments.output, training.origin)
+        model = fitted_model(
+            [training.original_units(result) for result in search.results_],
+            training.classes, training.feature_names,
+            epsilon=search.epsilon_, kappa=search.kappa_, norm=search.norm, tol=search.tol,
+            fit_intercept=search.fit_intercept, feature_costs=training.original_costs,
+        )  # fmt: skip
+        write_model(model, arguments.output, training.origin)
     if arguments.plot is not None:
         _draw(search, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
