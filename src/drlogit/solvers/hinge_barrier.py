@@ -11,8 +11,8 @@ leaves one linear system of size n + 1 (see ``reduced_system``) with the weights
 
 An iteration is Mehrotra's predictor-corrector followed by up to two of Gondzio's centrality
 corrections, with primal and dual step lengths of their own: one weighted Gram matrix, one
-Cholesky factorisation, and a few products with Z and Zᵀ.  Each pass over the samples is one
-block function below.
+Cholesky factorisation, and a few products with Z and Zᵀ.  What happens to the samples is in
+``hinge_samples``; here is the driver, which never sees one of them.
 
 Reference: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
 """
@@ -21,15 +21,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ..losses import FloatArray, hinge, linear_loss_terms, log_loss_terms
+from ..losses import FloatArray
 from ..result import Status
-from ..rows import Block, Min, State, Sum
-from .norm_cone import ConeStep, NormCone, norm_cone, outlier_correction
+from ..rows import State
+from .hinge_samples import (
+    advance,
+    correct,
+    flip_share,
+    follow_aims,
+    full_share,
+    gram_weights,
+    linearise,
+    open_samples,
+    predict,
+    pull_back,
+)
+from .norm_cone import ConeStep, NormCone, norm_cone
 from .scaled import Scaled
 from .wide_system import System, reduced_system, wide
 
@@ -62,51 +74,6 @@ _WORTHWHILE = 0.05
 #: Non-zeros per row below which a Gram matrix is too cheap for corrections to pay: each costs
 #: two products with the data.
 _CHEAP_GRAM = 60
-
-
-class Samples(NamedTuple):
-    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a."""
-
-    u: FloatArray
-    t: FloatArray
-    r: FloatArray
-    c: FloatArray
-    a: FloatArray
-
-
-class Local(NamedTuple):
-    """The samples with what every direction from there needs.
-
-    Stiffnesses are ``c/t`` and ``a/r``, ``give`` is one over their sum, products are ``c t`` and
-    ``a r``; ``d`` are the weights of the Gram matrix, kept if it is not formed.
-    """
-
-    at: Samples
-    inverse_t: FloatArray
-    inverse_r: FloatArray
-    stiff_t: FloatArray
-    stiff_r: FloatArray
-    give: FloatArray
-    product_t: FloatArray
-    product_r: FloatArray
-    d: FloatArray | None
-
-
-class Direction(NamedTuple):
-    """A direction of the samples; slacks and multipliers change in proportion to themselves.
-
-    ``aim_t`` and ``aim_r`` are the wanted changes of the products, in proportion too, and hold
-    the second-order terms of the predictor until a corrector has been asked for.
-    """
-
-    local: Local
-    du: FloatArray
-    dt: FloatArray
-    dr: FloatArray
-    dc: FloatArray
-    da: FloatArray
-    aim_t: FloatArray
-    aim_r: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +138,12 @@ def solve_with_barrier(
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
         rough = mu > _ROUGH_MU
         samples, sums = rows.run(
-            _linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows), rough
+            linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows), rough
         )
         point = Point(point.x, point.lam, point.cone, samples)
         here = _Linearised(scaled, point, sums, fixed=lam is not None)
         mu = here.mu
-        share, _ = rows.run(_flip_share, samples)
+        share, _ = rows.run(flip_share, samples)
         if progress.report(
             scaled.coefficients(point.x), here.primal, share, here.estimate,
             point.lam / scaled.sigma,
@@ -189,14 +156,14 @@ def solve_with_barrier(
             return Status.STALLED
         affine_aim = point.cone.affine()
         dx, dlam = here.solve(system, affine_aim, here.hinge_affine, here.flips_affine)
-        predictor = _direction(scaled, point, dx, dlam, affine_aim, _affine, None)
+        predictor = _direction(scaled, point, dx, dlam, affine_aim, predict, None)
         if predictor is None:
             return Status.STALLED
         if here.after(predictor) < _PROMISING * progress.tol and progress.try_step(
             scaled.coefficients(point.x),
             scaled.coefficients(dx),
             predictor.alphas[0],
-            rows.run(_full_share, predictor.samples)[0],
+            rows.run(full_share, predictor.samples)[0],
         ):
             return progress.status
         # Corrector: towards the central path, as far along as the predictor suggests.
@@ -216,7 +183,7 @@ def solve_with_barrier(
         reach = max(_CLOSEST, min(0.1, here.mu))
         primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
         alphas = (primal, dual)
-        moved, _ = rows.run(_advance, step.samples, *alphas)
+        moved, _ = rows.run(advance, step.samples, *alphas)
         point = Point(
             point.x + alphas[0] * step.dx,
             point.lam + alphas[0] * step.dlam,
@@ -250,7 +217,9 @@ def _start(scaled: Scaled, x: FloatArray | None, fixed: float | None) -> Point:
     else:
         lam = fixed * scaled.sigma
     cone = norm_cone(problem.norm.name, theta, lam, mu)
-    samples, _ = problem.rows.run(_open, None, scaled.coefficients(x), scaled.kappa * lam, mu)
+    samples, _ = problem.rows.run(
+        open_samples, None, scaled.coefficients(x), scaled.kappa * lam, mu
+    )
     return Point(x, lam, cone, samples)
 
 
@@ -290,7 +259,7 @@ class _Linearised:
     def system(self, refine: bool) -> System:
         rows, samples = self.scaled.problem.rows, self.point.samples
         return reduced_system(
-            self.scaled, self.gram, lambda: rows.run(_gram_weights, samples)[0],
+            self.scaled, self.gram, lambda: rows.run(gram_weights, samples)[0],
             self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed, refine=refine,
         )  # fmt: skip
 
@@ -357,7 +326,7 @@ def _direction(
     primal, dual = point.cone.longest(cone_step)
     alphas = (min(1.0, primal, float(sums[0])), min(1.0, dual, float(sums[1])))
     extra = sums[2:]
-    if function is _affine:
+    if function is predict:
         extra = (*extra[:2], scaled.scaled(extra[2]), extra[3])
     return Step(dx, dlam, cone_step, new, alphas, extra)
 
@@ -375,7 +344,7 @@ def _corrector(
     """The corrected direction, and centrality corrections while they lengthen the steps."""
     scaled, point = here.scaled, here.point
     dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
-    step = _direction(scaled, point, dx, dlam, aim, _corrected, samples, centre, share)
+    step = _direction(scaled, point, dx, dlam, aim, correct, samples, centre, share)
     if step is None:
         return None
     rows = scaled.problem.rows
@@ -384,191 +353,13 @@ def _corrector(
         if min(step.alphas) >= 0.95:
             break
         trial = (min(1.0, step.alphas[0] + _REACH), min(1.0, step.alphas[1] + _REACH))
-        pulled, (adjoint, pulled_flips) = rows.run(_pull_back, step.samples, *trial, centre)
+        pulled, (adjoint, pulled_flips) = rows.run(pull_back, step.samples, *trial, centre)
         aim = point.cone.recentred(aim, step.cone, trial, centre)
         hinge_adjoint = hinge_adjoint + scaled.scaled(adjoint)
         flips = flips + pulled_flips
         dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
-        longer = _direction(scaled, point, dx, dlam, aim, _aimed, pulled)
+        longer = _direction(scaled, point, dx, dlam, aim, follow_aims, pulled)
         if longer is None or sum(longer.alphas) < sum(step.alphas) + _WORTHWHILE:
             break
         step = longer
     return step
-
-
-# ----------------------------------------------------------------------------------------
-# Block functions: one pass over the samples each.
-
-
-def _open(
-    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
-) -> tuple[Samples, tuple[()]]:
-    """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
-    u = block.margins(coefficients)
-    v = u - kink
-    root = np.hypot(v, 2.0 * mu)
-    large = 0.5 * (2.0 * mu + np.abs(v) + root)
-    small = mu + 2.0 * mu * mu / (np.abs(v) + root)
-    t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
-    return Samples(u, t, r, mu / t, mu / r), ()
-
-
-def _linearise(
-    block: Block,
-    s: Samples,
-    kappa: float,
-    lam: float,
-    slopes: tuple[float, float] | None,
-    diagonal_only: bool,
-    rough: bool,
-) -> tuple[Local, tuple[Sum, ...]]:
-    """Gram matrix (or its diagonal), gradients and sums at the present point."""
-    w = block.weights
-    if slopes is None:
-        loss = log_loss_terms(s.u)
-    else:
-        loss = linear_loss_terms(s.u, np.where(block.y > 0.0, slopes[1], slopes[0]))
-    inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
-    stiff_t, stiff_r = s.c * inverse_t, s.a * inverse_r
-    give = 1.0 / (stiff_t + stiff_r)
-    omega = stiff_r * (stiff_t * give)
-    product_t, product_r = s.c * s.t, s.a * s.r
-    columns = np.empty((4, w.size))
-    np.multiply(w, s.a - loss.slope, out=columns[0])
-    np.multiply(w, omega, out=columns[1])
-    # What a becomes at dv = 0 when all products go to zero, and per unit of centring.
-    np.multiply(w, stiff_r * give - s.a, out=columns[2])
-    np.multiply(w, (s.c - s.a) * inverse_t * inverse_r * give, out=columns[3])
-    totals = np.array(
-        [
-            w @ loss.value,
-            w @ hinge(s.u - kappa * lam),
-            w @ (product_t + product_r),
-            w @ s.a,
-            *columns[1:].sum(axis=1),
-        ]
-    )
-    d = w * (loss.curvature + omega)
-    if diagonal_only:
-        gram, adjoints = block.squared_columns(d), block.adjoint(columns.T)
-    else:
-        gram, adjoints = block.gram_and_adjoint(d, columns.T, rough=rough)
-    local = Local(
-        s, inverse_t, inverse_r, stiff_t, stiff_r, give, product_t, product_r,
-        d if diagonal_only else None,
-    )  # fmt: skip
-    return local, (Sum(gram), Sum(adjoints), Sum(totals))
-
-
-def _affine(
-    block: Block, k: Local, dcoefficients: FloatArray, dkink: float
-) -> tuple[Direction, tuple[Any, ...]]:
-    """Predictor: steps, products after it, and the second-order term's pull."""
-    w = block.weights
-    du = block.margins(dcoefficients)
-    dv = du - dkink
-    # Both products are to vanish, so dc = -c - (c/t) dt, da = -a - (a/r) dr, and c + a = 1.
-    dt = (k.stiff_r * dv - 1.0) * k.give * k.inverse_t
-    dr = (k.stiff_t * dv + 1.0) * -k.give * k.inverse_r
-    dc, da = -1.0 - dt, -1.0 - dr
-    second_t, second_r = dt * dc, dr * da
-    # Opposite aims undo the second-order terms.
-    pull = w * _hinge_response(k, -second_t, -second_r)
-    first = float(w @ (k.product_t * dt + k.product_r * dr))
-    second = float(w @ (k.product_t * second_t + k.product_r * second_r))
-    return Direction(k, du, dt, dr, dc, da, second_t, second_r), (
-        *_steps(dt, dr, dc, da),
-        Sum(first),
-        Sum(second),
-        Sum(block.adjoint(pull)),
-        Sum(float(pull.sum())),
-    )
-
-
-def _corrected(
-    block: Block,
-    d: Direction,
-    dcoefficients: FloatArray,
-    dkink: float,
-    centre: float,
-    share: float,
-) -> tuple[Direction, tuple[Any, ...]]:
-    """Direction towards ``centre``, with a share of the predictor's second-order terms."""
-    k = d.local
-    aimed = d._replace(
-        aim_t=centre / k.product_t - 1.0 - share * d.aim_t,
-        aim_r=centre / k.product_r - 1.0 - share * d.aim_r,
-    )
-    return _aimed(block, aimed, dcoefficients, dkink)
-
-
-def _aimed(
-    block: Block, d: Direction, dcoefficients: FloatArray, dkink: float
-) -> tuple[Direction, tuple[Any, ...]]:
-    """Direction that changes the products as the aims say.
-
-    Each multiplier is changed through its own product, which keeps its relative accuracy.
-    """
-    k = d.local
-    du = block.margins(dcoefficients)
-    dv = du - dkink
-    push = k.at.c * d.aim_t + k.at.a * d.aim_r
-    dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
-    dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
-    dc, da = d.aim_t - dt, d.aim_r - dr
-    return Direction(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(dt, dr, dc, da)
-
-
-def _pull_back(
-    block: Block, d: Direction, primal: float, dual: float, centre: float
-) -> tuple[Direction, tuple[Sum, Sum]]:
-    """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
-    k = d.local
-    trial_t = k.product_t * (1.0 + primal * d.dt) * (1.0 + dual * d.dc)
-    trial_r = k.product_r * (1.0 + primal * d.dr) * (1.0 + dual * d.da)
-    back_t = outlier_correction(trial_t, centre) / k.product_t
-    back_r = outlier_correction(trial_r, centre) / k.product_r
-    pull = block.weights * _hinge_response(k, back_t, back_r)
-    pulled = d._replace(aim_t=d.aim_t + back_t, aim_r=d.aim_r + back_r)
-    return pulled, (Sum(block.adjoint(pull)), Sum(float(pull.sum())))
-
-
-def _hinge_response(k: Local, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
-    """The change of ``a`` at dv = 0 that the aims ask for."""
-    push = k.at.c * aim_t + k.at.a * aim_r
-    return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
-
-
-def _steps(dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray) -> tuple[Min, Min]:
-    """Longest primal and dual steps, from changes in proportion."""
-    return Min(_longest(dt, dr)), Min(_longest(dc, da))
-
-
-def _longest(one: FloatArray, other: FloatArray) -> float:
-    steepest = min(float(np.min(one, initial=0.0)), float(np.min(other, initial=0.0)))
-    return -1.0 / steepest if steepest < 0.0 else math.inf
-
-
-def _advance(block: Block, d: Direction, primal: float, dual: float) -> tuple[Samples, tuple[()]]:
-    s = d.local.at
-    return Samples(
-        s.u + primal * d.du,
-        s.t + primal * (s.t * d.dt),
-        s.r + primal * (s.r * d.dr),
-        s.c + dual * (s.c * d.dc),
-        s.a + dual * (s.a * d.da),
-    ), ()
-
-
-def _gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
-    return (k.d, None), ()
-
-
-def _flip_share(block: Block, k: Local) -> tuple[FloatArray, tuple[()]]:
-    return k.at.a, ()
-
-
-def _full_share(block: Block, d: Direction) -> tuple[FloatArray, tuple[()]]:
-    """``a`` after a full predictor step, within [0, 1]."""
-    a = d.local.at.a
-    return np.clip(a + a * d.da, 0.0, 1.0), ()
