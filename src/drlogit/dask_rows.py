@@ -85,19 +85,17 @@ class DaskRows(Rows):
         self, function: BlockFunction, state: DaskState | None = None, *arguments: Any
     ) -> tuple[DaskState, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
-        name = f"drlogit-{function.__name__.strip('_<>')}-{uuid.uuid4().hex[:16]}"
+        name = _unique(getattr(function, "__name__", "visit").strip("_<>"))
         parts = (None,) * len(self._groups) if state is None else state.parts
         # One task holds what all groups share, so that it is sent and kept once.
         shared = _literal((function, arguments, np.geterr()), f"{name}-arguments")
-        done = [
-            _task(_visit, f"{name}-{g}", group, part, shared)
-            for g, (group, part) in enumerate(zip(self._groups, parts, strict=True))
-        ]
-        new = [_task(_first, f"{name}-state-{g}", pair) for g, pair in enumerate(done)]
         merged: tuple[Reduction, ...] = ()
         if function in self._silent:  # there is nothing to wait for
+            new = self._visits(_new_state, name, parts, shared)
             kept = dask.persist(*new, optimize_graph=False)
         else:
+            done = self._visits(_visit, name, parts, shared)
+            new = [_task(_first, f"{name}-state-{g}", pair) for g, pair in enumerate(done)]
             sums = [_task(_second, f"{name}-sums-{g}", pair) for g, pair in enumerate(done)]
             total = _tree(sums, name)
             *kept, total = dask.persist(*new, *sums, total, optimize_graph=False)
@@ -110,6 +108,14 @@ class DaskRows(Rows):
         if after.depth >= _CHECKPOINT_EVERY:
             after = _checkpoint(after, name)
         return after, tuple(item.value for item in merged)
+
+    def _visits(
+        self, visit: Callable[..., Any], name: str, parts: Sequence[Delayed], shared: Delayed
+    ) -> list[Delayed]:
+        return [
+            _task(visit, f"{name}-{g}", group, part, shared)
+            for g, (group, part) in enumerate(zip(self._groups, parts, strict=True))
+        ]
 
     def _examine(
         self, name: str, parts: Sequence[Delayed], shared: Delayed, sums: Sequence[Delayed]
@@ -192,6 +198,12 @@ def _visit(
     with np.errstate(**errors), sharing_cores():
         new, reductions = visit_blocks(visit, range(len(blocks)))
     return tuple(new), reductions
+
+
+def _new_state(
+    blocks: Sequence[Block], states: Sequence[BlockState] | None, shared: tuple[Any, ...]
+) -> tuple[BlockState, ...]:
+    return _visit(blocks, states, shared)[0]
 
 
 def _reexamine(
