@@ -48,8 +48,10 @@ DIRECT_LIMIT = 3000
 #: Steps in β̃ before the linear one; near a solution none is needed.
 _MAX_MOVES = 3
 
-#: Samples with ``s`` and ``a`` up to these are taken out where free equations cannot be met.
-_SETTLED = (1e-12, 1e-9, 1e-7, 1e-5)
+#: Rounds in which samples are taken out where free equations cannot be met, and the share of
+#: its ``s`` that the step must leave to a sample for it to stay.
+_ROUNDS = 10
+_LEFT = 1e-2
 
 #: What rounding may leave of a sum, relative to the product of the root mean squares.
 _ROUNDING = 1e-13
@@ -154,24 +156,30 @@ def dual_bound(
     if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
-    return _without_settled_samples(problem, first, best, lam, wanted)
+    return _without_separated_samples(problem, first, best, lam, wanted)
 
 
-def _without_settled_samples(
+def _without_separated_samples(
     problem: Problem, candidate: _Candidate, best: DualBound, lam: float | None, wanted: float
 ) -> DualBound:
-    """The correction after samples that hardly matter were taken out of the equations.
+    """The correction after separated samples were taken out of the free equations.
 
     If free columns separate some samples and are constant on the others (quasi-separation), the
-    equations force ``s = 0`` on the former, and no step reaches that exactly from ``s > 0``.
+    equations force ``s = 0`` on the former.  The step says so by leaving next to nothing, or less,
+    of their s; but no step from ``s > 0`` ends at 0 exactly.
     """
-    for level in _SETTLED:
-        emptied = candidate.emptied(problem, level).with_curvature(problem)
-        model = _quadratic_model(problem, emptied.state, None)
-        step = model.step(emptied.gradient, emptied.coefficients, emptied.budget(problem), lam)
-        best = _settled(problem, model, emptied.shifted(problem, step), best, lam, wanted)
-        if best.value >= wanted:
+    for _ in range(_ROUNDS):
+        model = _quadratic_model(problem, candidate.state, None)
+        step = model.step(
+            candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
+        )
+        shifted = candidate.shifted(problem, step)
+        if shifted is not None:
+            return _settled(problem, model, shifted, best, lam, wanted)
+        fewer = candidate.emptied(problem, step)
+        if fewer is None:
             break
+        candidate = fewer
     return best
 
 
@@ -276,10 +284,11 @@ class _Candidate:
             return None
         return self._from_sums(self.coefficients + step, state, *sums)
 
-    def emptied(self, problem: Problem, level: float) -> _Candidate:
-        """The candidate with ``s = a = 0`` where both are at most ``level``."""
-        state, sums = problem.rows.run(_emptied, self.state, level)
-        return self._from_sums(self.coefficients, state, *sums)
+    def emptied(self, problem: Problem, step: FloatArray) -> _Candidate | None:
+        """The candidate with ``s = a = 0`` where the shift leaves little of s; None if nowhere."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            state, (count, *sums) = problem.rows.run(_emptied, self.state, step)
+        return self._from_sums(self.coefficients, state, *sums) if count else None
 
     def flip_share(self, problem: Problem) -> State:
         return problem.rows.run(_second, self.state)[0]
@@ -472,11 +481,11 @@ def _shifted(block: Block, state: _Dual, step: FloatArray) -> tuple[_Dual, tuple
     return (s, a, curvature), (Min(least), Max(greatest), *_dual_sums(block, s, a))
 
 
-def _emptied(block: Block, state: _Dual, level: float) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+def _emptied(block: Block, state: _Dual, step: FloatArray) -> tuple[_Dual, tuple[Sum, ...]]:
     s, a, curvature = state
-    counts = (s > level) | (a > level)
-    s, a = np.where(counts, s, 0.0), np.where(counts, a, 0.0)
-    return (s, a, curvature), _dual_sums(block, s, a)
+    out = (s > 0.0) & ~(s - curvature * block.margins(step) > _LEFT * s)
+    s, a, curvature = (np.where(out, 0.0, values) for values in (s, a, curvature))
+    return (s, a, curvature), (Sum(int(out.sum())), *_dual_sums(block, s, a))
 
 
 def _bound_value(block: Block, state: _Dual, factors: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
