@@ -1,0 +1,64 @@
+"""Speed in numbers that no other process can disturb: iterations, Gram matrices, passes.
+
+The limits are what the solver needed when they were written, and a little room for the rounding
+of other machines.  Who needs fewer may lower them; who needs more has made fits slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+from drlogit.rows import Block
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def synthetic(n_samples, n_features):
+    return drlogit.datasets.make_synthetic(n_samples, n_features, random_state=0)
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """Calls of what touches the data."""
+    calls = Counter()
+
+    def counted(name, method):
+        def wrapper(self, *arguments, **options):
+            calls[name] += 1
+            return method(self, *arguments, **options)
+
+        return wrapper
+
+    for name in ("gram", "margins", "adjoint"):
+        monkeypatch.setattr(Block, name, counted(name, getattr(Block, name)))
+    return calls
+
+
+#: data, ε, κ, norm → iterations, Gram matrices, products with Z and with Zᵀ.
+LIMITS = [
+    (cancer, (), 0.1, 1.0, "l1", (0, 0, 0, 0)),
+    (cancer, (), 0.1, 1.0, "l2", (0, 0, 0, 0)),
+    (cancer, (), 0.1, 1.0, "linf", (0, 0, 0, 0)),
+    (cancer, (), 0.01, math.inf, "l1", (0, 0, 0, 0)),
+    (synthetic, (3000, 20), 0.05, 1.0, "l1", (0, 0, 0, 0)),
+    (synthetic, (12000, 10), 0.05, 1.0, "l1", (0, 0, 0, 0)),
+    (synthetic, (12000, 10), 0.01, 0.25, "l2", (0, 0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("load", "size", "epsilon", "kappa", "norm", "limits"), LIMITS)
+def test_work_of_a_fit(load, size, epsilon, kappa, norm, limits, work):
+    result = drlogit.solve(*load(*size), epsilon=epsilon, kappa=kappa, norm=norm)
+    assert result.gap <= 1e-6
+    found = (result.n_iter, work["gram"], work["margins"], work["adjoint"])
+    assert all(f <= math.ceil(1.15 * limit) for f, limit in zip(found, limits, strict=True)), found
+    assert work["gram"] <= 2 * result.n_iter + 2
