@@ -1,4 +1,7 @@
-"""The documentation tells the truth: what its pages show runs, and what they name exists."""
+"""The documentation tells the truth: what its pages show runs, and what they name exists.
+
+Blocks fenced as ``python`` run; ``py`` is for sketches that need files or a cluster.
+"""
 
 from __future__ import annotations
 
