@@ -51,6 +51,21 @@ def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
     assert allowed == 7  # one thread each for whatever a block function calls
 
 
+def test_threads_do_not_copy_the_data():
+    X, y = data()
+    thinned = sp.csr_array(X * (np.arange(400) % 8 == 0)[:, None])
+    for matrix, entries in ((X, np.asarray), (thinned, lambda M: M.data)):
+        rows = build_problem(matrix, y, n_jobs=3, **OPTIONS).rows
+        assert len(rows.blocks) == 3
+        assert np.shares_memory(entries(rows.together().X), entries(matrix))
+        for block in rows.blocks:
+            assert np.shares_memory(entries(block.X), entries(matrix))
+    X[::2], y = X[1::2], y.repeat(1)
+    y[::2] = y[1::2]
+    solved = [drlogit.solve(X, y, n_jobs=k, tol=1e-9, **OPTIONS) for k in (1, 3)]
+    assert solved[0].objective == pytest.approx(solved[1].objective, abs=1e-10)
+
+
 def test_what_numpy_ignores_here_it_ignores_there():
     X, y = data()
     rows = build_problem(X, y, n_jobs=2, **OPTIONS).rows

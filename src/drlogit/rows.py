@@ -329,11 +329,14 @@ class LocalRows(Rows):
 
 
 class MemoryRows(LocalRows):
-    """Row blocks in the memory of this process."""
+    """Row blocks in the memory of this process; views of ``whole`` if they were cut from it."""
 
-    def __init__(self, blocks: Sequence[Block], n_threads: int = 1) -> None:
+    def __init__(
+        self, blocks: Sequence[Block], n_threads: int = 1, whole: Block | None = None
+    ) -> None:
         super().__init__([block.y.size for block in blocks], n_threads)
         self.blocks = tuple(blocks)
+        self._whole = whole
         self.n_columns = self.blocks[0].n_columns
         self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
 
@@ -350,16 +353,22 @@ class MemoryRows(LocalRows):
         n_threads: int = 1,
     ) -> MemoryRows:
         """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
-        X = held(X)
+        whole = Block(held(X), y, weights, intercept, thin)
+        if n_blocks == 1:
+            return cls([whole], n_threads, whole)
         cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
         blocks = [
             Block(
-                row_range(X, i, j), y[i:j], weights[i:j], intercept,
+                row_range(whole.X, i, j), y[i:j], weights[i:j], intercept,
                 None if thin is None else row_range(thin, i, j),
             )
             for i, j in pairwise(cuts)
         ]  # fmt: skip
-        return cls(blocks, n_threads)
+        return cls(blocks, n_threads, whole)
+
+    def together(self) -> Block:
+        """All samples as one block."""
+        return super().together() if self._whole is None else self._whole
 
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
