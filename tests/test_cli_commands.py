@@ -153,7 +153,7 @@ def test_weights_and_balance(folder, cancer, answer):
     assert balanced["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
 
 
-def test_blocks_give_the_same_model(folder, run, answer):
+def test_blocks_give_the_same_model(folder, run, answer, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4))
     y = np.where(X[:, 0] + rng.standard_normal(300) > 0.0, "up", "down")
@@ -169,6 +169,11 @@ def test_blocks_give_the_same_model(folder, run, answer):
             whole["fits"][0]["objective"], abs=2e-6
         )
     assert answer("evaluate blocks.json Xy.svm")["n_samples"] == 300
+    monkeypatch.setattr("drlogit.block_files.free_memory", lambda: 1000)
+    code, _, err = run("fit Xy.svm --epsilon 0.05 -o blocks.json")
+    assert code == cli.DONE
+    assert "Xy.svm is read block by block, for want of memory" in err
+    assert "block by block" not in run("fit Xy.svm --epsilon 0.05 --standardize")[2]
     code, _, err = run("fit Xy.svm --block-rows 70 --standardize")
     assert code == cli.BAD_INPUT
     assert "--block-rows takes all columns as they are: no --standardize with it" in err

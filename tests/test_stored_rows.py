@@ -230,6 +230,9 @@ def test_parquet_files_become_dense_blocks(tmp_path):
     wide, _ = drlogit.open_blocks(tmp_path / "u.parquet", target="label")
     assert wide.block(0).dtype == np.float64
     assert wide.shape == (300, 7)
+    model = drlogit.DRLogisticRegression(**OPTIONS).fit(blocks, labels)
+    assert model.feature_names_in_.tolist() == blocks.feature_names == [f"f{j}" for j in range(6)]
+    assert model.classes_.tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match="no column 'y'; it has f0, f1"):
         drlogit.open_blocks(tmp_path / "t.parquet", target="y")
     with pytest.raises(ValueError, match=r"column 'label' of .* does not hold numbers"):

@@ -15,6 +15,7 @@ import json
 import lzma
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 import weakref
@@ -32,7 +33,7 @@ from .matrix import Matrix
 from .row_blocks import RowBlocks, cut_rows
 
 #: Changes whenever older copies could no longer be read.
-_LAYOUT = 1
+_LAYOUT = 2
 
 #: Bytes of text, or rows of a table, that are converted at a time.
 _TEXT_BYTES = 1 << 24
@@ -100,6 +101,27 @@ def open_blocks(
         convert = partial(_convert_svmlight, path, n_features, zero_based)
     options = [str(target), n_features, zero_based]
     return _opened(_converted(path, convert, options, cache), block_rows)
+
+
+def is_large(path: str | os.PathLike[str]) -> bool:
+    """Whether a file of svmlight text or Parquet had better not be read as a whole.
+
+    In memory it takes about as much as it does as text, more if it is compressed, and a fit needs
+    room for its vectors besides.
+    """
+    path = Path(path)
+    growth = 6 if path.suffix in (*_COMPRESSED, ".parquet", ".pq") else 1
+    return 2 * growth * path.stat().st_size > free_memory()
+
+
+def free_memory() -> int:
+    """Bytes that this process can still get, as far as the system tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = dict(line.split(":", 1) for line in lines)
+        return int(found["MemAvailable"].split()[0]) << 10
+    except (OSError, KeyError, ValueError, IndexError):
+        return sys.maxsize  # nobody knows: let the user decide
 
 
 # --- NumPy files ----------------------------------------------------------------------------
@@ -186,7 +208,7 @@ def _opened(folder: _Folder, block_rows: int | None) -> OpenedBlocks:
         if about["sparse"]
         else _DenseFile(folder.path / "data", 0, dtype, lengths, n_features)
     )
-    X = RowBlocks(read, lengths, n_features)
+    X = RowBlocks(read, lengths, n_features, about.get("names"))
     y = np.load(folder.path / "labels.npy", allow_pickle=False)
     if folder.temporary:
         weakref.finalize(X, shutil.rmtree, folder.path, ignore_errors=True)
@@ -338,8 +360,13 @@ def _convert_parquet(path: Path, target: str, folder: Path) -> dict[str, Any]:
             np.column_stack(columns).tofile(data)
             labels.append(np.asarray(batch.column(target).to_numpy(zero_copy_only=False)))
     n_rows = _save_labels(folder, labels)
-    shape = [n_rows, len(features)]
-    return {"shape": shape, "dtype": dtype.name, "sparse": False, "n_entries": shape[0] * shape[1]}
+    return {
+        "shape": [n_rows, len(features)],
+        "dtype": dtype.name,
+        "sparse": False,
+        "n_entries": n_rows * len(features),
+        "names": features,
+    }
 
 
 def _save_labels(folder: Path, parts: list[NDArray[Any]]) -> int:

@@ -178,7 +178,7 @@ class _RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Features are checked by the fit, where they are.
         """
         self.n_features_in_ = int(X.shape[1])
-        names = [] if isinstance(X, RowBlocks) else list(getattr(X, "columns", []))
+        names = X.feature_names or [] if isinstance(X, RowBlocks) else [*getattr(X, "columns", [])]
         if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         else:

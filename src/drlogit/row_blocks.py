@@ -31,6 +31,8 @@ class RowBlocks:
         Rows of each block.
     n_features : int
         Columns of every block.
+    feature_names : sequence of str, optional
+        Names of the columns.
 
     Attributes
     ----------
@@ -38,6 +40,8 @@ class RowBlocks:
         Rows and columns of the whole.
     lengths : tuple of int
         Rows of each block.
+    feature_names : list of str or None
+        Names of the columns, if they are known.
 
     Examples
     --------
@@ -58,12 +62,19 @@ class RowBlocks:
 
     ndim = 2
 
-    def __init__(self, read: Callable[[int], Any], lengths: Sequence[int], n_features: int) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], Any],
+        lengths: Sequence[int],
+        n_features: int,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
         self.lengths = tuple(int(length) for length in lengths)
         if not self.lengths or min(self.lengths) < 0:
             raise ValueError(f"lengths must be the rows of one block or more, got {lengths!r}")
         self.shape = (sum(self.lengths), int(n_features))
         self._read = read
+        self.feature_names = None if feature_names is None else list(feature_names)
 
     @classmethod
     def from_array(cls, array: Any, block_rows: int | None = None) -> RowBlocks:

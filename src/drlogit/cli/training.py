@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from .. import strict_json
 from ..checks import check_weights
-from ..data_files import Samples, Wanted, read_data, tidy_labels
+from ..data_files import Samples, Wanted, format_of, read_data, tidy_labels
 from ..losses import FloatArray
 from ..matrix import Matrix
 from ..result import Result
 from .console import Console
+
+#: Options that need the features in memory.
+_WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ def read_training(
     arguments: argparse.Namespace, console: Console, *, two_classes: bool = False
 ) -> Training:
     """Read the data of a command that fits a model, and make them ready."""
-    if getattr(arguments, "block_rows", None) is not None:
+    if _by_block(arguments, console):
         samples = _read_blocks(arguments)
     else:
         wanted = wanted_for_training(arguments)
@@ -136,13 +139,33 @@ def read_training(
     )
 
 
+def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
+    """Whether to leave the features in their file: on demand, or where it is too large."""
+    from ..block_files import is_large
+
+    path = Path(arguments.data)
+    if "block_rows" not in arguments or not path.is_file():
+        return False
+    if arguments.block_rows is not None or path.suffix == ".npy":
+        return True
+    if format_of(path, arguments.format) not in ("svmlight", "parquet") or not is_large(path):
+        return False
+    without_target = path.suffix in (".parquet", ".pq") and arguments.target is None
+    if without_target or any(getattr(arguments, option) for option in (*_WHOLE_ONLY, "labels")):
+        return False
+    console.note(f"{path} is read block by block, for want of memory; see --block-rows")
+    return True
+
+
 def _read_blocks(arguments: argparse.Namespace) -> Samples:
     """Samples whose features stay in their file."""
     from ..block_files import open_blocks
 
-    for option in ("features", "drop", "weights", "standardize", "delimiter"):
+    for option in _WHOLE_ONLY:
         if getattr(arguments, option):
             raise ValueError(f"--block-rows takes all columns as they are: no --{option} with it")
+    if arguments.labels and Path(arguments.data).suffix != ".npy":
+        raise ValueError(f"with --block-rows, {arguments.data} has its own labels: no --labels")
     X, y = open_blocks(
         arguments.data,
         target=arguments.labels or arguments.target,
@@ -154,7 +177,7 @@ def _read_blocks(arguments: argparse.Namespace) -> Samples:
         X=X,
         labels=tidy_labels(y, arguments.data),
         weights=None,
-        feature_names=None,
+        feature_names=X.feature_names,
         target=arguments.target,
         source=arguments.data,
     )

@@ -8,12 +8,14 @@ here can run code.
 
 from .columns import Samples, Wanted, tidy_labels
 from .known import BUNDLED, is_known, load_known, read_data
+from .opening import format_of
 from .reading import read_samples
 
 __all__ = [
     "BUNDLED",
     "Samples",
     "Wanted",
+    "format_of",
     "is_known",
     "load_known",
     "read_data",
