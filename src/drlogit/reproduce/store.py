@@ -31,7 +31,8 @@ def append(path: Path, rows: Iterable[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(dumps(row, indent=None) + "\n" for row in rows)
     # In one call of the system, so that two processes do not write into each other's lines.
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)  # as is on Windows
+    descriptor = os.open(path, flags, 0o666)
     try:
         if _is_torn(descriptor):
             lines = "\n" + lines

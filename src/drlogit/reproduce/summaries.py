@@ -51,7 +51,7 @@ def timing(results: Results, tasks: Sequence[Task], data: str, method: Method) -
         gap=max(row["gap"] for row in rows),
         objective=rows[0]["objective"],
         lam=rows[0]["lam"],
-        complete=all(row["status"] != "STOPPED" for row in rows),
+        complete=all(row["cpu_seconds"] <= row["limit"] for row in rows),
     )
 
 
