@@ -147,7 +147,7 @@ def _effective(problem: Problem, margins: State) -> Effective:
     ]
     H = np.hstack(columns)
     # Least squares: free columns may be collinear, as one-hot categories and a constant are.
-    profile = np.linalg.lstsq(H[free], H[kept].T)[0].T
+    profile = np.linalg.lstsq(H[free], H[kept].T, rcond=None)[0].T
     return lambda g: np.asarray(costs * (g[kept] - profile @ g[free]))
 
 
