@@ -458,6 +458,8 @@ BAD = {
     "X nan": ({"X": changed(X, (1, 2), np.nan)}, "NaN", "finite"),
     "X inf": ({"X": changed(X, (1, 2), np.inf)}, "infinity", "finite"),
     "X float32 inf": ({"X": changed(X, 0, -np.inf).astype(np.float32)}, "infinity", "finite"),
+    "X too large": ({"X": changed(X, (1, 2), -1e179)}, "1e+179", "below 1e+150"),
+    "X sparse too large": ({"X": sp.csr_array(changed(X, (1, 2), 1e179))}, "1e+179", "1e+150"),
     "X sparse nan": ({"X": sp.csr_array(changed(X, (1, 2), np.nan))}, "NaN", "finite"),
     "X pandas missing": ({"X": pd.DataFrame(X).mask(X > 1)}, "NaN", "finite"),
     "X polars null": ({"X": pl.DataFrame({"a": [None, *range(11)]})}, "NaN", "finite"),

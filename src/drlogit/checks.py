@@ -13,6 +13,9 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .losses import FloatArray
 from .matrix import Matrix
 
+#: Features from this size on are refused: their squares overflow.
+TOO_LARGE = 1e150
+
 
 def _numbers(values: Any, name: str) -> FloatArray:
     """Values as a float array, or ``ValueError`` with their name."""
@@ -59,6 +62,13 @@ def check_features(X: Any) -> Matrix:
         raise ValueError(
             f"X must be a 2-D array of finite numbers, at least one row and one column: {found}"
         ) from error
+    values = matrix.data if sp.issparse(matrix) else matrix
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest >= TOO_LARGE:
+        raise ValueError(
+            f"X must hold numbers below {TOO_LARGE:g}, whose squares can be summed: "
+            f"got one of size {largest:.3g}; change the unit of its feature"
+        )
     if not sp.issparse(matrix):
         return matrix
     if not matrix.has_canonical_format:

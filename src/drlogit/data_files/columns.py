@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks import TOO_LARGE
 from ..losses import FloatArray
 from ..matrix import Matrix
 
@@ -239,7 +240,7 @@ def _usable(values: Any) -> Any:
     """Which values are numbers whose square is one too, in double precision."""
     if values.dtype == np.float32:
         return np.isfinite(values)
-    return np.abs(values) < 1e150  # not so for NaN
+    return np.abs(values) < TOO_LARGE  # not so for NaN
 
 
 def take_columns(X: Matrix, columns: Sequence[int]) -> Matrix:
