@@ -24,6 +24,9 @@ distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
+#: Few passes, each of which takes a cluster some milliseconds.
+SHORT = {"epsilon": 0.05, "kappa": np.inf, "tol": 1e-9}
+ROUGH = {"epsilon": 0.02, "kappa": np.inf, "tol": 1e-3}
 CHUNKS = {1: (300,), 2: (299, 1), 5: (10, 100, 5, 165, 20), 17: (16,) * 16 + (44,)}
 
 
@@ -69,9 +72,9 @@ def client(cluster):
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-@pytest.mark.parametrize("n_chunks", CHUNKS)
 @pytest.mark.parametrize(
-    ("cut", "norm"), [(chunked, "l1"), (sparse_blocks, "l2"), (chunked, "linf")]
+    ("n_chunks", "cut", "norm"),
+    [(1, chunked, "l1"), (2, sparse_blocks, "l2"), (5, chunked, "linf"), (17, sparse_blocks, "l1")],
 )
 def test_chunks_do_not_change_the_answer(n_chunks, cut, norm):
     X, y = data()
@@ -84,27 +87,26 @@ def test_chunks_do_not_change_the_answer(n_chunks, cut, norm):
     assert_same_fit(drlogit.solve(cut(X, n_chunks), y, sample_weight=weights, **options), reference)
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_lp_admm_warm_starts_and_fixed_lambda(scheduler):
+def test_lp_admm_warm_starts_and_fixed_lambda():
     X, y = data()
-    with dask.config.set(scheduler=scheduler):
+    with dask.config.set(scheduler="synchronous"):
         one, other = (
-            drlogit.solve(x, y, solver="lp-admm", tol=1e-6, **OPTIONS) for x in (X, chunked(X, 2))
+            drlogit.solve(x, y, solver="lp-admm", tol=1e-4, **OPTIONS) for x in (X, chunked(X, 2))
         )
-        assert one.objective == pytest.approx(other.objective, abs=2e-6)
-        warm = drlogit.solve(chunked(X, 5), y, solver="lp-admm", start=other, **OPTIONS)
+        assert one.objective == pytest.approx(other.objective, abs=2e-4)
+        warm = drlogit.solve(chunked(X, 5), y, solver="lp-admm", tol=1e-4, start=other, **OPTIONS)
         assert warm.n_iter < other.n_iter
         fixed = [
-            drlogit.solve_subproblem(x, y, lam=1.0, **OPTIONS).objective for x in (X, chunked(X, 2))
+            drlogit.solve_subproblem(x, y, lam=1.0, tol=1e-4, **OPTIONS).objective
+            for x in (X, chunked(X, 2))
         ]
-    assert fixed[0] == pytest.approx(fixed[1], abs=2e-6)
+    assert fixed[0] == pytest.approx(fixed[1], abs=2e-4)
 
 
 def test_checkpoints_do_not_change_the_answer(monkeypatch):
     X, y = data()
     monkeypatch.setattr("drlogit.dask_rows._CHECKPOINT_EVERY", 3)
-    options = {"tol": 1e-10, **OPTIONS}
-    assert_same_fit(drlogit.solve(chunked(X, 5), y, **options), drlogit.solve(X, y, **options))
+    assert_same_fit(drlogit.solve(chunked(X, 5), y, **SHORT), drlogit.solve(X, y, **SHORT))
 
 
 def test_data_frames_and_labels_of_words():
@@ -113,12 +115,12 @@ def test_data_frames_and_labels_of_words():
     X, y = data()
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=np.where(y, "yes", "no"))
     frames = dd.from_pandas(frame, npartitions=3)
-    result = drlogit.solve(frames[list("abcdef")], frames["label"], tol=1e-10, **OPTIONS)
-    assert_same_fit(result, drlogit.solve(X, y, tol=1e-10, **OPTIONS))
+    result = drlogit.solve(frames[list("abcdef")], frames["label"], **SHORT)
+    assert_same_fit(result, drlogit.solve(X, y, **SHORT))
 
-    model = drlogit.DRLogisticRegression(**OPTIONS).fit(frames[list("abcdef")], frames["label"])
-    plain = drlogit.DRLogisticRegression(**OPTIONS).fit(frame[list("abcdef")], frame["label"])
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+    model = drlogit.DRLogisticRegression(**ROUGH).fit(frames[list("abcdef")], frames["label"])
+    plain = drlogit.DRLogisticRegression(**ROUGH).fit(frame[list("abcdef")], frame["label"])
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == list("abcdef")
     predicted = model.predict(frames[list("abcdef")])
@@ -130,9 +132,9 @@ def test_estimator_takes_and_gives_dask_arrays():
     X, y = data()
     classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))
     lazy = chunked(X, 5)
-    model = drlogit.DRLogisticRegression(**OPTIONS).fit(lazy, da.from_array(classes, chunks=50))
-    plain = drlogit.DRLogisticRegression(**OPTIONS).fit(X, classes)
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+    model = drlogit.DRLogisticRegression(**ROUGH).fit(lazy, da.from_array(classes, chunks=50))
+    plain = drlogit.DRLogisticRegression(**ROUGH).fit(X, classes)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
         there, here = getattr(model, method)(lazy), getattr(model, method)(X)
         assert (there.shape, there.dtype) == (here.shape, here.dtype)
@@ -194,8 +196,8 @@ def _add(block, pair):
 
 def test_two_processes_agree_and_nothing_is_left_behind(client):
     X, y = data()
-    result = drlogit.solve(sparse_blocks(X, 5), y, tol=1e-10, **OPTIONS)
-    assert_same_fit(result, drlogit.solve(X, y, tol=1e-10, **OPTIONS))
+    result = drlogit.solve(sparse_blocks(X, 5), y, **SHORT)
+    assert_same_fit(result, drlogit.solve(X, y, **SHORT))
     del result
     deadline = time.monotonic() + 20.0
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
@@ -203,9 +205,26 @@ def test_two_processes_agree_and_nothing_is_left_behind(client):
         time.sleep(0.05)
 
 
+def test_history_is_cut_by_checkpoints(client, monkeypatch):
+    monkeypatch.setattr("drlogit.dask_rows._CHECKPOINT_EVERY", 5)
+    X, y = data()
+    rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
+    state, most = rows.scatter(np.zeros(300)), 0
+    for _ in range(12):
+        state, _ = rows.run(_count, state)
+        known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        most = max(most, known)
+    assert rows.gather(state).compute().tolist() == [12.0] * 300
+    assert most < 60  # five tasks for each of 12 passes, if nothing was forgotten
+
+
+def _count(block, state):
+    return state + 1.0, (Sum(0.0),)
+
+
 def test_a_killed_worker_costs_time_only(client):
     X, y = data()
-    reference = drlogit.solve(X, y, tol=1e-10, **OPTIONS)
+    reference = drlogit.solve(X, y, **SHORT)
     killed = []
 
     def kill(iterate):
@@ -214,7 +233,7 @@ def test_a_killed_worker_costs_time_only(client):
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
 
-    result = drlogit.solve(chunked(X, 5), y, tol=1e-10, callback=kill, **OPTIONS)
+    result = drlogit.solve(chunked(X, 5), y, callback=kill, **SHORT)
     assert killed
     assert_same_fit(result, reference)
 
@@ -222,7 +241,7 @@ def test_a_killed_worker_costs_time_only(client):
 def test_a_worker_that_gives_nan_is_reported(client, tmp_path):
     X, y = data()
     rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
-    with pytest.raises(RuntimeError, match=r"block 1 of X gave NaN .* by tcp://.*relied on"):
+    with pytest.raises(ValueError, match=r"block 1 of X .* NaN when visited by tcp://.*relied"):
         rows.run(_moody, None, tmp_path / "visited")
     assert np.isnan(rows.run(_honest_nan)[1][0])  # arithmetic is left to the solver
 
@@ -231,7 +250,9 @@ def test_data_that_turn_bad_are_reported():
     X, y = data()
     rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
     rows.run(_spoil)
-    with pytest.raises(ValueError, match=r"block 1 of X \(rows 299 to 299\), held.*bad.*NaN"):
+    with pytest.raises(
+        ValueError, match=r"block 1 of X \(rows 299 to 299\) gave NaN.*bad.*contains NaN"
+    ):
         rows.run(_sum)
 
 

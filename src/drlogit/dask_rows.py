@@ -89,7 +89,7 @@ class DaskRows(Rows):
         parts = (None,) * len(self._groups) if state is None else state.parts
         # One task holds what all groups share, so that it is sent and kept once.
         shared = _literal((function, arguments, np.geterr()), f"{name}-arguments")
-        merged: tuple[Reduction, ...] = ()
+        merged: list[Reduction] = []
         if function in self._silent:  # there is nothing to wait for
             new = self._visits(_new_state, name, parts, shared)
             kept = dask.persist(*new, optimize_graph=False)
@@ -99,11 +99,11 @@ class DaskRows(Rows):
             sums = [_task(_second, f"{name}-sums-{g}", pair) for g, pair in enumerate(done)]
             total = _tree(sums, name)
             *kept, total = dask.persist(*new, *sums, total, optimize_graph=False)
-            (merged,) = dask.compute(total)
+            ((*merged, spoiled),) = dask.compute(total)
             if not merged:
                 self._silent.add(function)
-            if _has_nan(merged):
-                self._examine(name, parts, shared, kept[len(new) :])
+            for block in sorted(spoiled.numbers):
+                self._examine(block, name, parts, shared, kept[len(new) :])
         after = DaskState(tuple(kept[: len(new)]), 1 if state is None else state.depth + 1)
         if after.depth >= _CHECKPOINT_EVERY:
             after = _checkpoint(after, name)
@@ -112,36 +112,31 @@ class DaskRows(Rows):
     def _visits(
         self, visit: Callable[..., Any], name: str, parts: Sequence[Delayed], shared: Delayed
     ) -> list[Delayed]:
+        groups = zip(self._groups, parts, self._members, strict=True)
         return [
-            _task(visit, f"{name}-{g}", group, part, shared)
-            for g, (group, part) in enumerate(zip(self._groups, parts, strict=True))
+            _task(visit, f"{name}-{g}", group, part, shared, members)
+            for g, (group, part, members) in enumerate(groups)
         ]
 
     def _examine(
-        self, name: str, parts: Sequence[Delayed], shared: Delayed, sums: Sequence[Delayed]
+        self, k: int, name: str, parts: Sequence[Delayed], shared: Delayed, sums: Sequence[Delayed]
     ) -> None:
-        """Find out why a pass gave NaN; error if data or a worker are to blame.
+        """Find out why block k gave NaN; error if its data or a worker are to blame.
 
         NaN can be legitimate, at a trial point beyond the range of numbers, and is then left to
         the solver, as on any other rows.
         """
-        spoiled = [g for g, bad in enumerate(_compute(_has_nan, name, sums)) if bad]
-        for g in spoiled:
-            where = _workers_of(sums[g])
-            with dask.annotate(**_elsewhere(where)):
-                verdict = _task(_reexamine, f"{name}-again-{g}", self._groups[g], parts[g], shared)
-            (again,) = dask.compute(verdict)
-            if again is None:
-                continue
-            by = f" by {', '.join(where)}" if where else ""
-            member, reason = again
-            if member is None:
-                names = ", ".join(str(k) for k in self._members[g])
-                raise RuntimeError(f"block {names} of X gave NaN when visited{by}: {reason}")
-            k = self._members[g][member]
+        g = next(g for g, members in enumerate(self._members) if k in members)
+        where = _workers_of(sums[g])
+        task = (_reexamine, f"{name}-again-{k}", self._groups[g], parts[g], shared)
+        with dask.annotate(**_elsewhere(where)):
+            verdict = _task(*task, self._members[g].index(k))
+        (reason,) = dask.compute(verdict)
+        if reason is not None:
             first = sum(self.lengths[:k])
             rows = f"rows {first} to {first + self.lengths[k] - 1}"
-            raise ValueError(f"block {k} of X ({rows}), held{by}, has gone bad: {reason}")
+            by = f" by {', '.join(where)}" if where else ""
+            raise ValueError(f"block {k} of X ({rows}) gave NaN when visited{by}: {reason}")
 
     def pair(self, one: DaskState, other: DaskState) -> DaskState:
         """A state whose blocks are pairs of those of two states."""
@@ -182,46 +177,58 @@ class DaskRows(Rows):
 # --- tasks ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Spoiled:
+    """Numbers of the blocks whose reductions have NaN; combined as other reductions are."""
+
+    numbers: frozenset[int]
+
+    def merge(self, other: _Spoiled) -> _Spoiled:
+        return _Spoiled(self.numbers | other.numbers)
+
+
 def _visit(
-    blocks: Sequence[Block], states: Sequence[BlockState] | None, shared: tuple[Any, ...]
+    blocks: Sequence[Block],
+    states: Sequence[BlockState] | None,
+    shared: tuple[Any, ...],
+    members: Sequence[int],
 ) -> tuple[tuple[BlockState, ...], tuple[Reduction, ...]]:
     """One pass over a group, as it would go in the process of the driver."""
     function, arguments, errors = shared
 
     def visit(position: int) -> tuple[BlockState, tuple[Reduction, ...]]:
         state = None if states is None else states[position]
-        result: tuple[BlockState, tuple[Reduction, ...]] = function(
-            blocks[position], state, *arguments
-        )
-        return result
+        new, reductions = function(blocks[position], state, *arguments)
+        spoiled = {members[position]} if _has_nan(reductions) else ()
+        return new, (*reductions, _Spoiled(frozenset(spoiled)))
 
     with np.errstate(**errors), sharing_cores():
         new, reductions = visit_blocks(visit, range(len(blocks)))
     return tuple(new), reductions
 
 
-def _new_state(
-    blocks: Sequence[Block], states: Sequence[BlockState] | None, shared: tuple[Any, ...]
-) -> tuple[BlockState, ...]:
-    return _visit(blocks, states, shared)[0]
+def _new_state(*arguments: Any) -> tuple[BlockState, ...]:
+    return _visit(*arguments)[0]
 
 
 def _reexamine(
-    blocks: Sequence[Block], states: Sequence[BlockState] | None, shared: tuple[Any, ...]
-) -> tuple[int | None, str] | None:
-    """The block of a group that is not finite, or the news that NaN does not come again.
-
-    None if NaN is what arithmetic makes of these blocks and arguments.
-    """
-    for position, block in enumerate(blocks):
-        try:
-            if block.y.size:
-                check_features(block.X)
-        except ValueError as error:
-            return position, str(error)
-    if not _has_nan(_visit(blocks, states, shared)[1]):
-        return None, "visited again it does not, so that worker is not to be relied on"
-    return None
+    blocks: Sequence[Block],
+    states: Sequence[BlockState] | None,
+    shared: tuple[Any, ...],
+    position: int,
+) -> str | None:
+    """What was wrong with a block that gave NaN; None if it does so by the rules of arithmetic."""
+    block = blocks[position]
+    try:
+        if block.y.size:
+            check_features(block.X)
+    except ValueError as error:
+        return f"it has gone bad: {error}"
+    state = None if states is None else (states[position],)
+    *_, spoiled = _visit((block,), state, shared, (position,))[1]
+    if spoiled.numbers:
+        return None
+    return "visited again it does not, so that worker is not to be relied on"
 
 
 def _first(pair: tuple[Any, Any]) -> Any:
@@ -459,8 +466,20 @@ def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed]:
 
 def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: Any) -> Any:
     """What a function makes of each row block, as a Dask array of ``width`` columns, or of none."""
-    parts = _row_parts(X)
-    lengths = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(parts)
+    return _mapped(function, X, _row_parts(X), width, dtype)
+
+
+def encode(y: Any) -> tuple[Any, Any]:
+    """The labels that occur in a Dask vector, in order, and the number of each sample's."""
+    parts = list(np.ravel(np.asarray(y.to_delayed(), dtype=object)))
+    classes = np.unique(np.concatenate(_compute(_distinct, _unique("labels"), parts)))
+    return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
+
+
+def _mapped(
+    function: Callable[[Any], Any], whole: Any, parts: list[Delayed], width: int | None, dtype: Any
+) -> Any:
+    lengths = whole.chunks[0] if isinstance(whole, da.Array) else [np.nan] * len(parts)
     arrays = [
         da.from_delayed(
             _task(function, _unique("rows"), part),
@@ -472,18 +491,8 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def encode(y: Any) -> tuple[Any, Any]:
-    """The labels that occur in a Dask vector, in order, and the number of each sample's."""
-    if not isinstance(y, da.Array):
-        y = y.to_dask_array()
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    classes = np.unique(np.concatenate(_compute(_distinct, _unique("labels"), y.to_delayed())))
-    return classes, y.map_blocks(partial(_codes, classes), dtype=np.intp)
-
-
 def _codes(classes: Any, labels: Any) -> Any:
-    return np.searchsorted(classes, np.asarray(labels))
+    return np.searchsorted(classes, np.asarray(labels).ravel())
 
 
 # --- what workers do with the parts ---------------------------------------------------------
