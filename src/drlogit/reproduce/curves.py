@@ -30,9 +30,12 @@ from .environment import thread_limits
 from .store import Row
 from .tasks import Results, Task
 
+#: LP-ADMM with the penalty of the paper.
+PAPERS_PENALTY = "LP-ADMM, ρ = 0.001·1.05ᵏ"
+
 #: In the order of the legend.
 METHODS = (
-    "LP-ADMM, balanced ρ", "LP-ADMM, constant ρ", "LP-ADMM, ρ = 0.001·1.05ᵏ", "linearised ADMM",
+    "LP-ADMM, balanced ρ", "LP-ADMM, constant ρ", PAPERS_PENALTY, "linearised ADMM",
     "standard ADMM", "PDHG", "subgradient",
 )  # fmt: skip
 

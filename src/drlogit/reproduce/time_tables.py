@@ -26,12 +26,13 @@ from .tasks import Results, Task
 HOW_TO_READ = """Cells of the tables of times: seconds of the processor, mean ± standard deviation
 over the runs; in brackets the largest certified gap; ×k where k runs used up the budget of the
 method and no more were begun. "≥" is a run stopped at its limit on time, with the gap it had
-reached. A ratio is the time of the faster of Clarabel and IPOPT over that of the method."""
+reached. "Off the shelf / …" is the time of the faster of Clarabel and IPOPT over that of the
+method."""
 
 #: What one could buy against what is here.
 _SHELF = (CLARABEL, IPOPT, ADAPTIVE, INTERIOR_POINT)
 #: The heads of :meth:`_Line.ratios`.
-_RATIOS = ("ratio to LP-ADMM", "ratio to interior point")
+_RATIOS = ("off the shelf / LP-ADMM", "off the shelf / interior point")
 #: LP-ADMM as published, and as it is here.
 _VARIANTS = (PUBLISHED_ADAPTIVE, PUBLISHED_CONSTANT, ADAPTIVE, CONSTANT)
 _REAL_VARIANTS = (PUBLISHED_ADAPTIVE, ADAPTIVE, CONSTANT)
