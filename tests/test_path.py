@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
+import drlogit.path as path_module
 from drlogit.path import check_kappas, check_radii, choose, kappas_around, radii_below
 
 
@@ -133,3 +134,15 @@ def test_choice_ignores_missing_scores_and_breaks_ties_for_robustness():
     assert choose(table, 5, one_standard_error=True) == 1
     table["std_test_score"][1] = 0.5
     assert choose(table, 5, one_standard_error=True) == 0
+
+
+def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch):
+    solve_problem = path_module.solve_problem
+
+    def stuck(problem, *, start=None, max_iter=None, **controls):
+        limit = max_iter if start is None else 1
+        return solve_problem(problem, start=start, max_iter=limit, **controls)
+
+    monkeypatch.setattr(path_module, "solve_problem", stuck)
+    path = drlogit.regularization_path(*cancer, n_epsilons=4, kappa=1.0)
+    assert (path.gaps <= 1e-6).all()

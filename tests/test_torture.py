@@ -1,0 +1,81 @@
+"""The stress suite in small: it finds what is wrong, and what it once found stays right."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import drlogit
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks are not installed
+
+from benchmarks import torture
+
+PLAIN = torture.Case(
+    seed=7, n_samples=30, n_features=3, shape="plain", storage="C", scale=1.0, spread=0.0,
+    weights="none", costs="none", epsilon=0.05, kappa=1.0, norm="l1", fit_intercept=True,
+)  # fmt: skip
+
+#: Not certified once: free columns that separate samples, of weights down to 1e-12.
+FOUND = [
+    replace(
+        PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",
+        storage="csr, 64-bit indices", scale=405324.82666609995, spread=6.0, epsilon=0.0,
+        costs="some immovable", kappa=inf, norm="l2", fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=2409361791, n_samples=45, n_features=5, shape="duplicated rows", spread=6.0,
+        storage="csr, 64-bit indices", weights="wide", costs="all immovable", kappa=inf,
+        epsilon=0.35986857613025647, norm="linf",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: case.shape)
+def test_what_was_found_is_certified(case):
+    totals = torture.Totals()
+    torture.check(case, totals)
+    assert totals.ended == {"certified": 1}
+
+
+@pytest.mark.parametrize("storage", torture.STORAGES)
+def test_storages_hold_the_same_numbers(storage):
+    case = replace(PLAIN, storage=storage)
+    X, _, _ = torture.data(case)
+    stored = torture.stored(X, storage, np.random.default_rng(0))
+    found = stored.toarray() if hasattr(stored, "toarray") else np.asarray(stored)
+    assert np.array_equal(found, X)
+    totals = torture.Totals()
+    torture.check(case, totals)
+    assert totals.ended == {"certified": 1}
+
+
+def test_one_class_is_refused():
+    totals = torture.Totals()
+    torture.check(replace(PLAIN, n_samples=1), totals)
+    assert totals.ended == {"refused": 1}
+
+
+def test_broken_rules_are_noticed(monkeypatch):
+    right = drlogit.solve
+
+    def careless(X, y, **options):
+        if isinstance(X, np.ndarray):
+            X[0, 0] += 1.0
+        return right(X, y, **options)
+
+    def sloppy(X, y, **options):
+        return replace(right(X, y, **options), gap=1.0)
+
+    def broken(X, y, **options):
+        return replace(right(X, y, **options), lam=np.nan)
+
+    for wrong, complaint in ((careless, "changed"), (sloppy, "say"), (broken, "not finite")):
+        monkeypatch.setattr(drlogit, "solve", wrong)
+        with pytest.raises(AssertionError, match=complaint):
+            torture.check(PLAIN, torture.Totals())
