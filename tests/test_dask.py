@@ -123,6 +123,8 @@ def test_data_frames_and_labels_of_words():
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-6)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == list("abcdef")
+    some = frames[list("abcdef")].loc[lambda frame: frame.index < 50]  # partitions without rows
+    assert model.predict(some).compute().shape == (50,)
     predicted = model.predict(frames[list("abcdef")])
     assert isinstance(predicted, da.Array)
     np.testing.assert_array_equal(predicted.compute(), model.predict(frame[list("abcdef")]))

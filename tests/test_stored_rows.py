@@ -76,6 +76,15 @@ def test_lp_admm_and_the_other_entry_points():
     assert fixed[0] == pytest.approx(fixed[1], abs=2e-6)
     limits = [drlogit.epsilon_max(x, y, kappa=1.0) for x in (X, blocks)]
     assert limits[0] == pytest.approx(limits[1], rel=1e-6)
+    for function in (drlogit.worst_case_loss, drlogit.misclassification_bounds):
+        asked = [function((other.coef, other.intercept), x, y, **OPTIONS) for x in (X, blocks)]
+        assert asked[0] == pytest.approx(asked[1], rel=1e-12)
+    model = drlogit.DRLogisticRegression(**OPTIONS).fit(blocks, y)
+    np.testing.assert_array_equal(model.predict(blocks), model.predict(X))
+    assert model.predict_proba(blocks).shape == (300, 2)
+    assert str(drlogit.audit(model, blocks, y, kappa=1.0)) == str(
+        drlogit.audit(model, X, y, kappa=1.0)
+    )
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -130,7 +139,7 @@ def test_errors_name_the_block():
         build_problem(blocks, y, **OPTIONS)
     with pytest.raises(ValueError, match="one label per row of X: 300, got 299"):
         build_problem(in_blocks(X, CUTS[2]), y[:-1], **OPTIONS)
-    for lengths in ([], [3, -1]):
+    for lengths in ([], [3, -1], [0, 0]):
         with pytest.raises(ValueError, match="lengths must be"):
             drlogit.RowBlocks(lambda k: X, lengths, 6)
     with pytest.raises(ValueError, match="block_rows must be at least 1"):

@@ -482,13 +482,20 @@ def _mapped(
     lengths = whole.chunks[0] if isinstance(whole, da.Array) else [np.nan] * len(parts)
     arrays = [
         da.from_delayed(
-            _task(function, _unique("rows"), part),
+            _task(_if_any, _unique("rows"), function, part, width, dtype),
             shape=(length,) if width is None else (length, width),
             dtype=dtype,
         )
         for part, length in zip(parts, lengths, strict=True)
     ]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _if_any(function: Callable[[Any], Any], part: Any, width: int | None, dtype: Any) -> Any:
+    """What a function makes of rows; it is not asked where there are none."""
+    if part.shape[0]:
+        return function(part)
+    return np.zeros(0 if width is None else (0, width), dtype=dtype)
 
 
 def _codes(classes: Any, labels: Any) -> Any:

@@ -36,7 +36,9 @@ from .matrix import Matrix, matvec
 from .norms import Norm, get_norm
 from .problem import Problem
 from .result import Result
-from .rows import MemoryRows, State
+from .row_blocks import RowBlocks
+from .rows import MemoryRows, Rows, State
+from .stored_rows import StoredRows
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
@@ -326,15 +328,21 @@ def pose(
     """Check everything and put it together; ``ValueError`` says what is wrong."""
     epsilon, kappa, transport = check_epsilon(epsilon), check_kappa(kappa), get_norm(norm)
     linear = as_linear(model)
-    matrix = check_features(X)
-    n_samples, n_features = matrix.shape
+    # Of blocks that are elsewhere, one is enough to compare scores on; the rest is checked below.
+    seen = X.block(X.filled[0]) if isinstance(X, RowBlocks) else X
+    matrix = check_features(seen)
+    n_samples, n_features = X.shape if isinstance(X, RowBlocks) else matrix.shape
     if linear.coef.size != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
-    _check_scores(model, linear, X, matrix)
+    _check_scores(model, linear, seen, matrix)
     signs, classes = _signs(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
     costs = np.append(check_costs(feature_costs, n_features), np.inf)
-    rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    rows: Rows
+    if isinstance(X, RowBlocks):
+        rows = StoredRows(X, signs, weights, intercept=True)
+    else:
+        rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
     problem = Problem(rows, epsilon, kappa, transport, costs, fit_intercept=True)
     return Question(problem, problem.join(linear.coef, linear.intercept), classes)
 

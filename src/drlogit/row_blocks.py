@@ -19,8 +19,9 @@ BLOCK_BYTES = 1 << 25
 class RowBlocks:
     """A matrix of which only a few row blocks are in memory at a time.
 
-    Every function of this package that takes X takes one of these; it visits the blocks once
-    per pass over the data.  :func:`~drlogit.open_blocks` makes one of a file.
+    Functions of this package that take X take one of these, except those that give back moved
+    samples or choose among them (:func:`~drlogit.worst_case_distribution`, cross-validation).  They
+    visit the blocks once per pass over the data.  :func:`~drlogit.open_blocks` makes one of a file.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class RowBlocks:
         feature_names: Sequence[str] | None = None,
     ) -> None:
         self.lengths = tuple(int(length) for length in lengths)
-        if not self.lengths or min(self.lengths) < 0:
+        if not sum(self.lengths) or min(self.lengths) < 0:
             raise ValueError(f"lengths must be the rows of one block or more, got {lengths!r}")
         self.shape = (sum(self.lengths), int(n_features))
         self._read = read
@@ -97,7 +98,12 @@ class RowBlocks:
 
     def map(self, function: Callable[[Matrix], Any]) -> Any:
         """What a function makes of each block, one below the other."""
-        return np.concatenate([function(self.block(k)) for k in range(len(self.lengths))])
+        return np.concatenate([function(self.block(k)) for k in self.filled])
+
+    @property
+    def filled(self) -> list[int]:
+        """Numbers of the blocks that have any rows."""
+        return [k for k, length in enumerate(self.lengths) if length]
 
     def name(self, index: int) -> str:
         """How to speak of a block: its number and its rows, both counted from zero."""
