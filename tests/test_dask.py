@@ -57,7 +57,7 @@ def assert_same_fit(result, reference):
 def cluster():
     # Warnings of Dask's own machinery, as it starts and ends, are none of ours.
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         yield cluster
 
