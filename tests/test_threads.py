@@ -137,7 +137,7 @@ def test_wide_data_stay_in_one_block(monkeypatch):
 
 
 def test_blas_is_held_back_during_a_fit_and_let_go_after(monkeypatch):
-    monkeypatch.setattr(threads, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(threads, "_FEW_COLUMNS", 0)
     blas = ThreadpoolController().select(user_api="blas")
     X, y = data()
     seen = []

@@ -260,7 +260,7 @@ def _cores_for_blocks(problem: Problem) -> AbstractContextManager[None]:
     rows = problem.rows
     if rows.n_samples < rows.n_columns:  # one block, whose large products are BLAS's own business
         return nullcontext()
-    return single_threaded_blas(rows.n_nonzeros)
+    return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
 
 
 def _final_status(claimed: Status, gap: float, tol: float) -> Status:

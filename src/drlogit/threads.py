@@ -22,8 +22,9 @@ from typing import Any
 #: takes longer than the second core saves.
 _ENTRIES_PER_THREAD = 500_000
 
-#: With fewer entries than this BLAS has too little to do to be worth a look.
+#: With fewer entries, and fewer coefficients, BLAS has too little to do to use threads at all.
 _FEW_ENTRIES = 100_000
+_FEW_COLUMNS = 64
 
 _limit: ContextVar[int | None] = ContextVar("drlogit_thread_limit", default=None)
 _shared: ContextVar[bool] = ContextVar("drlogit_cores_shared", default=False)
@@ -77,9 +78,9 @@ def cores_are_shared() -> bool:
 
 
 @contextmanager
-def single_threaded_blas(n_entries: int) -> Iterator[None]:
-    """Hold BLAS to one thread, in the whole process, while a fit to so many entries runs."""
-    if n_entries < _FEW_ENTRIES:
+def single_threaded_blas(n_entries: int, n_columns: int) -> Iterator[None]:
+    """Hold BLAS to one thread, in the whole process, while a fit of this size runs."""
+    if n_entries < _FEW_ENTRIES and n_columns < _FEW_COLUMNS:
         yield
         return
     with _blas().limit(limits=1):
