@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import paper, summaries
-from .accuracy import DRLR, PLAIN, RIDGE, RLR, TUNED_DRLR, TUNED_RLR
+from .accuracy import DRLR, PLAIN, RIDGE, RLR, TOL, TUNED_DRLR, TUNED_RLR
 from .curves import METHODS as CURVES
 from .curves import PAPERS_PENALTY
 from .data import title_of
@@ -140,6 +140,14 @@ def of_accuracy(results: Results, tasks: Sequence[Task]) -> list[str]:
             f"{title}: DRLR ≥ RLR ≥ LR in {ordered} of {len(gains)} sets (the paper: 10 of 10). "
             f"{_compare('DRLR', 'RLR', [b for _, b in gains])} "
             f"{_compare('RLR', 'LR', [a for a, _ in gains])}"
+        )
+    gaps = [(row["model"], row["gap"]) for row in results.of(tasks) if row.get("gap") is not None]
+    loose = [gap for _, gap in gaps if gap > TOL]
+    if loose:
+        models = " and ".join(sorted({model for model, gap in gaps if gap > TOL}))
+        said.append(
+            f"{len(gaps) - len(loose)} of {len(gaps)} fits are certified to {TOL:g}; the others, "
+            f"of {models}, have gaps of up to {max(loose):.0e}."
         )
     ridge = []
     for data in sets:
