@@ -54,8 +54,12 @@ class Document:
             self.text(f"Not drawn: {error}.", note=True)
             return
         self._page.figure(figure, alt=words)
+        import matplotlib
+
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        # A fixed salt and no date, so that equal figures give equal files.
+        with matplotlib.rc_context({"svg.hashsalt": "drlogit"}):
+            figure.savefig(buffer, format="svg", metadata={"Date": None})
         write_bytes(self._folder / f"{name}.svg", buffer.getvalue())
         self._lines += [f"![{words}]({name}.svg)", ""]
 

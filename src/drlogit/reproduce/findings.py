@@ -144,10 +144,10 @@ def of_accuracy(results: Results, tasks: Sequence[Task]) -> list[str]:
     gaps = [(row["model"], row["gap"]) for row in results.of(tasks) if row.get("gap") is not None]
     loose = [gap for _, gap in gaps if gap > TOL]
     if loose:
-        models = " and ".join(sorted({model for model, gap in gaps if gap > TOL}))
+        names = " and ".join(sorted({model for model, gap in gaps if gap > TOL}))
         said.append(
             f"{len(gaps) - len(loose)} of {len(gaps)} fits are certified to {TOL:g}; the others, "
-            f"of {models}, have gaps of up to {max(loose):.0e}."
+            f"of {names}, have gaps of up to {max(loose):.0e}."
         )
     ridge = []
     for data in sets:
