@@ -430,12 +430,15 @@ def test_mostly_empty_dense_matrices_get_a_thin_copy(monkeypatch):
 def test_rows_made_for_many_passes_have_the_same_products(monkeypatch, n_blocks, intercept):
     monkeypatch.setattr("drlogit.matrix.FEW_ENTRIES", 100)
     rng = np.random.default_rng(1)
-    X = np.where(rng.random((130, 12)) < 0.1, rng.standard_normal((130, 12)), 0.0)
+    # Columns from empty over rare to nearly full.
+    shares = np.array([0.0, 0.0, 0.01, 0.02, 0.02, 0.03, 0.03, 0.1, 0.1, 0.2, 0.5, 0.9])
+    X = np.where(rng.random((130, 12)) < shares, rng.standard_normal((130, 12)), 0.0)
     y, w = np.where(rng.random(130) < 0.5, 1.0, -1.0), rng.random(130)
     rows = MemoryRows.from_arrays(X, y, w, intercept=intercept, n_blocks=n_blocks)
     thin, origin = rows.compact
     assert origin is None
     assert all(block.thin is not None for block in thin.blocks)
+    assert all(block._rare is not None for block in thin.blocks)
     v, d, r = rng.standard_normal(12 + intercept), rng.random(130), rng.standard_normal((130, 3))
     cuts = np.cumsum([block.y.size for block in rows.blocks])[:-1]
     for one, other, d_, r_ in zip(

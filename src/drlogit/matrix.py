@@ -9,6 +9,7 @@ by chunk and its products are accumulated in double precision.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +36,9 @@ SPARSE_GRAM_DENSITY = 0.2
 #: sparse one.
 FEW_ENTRIES = 1 << 20
 THIN_DENSITY = 0.25
+
+#: In such a matrix, columns up to this share of which is non-zero are left to a sparse product.
+RARE_DENSITY = 0.05
 
 #: A sparse matrix above that share is kept as a dense copy if this many bytes suffice.
 DENSE_COPY_BYTES = 1 << 27
@@ -168,17 +172,19 @@ def weighted_products(
     *,
     intercept: bool = False,
     used: IndexArray | None = None,
+    rare: RareColumns | None = None,
     rough: bool = False,
     transposed: Matrix | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Upper triangle of ``Xᵀ diag(d) X`` for ``d ≥ 0``, and ``Xᵀ r`` for the columns of ``r``.
 
     With ``intercept`` X has a further column of ones in the first; ``used`` are the columns of X
-    that are not all zero, if they are worth picking; ``rough`` allows single precision in the
-    first where it is faster; ``transposed`` is as for :func:`rmatvec`.
+    that are neither empty nor ``rare``, if they are worth picking; ``rough`` allows single
+    precision in the first where it is faster; ``transposed`` is as for :func:`rmatvec`.
     """
     if not sp.issparse(X) or density(X) >= SPARSE_GRAM_DENSITY:
-        return _dense_products(X, np.sqrt(d), r, intercept, used, rough)
+        upper, adjoint = _dense_products(X, np.sqrt(d), r, intercept, used, rough)
+        return upper if rare is None else _with_rare(upper, X, d, rare), adjoint
     from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
 
     upper = sparse_weighted_gram(X, d, X.shape[1] + intercept)
@@ -236,6 +242,38 @@ def _dense_products(
         places = np.append(used, X.shape[1]) if intercept else used
         full[np.ix_(places, places)] = gram
     return np.asarray(full, dtype=np.float64), adjoint.T
+
+
+@dataclass(frozen=True, eq=False)
+class RareColumns:
+    """Columns of a dense matrix with few non-zeros: which, and they alone as a CSR matrix."""
+
+    places: IndexArray
+    part: Matrix
+
+    @classmethod
+    def of(cls, thin: Matrix) -> RareColumns | None:
+        """Those of a matrix in CSR form, if they are many."""
+        counts = np.bincount(thin.indices, minlength=thin.shape[1])
+        places = np.flatnonzero((counts > 0) & (counts <= RARE_DENSITY * thin.shape[0]))
+        if places.size < 0.1 * thin.shape[1]:
+            return None
+        return cls(places, sp.csr_array(thin[:, places]))
+
+
+def _with_rare(upper: FloatArray, X: Matrix, d: FloatArray, rare: RareColumns) -> FloatArray:
+    """A Gram matrix of the other columns, completed: one row of X for each non-zero."""
+    part = rare.part
+    scaled = part.data * np.repeat(d, np.diff(part.indptr))
+    weighted = transposed(
+        _compressed(sp.csr_array, (scaled, part.indices, part.indptr), part.shape)
+    )
+    products = weighted @ X
+    if upper.shape[0] > X.shape[1]:  # the intercept
+        products = np.column_stack([products, weighted.sum(axis=1)])
+    upper[rare.places] = products
+    upper[:, rare.places] = products.T
+    return np.triu(upper)
 
 
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:

@@ -36,6 +36,7 @@ from .losses import FloatArray
 from .matrix import (
     IndexArray,
     Matrix,
+    RareColumns,
     held,
     matvec,
     nonzeros,
@@ -151,6 +152,7 @@ class Block:
         return {
             "intercept": self.intercept,
             "used": self._used,
+            "rare": self._rare,
             "rough": rough,
             "transposed": self._transposed,
         }
@@ -166,12 +168,18 @@ class Block:
 
     @cached_property
     def _used(self) -> IndexArray | None:
-        """Columns that are not all zero, if picking them pays."""
+        """Columns that are neither empty nor rare, if picking them pays."""
         # Samples of weight zero count: ``gram`` takes any d.
         present = self.weights.all()
         squares = self.mean_squares if present else squared_columns(self.X, np.ones(self.y.size))
         used = np.flatnonzero(squares[: self.X.shape[1]])
+        if self._rare is not None:
+            used = np.setdiff1d(used, self._rare.places)
         return used if used.size < 0.9 * self.X.shape[1] else None
+
+    @cached_property
+    def _rare(self) -> RareColumns | None:
+        return None if self.thin is None else RareColumns.of(self.thin)
 
     @cached_property
     def _transposed(self) -> Matrix:
