@@ -255,11 +255,16 @@ class _Call:
         )
 
 
+#: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with
+#: SciPy 1.17, ends the process with a segmentation fault when it does so with 16,000.
+_THREADED_FACTOR = 6000
+
+
 def _cores_for_blocks(problem: Problem) -> AbstractContextManager[None]:
     """Keep BLAS from using cores that blocks need, or where several cores make it slower."""
     rows = problem.rows
-    if rows.n_samples < rows.n_columns:  # one block, whose large products are BLAS's own business
-        return nullcontext()
+    if rows.n_samples < rows.n_columns and rows.n_samples <= _THREADED_FACTOR:
+        return nullcontext()  # one block, whose large products are BLAS's own business
     return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
 
 
