@@ -8,7 +8,8 @@
 from . import datasets
 from .audit import Audit, audit
 from .block_files import open_blocks
-from .estimator import DRLogisticRegression, DRLogisticRegressionCV
+from .estimator import DRLogisticRegression
+from .estimator_cv import DRLogisticRegressionCV
 from .misclassification import MisclassificationBounds, misclassification_bounds
 from .model_file import load_model, save_model
 from .path import RegularizationPath, regularization_path

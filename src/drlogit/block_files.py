@@ -8,11 +8,8 @@ folder of plain binary files, which is temporary or, with ``cache``, kept and fo
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import json
-import lzma
 import os
 import shutil
 import sys
@@ -29,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .compressed import OPENERS
 from .matrix import Matrix
 from .row_blocks import RowBlocks, cut_rows
 
@@ -38,8 +36,6 @@ _LAYOUT = 2
 #: Bytes of text, or rows of a table, that are converted at a time.
 _TEXT_BYTES = 1 << 24
 _TABLE_ROWS = 1 << 16
-
-_COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 class OpenedBlocks(NamedTuple):
@@ -110,7 +106,7 @@ def is_large(path: str | os.PathLike[str]) -> bool:
     room for its vectors besides.
     """
     path = Path(path)
-    growth = 6 if path.suffix in (*_COMPRESSED, ".parquet", ".pq") else 1
+    growth = 6 if path.suffix in (*OPENERS, ".parquet", ".pq") else 1
     return 2 * growth * path.stat().st_size > free_memory()
 
 
@@ -316,7 +312,7 @@ def _convert_svmlight(
 
 def _pieces(path: Path) -> Iterator[bytes]:
     """The text in pieces of whole lines."""
-    with _COMPRESSED.get(path.suffix, open)(path, "rb") as file:
+    with OPENERS.get(path.suffix, open)(path, "rb") as file:
         rest = b""
         while text := file.read(_TEXT_BYTES):
             lines, end, rest_of_line = (rest + text).rpartition(b"\n")

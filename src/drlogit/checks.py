@@ -77,8 +77,8 @@ def check_features(X: Any) -> Matrix:
     return matrix
 
 
-def check_labels(y: Any, n_samples: int) -> FloatArray:
-    """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
+def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:
+    """One label per sample, of whatever kind."""
     try:
         labels = column_or_1d(y, warn=False)
     except (TypeError, ValueError) as error:
@@ -86,6 +86,12 @@ def check_labels(y: Any, n_samples: int) -> FloatArray:
         raise ValueError(f"y must be a 1-D array of labels: {found}") from error
     if labels.size != n_samples:
         raise ValueError(f"y must have one label per row of X: {n_samples}, got {labels.size}")
+    return np.asarray(labels)
+
+
+def check_labels(y: Any, n_samples: int) -> FloatArray:
+    """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
+    labels = check_label_column(y, n_samples)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y must be finite, got NaN or infinity")
     try:

@@ -28,6 +28,7 @@ from .checks import (
     check_epsilon,
     check_features,
     check_kappa,
+    check_label_column,
     check_labels,
     check_weights,
 )
@@ -355,13 +356,7 @@ def _signs(
         signs = check_labels(y, n_samples)
         low, high = np.unique(column_or_1d(y))
         return signs, (low, high)
-    try:
-        labels = column_or_1d(y, warn=False)
-    except (TypeError, ValueError) as error:
-        found = str(error).partition("\n")[0]
-        raise ValueError(f"y must be a 1-D array of labels: {found}") from error
-    if labels.size != n_samples:
-        raise ValueError(f"y must have one label per row of X: {n_samples}, got {labels.size}")
+    labels = check_label_column(y, n_samples)
     negative, positive = (np.asarray(labels == c, dtype=bool) for c in classes)
     unknown = ~(negative | positive)
     if unknown.any():

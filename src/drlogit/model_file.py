@@ -23,7 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import strict_json
 from .atomic import write_text
-from .estimator import DRLogisticRegression, DRLogisticRegressionCV
+from .estimator import DRLogisticRegression
+from .estimator_cv import DRLogisticRegressionCV
 from .result import Result, Status, Trace
 
 SCHEMA, VERSION = "drlogit-model", 1

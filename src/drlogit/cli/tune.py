@@ -97,7 +97,7 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..estimator import DRLogisticRegressionCV
+    from ..estimator_cv import DRLogisticRegressionCV
     from ..model_file import fitted_model, write_model
 
     console = Console(arguments)

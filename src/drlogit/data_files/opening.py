@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
+
+from ..compressed import OPENERS
 
 FORMATS = ("csv", "npz", "parquet", "svmlight")
-
-_OPEN: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -36,7 +35,7 @@ DELIMITERS = ",;\t|"
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """The uncompressed bytes of a file; what is wrong with the compression is a ``ValueError``."""
-    file = _OPEN.get(path.suffix.lower(), open)(path, "rb")
+    file = OPENERS.get(path.suffix.lower(), open)(path, "rb")
     try:
         with file:
             yield file
@@ -53,7 +52,7 @@ def format_of(path: Path, given: str | None) -> str:
     if given is not None:
         return given
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _OPEN:
+    if suffixes and suffixes[-1] in OPENERS:
         suffixes.pop()
     if suffixes and suffixes[-1] in _SUFFIXES:
         return _SUFFIXES[suffixes[-1]]

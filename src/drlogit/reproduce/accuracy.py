@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from ..estimator import DRLogisticRegressionCV
+from ..estimator_cv import DRLogisticRegressionCV
 from ..matrix import Matrix
 from ..solve import solve
 from . import paper
