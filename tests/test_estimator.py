@@ -517,6 +517,7 @@ def test_search_tells_its_progress(iris, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert lines[-1].startswith("[6/6] kappa 2, fold 3/3: 2 radii in ")
+    assert all(" s (gap <= " in line for line in lines)
 
 
 # --- metadata routing -----------------------------------------------------------------------

@@ -320,8 +320,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 print(
                     f"[{done:{len(str(len(tasks)))}d}/{len(tasks)}] kappa {kappa:.4g}, fold "
                     f"{fold + 1}/{len(splits)}: {chain.scores.size} radii in "
-                    f"{chain.seconds.sum():.2f} s, best score {chain.scores[best]:.4f} "
-                    f"at epsilon {epsilons[k][best]:.4g}",
+                    f"{chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
+                    f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
                     flush=True,
                 )
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
