@@ -21,7 +21,8 @@ PLAIN = torture.Case(
     weights="none", costs="none", epsilon=0.05, kappa=1.0, norm="l1", fit_intercept=True,
 )  # fmt: skip
 
-#: Not certified once: free columns that separate samples, of weights down to 1e-12.
+#: Not certified once: free columns that separate samples, of weights down to 1e-12; full steps that
+#: are too long by many orders of magnitude; a second-order cone that runs ahead of the residuals.
 FOUND = [
     replace(
         PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",
@@ -32,6 +33,14 @@ FOUND = [
         PLAIN, seed=2409361791, n_samples=45, n_features=5, shape="duplicated rows", spread=6.0,
         storage="csr, 64-bit indices", weights="wide", costs="all immovable", kappa=inf,
         epsilon=0.35986857613025647, norm="linf",
+    ),
+    replace(
+        PLAIN, seed=20111, n_samples=34, n_features=15, spread=6.0, weights="wide",
+        storage="csr, duplicate entries", epsilon=0.0, kappa=0.24, fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=16672506, n_samples=6, n_features=43, scale=6.555846376104066, spread=2.0,
+        epsilon=0.000825563582394377, kappa=inf, norm="l2", fit_intercept=False,
     ),
 ]  # fmt: skip
 

@@ -60,7 +60,13 @@ _WORTHWHILE = 0.05
 
 _CLOSEST = 5e-3
 _SUFFICIENT = 1e-4
-_HALVINGS = 12
+
+#: A step leaves at least this share of the complementarity that it aims at, or is cut.
+_LEAST_SHARE = 0.1
+_HOLD = 0.7
+
+#: Enough for weights over twelve orders of magnitude, where full steps can be as much too long.
+_HALVINGS = 40
 
 #: Consecutive iterations with short steps after which samples, not curvature, are in the way.
 _SHORT_STEPS = 4
@@ -302,6 +308,8 @@ def _line_search(
     if slope > 0.0:
         return 0.0
     alpha = min(1.0, (1.0 - _CLOSEST) * move.alphas[0]) if move.cone else 1.0
+    if point.cone is not None and move.cone is not None:
+        alpha = _held_back(point.cone, move.cone, alpha, centre)
     kinks = (scaled.kappa * point.lam, scaled.kappa * move.dlam)
     _, (start,) = scaled.problem.rows.run(_merit, line, 0.0, *kinks, width, scaled.hinge)
     # Rounding of the sums: below it a decrease cannot be seen.
@@ -313,6 +321,18 @@ def _line_search(
             return alpha
         alpha *= 0.5
     return 0.0
+
+
+def _held_back(cone: NormCone, step: ConeStep, alpha: float, centre: float) -> float:
+    """A step no longer than the cone's complementarity can follow.
+
+    Far from the solution the second-order term of a curved cone can eat up all of it at once, long
+    before the residuals are gone; the boundary then blocks every step that follows.
+    """
+    now = cone.complementarity()
+    while cone.after(step, (alpha, alpha)) < _LEAST_SHARE * (now + alpha * (centre - now)):
+        alpha *= _HOLD
+    return alpha
 
 
 # ----------------------------------------------------------------------------------------
