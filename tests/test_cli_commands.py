@@ -169,6 +169,11 @@ def test_blocks_give_the_same_model(folder, run, answer, monkeypatch):
             whole["fits"][0]["objective"], abs=2e-6
         )
     assert answer("evaluate blocks.json Xy.svm")["n_samples"] == 300
+    tuned = [
+        answer(f"tune Xy.svm --epsilons 3 --kappas 1, --folds 3 {option}")
+        for option in ("", "--block-rows 70")
+    ]
+    assert tuned[1]["score"] == pytest.approx(tuned[0]["score"], abs=2e-6)
     monkeypatch.setattr("drlogit.block_files.free_memory", lambda: 1000)
     code, _, err = run("fit Xy.svm --epsilon 0.05 -o blocks.json")
     assert code == cli.DONE

@@ -146,7 +146,7 @@ def test_estimator_takes_and_gives_dask_arrays():
     assert model.set_params(warm_start=True).fit(lazy, classes).n_iter_.sum() < iterations
     with pytest.raises(ValueError, match="class_weight must be None where y is a Dask"):
         model.set_params(class_weight="balanced").fit(lazy, da.from_array(classes, chunks=50))
-    with pytest.raises(TypeError, match="needs X in memory, got Array"):
+    with pytest.raises(TypeError, match="does not take Dask collections, got Array"):
         drlogit.DRLogisticRegressionCV().fit(lazy, classes)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
 from drlogit import block_files
@@ -98,6 +99,59 @@ def test_memory_maps_are_fitted_block_by_block(tmp_path, order, monkeypatch):
     assert all(rows.block(k).X.dtype == np.float32 for k in range(5))
     result = drlogit.solve(mapped, y, tol=1e-10, **OPTIONS)
     assert_same_fit(result, drlogit.solve(X, y, tol=1e-10, **OPTIONS))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_rows_are_picked_from_the_blocks(kind):
+    X, _ = data()
+    lengths = CUTS[5]
+    ends = np.cumsum(lengths)
+    blocks = drlogit.RowBlocks(
+        lambda k: FORMATS[kind](X[ends[k] - lengths[k] : ends[k]]), lengths, 6, list("abcdef")
+    )
+    rows = np.sort(np.random.default_rng(0).choice(np.arange(12, 300), 100, replace=False))
+    for key in (rows, np.isin(np.arange(300), rows), (rows, ...)):
+        picked = blocks[key]
+        assert picked.shape == (100, 6)
+        assert picked.lengths[0] == 0  # the first ten rows: their block is not even read
+        assert picked.feature_names == list("abcdef")
+        for k in picked.filled:
+            assert picked.block(k).shape == (picked.lengths[k], 6)
+        whole = picked.map(lambda block: block.toarray() if sp.issparse(block) else block)
+        np.testing.assert_array_equal(whole, X[rows])
+    np.testing.assert_array_equal(blocks[10:110].block(1).shape, (100, 6))
+    for key in (rows[::-1], [3, 3], 3, []):
+        with pytest.raises(ValueError, match="in ascending order, each once"):
+            blocks[key]
+    with pytest.raises(TypeError, match="not in memory as a whole"):
+        np.asarray(blocks)
+
+
+@pytest.mark.parametrize(
+    "cv", [3, ShuffleSplit(2, random_state=0), [(np.arange(300) < 200, np.arange(300) >= 200)]]
+)
+def test_cross_validation_of_blocks(cv):
+    X, y = data()
+    weights = np.random.default_rng(1).random(300)
+    options = {"epsilons": 4, "kappas": (0.7,), "cv": cv, "tol": 1e-8}
+    whole = drlogit.DRLogisticRegressionCV(**options).fit(X, y, sample_weight=weights)
+    blocks = in_blocks(X, CUTS[5])
+    found = drlogit.DRLogisticRegressionCV(**options).fit(blocks, y, sample_weight=weights)
+    assert found.epsilon_ == pytest.approx(whole.epsilon_, rel=1e-6)
+    for name in ("param_epsilon", "mean_test_score", "std_test_score"):
+        np.testing.assert_allclose(found.cv_results_[name], whole.cv_results_[name], rtol=1e-4)
+    np.testing.assert_allclose(found.coef_, whole.coef_, atol=1e-4)
+
+
+def test_searches_of_scikit_learn_take_blocks():
+    X, y = data()
+    model = drlogit.DRLogisticRegression(kappa=0.7)
+    grid = {"epsilon": [0.02, 0.05]}
+    found = GridSearchCV(model, grid, cv=3, scoring="neg_log_loss").fit(in_blocks(X, CUTS[5]), y)
+    whole = GridSearchCV(model, grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], rtol=1e-4
+    )
 
 
 def test_blocks_are_read_only_by_functions_that_need_them():

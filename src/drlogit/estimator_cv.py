@@ -31,7 +31,7 @@ from .path import (
 from .problem import build_problem
 from .radius import epsilon_max_of
 from .robust_classifier import RobustLinearClassifier
-from .row_blocks import is_in_blocks
+from .row_blocks import is_dask
 
 
 class DRLogisticRegressionCV(RobustLinearClassifier):
@@ -161,7 +161,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
+            Features; also :class:`~drlogit.RowBlocks`.
         y : array of shape (n_samples,)
             Class labels, of any kind.
         sample_weight : array of shape (n_samples,), optional
@@ -186,17 +186,18 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
         split_params, score_params = self._route(sample_weight, params)
-        if is_in_blocks(X):
+        if is_dask(X) or is_dask(y):
             raise TypeError(
-                f"DRLogisticRegressionCV needs X in memory, got {type(X).__name__}; choose epsilon "
-                "on a part of the rows, then fit DRLogisticRegression to all of them"
+                f"DRLogisticRegressionCV does not take Dask collections, got {type(X).__name__}; "
+                "choose epsilon on a part of the rows, then fit DRLogisticRegression to all of them"
             )
         samples = self._check_data(X, y, sample_weight)
-        splits = list(
-            check_cv(self.cv, samples.y, classifier=True).split(
+        splits = [
+            (samples.picked(train), samples.picked(test))
+            for train, test in check_cv(self.cv, samples.y, classifier=True).split(
                 samples.X, samples.y, **split_params
             )
-        )
+        ]
         self._check_folds(samples, splits)
         kappas, epsilons = self._grid(samples)
         chains = self._run_folds(samples, splits, kappas, epsilons, score_params)

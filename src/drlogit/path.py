@@ -294,6 +294,10 @@ class Samples:
         wanted = [1] if self.n_classes == 2 else range(self.n_classes)
         return [self.codes == code for code in wanted]
 
+    def picked(self, index: Any) -> Any:
+        """The index in the form that X takes: ascending numbers where X is in blocks."""
+        return np.sort(np.arange(self.codes.size)[index]) if is_in_blocks(self.X) else index
+
     def part(self, index: Any) -> Samples:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[index]

@@ -25,9 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .checks import check_weights
 from .losses import FloatArray
 from .matrix import Matrix
-from .path import (
-    Samples,
-)
+from .path import Samples
 from .problem import Problem, build_problem
 from .radius import epsilon_max_of
 from .result import Result

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from .matrix import Matrix
+from .matrix import IndexArray, Matrix
 
 #: Bytes of a block if nobody says otherwise.  Smaller ones make for more visits, larger ones for
 #: no fewer bytes; every thread holds one.
@@ -19,9 +20,13 @@ BLOCK_BYTES = 1 << 25
 class RowBlocks:
     """A matrix of which only a few row blocks are in memory at a time.
 
-    Functions of this package that take X take one of these, except those that give back moved
-    samples or choose among them (:func:`~drlogit.worst_case_distribution`, cross-validation).  They
-    visit the blocks once per pass over the data.  :func:`~drlogit.open_blocks` makes one of a file.
+    Functions of this package that take X take one of these, except
+    :func:`~drlogit.worst_case_distribution`, which gives back all samples moved.  They visit the
+    blocks once per pass over the data.  :func:`~drlogit.open_blocks` makes one of a file.
+
+    ``X[rows]`` is another one with some of the rows, picked when a block is read; ``rows``
+    (numbers, a mask or a slice) must be ascending.  That is all that cross-validation asks for,
+    here or in scikit-learn.
 
     Parameters
     ----------
@@ -96,6 +101,20 @@ class RowBlocks:
             raise ValueError(f"{self.name(index)} must have shape {wanted}, got {found}")
         return matrix
 
+    def __getitem__(self, key: Any) -> RowBlocks:
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]  # how scikit-learn picks rows
+        rows = np.arange(self.shape[0])[key]
+        if rows.ndim != 1 or not rows.size or (np.diff(rows) <= 0).any():
+            raise ValueError("rows of RowBlocks must be picked in ascending order, each once")
+        picked = _Picked(self, rows)
+        return RowBlocks(picked, picked.lengths, self.shape[1], self.feature_names)
+
+    __iter__ = None  # not a sequence of rows
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"{self!r} is not in memory as a whole; block(k) gives one of its blocks")
+
     def map(self, function: Callable[[Matrix], Any]) -> Any:
         """What a function makes of each block, one below the other."""
         return np.concatenate([function(self.block(k)) for k in self.filled])
@@ -147,3 +166,25 @@ class _Slices:
         part = self._array[first : self._ends[index]]
         # A plain view: arithmetic on a memory map gives memory maps, at a price.
         return part.view(np.ndarray) if isinstance(part, np.memmap) else part
+
+
+class _Picked:
+    """``read`` for some rows of other blocks: each block is read whole, and cut."""
+
+    def __init__(self, source: RowBlocks, rows: IndexArray) -> None:
+        ends = list(accumulate(source.lengths))
+        parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        self._source = source
+        self._parts = [
+            part - end + n for part, end, n in zip(parts, ends, source.lengths, strict=True)
+        ]
+        self.lengths = [part.size for part in parts]
+
+    def __call__(self, index: int) -> Matrix:
+        part = self._parts[index]
+        if not part.size:
+            return np.zeros((0, self._source.shape[1]))
+        block = self._source.block(index)
+        if part.size == block.shape[0]:
+            return block
+        return (block.tocsr() if sp.issparse(block) else block)[part]

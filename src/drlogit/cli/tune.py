@@ -15,6 +15,7 @@ from .console import DONE, NOT_CONVERGED, Console, Progress
 from .options import (
     DATA_HELP,
     Commands,
+    add_block_option,
     add_data_options,
     add_model_options,
     add_solver_options,
@@ -80,6 +81,7 @@ def add_parser(commands: Commands) -> None:
     group.add_argument("--jobs", type=int, metavar="N", help="processes to use")
     add_model_options(parser, epsilon=None, kappa=None)
     add_data_options(parser)
+    add_block_option(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
 
