@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 import drlogit.path as path_module
-from drlogit.path import check_kappas, check_radii, choose, kappas_around, radii_below
+from drlogit.folds import choose
+from drlogit.grids import check_kappas, check_radii, kappas_around, radii_below
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike
 
 from .checks import check_kappa
 from .losses import FloatArray
-from .path import (
-    Samples,
-)
 from .problem import build_problem
 from .radius import epsilon_max_of, suggest_radius
 from .result import Result
 from .robust_classifier import RobustLinearClassifier
 from .row_blocks import is_dask
+from .samples import Samples
 
 #: A radius from theory above this share of ε_max deserves a word.
 _MUCH_OF_LIMIT = 0.5

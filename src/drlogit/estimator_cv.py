@@ -12,26 +12,15 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 
 from .estimator import DRLogisticRegression
+from .folds import Chain, choose, mean_log_likelihood, score_chain, tabulate
+from .grids import check_count, check_kappas, check_radii, is_count, kappas_around, radii_below
 from .losses import FloatArray
-from .path import (
-    Chain,
-    Samples,
-    check_count,
-    check_kappas,
-    check_radii,
-    choose,
-    is_count,
-    kappas_around,
-    mean_log_likelihood,
-    radii_below,
-    score_chain,
-    tabulate,
-    warn_about_gaps,
-)
+from .path import warn_about_gaps
 from .problem import build_problem
 from .radius import epsilon_max_of
 from .robust_classifier import RobustLinearClassifier
 from .row_blocks import is_dask
+from .samples import Samples
 
 
 class DRLogisticRegressionCV(RobustLinearClassifier):

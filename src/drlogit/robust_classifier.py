@@ -25,11 +25,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .checks import check_weights
 from .losses import FloatArray
 from .matrix import Matrix
-from .path import Samples
 from .problem import Problem, build_problem
 from .radius import epsilon_max_of
 from .result import Result
 from .row_blocks import RowBlocks, is_dask, is_in_blocks
+from .samples import Samples
 from .solve import solve_problem
 
 #: Where penalised features together move the margins by less than this, it is worth asking
