@@ -3,6 +3,7 @@
 #
 #   make demo     fit, certify and explain a robust model on bundled data
 #   make test     all checks: lint, format, types, tests
+#   make coverage the lines of src that no test runs
 #   make docs     the documentation, in build/docs; warnings are errors
 #   make stress   ten minutes of generated problems of every awkward kind
 #
@@ -16,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format types docs stress clean
+.PHONY: help demo test coverage lint format types docs stress clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -26,6 +27,13 @@ demo: $(VENV)/.demo
 
 test: lint types
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+# Data of processes that outlived pytest, such as workers that were idle, are added after it.
+coverage: $(VENV)/.test
+	$(BIN)/coverage erase
+	$(BIN)/pytest $(PYTEST_ARGS) --cov --cov-report=
+	-@$(BIN)/coverage combine --quiet --append 2>/dev/null
+	$(BIN)/coverage report
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check
@@ -46,7 +54,7 @@ stress: $(VENV)/.test
 	$(BIN)/python -m benchmarks.torture --seconds 600
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
+	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; a changed pyproject.toml makes them stale.

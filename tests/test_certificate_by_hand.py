@@ -1,0 +1,229 @@
+"""Values and bounds against closed forms and scalar searches, with no other solver in between.
+
+With one sample z, or several that agree, the dual asks for ``‖c (s - a) z‖ + κ a ≤ ε``: the
+adversary buys doubt at the lower of the two prices, and the optimum is ``H(ε / min(‖c z‖, κ))``.
+With the intercept alone it may flip ε/κ of the labels, and the larger class keeps what is left.
+With one feature the optimum is a minimum over β, which needs no solver.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize_scalar
+
+import drlogit
+from drlogit.certificate import certify, dual_bound
+from drlogit.norms import get_norm
+from drlogit.problem import Problem, build_problem
+from drlogit.rows import MemoryRows
+
+LENGTHS = {
+    "l1": lambda x: np.abs(x).sum(),
+    "l2": lambda x: math.sqrt(np.square(x).sum()),
+    "linf": lambda x: np.abs(x).max(),
+}
+
+
+def entropy(share: float) -> float:
+    return -share * math.log(share) - (1.0 - share) * math.log(1.0 - share)
+
+
+def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
+    """Without an intercept, and so without labels: rows z = y x."""
+    Z = np.atleast_2d(np.asarray(z, dtype=float))
+    w = np.asarray(weights, dtype=float)
+    rows = MemoryRows.from_arrays(Z, np.ones(len(Z)), w / w.sum(), intercept=False)
+    prices = np.ones(Z.shape[1]) if costs is None else np.asarray(costs, dtype=float)
+    return Problem(rows, epsilon, kappa, get_norm(norm), prices, fit_intercept=False)
+
+
+# --- closed forms -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", LENGTHS)
+@pytest.mark.parametrize("kappa", [0.4, 1.5, math.inf])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_one_sample(norm, kappa, copies):
+    z, costs, epsilon = np.array([0.6, -0.8, 0.1]), np.array([1.0, 0.5, 2.0]), 0.1
+    price = min(LENGTHS[norm](costs * z), kappa)
+    problem = problem_of(
+        [z] * copies, 1.0 + np.arange(copies), epsilon=epsilon, kappa=kappa, norm=norm, costs=costs
+    )
+    optimum = entropy(epsilon / price)
+    # Along the direction δ in which features are cheapest to move, u = ‖c z‖ for ‖β/c‖_* = 1;
+    # the margin at the optimum has s = ε / price.
+    scaled = costs * z
+    steepest = {
+        "l1": np.sign(scaled),
+        "l2": scaled / np.linalg.norm(scaled),
+        "linf": np.where(np.abs(scaled) == np.abs(scaled).max(), np.sign(scaled), 0.0),
+    }[norm]
+    u = math.log(price / epsilon - 1.0)
+    best = costs * steepest * u / LENGTHS[norm](scaled)
+    certificate = certify(problem, best)
+    assert certificate.primal == pytest.approx(optimum, abs=1e-12)
+    assert certificate.dual == pytest.approx(optimum, abs=1e-8)
+    if kappa < LENGTHS[norm](scaled):  # flips are cheaper than moves
+        flipped = problem.rows.gather(certificate.flip_share)
+        assert problem.rows.weights() @ flipped == pytest.approx(epsilon / kappa, abs=1e-6)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        v, dual = 3.0 * rng.standard_normal((2, 3))
+        share = problem.rows.scatter(rng.random(copies))
+        certificate = certify(problem, v, flip_share=share, dual_coefficients=dual)
+        assert certificate.dual <= optimum + 1e-12
+        assert certificate.primal >= optimum - 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.29])
+@pytest.mark.parametrize("kappa", [1.0, 2.0, math.inf])
+def test_intercept_alone(epsilon, kappa):
+    """Features that say nothing: the bound is that of coins, one class shrunk to the other."""
+    y, weight = np.array([-1, 1, 1, -1]), np.array([1.0, 3.0, 5.0, 1.0])
+    problem = build_problem(np.zeros((4, 1)), y, epsilon=epsilon, kappa=kappa, sample_weight=weight)
+    share = 0.8 - epsilon / kappa
+    log_odds = math.log(share / (1.0 - share))
+    certificate = certify(problem, np.array([0.0, log_odds]))
+    assert certificate.primal == pytest.approx(entropy(share), abs=1e-12)
+    assert certificate.dual == pytest.approx(entropy(share), abs=1e-8)
+    for intercept in np.linspace(-4.0, 4.0, 41):
+        certificate = certify(problem, np.array([0.0, intercept]))
+        assert certificate.dual <= entropy(share) + 1e-12
+        assert certificate.primal >= entropy(share) - 1e-12
+
+
+@pytest.mark.parametrize("lam", [0.1, 0.7, 3.0])
+@pytest.mark.parametrize("kappa", [0.5, math.inf])
+def test_one_sample_at_fixed_lambda(lam, kappa):
+    """``min over |β| ≤ λ of ελ + h(β z) + (β z - κλ)_+``: as large a β as pays."""
+    z, epsilon = 1.3, 0.1
+    # Above the kink κλ > 0 the objective is h(-u) + const, which rises.
+    u = min(lam * z, kappa * lam)
+    optimum = epsilon * lam + math.log1p(math.exp(-u))
+    problem = problem_of([[z]], [1.0], epsilon=epsilon, kappa=kappa)
+    doubt = 1.0 / (1.0 + math.exp(u)) if kappa < z else 0.0  # on the kink a = s
+    certificate = certify(
+        problem, np.array([u / z]), lam=lam, flip_share=problem.rows.scatter([doubt])
+    )
+    assert certificate.primal == pytest.approx(optimum, abs=1e-12)
+    assert certificate.dual == pytest.approx(optimum, abs=1e-8)
+    for dual, share in itertools.product((-1.0, 0.0, 0.5, 4.0), (0.0, 0.3, 1.0)):
+        start = problem.rows.scatter([share])
+        bound = dual_bound(problem, np.array([dual]), start, lam=lam)
+        assert bound.value <= optimum + 1e-12
+
+
+# --- scalar searches --------------------------------------------------------------------------
+
+
+def objective(beta: float, b: float, x, y, w, epsilon: float, kappa: float, cost: float) -> float:
+    """(P) at one coefficient and its best λ, as it stands on paper.
+
+    The objective is piecewise linear in λ: its minimum is at the lower end or where a hinge bends.
+    """
+    u = y * (x * beta + b)
+    least = abs(beta) / cost
+    loss = float(w @ np.log1p(np.exp(-u)))
+    if math.isinf(kappa):
+        return epsilon * least + loss
+    bends = [least, *(u[u > kappa * least] / kappa)]
+    return loss + min(epsilon * lam + float(w @ np.maximum(u - kappa * lam, 0.0)) for lam in bends)
+
+
+def best_shares(beta: float, x, y, w, epsilon: float, kappa: float, cost: float) -> np.ndarray:
+    """Flip shares that leave most of the budget: 1 above the kink, 0 below, any on it.
+
+    ``min t + κ Σ w a`` over a and ``t ≥ |c Σ w (s - a) z|``, a linear program.
+    """
+    u, z = y * x * beta, y * x
+    if math.isinf(kappa):
+        return np.zeros_like(u)
+    value = objective(beta, 0.0, x, y, w, epsilon, kappa, cost)
+    loss = w @ np.log1p(np.exp(-u))
+    lams = [lam for lam in (abs(beta) / cost, *(u / kappa)) if lam >= abs(beta) / cost]
+    lam = min(
+        lams,
+        key=lambda lam: abs(epsilon * lam + w @ np.maximum(u - kappa * lam, 0.0) + loss - value),
+    )
+    on_kink = np.abs(u - kappa * lam) <= 1e-7
+    bounds = [
+        (0.0, 1.0) if on else (float(up), float(up))
+        for on, up in zip(on_kink, u > kappa * lam, strict=True)
+    ]
+    s = 1.0 / (1.0 + np.exp(u))
+    column, offset = cost * w * z, float(cost * (w * s) @ z)
+    rows = np.vstack([np.append(-column, -1.0), np.append(column, -1.0)])
+    program = linprog(
+        np.append(kappa * w, 1.0), A_ub=rows, b_ub=[-offset, offset],
+        bounds=[*bounds, (0.0, None)],
+    )  # fmt: skip
+    return program.x[:-1]
+
+
+def minimum(function, size: float) -> tuple[float, float]:
+    """Least value of a convex function on [-size, size], and where."""
+    found = minimize_scalar(function, bounds=(-size, size), options={"xatol": 1e-11})
+    return float(found.fun), float(found.x)
+
+
+SETTINGS = [(epsilon, kappa) for epsilon in (0.02, 0.1) for kappa in (0.25, 1.0, math.inf)]
+
+
+@pytest.mark.parametrize(("epsilon", "kappa"), SETTINGS)
+@pytest.mark.parametrize("n_samples", [2, 3, 7])
+def test_one_feature(n_samples, epsilon, kappa):
+    rng = np.random.default_rng(n_samples)
+    for _ in range(4):
+        y = np.where(np.arange(n_samples) % 2 == 0, 1.0, -1.0)
+        x = 0.7 * y + rng.standard_normal(n_samples)
+        w, cost = rng.dirichlet(np.ones(n_samples)), rng.uniform(0.5, 2.0)
+
+        def value(beta, data=(x, y, w, epsilon, kappa, cost)):
+            return objective(beta, 0.0, *data)
+
+        optimum, best = minimum(value, 60.0)
+        problem = build_problem(
+            x[:, None], y, epsilon=epsilon, kappa=kappa, fit_intercept=False,
+            feature_costs=[cost], sample_weight=w,
+        )  # fmt: skip
+        share = problem.rows.scatter(best_shares(best, x, y, w, epsilon, kappa, cost))
+        certificate = certify(problem, np.array([best]), flip_share=share)
+        assert certificate.primal == pytest.approx(optimum, abs=1e-12)
+        assert optimum - 1e-7 <= certificate.dual <= optimum + 1e-12
+        for _ in range(20):
+            beta, dual = rng.uniform(-4.0, 4.0, 2)
+            share = problem.rows.scatter(rng.random(n_samples))
+            certificate = certify(
+                problem, np.array([beta]), flip_share=share, dual_coefficients=np.array([dual])
+            )
+            assert certificate.primal == pytest.approx(value(beta), abs=1e-12)
+            assert certificate.dual <= optimum + 1e-12
+
+
+@pytest.mark.parametrize(("epsilon", "kappa"), SETTINGS)
+def test_one_feature_and_an_intercept(epsilon, kappa):
+    rng = np.random.default_rng(5)
+    y = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+    x = 0.7 * y + rng.standard_normal(5) + 1.0
+    w = rng.dirichlet(np.full(5, 3.0))
+
+    def profile(beta):
+        return minimum(lambda b: objective(beta, b, x, y, w, epsilon, kappa, 1.0), 30.0)[0]
+
+    optimum, _ = minimum(profile, 20.0)
+    problem = build_problem(x[:, None], y, epsilon=epsilon, kappa=kappa, sample_weight=w)
+    solution = drlogit.solve(x[:, None], y, epsilon=epsilon, kappa=kappa, sample_weight=w, tol=1e-9)
+    assert solution.objective == pytest.approx(optimum, abs=1e-8)
+    assert optimum - 1e-8 <= solution.dual_objective <= optimum + 1e-12
+    for _ in range(40):
+        v = rng.uniform(-4.0, 4.0, 2)
+        share = problem.rows.scatter(rng.random(5))
+        certificate = certify(problem, v, flip_share=share)
+        assert certificate.dual <= optimum + 1e-12
+        assert certificate.primal == pytest.approx(
+            objective(*v, x, y, w, epsilon, kappa, 1.0), abs=1e-12
+        )
