@@ -304,9 +304,6 @@ class _Candidate:
         state, sums = problem.rows.run(_without_light, self.state, light / problem.rows.n_samples)
         return self._from_sums(self.coefficients, state, *sums)
 
-    def flip_share(self, problem: Problem) -> State:
-        return problem.rows.run(_second, self.state)[0]
-
     def spent(self, problem: Problem) -> float:
         """``κ Σ w a``, and 0 rather than ∞·0 when labels cannot flip."""
         flips = float(self.flips.sum())
@@ -529,10 +526,6 @@ def _hessian_diagonal(block: Block, state: _Dual) -> tuple[_Dual, tuple[Sum]]:
 
 def _largest_margin(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Max]]:
     return None, (Max(np.max(np.abs(block.margins(v)), initial=0.0)),)
-
-
-def _second(block: Block, state: _Dual) -> tuple[FloatArray, tuple[()]]:
-    return state[1], ()
 
 
 def _fewer_flips(block: Block, state: _Dual, factor: float) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:

@@ -32,7 +32,7 @@ def run(tasks: Sequence[Task], results: Results, say: Say) -> int:
         try:
             row = results.add(task, task.run(results))
         except (MemoryError, WorkerDiedError) as error:
-            say(f"{head}: failed, {error or 'out of memory'}")
+            say(f"{head}: failed, {str(error) or 'out of memory'}")
             continue
         count += 1
         say(f"{head}: {task.line(row)} [{(time.monotonic() - started) / 60.0:.1f} min]")

@@ -57,9 +57,9 @@ class Worker:
         return answer
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, which knows that it is no longer wanted when the pipe is gone."""
         if self._process is not None:
-            self._end()
+            self._end(patience=5.0)
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -68,9 +68,9 @@ class Worker:
         self._process.start()
         theirs.close()
 
-    def _end(self) -> int | None:
+    def _end(self, patience: float = 0.2) -> int | None:
         self._pipe.close()
-        self._process.join(timeout=0.2)  # it may be about to end by itself
+        self._process.join(timeout=patience)  # it may be about to end by itself
         self._process.kill()
         self._process.join()
         code: int | None = self._process.exitcode
