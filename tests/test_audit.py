@@ -177,3 +177,41 @@ def test_bad_input():
         audit(MODEL, X, Y, epsilons=[])
     with pytest.raises(ValueError, match=r"epsilon must be finite and >= 0, got -0\.1"):
         audit(MODEL, X, Y, epsilons=[0.1, -0.1])
+
+
+def test_weights_count_like_repeated_samples():
+    weights = np.arange(120) % 4
+    again = np.repeat(np.arange(120), weights)
+    weighted = audit(MODEL, X, Y, kappa=9.0, sample_weight=weights)
+    repeated = audit(MODEL, X[again], Y[again], kappa=9.0)
+    assert weighted.epsilons == pytest.approx(repeated.epsilons)
+    assert weighted.epsilons[-1] < 0.2 * 9.0  # the distance to the boundary, not κ
+    one, other = weighted.models[0], repeated.models[0]
+    for name in ("loss", "error", "half_wrong_radius"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name))
+    for row, same in zip(one.rows, other.rows, strict=True):
+        assert row.worst_case_loss == pytest.approx(same.worst_case_loss)
+        assert (row.best_error, row.worst_error, row.flip_share) == pytest.approx(
+            (same.best_error, same.worst_error, same.flip_share)
+        )
+    # Samples that do not count are not listed, however surprising.
+    listed = audit(MODEL, X, Y, sample_weight=weights, n_listed=120).models[0].most_surprising
+    assert sorted(sample.index for sample in listed) == np.flatnonzero(weights).tolist()
+
+
+def test_radii_reach_as_far_as_the_sturdiest_model():
+    """Half the coefficients and a shifted boundary: other distances, of which the larger counts."""
+    coef, intercept = MODEL.coef_[0], MODEL.intercept_[0]
+    models = {"one": (coef, intercept), "other": (coef, intercept + 2.0)}
+    ends = {name: audit(m, X, Y, kappa=100.0).epsilons[-1] for name, m in models.items()}
+    assert ends["one"] != pytest.approx(ends["other"], rel=0.01)
+    assert audit(models, X, Y, kappa=100.0).epsilons[-1] == max(ends.values())
+
+
+def test_no_more_than_all_labels_and_a_boundary_that_predicts_the_negative_class():
+    """β = 0, b = 0: every sample is on the boundary, where scikit-learn says "negative"."""
+    found = audit((np.zeros(4), 0.0), X, Y, kappa=0.5, epsilons=[0.25, 2.0])["(coef, intercept)"]
+    assert found.error == pytest.approx(np.mean(Y > 0))
+    assert [row.flip_limit for row in found.rows] == [0.5, 1.0]
+    assert found.first_flipped == ()  # a flip changes nothing
+    assert [row.flip_share for row in found.rows] == [0.0, 0.0]

@@ -389,6 +389,24 @@ def test_conjugate_gradients_instead_of_a_factor(structure, monkeypatch):
         assert case.objective - result.dual <= 10.0 * distance / min(problem.epsilon + 1e-3, 1.0)
 
 
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_step_by_conjugate_gradients_ends_on_the_ball(norm):
+    """``g - Hd`` is the projection of g on the ball, costs included, and zero on free columns."""
+    problem = zoo.planted(7, norm=norm, n_free=1, costs=0.5, n_samples=60).build()
+    rng = np.random.default_rng(6)
+    root = rng.standard_normal((20, problem.costs.size))
+    hessian, gradient = root.T @ root, rng.standard_normal(problem.costs.size)
+    model = dual_step.ImplicitModel(problem, np.diagonal(hessian), lambda v: hessian @ v)
+    left = gradient - hessian @ model.step(gradient, np.zeros_like(gradient), 0.4, None)
+    kept = problem.penalised
+    costs = problem.costs[kept]
+    expected = problem.norm.project(gradient[kept] * costs, 0.4)
+    np.testing.assert_allclose(left[kept] * costs, expected, atol=1e-4)
+    np.testing.assert_allclose(left[problem.free], 0.0, atol=1e-4)
+    fixed = gradient - hessian @ model.step(gradient, np.zeros_like(gradient), 0.4, 1.0)
+    np.testing.assert_allclose(fixed[problem.free], 0.0, atol=1e-8)
+
+
 def test_a_hessian_that_is_handed_over_is_used(monkeypatch):
     case = zoo.planted(1, n_free=1, costs=0.5)
     problem = case.build()

@@ -9,6 +9,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
+from drlogit import radius
+from drlogit.problem import build_problem
+from drlogit.result import Status
+from drlogit.solvers.hinge_barrier import solve_with_barrier
+from drlogit.solvers.scaled import Scaled
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +69,33 @@ def test_unequal_classes_with_intercept():
     above = drlogit.solve(X, y, epsilon=1.01 * limit, kappa=1.0, tol=1e-10)
     assert np.abs(above.coef).max() < 1e-4
     assert abs(above.intercept) > 0.5
+    below = drlogit.solve(X, y, epsilon=0.97 * limit, kappa=1.0, tol=1e-10)
+    assert np.abs(below.coef).max() > 1e-3
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_classes_that_only_weights_make_unequal(swapped):
+    """As many samples of each class, of which one has 30 times the weight; either may be it."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((400, 2)), np.arange(400) % 2
+    X[:, 0] += 0.3 * y
+    options = {"kappa": 1.0, "sample_weight": np.where(y == swapped, 30.0, 1.0)}
+    limit = drlogit.epsilon_max(X, y, **options)
+    assert 0.0 < limit < 0.4
+    above = drlogit.solve(X, y, epsilon=1.01 * limit, tol=1e-10, **options)
+    below = drlogit.solve(X, y, epsilon=0.97 * limit, tol=1e-10, **options)
+    assert np.abs(above.coef).max() < 1e-4 < 1e-3 < np.abs(below.coef).max()
+
+
+def test_both_bounds_on_the_budget_meet():
+    """The upper one is that of the flip shares: without it nothing would be proved."""
+    X, y = drlogit.datasets.make_synthetic(100, 4, 7)
+    for fit_intercept in (True, False):
+        problem = build_problem(X, y, epsilon=1.0, kappa=0.7, fit_intercept=fit_intercept)
+        judge = radius._BudgetJudge(problem, (0.5, 0.5))
+        solve_with_barrier(Scaled.of(problem), judge, max_iter=100, lam=1.0, slopes=(0.5, 0.5))
+        assert judge.status is Status.OPTIMAL
+        assert 0.0 < judge.lower <= judge.upper <= judge.lower * (1.0 + 1e-9)
 
 
 def test_immovable_features_stay():

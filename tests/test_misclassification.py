@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 import drlogit
 from drlogit import MisclassificationBounds, misclassification_bounds
+from drlogit.misclassification import ErrorCurve
 from drlogit.norms import NORMS
 
 
@@ -172,3 +173,11 @@ def test_any_classifier():
         assert found == pytest.approx((1.0 - model.score(X, y),) * 2)
         wider = misclassification_bounds(model, X, y, epsilon=0.05, kappa=1.0)
         assert wider.best < found.best < wider.worst
+
+
+def test_radius_at_which_a_curve_ends():
+    curve = ErrorCurve(np.array([0.0, 0.2, 1.0]), np.array([0.1, 0.3, 0.5]))
+    assert [curve.radius_of(error) for error in (0.05, 0.1, 0.2, 0.3, 0.5)] == pytest.approx(
+        [0.0, 0.0, 0.1, 0.2, 1.0]
+    )
+    assert curve.radius_of(0.5 + 1e-9) == math.inf

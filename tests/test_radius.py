@@ -13,6 +13,7 @@ from scipy.special import expit
 import drlogit
 from drlogit import suggest_radius, suggested_radius
 from drlogit.norms import NORMS
+from drlogit.problem import build_problem
 
 X, Y = drlogit.datasets.make_synthetic(300, 6, random_state=0)
 
@@ -85,6 +86,31 @@ def test_scale_shift_and_labels(norm):
 def test_without_an_intercept_the_origin_matters():
     epsilon = suggest_radius(X, Y, fit_intercept=False)
     assert suggest_radius(X + 50.0, Y, fit_intercept=False) > 5.0 * epsilon
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_scores_are_centred_where_no_intercept_does_it(few, monkeypatch):
+    """The scores at the preliminary model and their covariance, written down with the matrix."""
+    if not few:
+        monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
+    shifted, weights = X + 1.0, 1.0 + np.arange(300) % 3
+    problem = build_problem(
+        shifted, Y, epsilon=1.0, kappa=math.inf, fit_intercept=False, sample_weight=weights
+    )
+    coefficients = np.linspace(-0.5, 0.5, 6)
+    found = suggested_radius._radius(problem, coefficients, 0.5, 20_000, seed=0)
+    Z, w = Y[:, None] * shifted, weights / weights.sum()
+    scores = Z / (1.0 + np.exp(Z @ coefficients))[:, None]
+    scores -= w @ scores
+    draws = np.random.default_rng(1).standard_normal((20_000, 300)) @ (w[:, None] * scores)
+    assert found == pytest.approx(np.median(np.abs(draws).sum(axis=1)), rel=0.03)
+
+
+def test_constant_model_has_the_log_odds_of_the_weights():
+    weights = np.where(Y > 0, 3.0 * (Y < 0).sum(), (Y > 0).sum())
+    problem = build_problem(X, Y, epsilon=1.0, kappa=1.0, sample_weight=weights)
+    null = suggested_radius._null_model(problem)
+    assert null.tolist() == [0.0] * 6 + [pytest.approx(math.log(3.0))]
 
 
 def test_confidence_and_size():

@@ -148,6 +148,7 @@ def check(distribution, model, X, y, *, epsilon, kappa, norm, costs=None, weight
     )
     assert cost <= epsilon * (1.0 + 1e-12)
     assert distribution.transport_cost <= epsilon
+    assert distribution.transport_cost == pytest.approx(cost, rel=1e-9)
     loss = distribution.mass @ np.logaddexp(0.0, -signs * (points @ linear.coef + linear.intercept))
     assert loss == pytest.approx(distribution.expected_loss, abs=1e-9)
     assert -1e-12 <= distribution.supremum - loss <= tol * (1.0 + 1e-6)
