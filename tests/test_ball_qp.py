@@ -276,3 +276,45 @@ def test_all_columns_free_and_dependent():
     target = beta_step.weighted_product(problem.rows, np.array([1.0, 0.0, 0.5]))
     beta = step(target, 1.0, np.zeros(3), 0.0)
     np.testing.assert_allclose(beta_step.weighted_product(problem.rows, beta), target, atol=1e-12)
+
+
+def test_compiled_sweeps_do_what_their_source_says():
+    from drlogit.solvers.coordinate_loop import sweep
+
+    rng = np.random.default_rng(3)
+    A, c = rng.standard_normal((12, 5)), rng.standard_normal(5)
+    H = A.T @ A
+    H[2] = H[:, 2] = 0.0  # a column without entries stays where it is
+    for tol, limit in ((1e-3, 50), (0.0, 3)):
+        answers = []
+        for function in (sweep, sweep.py_func):
+            theta, gradient = np.zeros(5), -c
+            done = function(H, gradient, theta, 0.3, tol, limit)
+            answers.append((done, theta))
+        assert answers[0][0] == answers[1][0] <= limit
+        np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-12)
+        assert answers[0][1][2] == 0.0
+
+
+def test_few_factors_are_kept_and_all_are_right(monkeypatch):
+    monkeypatch.setattr("drlogit.solvers.active_set_newton._FACTOR_ENTRIES", 1)
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((30, 6))
+    H = Quadratic.from_matrix(A.T @ A)
+    solver = ActiveSetNewton(H, NORMS["l1"])
+    for radius in (0.01, 0.1, 0.3, 1.0, 0.1):
+        c = A.T @ rng.standard_normal(30)
+        inner = solver(c, Ball(NORMS["l1"], radius), np.zeros(6), 1e-10)
+        assert inner.gap <= 1e-10
+        assert len(solver._factors) <= 1
+
+
+@pytest.mark.parametrize("function", [projected_gradient, active_set_cg])
+def test_out_of_iterations_the_gap_is_still_that_of_the_answer(function):
+    rng = np.random.default_rng(5)
+    A, ball = rng.standard_normal((8, 8)), Ball(NORMS["l1"], 0.5)
+    H, c = Quadratic.from_matrix(A.T @ A), A.T @ rng.standard_normal(8)
+    inner = function(H, c, ball, np.zeros(8), 1e-14, max_iter=2)
+    assert inner.n_iter == 2
+    assert inner.gap > 1e-14
+    assert inner.gap == pytest.approx(ball.gap(H.product(inner.theta) - c, inner.theta))

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -150,8 +151,41 @@ def test_everything_exported_is_there():
 
 def test_blas_keeps_to_one_thread():
     threadpoolctl = pytest.importorskip("threadpoolctl")
-    wanted = int(os.environ["OPENBLAS_NUM_THREADS"])
+    wanted = min(int(os.environ["OPENBLAS_NUM_THREADS"]), os.cpu_count())
     np.ones((2, 2)) @ np.ones((2, 2))
     for pool in threadpoolctl.threadpool_info():
         if pool["user_api"] == "blas":
             assert pool["num_threads"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, "drlogit: interrupted"),
+        (MemoryError(), 1, "drlogit demo: error: not enough memory"),
+        (MemoryError("8 GiB"), 1, "drlogit demo: error: not enough memory: 8 GiB"),
+        (ValueError("two\nlines"), 1, "drlogit demo: error: two lines"),
+        (ValueError(), 1, "drlogit demo: error: ValueError"),
+    ],
+)
+def test_whatever_ends_a_command_is_one_line(error, code, line, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("drlogit.cli.demo.run", fail)
+    assert cli.main(["demo"]) == code
+    assert capsys.readouterr().err == line + "\n"
+
+
+def test_warnings_are_one_line_without_our_place_in_the_code(monkeypatch, capsys):
+    def warn(_):
+        warnings.warn("not\nso good", UserWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr("drlogit.cli.demo.run", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert cli.main(["demo"]) == 0
+        assert capsys.readouterr().err == "drlogit: warning: not so good\n"
+        assert cli.main(["demo", "--quiet"]) == 0
+        assert capsys.readouterr().err == ""

@@ -601,3 +601,34 @@ def test_json_is_strict_and_exact():
     assert json.loads(text) == {"a": 0.1, "b": ["inf", "-inf", None], "c": [0, 1], "d": True}
     with pytest.raises(ValueError, match="NaN is not a JSON number"):
         strict_json.loads("NaN")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("c.json", "[1, 2]", "c.json lists 2 costs for 4 features"),
+        ("c.json", "3", "c.json must hold a JSON object or list, got 3"),
+        ("c.json", '{"z": 2}', "c.json: 'z' is not a feature of small.csv"),
+        ("c.json", '{"a": "much"}', "the cost of 'a' must be a positive number or inf, got 'much'"),
+        ("c.json", '{"a": null}', "the cost of 'a' must be a positive number or inf, got None"),
+        ("c.csv", "a,1,2\n", "c.csv: a line must be name,cost, got 'a,1,2'"),
+    ],
+)
+def test_wrong_files_of_costs(name, text, message, folder, run):
+    (folder / name).write_text(text)
+    code, out, err = run(f"fit small.csv --feature-costs {name} -o costs.json")
+    assert (code, out) == (cli.BAD_INPUT, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_labels_may_be_named_by_another_form_of_their_number(folder, run):
+    write_csv(folder / "numbers.csv", np.arange(12.0).reshape(6, 2) % 5, [0, 1, 0, 1, 1, 0])
+    for text, code in (("1.0", cli.DONE), ("2", cli.BAD_INPUT)):
+        assert run(f"fit numbers.csv --positive {text} --epsilon 0.01 -o n.json")[0] == code
+
+
+def test_three_classes_are_reported_one_by_one(folder, run):
+    _, out, _ = run("fit iris.csv --epsilon 0.01 -o iris.json")
+    for kind in ("setosa", "versicolor", "virginica"):
+        assert f"class {kind} against the rest" in out

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import sys
 
 import numpy as np
@@ -407,3 +408,80 @@ def test_data_sets_by_name():
     assert sorted(set(samples.labels.tolist())) == ["benign", "malignant"]
     with pytest.raises(ValueError, match="no column for --weights"):
         read_data("breast-cancer", Wanted(weights="w"))
+
+
+# --- what is not right, in one line --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"", "labels.txt is empty"),
+        (b"\n\n", "labels.txt is empty"),
+        (b"no\nyes\nNA\nno\n", "labels.txt, line 3: the label is missing"),
+        (b"no\nyes\n", "labels.txt has 2 labels for 4 samples"),
+        (b"\xff\xfe\x00", "labels.txt is neither .npy nor text with one label per line"),
+    ],
+)
+def test_wrong_label_files(contents, message, tmp_path):
+    labels = write(tmp_path / "labels.txt", contents)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read_samples(write(tmp_path / "data.svm", svmlight()), Wanted(), label_file=labels)
+
+
+def test_labels_of_an_array_file(tmp_path):
+    path = write(tmp_path / "data.svm", svmlight())
+    for labels in (np.array([LABELS]).T, np.array(LABELS, dtype="S3")):
+        np.save(tmp_path / "y.npy", labels)
+        samples = read_samples(path, Wanted(), label_file=tmp_path / "y.npy")
+        assert samples.labels.tolist() == LABELS
+    np.save(tmp_path / "y.npy", np.array([1j, 2, 3, 4]))
+    with pytest.raises(ValueError, match="must be numbers or text, got complex128"):
+        read_samples(path, Wanted(), label_file=tmp_path / "y.npy")
+    write(tmp_path / "y.npy", b"")
+    with pytest.raises(ValueError, match=r"y\.npy is damaged or no NumPy array"):
+        read_samples(path, Wanted(), label_file=tmp_path / "y.npy")
+
+
+def test_formats_by_how_a_file_begins(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, y=LABELS)
+    (tmp_path / "data.npz").rename(tmp_path / "archive")
+    assert read_samples(tmp_path / "archive", Wanted()).labels.tolist() == LABELS
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {name: X[:, j] for j, name in enumerate("abc")}
+    kinds = pa.array(LABELS).dictionary_encode()
+    pq.write_table(pa.table({**columns, "w": [1, 2, 3, 4], "y": kinds}), tmp_path / "table")
+    samples = read_samples(tmp_path / "table", Wanted(weights="w"))
+    assert samples.labels.tolist() == LABELS
+    assert samples.weights.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert samples.feature_names == ["a", "b", "c"]
+    pq.write_table(pa.table({"a": pa.array([], "f8"), "y": pa.array([], "f8")}), tmp_path / "none")
+    with pytest.raises(ValueError, match="none has no samples"):
+        read_samples(tmp_path / "none", Wanted())
+
+
+def test_sparse_matrices_that_are_none(tmp_path):
+    path = tmp_path / "data.npz"
+    good = sp.csr_array(X)
+    parts = {"shape": good.shape, "data": good.data, "indices": good.indices, "y": LABELS}
+    np.savez(path, format="csr", indptr=good.indptr, **parts | {"data": good.data.astype(int)})
+    whole = read_samples(path, Wanted())
+    assert whole.X.dtype == np.float64
+    np.testing.assert_array_equal(whole.X.toarray(), X.astype(int))
+    for form, indptr in (("csr", good.indptr[:-1]), ("xyz", good.indptr)):
+        np.savez(path, format=form, indptr=indptr, **parts)
+        with pytest.raises(ValueError, match="is not a sound SciPy sparse matrix"):
+            read_samples(path, Wanted())
+
+
+def test_other_things_that_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="svmlight text, which has no column for --weights"):
+        read_samples(write(tmp_path / "data.svm", svmlight()), Wanted(weights="w"))
+    twice = write(tmp_path / "twice.csv", CSV.replace("a,b", "b,b"))
+    with pytest.raises(ValueError, match="has 2 columns named 'b'"):
+        read_samples(twice, Wanted(weights="b"))
+    with pytest.raises(ValueError, match="breast-cancer has labels of its own: --labels is for"):
+        read_data("breast-cancer", Wanted(), label_file="y.txt")
+    # A name with other delimiters in it, more of them than there are tabs.
+    tabs = write(tmp_path / "tabs.tsv", "1;2;3;4;5" + CSV[1:].replace(",", "\t"))
+    assert read_samples(tabs, Wanted()).feature_names == ["1;2;3;4;5", "b", "c"]

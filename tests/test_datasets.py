@@ -161,7 +161,8 @@ def cache(tmp_path, monkeypatch):
     """An empty cache, and neither a data folder nor anything of the user's in sight."""
     monkeypatch.delenv("DRLOGIT_DATA", raising=False)
     monkeypatch.setenv("DRLOGIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name in ("NO_PROXY", "no_proxy"):  # the second goes first
+        monkeypatch.setenv(name, "127.0.0.1")
     return tmp_path / "cache"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.linalg import LinAlgError
 
 import drlogit
 import zoo
@@ -15,6 +16,7 @@ from drlogit.result import Monitor, Status
 from drlogit.solvers import wide_system
 from drlogit.solvers.interior_point import interior_point
 from drlogit.solvers.norm_cone import BoxCone, CrossPolytopeCone, SecondOrderCone
+from drlogit.solvers.wide_system import reduced_system
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import stress
@@ -172,3 +174,24 @@ def test_longest_cone_step_ends_on_the_boundary(cone_type):
     else:
         assert (inside.slack > 0.0).all()
         assert (inside.multiplier > 0.0).all()
+
+
+@pytest.mark.parametrize("kappa", [0.5, np.inf])
+def test_a_matrix_that_cannot_be_factored_ends_the_run_with_a_certificate(kappa, monkeypatch):
+    calls = []
+
+    def fails(*arguments, **options):
+        calls.append(1)
+        if len(calls) > 3:
+            raise LinAlgError("not positive definite")
+        return reduced_system(*arguments, **options)
+
+    case = zoo.ZOO[0]
+    best = drlogit.solve(case.X, case.y, epsilon=0.03, kappa=kappa)
+    for name in ("hinge_barrier", "hinge_smoothing"):
+        monkeypatch.setattr(f"drlogit.solvers.{name}.reduced_system", fails)
+    result = drlogit.solve(case.X, case.y, epsilon=0.03, kappa=kappa)
+    assert not result.converged
+    assert np.isfinite(result.coef).all()
+    assert result.dual_objective - 1e-12 <= best.objective <= result.objective + 1e-12
+    assert result.gap >= result.objective - best.objective - 1e-9

@@ -93,15 +93,21 @@ def test_killed_at_random_moments_it_goes_on_with_whole_rows(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     known: dict[str, store.Row] = {}
     pauses = random.Random(0)
+    path = tmp_path / "rows.jsonl"
     for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
-            time.sleep(pauses.uniform(0.05, 0.2))
+            # However slow the machine is, it is killed in the middle of its work.
+            before = path.stat().st_size if path.exists() else 0
+            while not path.exists() or path.stat().st_size < before + 2000:
+                assert process.poll() is None, "it ended before it could be killed"
+                time.sleep(0.001)
+            time.sleep(pauses.uniform(0.0, 0.1))
             process.kill()
-        found = store.read(tmp_path / "rows.jsonl").rows
+        found = store.read(path).rows
         names = {task.name: task.number for task in squares(len(found))}
         # Each task once, in order, and every row that counts is whole and right.
         assert [row["task"] for row in found] == list(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import os
 import pickle
 import subprocess
 import sys
@@ -372,4 +373,6 @@ def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
         needed = peak_after_fit("large") - before
         assert 0 < needed <= {X.nbytes // 4}, f"{{needed}} bytes for {X.nbytes} of data"
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+    # Two threads on any machine: each has a block and a Gram matrix of its own.
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, env=environment)

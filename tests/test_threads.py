@@ -138,6 +138,7 @@ def test_wide_data_stay_in_one_block(monkeypatch):
 
 def test_blas_is_held_back_during_a_fit_and_let_go_after(monkeypatch):
     monkeypatch.setattr(threads, "_FEW_COLUMNS", 0)
+    threads._blas.cache_clear()  # libraries that other tests loaded since are held back, too
     blas = ThreadpoolController().select(user_api="blas")
     X, y = data()
     seen = []
