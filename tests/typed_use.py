@@ -30,9 +30,7 @@ def fit_and_question(folder: Path) -> dict[str, float]:
     scores: NDArray[np.float64] = model.decision_function(X)
     search = drlogit.DRLogisticRegressionCV(epsilons=(0.01, 0.02), kappas=(1.0,), cv=2).fit(X, y)
     tuned: float = search.epsilon_
-    path: drlogit.RegularizationPath = drlogit.regularization_path(
-        X, y, n_epsilons=(0.01, 0.02), kappa=1.0
-    )
+    path: drlogit.RegularizationPath = drlogit.regularization_path(X, y, n_epsilons=2, kappa=1.0)
     drlogit.save_model(fitted, folder / "model.json")
     again: drlogit.DRLogisticRegression = drlogit.load_model(folder / "model.json")
 
