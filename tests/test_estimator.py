@@ -552,3 +552,30 @@ def test_a_search_survives_pickling(search, cancer):
     X, _ = cancer
     copy = pickle.load(io.BytesIO(pickle.dumps(search)))
     assert np.array_equal(copy.predict_proba(X), search.predict_proba(X))
+
+
+def test_logarithms_are_those_of_the_probabilities(cancer, iris):
+    for X, y in (cancer, iris):
+        model = DRLogisticRegression(0.02).fit(X, y)
+        np.testing.assert_allclose(
+            model.predict_log_proba(X), np.log(model.predict_proba(X)), rtol=1e-6, atol=1e-9
+        )
+
+
+def test_on_the_boundary_the_first_class_is_predicted():
+    """As scikit-learn does, and as the audit counts."""
+    X, y = np.array([[-1.0], [1.0]]), np.array(["a", "b"])
+    model = DRLogisticRegression(0.01, fit_intercept=False).fit(X, y)
+    assert model.predict(np.array([[0.0], [1e-9], [-1e-9]])).tolist() == ["a", "b", "a"]
+
+
+def test_samples_that_contradict_each_other_are_not_merged():
+    """Fewer than two samples for each feature, where equal samples are merged."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((6, 10)), 2, axis=0)
+    y = np.tile([0, 1], 6)
+    y[:4] = [0, 0, 1, 1]
+    model = DRLogisticRegression(0.01, kappa=1.0).fit(X, y)
+    result = drlogit.solve(X, y, epsilon=0.01, kappa=1.0)
+    assert model.worst_case_loss_[0] == pytest.approx(result.objective, abs=2e-6)
+    assert model.worst_case_loss_[0] > 0.4  # two thirds of the labels are coins

@@ -255,3 +255,14 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
         [sys.executable, "-c", _KILLED, str(path)], capture_output=True, text=True, timeout=120
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_a_model_without_a_radius(tmp_path):
+    """ε = 0 is plain logistic regression, and a model like any other."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((60, 2)), np.arange(60) % 2
+    model = drlogit.DRLogisticRegression(0.0).fit(X, y)
+    drlogit.save_model(model, tmp_path / "model.json")
+    again = drlogit.load_model(tmp_path / "model.json")
+    assert again.epsilon_ == again.epsilon == 0.0
+    np.testing.assert_array_equal(again.coef_, model.coef_)
