@@ -318,3 +318,17 @@ def test_out_of_iterations_the_gap_is_still_that_of_the_answer(function):
     assert inner.n_iter == 2
     assert inner.gap > 1e-14
     assert inner.gap == pytest.approx(ball.gap(H.product(inner.theta) - c, inner.theta))
+
+
+def test_no_iteration_of_active_set_cg_raises_the_objective():
+    """Where projecting a whole step would, the step ends at the first bound."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        A = rng.standard_normal((6, 6)) * np.geomspace(1.0, 30.0, 6)
+        H, c = Quadratic.from_matrix(A.T @ A), A.T @ (3.0 * rng.standard_normal(6))
+        ball, start = Ball(NORMS["l1"], 0.2), rng.uniform(-0.2, 0.2, 6)
+        values = []
+        for k in range(25):
+            theta = active_set_cg(H, c, ball, start, 0.0, max_iter=k).theta
+            values.append(0.5 * theta @ H.product(theta) - c @ theta)
+        assert (np.diff(values) <= 1e-12 * np.abs(values).max()).all()
