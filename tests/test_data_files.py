@@ -339,7 +339,7 @@ def test_other_files_named_npz(tmp_path):
     np.savez_compressed(tmp_path / "sound.npz", X=np.arange(200.0).reshape(50, 4), y=np.arange(50))
     damaged = bytearray((tmp_path / "sound.npz").read_bytes())
     damaged[150:170] = bytes(20)
-    with pytest.raises(ValueError, match="damaged or no NPZ archive"):
+    with pytest.raises(ValueError, match="damaged"):
         read_samples(write(tmp_path / "damaged.npz", bytes(damaged)), Wanted())
 
 

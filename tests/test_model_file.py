@@ -171,7 +171,10 @@ def change(document, path, value):
         (["fits", 0, "coefficients"], [1.0], "'coefficients' must have 6 entries, got 1"),
         (["fits", 0, "coefficients", 2], None, "'coefficients' must be a number, got None"),
         pytest.param(
-            ["fits", 0, "coefficients", 2], 10**400, "'coefficients' must be finite", id="huge"
+            ["fits", 0, "coefficients", 2],
+            10**400,
+            "a number of 401 digits is too large",
+            id="huge",
         ),
         (["fits", 0, "coefficients", 2], True, "'coefficients' must be a number, got True"),
     ],
@@ -199,7 +202,7 @@ def test_other_files_are_refused(text, tmp_path):
 
 def test_numbers_too_large_for_a_double_are_refused(document, tmp_path):
     text = json.dumps(change(document, ["fits", 0, "gap"], 12345.5)).replace("12345.5", "1e999")
-    with pytest.raises(ValueError, match="'gap' must be finite"):
+    with pytest.raises(ValueError, match="1e999 is too large for a double"):
         read(tmp_path, text)
 
 

@@ -9,10 +9,8 @@ folder of plain binary files, which is temporary or, with ``cache``, kept and fo
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
-import sys
 import tempfile
 import uuid
 import weakref
@@ -26,9 +24,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .compressed import OPENERS
+from . import strict_json
+from .compressed import SUFFIXES, opened
+from .file_limits import (
+    Allowance,
+    check_claim,
+    check_disk,
+    check_line,
+    check_memory,
+    free_memory,
+    longest_line,
+)
 from .matrix import Matrix
-from .row_blocks import RowBlocks, cut_rows
+from .npy_file import load_array, read_header
+from .parquet_table import is_number, open_table
+from .row_blocks import BLOCK_BYTES, RowBlocks, cut_rows
+from .svmlight_text import parse_svmlight
 
 #: Changes whenever older copies could no longer be read.
 _LAYOUT = 2
@@ -88,7 +99,7 @@ def open_blocks(
     if path.suffix == ".npy":
         if target is None:
             raise ValueError(f"{path} holds features only; target must name a .npy file of labels")
-        return OpenedBlocks(_npy_blocks(path, block_rows), np.load(target, allow_pickle=False))
+        return OpenedBlocks(_npy_blocks(path, block_rows), load_array(Path(target)))
     if path.suffix in (".parquet", ".pq"):
         if target is None:
             raise ValueError(f"target must name the column of {path} that holds the labels")
@@ -106,18 +117,8 @@ def is_large(path: str | os.PathLike[str]) -> bool:
     room for its vectors besides.
     """
     path = Path(path)
-    growth = 6 if path.suffix in (*OPENERS, ".parquet", ".pq") else 1
+    growth = 6 if path.suffix in (*SUFFIXES, ".parquet", ".pq") else 1
     return 2 * growth * path.stat().st_size > free_memory()
-
-
-def free_memory() -> int:
-    """Bytes that this process can still get, as far as the system tells."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found = dict(line.split(":", 1) for line in lines)
-        return int(found["MemAvailable"].split()[0]) << 10
-    except (OSError, KeyError, ValueError, IndexError):
-        return sys.maxsize  # nobody knows: let the user decide
 
 
 # --- NumPy files ----------------------------------------------------------------------------
@@ -125,18 +126,17 @@ def free_memory() -> int:
 
 def _npy_blocks(path: Path, block_rows: int | None) -> RowBlocks:
     with open(path, "rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            # Version 2 differs from 1 in the length of its header, and 3 in its encoding.
-            reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
-            shape, by_column, dtype = getattr(np.lib.format, reader)(file)
-        except ValueError as error:
-            raise ValueError(f"{path} is not a .npy file: {error}") from error
-        offset = file.tell()
+        header = read_header(file, os.fstat(file.fileno()).st_size, str(path))
+    shape, by_column, dtype, offset = header
     if len(shape) != 2 or dtype.kind not in "biuf":
-        raise ValueError(f"{path} must hold a 2-D array of numbers, got {dtype} of shape {shape}")
+        raise ValueError(
+            f"{path} must hold a 2-D array of numbers, got {dtype} of shape {shape!s:.60}"
+        )
+    if not min(shape):
+        raise ValueError(f"{path} is empty: its array has shape {shape}")
     if by_column:  # rows are scattered over the file: let the system find them
-        return RowBlocks.from_array(np.load(path, mmap_mode="r"), block_rows)
+        mapped = np.memmap(path, dtype, "r", offset, shape, order="F")
+        return RowBlocks.from_array(mapped, block_rows)
     lengths = cut_rows(shape[0], shape[1] * dtype.itemsize, block_rows)
     return RowBlocks(_DenseFile(path, offset, dtype, lengths, shape[1]), lengths, shape[1])
 
@@ -179,6 +179,9 @@ class _SparseFiles:
         start, stop = int(ends[0]), int(ends[-1])
         data = self._part("data", self._dtype, start, stop)
         indices = self._part("indices", np.int32, start, stop)
+        # Compiled code follows these without looking: a damaged copy must not lead it astray.
+        if (ends[1:] < ends[:-1]).any() or not _within(indices, self._n_features):
+            raise ValueError(f"{self._folder} is damaged: remove it, and it will be made again")
         matrix = sp.csr_array(
             (data, indices, (ends - start).astype(np.int32)), shape=(last - first, self._n_features)
         )
@@ -187,14 +190,20 @@ class _SparseFiles:
 
     def _part(self, name: str, dtype: Any, first: int, last: int) -> NDArray[Any]:
         size = np.dtype(dtype).itemsize
+        if not 0 <= first <= last <= (self._folder / name).stat().st_size // size:
+            raise ValueError(f"{self._folder} is damaged: remove it, and it will be made again")
         part = np.fromfile(self._folder / name, dtype, last - first, offset=size * first)
         if part.size != last - first:
             raise ValueError(f"{self._folder / name} is shorter than it was when it was written")
         return part
 
 
+def _within(indices: NDArray[Any], n_features: int) -> bool:
+    return not indices.size or (indices.min() >= 0 and indices.max() < n_features)
+
+
 def _opened(folder: _Folder, block_rows: int | None) -> OpenedBlocks:
-    about = json.loads((folder.path / "about.json").read_text())
+    about = strict_json.read(folder.path / "about.json")
     n_rows, n_features = about["shape"]
     dtype = np.dtype(about["dtype"])
     row_bytes = about["n_entries"] * (dtype.itemsize + 4 * about["sparse"]) // max(n_rows, 1)
@@ -205,7 +214,7 @@ def _opened(folder: _Folder, block_rows: int | None) -> OpenedBlocks:
         else _DenseFile(folder.path / "data", 0, dtype, lengths, n_features)
     )
     X = RowBlocks(read, lengths, n_features, about.get("names"))
-    y = np.load(folder.path / "labels.npy", allow_pickle=False)
+    y = load_array(folder.path / "labels.npy")
     if folder.temporary:
         weakref.finalize(X, shutil.rmtree, folder.path, ignore_errors=True)
     return OpenedBlocks(X, y)
@@ -251,13 +260,27 @@ def _converted(
 
 def _write(folder: Path, convert: Callable[[Path], dict[str, Any]], wanted: dict[str, Any]) -> None:
     about = convert(folder)
-    (folder / "about.json").write_text(json.dumps({**about, "of": wanted}))
+    (folder / "about.json").write_text(strict_json.dumps({**about, "of": wanted}), "utf-8")
 
 
 def _is_copy(folder: Path, wanted: dict[str, Any]) -> bool:
+    """Whether a folder holds such a copy, all of it: what is damaged is made again."""
     try:
-        return bool(json.loads((folder / "about.json").read_text())["of"] == wanted)
-    except (OSError, ValueError, KeyError):
+        about = strict_json.read(folder / "about.json")
+        (n_rows, n_features), n_entries = about["shape"], about["n_entries"]
+        sizes = {"data": n_entries * np.dtype(about["dtype"]).itemsize}
+        if about["sparse"] is True:
+            sizes |= {"indices": 4 * n_entries, "indptr": 8 * (n_rows + 1)}
+        elif n_entries != n_rows * n_features:
+            return False
+        whole = all((folder / name).stat().st_size == size for name, size in sizes.items())
+        return bool(
+            about["of"] == wanted
+            and whole
+            and n_features >= 1
+            and load_array(folder / "labels.npy").shape == (n_rows,)
+        )
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
@@ -268,10 +291,9 @@ def _convert_svmlight(
     path: Path, n_features: int | None, zero_based: bool | str, folder: Path
 ) -> dict[str, Any]:
     """Svmlight text as CSR arrays, a piece at a time."""
-    from sklearn.datasets import load_svmlight_file  # a tenth of a second to import
-
     labels: list[NDArray[Any]] = []
-    n_entries, least, greatest = 0, np.inf, -1
+    n_entries, n_rows, least, greatest = 0, 0, np.inf, -1
+    allowance = Allowance(f"{path}: the labels")
     with (
         open(folder / "data", "wb") as data,
         open(folder / "indices", "wb") as indices,
@@ -279,11 +301,10 @@ def _convert_svmlight(
     ):
         np.zeros(1, dtype=np.int64).tofile(indptr)
         for text in _pieces(path):
-            try:
-                X, y = load_svmlight_file(io.BytesIO(text), zero_based=True)
-            except (ValueError, OverflowError) as error:
-                raise ValueError(f"{path} is not svmlight text: {error}") from error
-            X.sum_duplicates()
+            X, y = parse_svmlight(io.BytesIO(text), str(path), zero_based=True)
+            n_rows += y.size
+            allowance.check(16 * n_rows)  # as pieces and as a whole
+            check_disk(12 * X.nnz + 8 * y.size, folder, f"the next part of the copy of {path}")
             if X.nnz:
                 least, greatest = min(least, X.indices.min()), max(greatest, X.indices.max())
             X.data.tofile(data)
@@ -301,9 +322,13 @@ def _convert_svmlight(
     found = int(greatest) + 1 - first
     if n_features is not None and found > n_features:
         raise ValueError(f"{path} has {found} features, expected at most {n_features}")
-    n_rows = _save_labels(folder, labels)
+    width = found if n_features is None else n_features
+    if width < 1:
+        raise ValueError(f"{path} has no features, only labels")
+    check_claim(0, width, str(path))
+    _save_labels(folder, labels, path)
     return {
-        "shape": [n_rows, found if n_features is None else n_features],
+        "shape": [n_rows, width],
         "dtype": "float64",
         "sparse": True,
         "n_entries": n_entries,
@@ -312,13 +337,15 @@ def _convert_svmlight(
 
 def _pieces(path: Path) -> Iterator[bytes]:
     """The text in pieces of whole lines."""
-    with OPENERS.get(path.suffix, open)(path, "rb") as file:
+    most = longest_line()
+    with opened(path) as file:
         rest = b""
         while text := file.read(_TEXT_BYTES):
             lines, end, rest_of_line = (rest + text).rpartition(b"\n")
             if lines.strip():
                 yield lines + end
             rest = rest_of_line
+            check_line(len(rest), most, str(path))
         if rest.strip():
             yield rest
 
@@ -334,28 +361,38 @@ def _shift(path: Path, by: int) -> None:
 
 def _convert_parquet(path: Path, target: str, folder: Path) -> dict[str, Any]:
     """Columns of numbers as rows: float32 if all of them are, else float64."""
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path)
-    names = file.schema_arrow.names
-    if target not in names:
-        raise ValueError(f"{path} has no column {target!r}; it has {', '.join(names[:8])}")
-    features = [name for name in names if name != target]
-    kinds = {str(file.schema_arrow.field(name).type) for name in features}
-    dtype = np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
-    labels = []
-    with open(folder / "data", "wb") as data:
-        for batch in file.iter_batches(_TABLE_ROWS):
-            columns = []
-            for name in features:
-                try:
-                    column = batch.column(name).to_numpy(zero_copy_only=False)
-                    columns.append(np.asarray(column, dtype=dtype))
-                except (TypeError, ValueError):
-                    raise ValueError(f"column {name!r} of {path} does not hold numbers") from None
-            np.column_stack(columns).tofile(data)
-            labels.append(np.asarray(batch.column(target).to_numpy(zero_copy_only=False)))
-    n_rows = _save_labels(folder, labels)
+    labels: list[NDArray[Any]] = []
+    with open_table(path) as file, open(folder / "data", "wb") as data:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        if schema.names.count(target) != 1:
+            listed = ", ".join(
+                name if name.isidentifier() else repr(name) for name in schema.names[:8]
+            )
+            raise ValueError(f"{path} has no column {target!r}; it has {listed:.300}")
+        features = [name for name in schema.names if name != target]
+        if not features or len(set(features)) != len(features):
+            raise ValueError(f"{path} must have columns of different names beside {target!r}")
+        for name in features:
+            if not is_number(schema.field(name).type):
+                raise ValueError(f"column {name!r} of {path} does not hold numbers")
+        kinds = {str(schema.field(name).type) for name in features}
+        dtype = np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
+        what = f"the copy of {path}, {n_rows} rows of {len(features)} columns,"
+        check_disk(n_rows * len(features) * dtype.itemsize, folder, what)
+        check_memory(16 * n_rows, f"{path}: {n_rows} labels")
+        n_read = 0
+        for batch in file.iter_batches(_batch_rows(len(features))):
+            if not batch.num_rows:
+                continue
+            rows = np.column_stack([_doubles(batch.column(name)) for name in features])
+            rows.astype(dtype).tofile(data)
+            labels.append(_label_part(batch.column(target)))
+            n_read += batch.num_rows
+    if n_read != n_rows:
+        raise ValueError(f"{path} is damaged: it says {n_rows} rows and holds {n_read}")
+    if not n_rows:
+        raise ValueError(f"{path} has no samples")
+    _save_labels(folder, labels, path)
     return {
         "shape": [n_rows, len(features)],
         "dtype": dtype.name,
@@ -365,9 +402,35 @@ def _convert_parquet(path: Path, target: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def _save_labels(folder: Path, parts: list[NDArray[Any]]) -> int:
+def _batch_rows(n_features: int) -> int:
+    """Rows of a table to convert at a time: fewer of a wide one."""
+    return max(1, min(_TABLE_ROWS, 4 * BLOCK_BYTES // (8 * n_features)))
+
+
+def _doubles(column: Any) -> NDArray[Any]:
+    """A column of numbers; NaN where one is missing, which the check of the blocks will find."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    numbers = column.cast(pa.float64(), safe=False)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _label_part(column: Any) -> NDArray[Any]:
+    """Labels of a batch; a text that is repeated stays one object."""
+    if column.null_count or not hasattr(column, "dictionary"):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    texts = np.array(column.dictionary.to_pylist(), dtype=object)
+    return np.asarray(texts[column.indices.to_numpy()])
+
+
+def _save_labels(folder: Path, parts: list[NDArray[Any]], path: Path) -> None:
     labels = np.concatenate(parts)
     if labels.dtype == object:  # text, which a file holds at a fixed width
+        if not all(isinstance(label, str) for label in labels):
+            raise ValueError(f"{path}: the labels must all be numbers or all be text, none missing")
+        longest = max(map(len, labels))
+        check_memory(4 * longest * labels.size, f"{path}: labels of {longest} letters")
         labels = labels.astype(str)
     np.save(folder / "labels.npy", labels)
-    return int(labels.size)

@@ -6,11 +6,13 @@
 A file has a schema and a version, what the model is (ε, κ, norm, costs), and for each fit (one,
 or one per class if there are more than two) the coefficients with their certificate: objective,
 dual bound, gap, and how the solver ended.  Numbers are read back exactly as they were; ``inf`` is
-written as a string, as JSON has no word for it.  Files are written whole or not at all.
+written as a string, as JSON has no word for it.  Files are written whole or not at all, and carry
+a digest of their contents, so that no accident to a file makes another model of it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Mapping
@@ -39,6 +41,18 @@ _FIT_KEYS = {
     "setup_seconds": "setup_time",
     "solve_seconds": "solve_time",
 }
+
+
+#: All that a file has, and each fit: a name that is misspelt is not taken for one left out.
+_KEYS = frozenset(
+    "schema version digest drlogit_version n_features feature_names feature_costs classes epsilon "
+    "kappa norm fit_intercept tol fits origin".split()
+)
+_KEYS_OF_FIT = frozenset({"class", "status", "solver", "n_iter", "coefficients", *_FIT_KEYS})
+
+
+#: What rounding may leave of the difference of two objectives, relative to them.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +135,16 @@ def write_model(
     model: Any, path: str | os.PathLike[str], origin: Mapping[str, Any] | None = None
 ) -> None:
     """Do what :func:`save_model` does, with how the data were read beside the model."""
-    write_text(path, strict_json.dumps(_document(model, origin or {})) + "\n")
+    document = _document(model, origin or {})
+    head = {name: document.pop(name) for name in ("schema", "version")}
+    digest = _digest({**head, **document})
+    write_text(path, strict_json.dumps({**head, "digest": digest, **document}) + "\n")
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """Of what a file says, however it is spelt: spaces, 0.5 or 5e-1, the order of the names."""
+    contents = {name: document[name] for name in sorted(document) if name != "digest"}
+    return hashlib.sha256(strict_json.dumps(contents, indent=None).encode()).hexdigest()
 
 
 def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +157,8 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
         )
     check_is_fitted(model, "coef_")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
+    for result in model.results_:
+        _check_certificate(result, float(model.tol))  # or the file could not be read
     names = getattr(model, "feature_names_in_", None)
     costs = model.feature_costs
     return {
@@ -171,11 +196,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     """Do what :func:`load_model` does, with how the data were read beside the model."""
     path = Path(path)
     try:
-        document = strict_json.loads(path.read_text("utf-8"))
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a model file: it is not text") from None
-    except RecursionError:
-        raise ValueError(f"{path} is not a model file: it is nested too deeply") from None
+        document = strict_json.read(path)
     except ValueError as error:
         raise ValueError(f"{path} is not a model file, or not all of one: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
@@ -189,9 +210,20 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
             f"drlogit reads version {VERSION} only"
         )
     try:
-        return _parse(_Fields(document))
+        found = _parse(_Fields(document, _KEYS))
+        _check_digest(document)
+        return found
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
+
+
+def _check_digest(document: dict[str, Any]) -> None:
+    """Damage that leaves a sound model is still damage; whoever means a change drops the digest."""
+    if "digest" in document and document["digest"] != _digest(document):
+        raise ValueError(
+            "its 'digest' is not that of its contents, so it was changed after it was written; "
+            "if that was meant, remove 'digest'"
+        )
 
 
 def _parse(top: _Fields) -> ModelFile:
@@ -220,7 +252,8 @@ def _parse(top: _Fields) -> ModelFile:
             raise ValueError(f"'fits' must hold objects, got {fit!r:.40}")
         if fit.get("class") != label:
             raise ValueError(f"'class' of a fit must be {label!r}, got {fit.get('class')!r:.40}")
-        results.append(_parse_fit(_Fields(fit), n_features))
+        results.append(_parse_fit(_Fields(fit, _KEYS_OF_FIT), n_features))
+        _check_certificate(results[-1], tol)
     origin = top.get("origin")
     if not isinstance(origin, dict):
         raise ValueError(f"'origin' must be an object, got {origin!r:.40}")
@@ -248,6 +281,22 @@ def _parse_fit(fit: _Fields, n_features: int) -> Result:
     )
 
 
+def _check_certificate(result: Result, tol: float) -> None:
+    """What a certificate says of itself must agree, up to rounding."""
+    size = max(1.0, abs(result.objective), abs(result.dual_objective))
+    claimed = max(result.objective - result.dual_objective, 0.0)
+    if result.gap < 0.0 or abs(result.gap - claimed) > _ROUNDING * size:
+        raise ValueError(
+            f"'gap' must be 'objective' less 'dual_bound', which is {claimed:.3g}, got {result.gap}"
+        )
+    if result.lam < 0.0:
+        raise ValueError(f"'lambda' must be at least 0, got {result.lam}")
+    if result.converged and result.gap > tol:
+        raise ValueError(
+            f"'status' cannot be OPTIMAL with a gap of {result.gap:.3g} and 'tol' {tol:g}"
+        )
+
+
 def _checked_classes(classes: list[Any]) -> list[Any]:
     """Two or more distinct labels, all numbers, all text or all truth values."""
     kinds = {type(label) for label in classes}
@@ -258,13 +307,19 @@ def _checked_classes(classes: list[Any]) -> list[Any]:
         raise ValueError(f"'classes' must be two or more distinct labels, got {classes!r:.60}")
     if any(isinstance(label, float) and not math.isfinite(label) for label in classes):
         raise ValueError("'classes' must be finite")
+    kept = np.array(classes)
+    if kept.dtype.kind not in "biufU" or kept.tolist() != classes:  # 2^70, or text with a NUL
+        raise ValueError(f"'classes' must be labels that NumPy can hold, got {classes!r:.60}")
     return classes
 
 
 class _Fields:
     """The fields of a JSON object, each checked as it is read."""
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: dict[str, Any], known: frozenset[str]) -> None:
+        unknown = sorted(fields.keys() - known)
+        if unknown:
+            raise ValueError(f"{unknown[0]!r:.40} is no name that a model file has")
         self._fields = fields
 
     def get(self, key: str) -> Any:

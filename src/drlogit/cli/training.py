@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 from .. import strict_json
 from ..checks import check_weights
 from ..data_files import Samples, Wanted, format_of, read_data, tidy_labels
+from ..file_limits import check_memory
 from ..losses import FloatArray
 from ..matrix import Matrix
 from ..result import Result
 from .console import Console
+
+#: Bytes that a letter of a file of costs can take once it is read.
+_COST_BYTES = 64
 
 #: Options that need the features in memory.
 _WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter")
@@ -306,16 +310,20 @@ def read_costs(
 
 
 def _cost_file(path: Path) -> Any:
-    text = path.read_text("utf-8-sig")
     if path.suffix.lower() == ".json":
         try:
-            given = strict_json.loads(text)
+            given = strict_json.read(path)
         except ValueError as error:
             raise ValueError(f"{path} is not JSON: {error}") from None
         if not isinstance(given, list | dict):
             raise ValueError(f"{path} must hold a JSON object or list, got {given!r:.40}")
         return given
-    rows = [row for row in csv.reader(text.splitlines()) if row]
+    check_memory(_COST_BYTES * path.stat().st_size, str(path))
+    try:
+        text = path.read_text("utf-8-sig")
+        rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV file: {error}") from None
     if rows and len(rows[0]) == 2 and _as_number(rows[0][1]) is None:
         rows = rows[1:]  # a header
     for row in rows:
@@ -327,7 +335,7 @@ def _cost_file(path: Path) -> Any:
 def _cost(value: Any, name: str, file: str | os.PathLike[str]) -> float:
     try:
         cost = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         cost = np.nan
     if not cost > 0.0 or isinstance(value, bool):
         raise ValueError(

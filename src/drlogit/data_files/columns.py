@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks import TOO_LARGE
+from ..file_limits import check_memory
 from ..losses import FloatArray
 from ..matrix import Matrix
 
@@ -24,7 +25,10 @@ from ..matrix import Matrix
 USUAL_TARGETS = ("target", "label", "class", "y")
 
 #: Spellings of "no value here", in lower case.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+_MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?"})
+
+#: Names among which one that is not there is looked for; each takes a millisecond.
+_COMPARED = 1000
 
 
 @dataclass(frozen=True)
@@ -93,14 +97,16 @@ class Header:
         self.names = list(names) if names is not None else [str(first + j) for j in range(count)]
         self.source = source
         self._first = first
+        self._last = {name: j for j, name in enumerate(self.names)}
+        self._times = Counter(self.names) if len(self._last) < len(self.names) else None
 
     def find(self, text: str, purpose: str) -> int:
         """Position of a column given by name or number; ``ValueError`` if there is none."""
-        matches = [j for j, name in enumerate(self.names) if name == text]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            raise ValueError(f"{self.source} has {len(matches)} columns named {text!r} ({purpose})")
+        if text in self._last:
+            times = 1 if self._times is None else self._times[text]
+            if times > 1:
+                raise ValueError(f"{self.source} has {times} columns named {text!r} ({purpose})")
+            return self._last[text]
         try:
             number = int(text)
         except ValueError:
@@ -174,7 +180,7 @@ class Header:
             last = self._first + len(self.names) - 1
             have = f"its columns have no names, only the numbers {self._first} to {last}"
         else:
-            close = difflib.get_close_matches(text, self.names, n=1, cutoff=0.6)
+            close = difflib.get_close_matches(text, self.names[:_COMPARED], n=1, cutoff=0.6)
             listed = ", ".join(map(repr, self.names[:8])) + (", …" if len(self.names) > 8 else "")
             have = f"did you mean {close[0]!r}?" if close else f"it has {listed}"
         raise ValueError(f"{self.source} has no column {text!r} ({purpose}): {have}")
@@ -183,15 +189,52 @@ class Header:
 # --- values ---------------------------------------------------------------------------------
 
 
-def parse_labels(texts: Sequence[str]) -> NDArray[Any]:
-    """Labels as whole numbers if all are, else as numbers if all are, else as text."""
+def is_missing(text: str) -> bool:
+    """Whether a field of a text file stands for no value; a hyphen alone may be a label."""
+    return text.strip().lower() in _MISSING
+
+
+def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:
+    """Labels as whole numbers if all are, else as numbers if all are, else as text.
+
+    Numbers that 64 bits do not tell apart, or that are none (infinity), stay text.
+    """
     stripped = [text.strip() for text in texts]
-    for kind in (int, float):
-        try:
-            return np.array([kind(text) for text in stripped])
-        except (ValueError, OverflowError):
-            continue
-    return np.array(stripped)
+    if any("_" in text for text in stripped):  # int would read 1_2 as 12
+        return text_labels(stripped, source)
+    try:
+        return np.array([int(text) for text in stripped], dtype=np.int64)
+    except OverflowError:
+        return text_labels(stripped, source)
+    except ValueError:
+        pass
+    try:
+        numbers = np.array([float(text) for text in stripped])
+    except (ValueError, OverflowError):
+        return text_labels(stripped, source)
+    return numbers if np.isfinite(numbers).all() else text_labels(stripped, source)
+
+
+def text_labels(texts: Sequence[str], source: str) -> NDArray[np.str_]:
+    """Labels as an array of text, every one of which takes as much as the longest."""
+    longest = max(map(len, texts), default=0)
+    check_memory(
+        4 * longest * len(texts), f"{source}: {len(texts)} labels, one of {longest} letters,"
+    )
+    labels = np.array(texts, dtype=np.str_)
+    check_text(labels, f"labels of {source}")
+    return labels
+
+
+def check_text(array: NDArray[Any], what: str) -> None:
+    """``ValueError`` for text that is not Unicode, or that holds the NUL which NumPy strips."""
+    try:
+        for text in set(array.ravel().tolist()):
+            text.encode()
+            if "\0" in text:
+                raise ValueError("a NUL character")
+    except ValueError as error:
+        raise ValueError(f"{what} are not all text: {error}") from error
 
 
 def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
@@ -202,10 +245,17 @@ def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
     if array.ndim != 1:
         raise ValueError(f"labels of {source} must be one column, got shape {array.shape}")
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        check_memory(4 * array.nbytes, f"labels of {source}")
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"labels of {source} are not all text: {error}") from error
     if array.dtype.kind not in "biufU":
-        raise ValueError(f"labels of {source} must be numbers or text, got {array.dtype}")
+        raise ValueError(f"labels of {source} must be numbers or text, got {array.dtype!s:.60}")
+    if array.dtype.kind == "U":
+        check_text(array, f"labels of {source}")
     if array.dtype.kind == "f":
+        array = as_double(array)
         bad = np.flatnonzero(~np.isfinite(array))
         if bad.size:
             raise ValueError(f"{source}: the label of row {bad[0] + 1} is missing")
@@ -214,8 +264,17 @@ def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
     return array
 
 
-def check_finite(X: Matrix, names: Sequence[str] | None, source: str) -> None:
-    """``ValueError`` with column and row of the first value that cannot be computed with."""
+def as_double(array: NDArray[Any]) -> FloatArray:
+    """Numbers in double precision; what is too large becomes infinite, without a warning."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(np.float64, copy=False)
+
+
+def check_finite(X: Matrix, names: Sequence[str] | None, source: str, *, first: int = 0) -> None:
+    """``ValueError`` with column and row of the first value that cannot be computed with.
+
+    Columns without names go by numbers, the first of which is ``first``.
+    """
     if sp.issparse(X):
         bad = np.flatnonzero(~_usable(X.data))
         if not bad.size:
@@ -228,7 +287,7 @@ def check_finite(X: Matrix, names: Sequence[str] | None, source: str) -> None:
             return
         row, column = (int(k) for k in np.argwhere(~usable)[0])
         value = X[row, column]
-    name = repr(names[column]) if names is not None else str(column)
+    name = repr(names[column] if names is not None else str(first + column))
     what = "is missing (NaN)" if np.isnan(value) else f"is {value}, which is too large"
     raise ValueError(
         f"{source}: the value of column {name} in row {row + 1} {what}; fill in or leave out such "

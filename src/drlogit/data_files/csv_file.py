@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -13,8 +13,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .columns import MISSING, Header, Samples, Wanted, check_finite, parse_labels
-from .opening import DELIMITERS, opened, text_of
+from ..compressed import opened
+from ..file_limits import Allowance, check_claim
+from .columns import Header, Samples, Wanted, check_finite, is_missing, parse_labels
+from .opening import DELIMITERS, TextLines, text_of
+
+#: Bytes that a number takes while it is read, as its array grows; a label; a letter of one.
+_NUMBER, _LABEL, _LETTER = 16, 128, 4
 
 
 def read_csv(path: Path, wanted: Wanted) -> Samples:
@@ -29,47 +34,45 @@ def read_csv(path: Path, wanted: Wanted) -> Samples:
 
 
 def _read(text: Any, path: Path, wanted: Wanted) -> Samples:
-    first_line = text.readline()
+    first_line = next(iter(TextLines(text, str(path))), "")
     delimiter = wanted.delimiter or _delimiter(first_line, path)
-    text.seek(0)
-    reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
-    start = [row for row in islice(reader, 20) if row]
+    start = list(islice(_Rows(text, path, delimiter), 20))
     if not start:
         raise ValueError(f"{path} is empty")
     has_header = _looks_like_header(start) if wanted.header is None else wanted.header
+    check_claim(0, len(start[0]), str(path))
     names = [name.strip() for name in start[0]] if has_header else None
     header = Header(names, len(start[0]), str(path))
     roles = header.roles(wanted)
 
-    text.seek(0)
-    reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+    rows = _Rows(text, path, delimiter)
+    each = iter(rows)
     if has_header:
-        next(row for row in reader if row)
+        next(each)
     values, labels, weights = array("d"), [], array("d")
     pick = _picker(roles.features)
-    width = len(start[0])
-    for row in reader:
-        if not row:
-            continue
+    width, label_bytes, allowance = len(start[0]), 0, Allowance(str(path))
+    used = [*roles.features, *([] if roles.weights is None else [roles.weights])]
+    for row in each:
         if len(row) != width:
-            raise ValueError(
-                f"{path}, line {reader.line_num}: found {len(row)} fields, expected {width}"
-            )
+            raise ValueError(f"{rows.place}: found {len(row)} fields, expected {width}")
+        fields = pick(row)
         try:
-            values.extend(map(float, pick(row)))
+            if "_" in "".join(fields):  # float would read 1_2 as 12
+                raise ValueError
+            values.extend(map(float, fields))
             if roles.weights is not None:
-                weights.append(float(row[roles.weights]))
+                weights.append(_number(row[roles.weights]))
         except ValueError:
-            used = [*roles.features, *([] if roles.weights is None else [roles.weights])]
-            _explain(row, used, header, f"{path}, line {reader.line_num}")
+            _explain(row, used, header, rows.place)
         if roles.target is not None:
             label = row[roles.target].strip()
-            if wanted.labels and label.lower() in MISSING - {"-"}:
+            if wanted.labels and is_missing(label):
                 name = header.names[roles.target]
-                raise ValueError(
-                    f"{path}, line {reader.line_num}: the label (column {name!r}) is missing"
-                )
+                raise ValueError(f"{rows.place}: the label (column {name!r}) is missing")
             labels.append(label)
+            label_bytes += _LABEL + _LETTER * len(label)
+        allowance.check(_NUMBER * len(values) + label_bytes)
 
     if not values:
         raise ValueError(f"{path} has a header but no samples")
@@ -78,12 +81,37 @@ def _read(text: Any, path: Path, wanted: Wanted) -> Samples:
     check_finite(X, [header.names[j] for j in roles.features], str(path))
     return Samples(
         X=X,
-        labels=parse_labels(labels) if wanted.labels and roles.target is not None else None,
+        labels=(
+            parse_labels(labels, str(path)) if wanted.labels and roles.target is not None else None
+        ),
         weights=np.array(weights) if roles.weights is not None else None,
         feature_names=feature_names,
         target=None if roles.target is None else header.names[roles.target],
         source=str(path),
     )
+
+
+class _Rows:
+    """The rows of a file from its start, without those that are empty."""
+
+    def __init__(self, text: Any, path: Path, delimiter: str) -> None:
+        text.seek(0)
+        self._path, self._lines = path, TextLines(text, str(path))
+        # Strict, because a quotation mark that nobody closes would swallow the rows after it.
+        self._reader = csv.reader(
+            self._lines, delimiter=delimiter, skipinitialspace=True, strict=True
+        )
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for row in self._reader:
+            self._lines.pending = 0
+            if row:
+                yield row
+
+    @property
+    def place(self) -> str:
+        """Where the last row was."""
+        return f"{self._path}, line {self._reader.line_num}"
 
 
 def _delimiter(line: str, path: Path) -> str:
@@ -108,9 +136,15 @@ def _looks_like_header(rows: Sequence[Sequence[str]]) -> bool:
     return len(set(first)) == len(first)
 
 
+def _number(field: str) -> float:
+    if "_" in field:
+        raise ValueError
+    return float(field)
+
+
 def _is_number(field: str) -> bool:
     try:
-        float(field)
+        _number(field)
     except ValueError:
         return False
     return True
@@ -130,7 +164,7 @@ def _explain(row: Sequence[str], columns: Sequence[int], header: Header, place: 
         if _is_number(field):
             continue
         column = repr(header.names[j])
-        if field.lower() in MISSING:
+        if is_missing(field) or field == "-":
             found = f" ({field!r})" if field else ""
             raise ValueError(
                 f"{place}: the value of column {column} is missing{found}; fill in or leave out "

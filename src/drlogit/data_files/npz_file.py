@@ -7,41 +7,69 @@ used if there is one.
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from ..file_limits import check_claim, check_memory
 from ..matrix import Matrix
-from .columns import Header, Samples, Wanted, check_finite, take_columns, tidy_labels
+from ..npy_file import read_array
+from .columns import (
+    Header,
+    Samples,
+    Wanted,
+    as_double,
+    check_finite,
+    check_text,
+    take_columns,
+    tidy_labels,
+)
+
+#: What NumPy writes.  The other methods that zip archives know have no bound on what they unpack.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _SPARSE = {"format", "shape", "data"}
+
+#: The arrays that hold the positions of the entries, by the format of a sparse matrix.
+_POSITIONS = {
+    "csr": ("indices", "indptr"),
+    "csc": ("indices", "indptr"),
+    "bsr": ("indices", "indptr"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
 
 
 def read_npz(path: Path, wanted: Wanted) -> Samples:
     """Samples of an NPZ archive; target and weights are names of arrays in it."""
-    arrays = _load(path)
-    X = _matrix(arrays, path)
-    listed = arrays.get("feature_names")
-    names = None if listed is None else [str(name) for name in listed.ravel().tolist()]
+    target = wanted.target or "y"
+    with _archive(path) as archive:
+        X = _matrix(archive)
+        names = _names(archive)
+        label_array = archive.read(target, "--target") if wanted.labels else None
+        weights = None
+        if wanted.weights is not None:
+            weights = as_double(_numbers(archive, wanted.weights, "--weights"))
     if names is not None and len(names) != X.shape[1]:
         raise ValueError(f"{path}: {len(names)} feature_names for {X.shape[1]} columns of X")
     header = Header(names, X.shape[1], str(path))
     # Labels and weights are arrays of their own, so every column is a feature.
     roles = header.roles(Wanted(labels=False, features=wanted.features, drop=wanted.drop))
     check_finite(X, header.names, str(path))
-    target = wanted.target or "y"
     labels = None
-    if wanted.labels:
-        labels = tidy_labels(_member(arrays, target, path, "--target"), f"{path} ({target})")
+    if label_array is not None:
+        labels = tidy_labels(label_array, f"{path} ({target})")
         if labels.size != X.shape[0]:
             raise ValueError(f"{path}: {labels.size} labels in {target!r} for {X.shape[0]} rows")
-    weights = None
-    if wanted.weights is not None:
-        weights = np.asarray(_member(arrays, wanted.weights, path, "--weights"), dtype=np.float64)
     return Samples(
         X=take_columns(X, roles.features),
         labels=labels,
@@ -52,76 +80,130 @@ def read_npz(path: Path, wanted: Wanted) -> Samples:
     )
 
 
-def _load(path: Path) -> dict[str, Any]:
+class _Archive:
+    """The arrays of an NPZ archive, read one by one as they are wanted."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+        self._archive, self.path = archive, path
+        members = archive.infolist()
+        names = [member.filename.removesuffix(".npy") for member in members]
+        repeated = [name for name, times in Counter(names).items() if times > 1]
+        if repeated:
+            raise ValueError(f"{path} has two arrays named {repeated[0]!r:.60}")
+        self._members = dict(zip(names, members, strict=True))
+        self._taken = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def holds(self, names: Iterable[str]) -> bool:
+        return all(name in self._members for name in names)
+
+    def listed(self) -> str:
+        """Names of the arrays, for people."""
+        names = sorted(self._members)
+        plain = [name if name.isidentifier() else repr(name) for name in names[:8]]
+        more = ", …" if len(names) > 8 else ""
+        return ", ".join(name[:60] for name in plain) + more or "none"
+
+    def read(self, name: str, purpose: str) -> NDArray[Any]:
+        """One array, as long as there is room for it beside those already read."""
+        if name not in self._members:
+            raise ValueError(
+                f"{self.path} has no array {name!r} ({purpose}); its arrays: {self.listed()}"
+                + ("; labels can come from a file of their own: --labels" if name == "y" else "")
+            )
+        member = self._members[name]
+        source = f"{self.path} ({name[:60]!r})"
+        if member.compress_type not in _METHODS:
+            raise ValueError(f"{source} is compressed by a method that NumPy does not write")
+        self._taken += member.file_size
+        check_memory(self._taken, f"{self.path}, as far as it is wanted,")
+        with self._archive.open(member) as file:
+            return read_array(file, member.file_size, source)
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[_Archive]:
     try:
         with open(path, "rb") as file:
-            if file.read(2) != b"PK":  # NumPy would take it for a pickle
+            if file.read(2) != b"PK":
                 raise ValueError(f"{path} is damaged or no NPZ archive")
             file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ValueError(f"{path} is damaged or no NPZ archive: {error}") from error
-    except ValueError as error:
-        if "pickle" in str(error):
-            raise ValueError(
-                f"{path} holds pickled Python objects, which could run code and are never read; "
-                "save numbers and text as arrays of their own type"
-            ) from error
-        raise
+            with zipfile.ZipFile(file) as archive:
+                yield _Archive(archive, path)
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError,
+            RuntimeError, IndexError, OverflowError) as error:  # fmt: skip
+        found = " ".join(str(error).split())
+        raise ValueError(f"{path} is damaged or no NPZ archive: {found:.120}") from error
 
 
-def _matrix(arrays: dict[str, Any], path: Path) -> Matrix:
-    if "X" in arrays:
-        X = arrays["X"]
+def _names(archive: _Archive) -> list[str] | None:
+    if "feature_names" not in archive:
+        return None
+    names = archive.read("feature_names", "names of the features")
+    if names.dtype.kind == "S":
+        names = np.char.decode(names, "utf-8")
+    if names.dtype.kind == "U":
+        check_text(names, f"{archive.path}: feature_names")
+    return [str(name) for name in names.ravel().tolist()]
+
+
+def _numbers(archive: _Archive, name: str, purpose: str, kinds: str = "biuf") -> NDArray[Any]:
+    array = archive.read(name, purpose)
+    if array.dtype.kind not in kinds:
+        wanted = "numbers" if "f" in kinds else "whole numbers"
+        raise ValueError(f"{archive.path}: {name} must hold {wanted}, got {array.dtype!s:.60}")
+    return array
+
+
+def _matrix(archive: _Archive) -> Matrix:
+    path = archive.path
+    if "X" in archive:
+        X = archive.read("X", "features")
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise ValueError(
-                f"{path}: X must be a 2-D array of numbers, got shape {X.shape} of {X.dtype}"
+                f"{path}: X must be a 2-D array of numbers, got shape {X.shape!s:.60} of "
+                f"{X.dtype!s:.60}"
             )
-        matrix: Matrix = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    elif arrays.keys() >= _SPARSE:
-        matrix = _sparse(arrays, path)
+        matrix: Matrix = X if X.dtype in (np.float32, np.float64) else as_double(X)
+    elif archive.holds(_SPARSE):
+        matrix = _sparse(archive)
     else:
-        found = ", ".join(sorted(arrays)) or "none"
         raise ValueError(
-            f"{path} has no array 'X' (and is no SciPy sparse matrix); its arrays: {found}"
+            f"{path} has no array 'X' (and is no SciPy sparse matrix); its arrays: "
+            f"{archive.listed()}"
         )
     if not matrix.shape[0]:
         raise ValueError(f"{path} has no samples: X has shape {matrix.shape}")
     return matrix
 
 
-def _sparse(arrays: dict[str, Any], path: Path) -> Matrix:
+def _sparse(archive: _Archive) -> Matrix:
     """What ``scipy.sparse.load_npz`` does, which would not have the labels beside it."""
-    form = arrays["format"].item()
-    form = form.decode("ascii") if isinstance(form, bytes) else str(form)
-    shape = tuple(int(size) for size in arrays["shape"])
-    data = arrays["data"]
+    path = archive.path
+    form = archive.read("format", "of a sparse matrix").ravel()[:1].astype(str).tolist()
+    shape = _numbers(archive, "shape", "of a sparse matrix", "iu").ravel().tolist()
+    if not form or form[0] not in _POSITIONS:
+        raise ValueError(f"{path} has the sparse format {form!r:.60}, which is not known")
+    if len(shape) != 2:
+        raise ValueError(f"{path}: shape must be two numbers, got {shape!r:.60}")
+    check_claim(shape[0], shape[1], str(path))
+    data = _numbers(archive, "data", "of a sparse matrix")
+    at = [_numbers(archive, name, "of a sparse matrix", "iu") for name in _POSITIONS[form[0]]]
+    make = getattr(sp, f"{form[0]}_array")
     try:
-        if form in ("csr", "csc", "bsr"):
-            kind = getattr(sp, f"{form}_array")
-            matrix = kind((data, arrays["indices"], arrays["indptr"]), shape=shape)
-            matrix.check_format()
-        elif form == "coo":
-            matrix = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=shape)
-        elif form == "dia":
-            matrix = sp.dia_array((data, arrays["offsets"]), shape=shape)
+        if form[0] == "coo":
+            matrix = make((data, tuple(at)), shape=shape)
         else:
-            raise ValueError(f"the sparse format {form!r} is not known")
+            matrix = make((data, *at), shape=shape)
+        if form[0] in ("csr", "csc", "bsr"):
+            matrix.check_format()
         csr = sp.csr_matrix(matrix)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a sound SciPy sparse matrix: {error}") from error
+    except (IndexError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+        found = " ".join(str(error).split())
+        raise ValueError(f"{path} is not a sound SciPy sparse matrix: {found:.120}") from error
     if csr.dtype not in (np.float32, np.float64):
-        csr = csr.astype(np.float64)
+        csr = sp.csr_matrix((as_double(csr.data), csr.indices, csr.indptr), shape=csr.shape)
     csr.sum_duplicates()
     return csr
-
-
-def _member(arrays: dict[str, Any], name: str, path: Path, purpose: str) -> Any:
-    if name not in arrays:
-        found = ", ".join(sorted(arrays)) or "none"
-        raise ValueError(
-            f"{path} has no array {name!r} ({purpose}); its arrays: {found}"
-            + ("; labels can come from a file of their own: --labels" if name == "y" else "")
-        )
-    return arrays[name]

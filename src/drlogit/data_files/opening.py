@@ -1,18 +1,15 @@
-"""Opening data files, compressed or not, and telling their format."""
+"""Telling the format of data files, and reading text by lines of bounded length."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import re
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from ..compressed import OPENERS
+from ..compressed import SUFFIXES, opened
+from ..file_limits import check_line, longest_line
 
 FORMATS = ("csv", "npz", "parquet", "svmlight")
 
@@ -32,27 +29,12 @@ _SVMLIGHT_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\w]+)+\s*(#.*)?
 DELIMITERS = ",;\t|"
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The uncompressed bytes of a file; what is wrong with the compression is a ``ValueError``."""
-    file = OPENERS.get(path.suffix.lower(), open)(path, "rb")
-    try:
-        with file:
-            yield file
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is damaged or incomplete: {error}") from error
-    except OSError as error:
-        if error.errno is not None:  # bz2 raises a bare one for damage
-            raise
-        raise ValueError(f"{path} is damaged or incomplete: {error}") from error
-
-
 def format_of(path: Path, given: str | None) -> str:
     """The format of a file: as given, by its name, or else by how it begins."""
     if given is not None:
         return given
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in OPENERS:
+    if suffixes and suffixes[-1] in SUFFIXES:
         suffixes.pop()
     if suffixes and suffixes[-1] in _SUFFIXES:
         return _SUFFIXES[suffixes[-1]]
@@ -79,3 +61,26 @@ def format_of(path: Path, given: str | None) -> str:
 def text_of(file: IO[bytes]) -> io.TextIOWrapper:
     """A file as text, line ends as they are (as the csv module wants it)."""
     return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+
+
+class TextLines:
+    """The lines of a text file, with their ends.
+
+    ``pending`` counts the characters since whoever reads last set it to zero, and may not exceed
+    the length of the longest line that memory allows: a quoted field can span many lines.
+    """
+
+    def __init__(self, text: io.TextIOWrapper, source: str) -> None:
+        self._text, self._source = text, source
+        self._most = longest_line()
+        self.pending = 0
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        while line := self._text.readline(self._most):
+            number += 1
+            self.pending += len(line)
+            check_line(self.pending, self._most, f"{self._source}, line {number}")
+            if "\0" in line:
+                raise ValueError(f"{self._source}, line {number}: a NUL byte, which text has not")
+            yield line

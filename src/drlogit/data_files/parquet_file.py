@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..file_limits import check_memory
 from ..losses import FloatArray
-from .columns import Header, Samples, Wanted, check_finite, tidy_labels
+from ..parquet_table import is_number, open_table
+from .columns import Header, Samples, Wanted, check_finite, text_labels, tidy_labels
 
 #: How pandas calls an index without a name: no feature.
 _PANDAS_INDEX = "__index_level_"
@@ -16,25 +18,25 @@ _PANDAS_INDEX = "__index_level_"
 
 def read_parquet(path: Path, wanted: Wanted) -> Samples:
     """Samples of a Parquet file; only the columns wanted are read."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError(
-            f"reading {path} needs pyarrow, which is not installed: "
-            'pip install "drlogit[parquet]", or save the data as CSV'
-        ) from error
-    try:
-        with open(path, "rb") as raw, pq.ParquetFile(raw) as file:
-            names = [n for n in file.schema_arrow.names if not n.startswith(_PANDAS_INDEX)]
-            header = Header(names, len(names), str(path))
-            roles = header.roles(wanted)
-            used = [*roles.features, roles.target, roles.weights]
-            chosen = {header.names[j] for j in used if j is not None}
-            table = file.read(columns=sorted(chosen))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is damaged or no Parquet file: {error}") from error
-    if not table.num_rows:
+    with open_table(path) as file:
+        return _read(file, path, wanted)
+
+
+def _read(file: Any, path: Path, wanted: Wanted) -> Samples:
+    schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    names = [name for name in schema.names if not name.startswith(_PANDAS_INDEX)]
+    header = Header(names, len(names), str(path))
+    roles = header.roles(wanted)
+    for j in [*roles.features, *([] if roles.weights is None else [roles.weights])]:
+        _check_kind(schema.field(header.names[j]).type, header.names[j], path)
+    used = [*roles.features, roles.target, roles.weights]
+    chosen = {header.names[j] for j in used if j is not None}
+    # Once as columns and once as rows.
+    check_memory(16 * n_rows * len(chosen), f"{path}, {n_rows} rows of {len(chosen)} columns,")
+    table = file.read(columns=sorted(chosen))
+    if table.num_rows != n_rows:
+        raise ValueError(f"{path} is damaged: it says {n_rows} rows and holds {table.num_rows}")
+    if not n_rows:
         raise ValueError(f"{path} has no samples")
 
     X = np.empty((table.num_rows, len(roles.features)))
@@ -53,18 +55,20 @@ def read_parquet(path: Path, wanted: Wanted) -> Samples:
     return Samples(X, labels, weights, features, target, str(path))
 
 
+def _check_kind(kind: Any, name: str, path: Path) -> None:
+    if not is_number(kind):
+        shown = getattr(kind, "value_type", kind)  # text is read as a dictionary
+        raise ValueError(
+            f"{path}: column {name!r} holds {shown!s:.60}, but features must be numbers: leave it "
+            f"out with --drop {name!r}, or code it as numbers (a column per category)"
+        )
+
+
 def _numbers(column: Any, name: str, path: Path) -> FloatArray:
     import pyarrow as pa
 
     _check_missing(column, name, path)
-    kind = column.type
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not numeric and not pa.types.is_boolean(kind):
-        raise ValueError(
-            f"{path}: column {name!r} holds {kind}, but features must be numbers: leave it out "
-            f"with --drop {name!r}, or code it as numbers (a column per category)"
-        )
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
@@ -73,12 +77,16 @@ def _labels(column: Any, name: str, path: Path) -> Any:
     import pyarrow as pa
 
     _check_missing(column, name, path)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return np.array(column.to_pylist(), dtype=np.str_)
-    return tidy_labels(column.to_numpy(), f"{path} ({name})")
+    source = f"{path} ({name})"
+    if not pa.types.is_dictionary(column.type):
+        return tidy_labels(column.to_numpy(), source)
+    coded = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.unify_dictionaries().combine_chunks()
+    values = coded.dictionary.to_pylist()
+    if not all(isinstance(value, str) for value in values):
+        return tidy_labels(np.array(values), source)[coded.indices.to_numpy()]
+    return text_labels([values[code] for code in coded.indices.to_pylist()], source)
 
 
 def _check_missing(column: Any, name: str, path: Path) -> None:

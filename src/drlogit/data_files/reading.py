@@ -8,13 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from .columns import MISSING, Samples, Wanted, parse_labels, tidy_labels
+from ..compressed import opened
+from ..file_limits import Allowance
+from ..npy_file import load_array
+from .columns import Samples, Wanted, is_missing, parse_labels, tidy_labels
 from .csv_file import read_csv
 from .npz_file import read_npz
-from .opening import format_of, opened, text_of
+from .opening import TextLines, format_of, text_of
 from .parquet_file import read_parquet
 from .svmlight_file import read_svmlight
 
@@ -24,6 +26,10 @@ _READERS = {
     "parquet": read_parquet,
     "svmlight": read_svmlight,
 }
+
+
+#: Bytes that a line of text takes while it is read, beside its letters.
+_LABEL = 128
 
 
 def read_samples(
@@ -51,20 +57,25 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Labels from a file of their own: a NumPy array (.npy), or text with one per line."""
     path = Path(path)
     if path.suffix == ".npy":
-        try:
-            return tidy_labels(np.load(path, allow_pickle=False), str(path))
-        except EOFError as error:
-            raise ValueError(f"{path} is damaged or no NumPy array: {error}") from error
+        return tidy_labels(load_array(path), str(path))
+    labels: list[str] = []
+    held, allowance, gap = 0, Allowance(str(path)), 0
     try:
         with opened(path) as file, text_of(file) as text:
-            lines = text.read().splitlines()
+            lines = TextLines(text, str(path))
+            for number, line in enumerate(lines, 1):
+                lines.pending = 0
+                label = line.strip()
+                if not label:  # empty lines at the end are none
+                    gap = gap or number
+                    continue
+                if gap or is_missing(label):
+                    raise ValueError(f"{path}, line {gap or number}: the label is missing")
+                labels.append(label)
+                held += _LABEL + 4 * len(label)
+                allowance.check(held)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is neither .npy nor text with one label per line") from error
-    while lines and not lines[-1].strip():
-        lines.pop()
-    for number, line in enumerate(lines, 1):
-        if line.strip().lower() in MISSING - {"-"}:
-            raise ValueError(f"{path}, line {number}: the label is missing")
-    if not lines:
+    if not labels:
         raise ValueError(f"{path} is empty")
-    return parse_labels(lines)
+    return parse_labels(labels, str(path))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
+from ..compressed import opened
+from ..file_limits import check_claim, check_line, longest_line
 from ..matrix import Matrix
+from ..svmlight_text import parse_svmlight
 from .columns import Header, Samples, Wanted, check_finite, take_columns, tidy_labels
-from .opening import opened
 
 
 def read_svmlight(path: Path, wanted: Wanted) -> Samples:
@@ -22,22 +25,20 @@ def read_svmlight(path: Path, wanted: Wanted) -> Samples:
         raise ValueError(f"{path} is svmlight text, which has no column for --weights")
     first = 0 if wanted.zero_based else 1
     with opened(path) as file:
-        try:
-            # scikit-learn would guess whether columns count from 0, differently for each file.
-            X, labels = load_svmlight_file(file, zero_based=wanted.zero_based)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(_explain(path, str(error))) from error
+        X, labels = parse_svmlight(_lines(file, path), str(path), zero_based=wanted.zero_based)
     if not X.shape[0]:
         raise ValueError(f"{path} is empty")
-    X.sum_duplicates()
-    numbers = [str(first + j) for j in range(X.shape[1])]
-    check_finite(X, numbers, str(path))
+    check_finite(X, None, str(path), first=first)
+    if wanted.n_features is not None:
+        check_claim(0, wanted.n_features, str(path))
     if wanted.features is None and not wanted.drop:
         X, names = _fit_width(X, wanted.n_features, first, path), None
     else:
         # Columns that no sample uses are there all the same: their values are zero.
         chosen = [int(name) for name in (wanted.features or wanted.drop) if name.isdecimal()]
-        X = _widen(X, max([X.shape[1], *(number - first + 1 for number in chosen)]))
+        width = max([X.shape[1], *(number - first + 1 for number in chosen)])
+        check_claim(0, width, str(path))
+        X = _widen(X, width)
         header = Header(None, X.shape[1], str(path), first)
         # The label is no column here, and Header would make the last one the target.
         roles = header.roles(Wanted(labels=False, features=wanted.features, drop=wanted.drop))
@@ -76,7 +77,9 @@ def _widen(X: Matrix, width: int) -> Matrix:
     return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
-def _explain(path: Path, reason: str) -> str:
-    if "Invalid index 0" in reason:
-        return f"{path} numbers its columns from 0: say so with --zero-based"
-    return f"{path} is not svmlight text (label index:value index:value …): {reason:.90}"
+def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    most, number = longest_line(), 0
+    while line := file.readline(most):
+        number += 1
+        check_line(len(line), most, f"{path}, line {number}")
+        yield line

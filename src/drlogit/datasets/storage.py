@@ -8,27 +8,19 @@ are kept, uncompressed.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import io
-import lzma
 import os
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from ..atomic import write_bytes
+from ..compressed import SUFFIXES, damage_named, unpacked
+from ..file_limits import check_memory, most_bytes, most_unpacked, too_large_unpacked
 from .catalogue import DataFile
-
-_UNPACK: dict[str, Callable[[bytes], bytes]] = {
-    ".bz2": bz2.decompress,
-    ".gz": gzip.decompress,
-    ".xz": lzma.decompress,
-}
 
 
 @dataclass(frozen=True)
@@ -70,6 +62,7 @@ def obtain(file: DataFile, cache: Path, *, download: bool) -> Copy:
     for folder in folders:
         path = _find(folder, file.path)
         if path is not None:
+            check_memory(path.stat().st_size, str(path))
             return _open(file, path.read_bytes(), path.name, str(path), path)
 
     missing = f"{file.path} is not in {' or '.join(looked)}"
@@ -106,7 +99,7 @@ def keep(copy: Copy, cache: Path) -> Path:
 
 def _find(folder: Path, name: str) -> Path | None:
     """The file of that name in the folder, compressed or not."""
-    candidates = (folder / f"{name}{suffix}" for suffix in ("", *_UNPACK))
+    candidates = (folder / f"{name}{suffix}" for suffix in ("", *SUFFIXES))
     return next((path for path in candidates if path.is_file()), None)
 
 
@@ -125,23 +118,34 @@ def _open(file: DataFile, raw: bytes, name: str, place: str, path: Path | None) 
 
 
 def _unpack(raw: bytes, name: str, member: str | None, place: str) -> bytes:
+    if member is not None:
+        return _member(raw, member, place)
+    suffix = Path(name).suffix
+    if suffix not in SUFFIXES:
+        return raw
+    with unpacked(io.BytesIO(raw), suffix, place) as file:
+        return _all_of(file, most_bytes(), place)
+
+
+def _member(raw: bytes, member: str, place: str) -> bytes:
     try:
-        if member is not None:
-            with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-                return archive.read(member)
-        unpack = _UNPACK.get(Path(name).suffix)
-        return raw if unpack is None else unpack(raw)
+        with (
+            damage_named(place),
+            zipfile.ZipFile(io.BytesIO(raw)) as archive,
+            archive.open(member) as file,
+        ):
+            return _all_of(file, min(most_bytes(), most_unpacked(len(raw))), place)
     except KeyError as error:
         raise ValueError(f"{place} has no member {member!r}") from error
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        zlib.error,
-        lzma.LZMAError,
-        zipfile.BadZipFile,
-    ) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{place} is damaged or incomplete: {error}") from error
+
+
+def _all_of(file: IO[bytes], most: int, place: str) -> bytes:
+    contents = file.read(most + 1)
+    if len(contents) > most:
+        raise too_large_unpacked(most, place)
+    return contents
 
 
 def _download(url: str) -> bytes:

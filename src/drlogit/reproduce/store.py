@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..file_limits import check_memory
 from ..strict_json import dumps, loads
 
 Row = dict[str, Any]
@@ -46,6 +47,7 @@ def append(path: Path, rows: Iterable[Row]) -> None:
 def read(path: Path) -> Rows:
     """The rows of a file; none if there is no file."""
     try:
+        check_memory(path.stat().st_size, str(path))
         contents = path.read_bytes()
     except FileNotFoundError:
         return Rows([])

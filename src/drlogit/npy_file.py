@@ -1,0 +1,88 @@
+"""Arrays in NumPy's own format, from files and from members of archives: numbers and text only.
+
+NumPy believes the header of an array: it allocates what is claimed there, and may unpickle what
+follows, which can run code.  Here the header must agree with the number of bytes that follow it,
+fit in memory, and name numbers or text.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .file_limits import check_memory
+
+_PICKLED = (
+    "holds pickled Python objects, which could run code and are never read; save numbers and text "
+    "as arrays of their own type"
+)
+
+
+class NpyHeader(NamedTuple):
+    """What the beginning of an array says, and where the array itself begins."""
+
+    shape: tuple[int, ...]
+    by_column: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+
+def read_header(file: IO[bytes], size: int, source: str) -> NpyHeader:
+    """The header of an array in a stream of ``size`` bytes; ``ValueError`` unless they agree."""
+    try:
+        version = np.lib.format.read_magic(file)
+        # Version 2 differs from 1 in the length of its header, and 3 in its encoding.
+        reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # headers that Python 2 wrote
+            shape, by_column, dtype = getattr(np.lib.format, reader)(file)
+    except Exception as error:  # the header is a Python expression: it fails in many ways
+        found = " ".join(str(error).split())
+        raise ValueError(f"{source} is damaged or not a NumPy array: {found:.120}") from error
+    header = NpyHeader(tuple(int(length) for length in shape), by_column, dtype, file.tell())
+    if dtype.hasobject:
+        raise ValueError(f"{source} {_PICKLED}")
+    if dtype.kind not in "biufUS" or not dtype.itemsize:
+        raise ValueError(f"{source} must hold numbers or text, got {dtype!s:.60}")
+    wanted = math.prod(header.shape) * dtype.itemsize
+    if wanted != size - header.offset or max(header.shape, default=0) >= 1 << 60:
+        raise ValueError(
+            f"{source} is damaged: its header says {dtype} of shape {header.shape!s:.60}, and "
+            f"{size - header.offset} bytes follow"
+        )
+    return header
+
+
+def read_array(file: IO[bytes], size: int, source: str) -> NDArray[Any]:
+    """The array in a stream of ``size`` bytes."""
+    header = read_header(file, size, source)
+    check_memory(size, source)
+    contents = np.empty(size - header.offset, dtype=np.uint8)
+    found = 0
+    while found < contents.size and (chunk := file.read(min(1 << 20, contents.size - found))):
+        contents[found : found + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
+        found += len(chunk)
+    # Reading on to the end is what makes an archive compare its checksum.
+    if found < contents.size or file.read(1):
+        raise ValueError(f"{source} is damaged or incomplete")
+    if header.dtype.kind == "b":
+        np.minimum(contents, 1, out=contents)  # NumPy would compute with other bytes than 0 and 1
+    if header.dtype.kind == "U":
+        letters = contents.view(np.dtype(np.uint32).newbyteorder(header.dtype.byteorder))
+        if letters.max(initial=0) > sys.maxunicode:  # NumPy fails on these when it is too late
+            raise ValueError(f"{source} is damaged: it holds text that is not Unicode")
+    array = contents.view(header.dtype)
+    return array.reshape(header.shape, order="F" if header.by_column else "C")
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array in a ``.npy`` file."""
+    with open(path, "rb") as file:
+        return read_array(file, os.fstat(file.fileno()).st_size, str(path))
