@@ -268,7 +268,7 @@ def _is_copy(folder: Path, wanted: dict[str, Any]) -> bool:
     try:
         about = strict_json.read(folder / "about.json")
         (n_rows, n_features), n_entries = about["shape"], about["n_entries"]
-        sizes = {"data": n_entries * np.dtype(about["dtype"]).itemsize}
+        sizes = {"data": n_entries * {"float32": 4, "float64": 8}[about["dtype"]]}
         if about["sparse"] is True:
             sizes |= {"indices": 4 * n_entries, "indptr": 8 * (n_rows + 1)}
         elif n_entries != n_rows * n_features:

@@ -7,6 +7,7 @@ fit in memory, and name numbers or text.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -25,6 +26,10 @@ _PICKLED = (
 )
 
 
+#: Bytes before the length of a header, and the longest that NumPy reads.
+_MAGIC, _LONGEST = 8, 10_000
+
+
 class NpyHeader(NamedTuple):
     """What the beginning of an array says, and where the array itself begins."""
 
@@ -37,25 +42,33 @@ class NpyHeader(NamedTuple):
 def read_header(file: IO[bytes], size: int, source: str) -> NpyHeader:
     """The header of an array in a stream of ``size`` bytes; ``ValueError`` unless they agree."""
     try:
-        version = np.lib.format.read_magic(file)
-        # Version 2 differs from 1 in the length of its header, and 3 in its encoding.
+        start = file.read(_MAGIC)
+        version = np.lib.format.read_magic(io.BytesIO(start))
+        # Version 2 differs from 1 in how it writes its length, and 3 in its encoding.
+        digits = file.read(2 if version == (1, 0) else 4)
+        length = int.from_bytes(digits, "little")
+        if length > _LONGEST:
+            raise ValueError(f"a header of {length} bytes")
+        text = file.read(length)
         reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # headers that Python 2 wrote
-            shape, by_column, dtype = getattr(np.lib.format, reader)(file)
+            shape, by_column, dtype = getattr(np.lib.format, reader)(io.BytesIO(digits + text))
     except Exception as error:  # the header is a Python expression: it fails in many ways
         found = " ".join(str(error).split())
         raise ValueError(f"{source} is damaged or not a NumPy array: {found:.120}") from error
-    header = NpyHeader(tuple(int(length) for length in shape), by_column, dtype, file.tell())
+    offset = len(start) + len(digits) + len(text)
+    header = NpyHeader(tuple(int(length) for length in shape), by_column, dtype, offset)
     if dtype.hasobject:
         raise ValueError(f"{source} {_PICKLED}")
     if dtype.kind not in "biufUS" or not dtype.itemsize:
         raise ValueError(f"{source} must hold numbers or text, got {dtype!s:.60}")
     wanted = math.prod(header.shape) * dtype.itemsize
-    if wanted != size - header.offset or max(header.shape, default=0) >= 1 << 60:
+    sides = (0, *header.shape)
+    if wanted != size - offset or min(sides) < 0 or max(sides) >= 1 << 60:
         raise ValueError(
             f"{source} is damaged: its header says {dtype} of shape {header.shape!s:.60}, and "
-            f"{size - header.offset} bytes follow"
+            f"{size - offset} bytes follow"
         )
     return header
 

@@ -142,10 +142,12 @@ def _member(raw: bytes, member: str, place: str) -> bytes:
 
 
 def _all_of(file: IO[bytes], most: int, place: str) -> bytes:
-    contents = file.read(most + 1)
-    if len(contents) > most:
-        raise too_large_unpacked(most, place)
-    return contents
+    contents = io.BytesIO()
+    while chunk := file.read(1 << 20):  # a larger read would allocate as much at once
+        contents.write(chunk)
+        if contents.tell() > most:
+            raise too_large_unpacked(most, place)
+    return contents.getvalue()
 
 
 def _download(url: str) -> bytes:
