@@ -12,6 +12,8 @@ import math
 import os
 import sys
 import warnings
+import zipfile
+import zlib
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -79,11 +81,15 @@ def read_array(file: IO[bytes], size: int, source: str) -> NDArray[Any]:
     check_memory(size, source)
     contents = np.empty(size - header.offset, dtype=np.uint8)
     found = 0
-    while found < contents.size and (chunk := file.read(min(1 << 20, contents.size - found))):
-        contents[found : found + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
-        found += len(chunk)
-    # Reading on to the end is what makes an archive compare its checksum.
-    if found < contents.size or file.read(1):
+    try:
+        while found < contents.size and (chunk := file.read(min(1 << 20, contents.size - found))):
+            contents[found : found + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
+            found += len(chunk)
+        # Reading on to the end is what makes an archive compare its checksum.
+        whole = found == contents.size and not file.read(1)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{source} is damaged: {error}") from error
+    if not whole:
         raise ValueError(f"{source} is damaged or incomplete")
     if header.dtype.kind == "b":
         np.minimum(contents, 1, out=contents)  # NumPy would compute with other bytes than 0 and 1

@@ -7,6 +7,7 @@ used if there is one.
 
 from __future__ import annotations
 
+import errno
 import struct
 import zipfile
 import zlib
@@ -119,23 +120,37 @@ class _Archive:
             raise ValueError(f"{source} is compressed by a method that NumPy does not write")
         self._taken += member.file_size
         check_memory(self._taken, f"{self.path}, as far as it is wanted,")
-        with self._archive.open(member) as file:
+        with _damage_named(self.path):
+            file = self._archive.open(member)
+        with file:
             return read_array(file, member.file_size, source)
 
 
 @contextmanager
 def _archive(path: Path) -> Iterator[_Archive]:
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":
+            raise ValueError(f"{path} is damaged or no NPZ archive")
+        file.seek(0)
+        with _damage_named(path):
+            archive = zipfile.ZipFile(file)
+        with archive:
+            yield _Archive(archive, path)
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Turns every way in which the directory of an archive can be wrong into a ``ValueError``."""
     try:
-        with open(path, "rb") as file:
-            if file.read(2) != b"PK":
-                raise ValueError(f"{path} is damaged or no NPZ archive")
-            file.seek(0)
-            with zipfile.ZipFile(file) as archive:
-                yield _Archive(archive, path)
+        yield
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError,
-            RuntimeError, IndexError, OverflowError) as error:  # fmt: skip
+            RuntimeError, IndexError, OverflowError, ValueError) as error:  # fmt: skip
         found = " ".join(str(error).split())
         raise ValueError(f"{path} is damaged or no NPZ archive: {found:.120}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a place before the start of the file
+            raise
+        raise ValueError(f"{path} is damaged or no NPZ archive") from error
 
 
 def _names(archive: _Archive) -> list[str] | None:

@@ -19,7 +19,7 @@ from typing import IO
 
 from ..atomic import write_bytes
 from ..compressed import SUFFIXES, damage_named, unpacked
-from ..file_limits import check_memory, most_bytes, most_unpacked, too_large_unpacked
+from ..file_limits import TooLargeError, check_memory, most_bytes, most_unpacked, too_large_unpacked
 from .catalogue import DataFile
 
 
@@ -137,7 +137,9 @@ def _member(raw: bytes, member: str, place: str) -> bytes:
             return _all_of(file, min(most_bytes(), most_unpacked(len(raw))), place)
     except KeyError as error:
         raise ValueError(f"{place} has no member {member!r}") from error
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except TooLargeError:
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
         raise ValueError(f"{place} is damaged or incomplete: {error}") from error
 
 
