@@ -5,7 +5,7 @@
 #   make test     all checks: lint, format, types, tests
 #   make coverage the lines of src that no test runs
 #   make docs     the documentation, in build/docs; warnings are errors
-#   make stress   ten minutes of generated problems of every awkward kind
+#   make stress   ten minutes of generated problems and files of every awkward kind
 #
 # Another interpreter: make demo PYTHON=python3.12
 
@@ -51,7 +51,8 @@ docs: $(VENV)/.docs
 	@echo "build/docs/index.html"
 
 stress: $(VENV)/.test
-	$(BIN)/python -m benchmarks.torture --seconds 600
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py
+	$(BIN)/python -m benchmarks.torture --seconds 420
 
 clean:
 	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference

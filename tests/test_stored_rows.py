@@ -244,7 +244,7 @@ def test_npy_files_are_read_in_place(tmp_path):
     np.save(tmp_path / "vector.npy", y)
     (tmp_path / "text.npy").write_text("no")
     for name, wrong in (("vector", r"2-D array of numbers, got bool of shape \(300,\)"),
-                        ("text", "not a NumPy array")):  # fmt: skip
+                        ("text", "no NumPy array")):  # fmt: skip
         with pytest.raises(ValueError, match=wrong):
             drlogit.open_blocks(tmp_path / f"{name}.npy", target=tmp_path / "y.npy")
     with pytest.raises(ValueError, match="target must name"):

@@ -58,13 +58,13 @@ def read_header(file: IO[bytes], size: int, source: str) -> NpyHeader:
             shape, by_column, dtype = getattr(np.lib.format, reader)(io.BytesIO(digits + text))
     except Exception as error:  # the header is a Python expression: it fails in many ways
         found = " ".join(str(error).split())
-        raise ValueError(f"{source} is damaged or not a NumPy array: {found:.120}") from error
+        raise ValueError(f"{source} is damaged or no NumPy array: {found:.120}") from error
     offset = len(start) + len(digits) + len(text)
     header = NpyHeader(tuple(int(length) for length in shape), by_column, dtype, offset)
     if dtype.hasobject:
         raise ValueError(f"{source} {_PICKLED}")
     if dtype.kind not in "biufUS" or not dtype.itemsize:
-        raise ValueError(f"{source} must hold numbers or text, got {dtype!s:.60}")
+        raise ValueError(f"{source} must be numbers or text, got {dtype!s:.60}")
     wanted = math.prod(header.shape) * dtype.itemsize
     sides = (0, *header.shape)
     if wanted != size - offset or min(sides) < 0 or max(sides) >= 1 << 60:

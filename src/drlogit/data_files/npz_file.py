@@ -200,7 +200,9 @@ def _sparse(archive: _Archive) -> Matrix:
     form = archive.read("format", "of a sparse matrix").ravel()[:1].astype(str).tolist()
     shape = _numbers(archive, "shape", "of a sparse matrix", "iu").ravel().tolist()
     if not form or form[0] not in _POSITIONS:
-        raise ValueError(f"{path} has the sparse format {form!r:.60}, which is not known")
+        raise ValueError(
+            f"{path} is not a sound SciPy sparse matrix: its format {form!r:.60} is not known"
+        )
     if len(shape) != 2:
         raise ValueError(f"{path}: shape must be two numbers, got {shape!r:.60}")
     check_claim(shape[0], shape[1], str(path))
