@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from drlogit import open_blocks
 from drlogit.data_files import Wanted, read_data, read_samples
 
 X = np.array([[1.0, 2.5, 0.0], [0.0, -3.0, 4.0], [0.5, 0.0, 1e-3], [7.0, 1.0, 0.0]])
@@ -347,6 +348,8 @@ def test_missing_pyarrow(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'not installed: pip install "drlogit\[parquet\]"'):
         read_samples(write(tmp_path / "data.parquet", b"PAR1"), Wanted())
+    with pytest.raises(ImportError, match=r'not installed: pip install "drlogit\[parquet\]"'):
+        open_blocks(tmp_path / "data.parquet", target="y")
 
 
 # --- all formats ----------------------------------------------------------------------------
