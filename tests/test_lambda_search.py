@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+import sklearn
 
 import drlogit
 from drlogit import datasets
@@ -201,9 +202,11 @@ def test_l1_penalised_regression_of_scikit_learn():
     result = solve(
         X, y, epsilon=epsilon, kappa=math.inf, norm="linf", fit_intercept=False, tol=1e-10
     )
+    recent = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+    l1_only = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
     model = linear_model.LogisticRegression(
-        C=1.0 / (200 * epsilon), l1_ratio=1.0, solver="saga", tol=1e-10, max_iter=20_000,
-        fit_intercept=False,
+        C=1.0 / (200 * epsilon), solver="saga", tol=1e-10, max_iter=20_000, fit_intercept=False,
+        **l1_only,
     ).fit(X, y)  # fmt: skip
     np.testing.assert_allclose(result.coef, model.coef_[0], atol=1e-4)
 

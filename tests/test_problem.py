@@ -41,7 +41,8 @@ def reference_objective(case: zoo.Case, coefficients, lam: float) -> float:
     if math.isfinite(options["kappa"]):
         loss = np.maximum(loss, np.logaddexp(0.0, u) - options["kappa"] * lam)
     bounded = np.isfinite(costs) if options["epsilon"] > 0.0 else np.zeros(costs.size, dtype=bool)
-    if np.linalg.norm(beta[bounded] / costs[bounded], ORDERS[options["norm"]]) > lam * (1 + 1e-9):
+    scaled = np.append(beta[bounded] / costs[bounded], 0.0)  # NumPy 1 has no norm of nothing
+    if np.linalg.norm(scaled, ORDERS[options["norm"]]) > lam * (1 + 1e-9):
         return math.inf
     return options["epsilon"] * lam + weights @ loss / weights.sum()
 
