@@ -310,9 +310,7 @@ def test_parts_that_do_not_fit_together():
         drlogit.solve(unknown, da.from_array(y, chunks=300)[da.ones(300, chunks=300) > 0], **SHORT)
     # Both blocks are wrong, and whichever is looked at first says so.
     other = da.from_array(y, chunks=((100, 200),))[da.ones(300, chunks=((100, 200),)) > 0]
-    with pytest.raises(
-        ValueError, match=r"block [01] of y must have 150 labels, .* got [12]00"
-    ):
+    with pytest.raises(ValueError, match=r"block [01] of y must have 150 labels, .* got [12]00"):
         drlogit.solve(unknown, other, **SHORT)
     with pytest.raises(ValueError, match=r"cut as X is: 150, got [12]00"):
         drlogit.solve(unknown, y, sample_weight=other.astype(float) + 1.0, **SHORT)
