@@ -217,7 +217,9 @@ def test_no_product_copies_the_data(dtype, kind):
     n_rows = 100_000
     rng = np.random.default_rng(5)
     if kind == "csr":
-        X = sp.random_array((n_rows, 400), density=0.05, rng=rng, format="csr", dtype=dtype)
+        X = sp.random_array(
+            (n_rows, 400), density=0.05, random_state=rng, format="csr", dtype=dtype
+        )
         size = X.data.nbytes + X.indices.nbytes
     else:
         X = np.array(rng.random((n_rows, 40)), dtype=dtype, order=kind)
@@ -238,7 +240,9 @@ def test_building_a_problem_does_not_copy_the_data(dtype):
     build = lambda data: build_problem(data, y, epsilon=0.1, kappa=1.0)  # noqa: E731
     assert np.shares_memory(build(X).rows.blocks[0].X, X)
     assert traced_peak(build, X) < X.nbytes / 2  # labels and weights only
-    csr = sp.random_array((50_000, 100), density=0.1, rng=np.random.default_rng(7), format="csr")
+    csr = sp.random_array(
+        (50_000, 100), density=0.1, random_state=np.random.default_rng(7), format="csr"
+    )
     csr = csr.astype(dtype)
     assert np.shares_memory(build(csr).rows.blocks[0].X.data, csr.data)
 
