@@ -87,7 +87,7 @@ SPARSE = {
     "float32-csr": lambda X: sp.csr_array(X.astype(np.float32)),
     "unsorted-with-duplicates": unsorted_csr,
     "coo-duplicates": lambda X: sp.coo_array(
-        (np.tile(sp.coo_array(X).data / 2, 2), np.tile(np.array(sp.coo_array(X).coords), 2)),
+        (np.tile(X[X.nonzero()] / 2, 2), np.tile(np.array(X.nonzero()), 2)),
         shape=X.shape,
     ),
     "64-bit-indices": wide_indices,
