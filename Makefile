@@ -52,7 +52,7 @@ docs: $(VENV)/.docs
 
 stress: $(VENV)/.test
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py
-	$(BIN)/python -m benchmarks.torture --seconds 420
+	$(BIN)/python -m benchmarks.torture --seconds 400
 
 clean:
 	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference

@@ -129,7 +129,7 @@ def check_samples(found):
     values = found.X.data if sp.issparse(found.X) else found.X
     assert min(found.X.shape) >= 1
     assert np.isfinite(values).all()
-    assert np.abs(values).max(initial=0.0) <= 1e150
+    assert np.abs(values.astype(np.float64)).max(initial=0.0) <= 1e150
     assert found.labels.shape == found.X.shape[:1]
     check_labels(found.labels)
     if found.feature_names is not None:

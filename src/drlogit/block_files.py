@@ -368,13 +368,13 @@ def _convert_parquet(path: Path, target: str, folder: Path) -> dict[str, Any]:
             listed = ", ".join(
                 name if name.isidentifier() else repr(name) for name in schema.names[:8]
             )
-            raise ValueError(f"{path} has no column {target!r}; it has {listed:.300}")
+            raise ValueError(f"{path} has no column {target!r:.60}; it has {listed:.300}")
         features = [name for name in schema.names if name != target]
         if not features or len(set(features)) != len(features):
-            raise ValueError(f"{path} must have columns of different names beside {target!r}")
+            raise ValueError(f"{path} must have columns of different names beside {target!r:.60}")
         for name in features:
             if not is_number(schema.field(name).type):
-                raise ValueError(f"column {name!r} of {path} does not hold numbers")
+                raise ValueError(f"column {name!r:.60} of {path} does not hold numbers")
         kinds = {str(schema.field(name).type) for name in features}
         dtype = np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
         what = f"the copy of {path}, {n_rows} rows of {len(features)} columns,"

@@ -105,7 +105,9 @@ class Header:
         if text in self._last:
             times = 1 if self._times is None else self._times[text]
             if times > 1:
-                raise ValueError(f"{self.source} has {times} columns named {text!r} ({purpose})")
+                raise ValueError(
+                    f"{self.source} has {times} columns named {text!r:.60} ({purpose})"
+                )
             return self._last[text]
         try:
             number = int(text)
@@ -121,15 +123,15 @@ class Header:
         weights = None if wanted.weights is None else self.find(wanted.weights, "--weights")
         target = self._target(wanted, weights)
         if target is not None and target == weights:
-            raise ValueError(f"column {self.names[target]!r} is both target and weights")
+            raise ValueError(f"column {self.names[target]!r:.60} is both target and weights")
         if wanted.features is not None:
             features = [self.find(name, "feature") for name in wanted.features]
             repeated = [self.names[j] for j, times in Counter(features).items() if times > 1]
             if repeated:
-                raise ValueError(f"feature {repeated[0]!r} is named twice")
+                raise ValueError(f"feature {repeated[0]!r:.60} is named twice")
             for role, taken in (("target", target), ("weights", weights)):
                 if taken is not None and taken in features:
-                    raise ValueError(f"column {self.names[taken]!r} is both {role} and feature")
+                    raise ValueError(f"column {self.names[taken]!r:.60} is both {role} and feature")
         else:
             dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights}
             features = [j for j in range(len(self.names)) if j not in dropped]
@@ -173,7 +175,7 @@ class Header:
             )
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if repeated:
-            raise ValueError(f"{self.source} has two columns named {repeated[0]!r}")
+            raise ValueError(f"{self.source} has two columns named {repeated[0]!r:.60}")
 
     def _not_there(self, text: str, purpose: str) -> NoReturn:
         if not self.named:
@@ -181,9 +183,11 @@ class Header:
             have = f"its columns have no names, only the numbers {self._first} to {last}"
         else:
             close = difflib.get_close_matches(text, self.names[:_COMPARED], n=1, cutoff=0.6)
-            listed = ", ".join(map(repr, self.names[:8])) + (", …" if len(self.names) > 8 else "")
-            have = f"did you mean {close[0]!r}?" if close else f"it has {listed}"
-        raise ValueError(f"{self.source} has no column {text!r} ({purpose}): {have}")
+            listed = ", ".join(f"{name!r:.30}" for name in self.names[:8]) + (
+                ", …" if len(self.names) > 8 else ""
+            )
+            have = f"did you mean {close[0]!r:.60}?" if close else f"it has {listed}"
+        raise ValueError(f"{self.source} has no column {text!r:.60} ({purpose}): {have}")
 
 
 # --- values ---------------------------------------------------------------------------------
@@ -287,7 +291,7 @@ def check_finite(X: Matrix, names: Sequence[str] | None, source: str, *, first: 
             return
         row, column = (int(k) for k in np.argwhere(~usable)[0])
         value = X[row, column]
-    name = repr(names[column] if names is not None else str(first + column))
+    name = f"{names[column] if names is not None else str(first + column)!r:.60}"
     what = "is missing (NaN)" if np.isnan(value) else f"is {value}, which is too large"
     raise ValueError(
         f"{source}: the value of column {name} in row {row + 1} {what}; fill in or leave out such "

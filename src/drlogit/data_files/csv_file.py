@@ -69,7 +69,7 @@ def _read(text: Any, path: Path, wanted: Wanted) -> Samples:
             label = row[roles.target].strip()
             if wanted.labels and is_missing(label):
                 name = header.names[roles.target]
-                raise ValueError(f"{rows.place}: the label (column {name!r}) is missing")
+                raise ValueError(f"{rows.place}: the label (column {name!r:.60}) is missing")
             labels.append(label)
             label_bytes += _LABEL + _LETTER * len(label)
         allowance.check(_NUMBER * len(values) + label_bytes)
@@ -163,16 +163,16 @@ def _explain(row: Sequence[str], columns: Sequence[int], header: Header, place: 
         field = row[j].strip()
         if _is_number(field):
             continue
-        column = repr(header.names[j])
+        column = f"{header.names[j]!r:.60}"
         if is_missing(field) or field == "-":
-            found = f" ({field!r})" if field else ""
+            found = f" ({field!r:.60})" if field else ""
             raise ValueError(
                 f"{place}: the value of column {column} is missing{found}; fill in or leave out "
                 "such rows first"
             )
         if re.fullmatch(r"[-+]?\d*,\d+", field):
             raise ValueError(
-                f"{place}: column {column} holds {field!r}: write a decimal point, not a comma"
+                f"{place}: column {column} holds {field!r:.60}: write a decimal point, not a comma"
             )
         raise ValueError(
             f"{place}: column {column} holds {field[:40]!r}, but features must be numbers: "

@@ -70,7 +70,9 @@ def read_npz(path: Path, wanted: Wanted) -> Samples:
     if label_array is not None:
         labels = tidy_labels(label_array, f"{path} ({target})")
         if labels.size != X.shape[0]:
-            raise ValueError(f"{path}: {labels.size} labels in {target!r} for {X.shape[0]} rows")
+            raise ValueError(
+                f"{path}: {labels.size} labels in {target!r:.60} for {X.shape[0]} rows"
+            )
     return Samples(
         X=take_columns(X, roles.features),
         labels=labels,
@@ -111,7 +113,7 @@ class _Archive:
         """One array, as long as there is room for it beside those already read."""
         if name not in self._members:
             raise ValueError(
-                f"{self.path} has no array {name!r} ({purpose}); its arrays: {self.listed()}"
+                f"{self.path} has no array {name!r:.60} ({purpose}); its arrays: {self.listed()}"
                 + ("; labels can come from a file of their own: --labels" if name == "y" else "")
             )
         member = self._members[name]

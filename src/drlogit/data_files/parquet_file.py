@@ -59,8 +59,8 @@ def _check_kind(kind: Any, name: str, path: Path) -> None:
     if not is_number(kind):
         shown = getattr(kind, "value_type", kind)  # text is read as a dictionary
         raise ValueError(
-            f"{path}: column {name!r} holds {shown!s:.60}, but features must be numbers: leave it "
-            f"out with --drop {name!r}, or code it as numbers (a column per category)"
+            f"{path}: column {name!r:.60} holds {shown!s:.60}, but features must be numbers: leave "
+            f"it out with --drop {name!r:.60}, or code it as numbers (a column per category)"
         )
 
 
@@ -93,6 +93,6 @@ def _check_missing(column: Any, name: str, path: Path) -> None:
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise ValueError(
-            f"{path}: the value of column {name!r} in row {row + 1} is missing; fill in or leave "
-            "out such rows first"
+            f"{path}: the value of column {name!r:.60} in row {row + 1} is missing; fill in or "
+            "leave out such rows first"
         )
