@@ -119,7 +119,7 @@ def test_compressed_files_may_not_grow_out_of_proportion(suffix, line, tmp_path,
 
 def test_what_honest_files_may_do():
     """Bounds that text of samples, which shrinks to a hundredth at best, never meets."""
-    assert file_limits.most_unpacked(10) == file_limits.FLOOR == 64 << 20
+    assert file_limits.most_unpacked(10) == file_limits.FLOOR == 16 << 20
     assert file_limits.most_unpacked(1 << 20) == 1000 << 20
 
 

@@ -27,7 +27,7 @@ VARIABLE = "DRLOGIT_MAX_BYTES"
 
 #: Times its size, and bytes in any case, that a compressed file may unpack to.
 GROWTH = 1000
-FLOOR = 1 << 26
+FLOOR = 1 << 24
 
 #: Bytes for a row or column that is claimed, not written out: a fit has some sixteen vectors.
 _CLAIMED = 16 * 8
