@@ -184,6 +184,19 @@ def test_blocks_give_the_same_model(folder, run, answer, monkeypatch):
     assert "--block-rows takes all columns as they are: no --standardize with it" in err
 
 
+def test_what_files_say_does_not_steer_the_terminal(folder, run):
+    labels = ("good", "evil\x1b[2J")
+    lines = "".join(f"{k % 5},{k},{labels[k % 3 > 0]}\n" for k in range(20))
+    (folder / "evil.csv").write_text("a,b\u202e,label\n" + lines)
+    code, out, err = run("fit evil.csv --target label")
+    assert code == cli.DONE
+    assert "\\x1b[2J" in out + err
+    code, _, more = run("fit evil.csv --target none\x1b[1A")
+    assert code == cli.BAD_INPUT
+    assert "\\x1b[1A" in more
+    assert not set("\x1b\u202e") & set(out + err + more)
+
+
 def test_an_empty_name_is_a_name(folder, answer):
     (folder / "pandas.csv").write_text(",a,b,y\n" + "0,1,2,0\n1,3,1,1\n2,2,2,0\n3,5,1,1\n")
     assert answer("fit pandas.csv --drop ''")["n_features"] == 2

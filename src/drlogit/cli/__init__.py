@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import __version__
 from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune
-from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, USAGE
+from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, USAGE, printable
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "USAGE", "main"]
 
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, MemoryError) as error:
         if arguments.debug:
             raise
-        print(f"drlogit {arguments.command}: error: {_describe(error)}", file=sys.stderr)
+        message = f"drlogit {arguments.command}: error: {_describe(error)}"
+        print(printable(message), file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         print("drlogit: interrupted", file=sys.stderr)
@@ -82,4 +83,4 @@ def _describe(error: BaseException) -> str:
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     """Warnings as one line each, without the place in our code they came from."""
-    print(f"drlogit: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(printable(f"drlogit: warning: {' '.join(str(message).split())}"), file=sys.stderr)

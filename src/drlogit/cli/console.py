@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import shutil
 import sys
 import time
@@ -21,6 +22,14 @@ INTERRUPTED = 130  # what shells report for SIGINT
 
 _BAR = 24
 
+#: What moves a terminal's cursor, or changes the direction of text, instead of being seen.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text with its control characters spelt out: labels and names come from files."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
 
 class Console:
     """The two streams, and how much the user wants on them."""
@@ -34,12 +43,12 @@ class Console:
         if self.json:
             print(dumps(record))
         else:
-            print(text if isinstance(text, str) else text())
+            print(printable(text if isinstance(text, str) else text()))
 
     def note(self, text: str) -> None:
         """Say something beside the answer."""
         if not self.quiet:
-            print(text, file=sys.stderr)
+            print(printable(text), file=sys.stderr)
 
     def progress(self, title: str) -> Progress:
         """A bar or lines about work that takes a while; use it in a ``with`` statement."""
