@@ -197,7 +197,7 @@ def digest(*values: Any) -> str:
     total = hashlib.sha256()
     for value in values:
         if sp.issparse(value) and value.format == "coo":
-            parts = [value.data, *value.coords]
+            parts = [value.data, value.row, value.col]
         elif sp.issparse(value):
             parts = [value.data, value.indices, value.indptr]
         else:
