@@ -20,7 +20,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit import block_files, cli, file_limits, strict_json
+from drlogit import block_copies, cli, file_limits, strict_json
 from drlogit.data_files import Wanted, read_samples
 from drlogit.data_files.reading import read_labels
 from drlogit.datasets import storage
@@ -101,7 +101,7 @@ def sparse(form="csr", **changed):
 def test_compressed_files_may_not_grow_out_of_proportion(suffix, line, tmp_path, monkeypatch):
     monkeypatch.setattr(file_limits, "FLOOR", 1 << 14)
     monkeypatch.setattr(file_limits, "GROWTH", 50)
-    monkeypatch.setattr(block_files, "_TEXT_BYTES", 1 << 15)
+    monkeypatch.setattr(block_copies, "_TEXT_BYTES", 1 << 15)
     form = "svmlight" if b":" in line else "csv"
     path = tmp_path / f"data{suffix}"
     path.write_bytes(PACK[suffix](line * ((1 << 17) // len(line))))
@@ -178,7 +178,7 @@ def test_lines_may_not_be_longer_than_memory_allows(name, text, tmp_path, monkey
     message = refused(read_samples, tmp_path / name, Wanted(header=False))
     assert "a line of" in message or "not svmlight text" in message or "not a CSV" in message
     if name == "d.svm" and "\n" not in text:
-        monkeypatch.setattr(block_files, "_TEXT_BYTES", 30_000)
+        monkeypatch.setattr(block_copies, "_TEXT_BYTES", 30_000)
         assert "a line of" in refused(drlogit.open_blocks, tmp_path / name)
 
 

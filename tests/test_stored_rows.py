@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
-from drlogit import block_files
+from drlogit import block_copies, block_files
 from drlogit.problem import build_problem
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -256,7 +256,7 @@ def test_npy_files_are_read_in_place(tmp_path):
 @pytest.mark.parametrize("compression", ["", ".gz", ".bz2"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_svmlight_files_become_sparse_blocks(tmp_path, monkeypatch, compression, first):
-    monkeypatch.setattr(block_files, "_TEXT_BYTES", 500)  # many pieces
+    monkeypatch.setattr(block_copies, "_TEXT_BYTES", 500)  # many pieces
     X, y = data()
     X[:, 0] = X[:, 0] if first == 0 else 0.0
     path = tmp_path / "data.svm"
@@ -311,9 +311,9 @@ def test_binary_copies_are_kept_on_demand_and_follow_the_file(tmp_path, monkeypa
     dump_svmlight_file(X, y, str(path))
     drlogit.open_blocks(path, cache=cache)
     converted = []
-    convert = block_files._convert_svmlight
+    convert = block_files.convert_svmlight
     monkeypatch.setattr(
-        block_files, "_convert_svmlight", lambda *a: converted.append(1) or convert(*a)
+        block_files, "convert_svmlight", lambda *a: converted.append(1) or convert(*a)
     )
     again, _ = drlogit.open_blocks(path, cache=cache)
     assert (again.shape, len(converted)) == ((300, 6), 0)

@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .losses import FloatArray
+
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
@@ -48,6 +52,15 @@ def is_number(kind: Any) -> bool:
 
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
     return any(test(kind) for test in tests)
+
+
+def doubles(column: Any) -> FloatArray:
+    """A column of numbers, in one piece or several; NaN where one is missing."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    return np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
 
 
 def _is_text(kind: Any) -> bool:

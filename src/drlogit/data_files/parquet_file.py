@@ -9,7 +9,7 @@ import numpy as np
 
 from ..file_limits import check_memory
 from ..losses import FloatArray
-from ..parquet_table import is_number, open_table
+from ..parquet_table import doubles, is_number, open_table
 from .columns import Header, Samples, Wanted, check_finite, text_labels, tidy_labels
 
 #: How pandas calls an index without a name: no feature.
@@ -65,12 +65,8 @@ def _check_kind(kind: Any, name: str, path: Path) -> None:
 
 
 def _numbers(column: Any, name: str, path: Path) -> FloatArray:
-    import pyarrow as pa
-
     _check_missing(column, name, path)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return doubles(column)
 
 
 def _labels(column: Any, name: str, path: Path) -> Any:
