@@ -11,12 +11,12 @@ import time
 
 import numpy as np
 
-from drlogit.problem import build_problem
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor
 from drlogit.reproduce import paper
 from drlogit.reproduce.data import load, synthetic
-from drlogit.result import Monitor
-from drlogit.solvers.ball_qp import INNER_SOLVERS
-from drlogit.solvers.lp_admm import lp_admm
+from drlogit.solvers.inner.ball_qp import INNER_SOLVERS
+from drlogit.solvers.paper.lp_admm import lp_admm
 
 #: Near the optimal λ.
 LAMBDAS = {"a9a": 1.394, "w8a": 1.588, "mushrooms": 2.192, "mnist-0v3": 2.24}

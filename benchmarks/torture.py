@@ -37,7 +37,7 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 
 import drlogit
-from drlogit.threads import limit_threads
+from drlogit.rows.threads import limit_threads
 
 TOL = 1e-6
 #: Problems of one round; between rounds the clock is looked at.

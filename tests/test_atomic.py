@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from drlogit.atomic import write_bytes, write_text
+from drlogit.files.atomic import write_bytes, write_text
 
 
 def test_writes_and_overwrites(tmp_path):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 import zoo
-from drlogit import certificate, dual_step
-from drlogit.certificate import certify, dual_bound, feasible_factors, inner_gap
-from drlogit.losses import entropy, flip_probability
-from drlogit.norms import NORMS
-from drlogit.problem import Problem, build_problem
-from drlogit.solve import solve, solve_subproblem
+from drlogit.fitting.solving import solve, solve_subproblem
+from drlogit.problem import certificate, dual_step
+from drlogit.problem.certificate import certify, dual_bound, feasible_factors, inner_gap
+from drlogit.problem.losses import entropy, flip_probability
+from drlogit.problem.norms import NORMS
+from drlogit.problem.problem import Problem, build_problem
 
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12

@@ -16,10 +16,10 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import drlogit
-from drlogit.certificate import certify, dual_bound
-from drlogit.norms import get_norm
-from drlogit.problem import Problem, build_problem
-from drlogit.rows import MemoryRows
+from drlogit.problem.certificate import certify, dual_bound
+from drlogit.problem.norms import get_norm
+from drlogit.problem.problem import Problem, build_problem
+from drlogit.rows.memory import MemoryRows
 
 LENGTHS = {
     "l1": lambda x: np.abs(x).sum(),

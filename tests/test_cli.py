@@ -77,7 +77,7 @@ def test_demo_says_when_it_did_not_converge(monkeypatch, capsys):
     def hasty(X, y, **options):
         return solve(X, y, **options, tol=1e-300)
 
-    monkeypatch.setattr(sys.modules["drlogit.solve"], "solve", hasty)
+    monkeypatch.setattr(sys.modules["drlogit.fitting.solving"], "solve", hasty)
     assert cli.main(["demo"]) == cli.NOT_CONVERGED
     assert "Not converged: stopped" in capsys.readouterr().out
 

@@ -15,8 +15,9 @@ from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
-from drlogit import cli, strict_json
+from drlogit import cli
 from drlogit.cli.console import Progress
+from drlogit.files import strict_json
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,7 @@ def test_blocks_give_the_same_model(folder, run, answer, monkeypatch):
         for option in ("", "--block-rows 70")
     ]
     assert tuned[1]["score"] == pytest.approx(tuned[0]["score"], abs=2e-6)
-    monkeypatch.setattr("drlogit.block_files.free_memory", lambda: 1000)
+    monkeypatch.setattr("drlogit.files.block_files.free_memory", lambda: 1000)
     code, _, err = run("fit Xy.svm --epsilon 0.05 -o blocks.json")
     assert code == cli.DONE
     assert "Xy.svm is read block by block, for want of memory" in err

@@ -15,11 +15,11 @@ import sklearn
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
-from drlogit.problem import build_problem
-from drlogit.result import Monitor, Result, Status
-from drlogit.solve import solve, solve_subproblem
-from drlogit.solvers import conic as conic_module
-from drlogit.solvers.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
+from drlogit.fitting.solving import solve, solve_subproblem
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor, Result, Status
+from drlogit.solvers.external import conic as conic_module
+from drlogit.solvers.external.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
 
 pytest.importorskip("cvxpy")
 pytest.importorskip("clarabel")

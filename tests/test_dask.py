@@ -16,8 +16,8 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.problem import build_problem
-from drlogit.rows import Sum
+from drlogit.problem.problem import build_problem
+from drlogit.rows.reductions import Sum
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -105,7 +105,7 @@ def test_lp_admm_warm_starts_and_fixed_lambda():
 
 def test_checkpoints_do_not_change_the_answer(monkeypatch):
     X, y = data()
-    monkeypatch.setattr("drlogit.dask_rows._CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr("drlogit.rows.distributed._CHECKPOINT_EVERY", 3)
     assert_same_fit(drlogit.solve(chunked(X, 5), y, **SHORT), drlogit.solve(X, y, **SHORT))
 
 
@@ -208,7 +208,7 @@ def test_two_processes_agree_and_nothing_is_left_behind(client):
 
 
 def test_history_is_cut_by_checkpoints(client, monkeypatch):
-    monkeypatch.setattr("drlogit.dask_rows._CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr("drlogit.rows.distributed._CHECKPOINT_EVERY", 5)
     X, y = data()
     rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
     state, most = rows.scatter(np.zeros(300)), 0

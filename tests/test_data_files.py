@@ -15,7 +15,9 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from drlogit import open_blocks
-from drlogit.data_files import Wanted, read_data, read_samples
+from drlogit.datasets.known import read_data
+from drlogit.files.columns import Wanted
+from drlogit.files.reading import read_samples
 
 X = np.array([[1.0, 2.5, 0.0], [0.0, -3.0, 4.0], [0.5, 0.0, 1e-3], [7.0, 1.0, 0.0]])
 LABELS = ["no", "yes", "yes", "no"]

@@ -9,11 +9,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
-from drlogit import radius
-from drlogit.problem import build_problem
-from drlogit.result import Status
-from drlogit.solvers.hinge_barrier import solve_with_barrier
-from drlogit.solvers.scaled import Scaled
+from drlogit.fitting import critical_radius as radius
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Status
+from drlogit.solvers.interior_point.barrier import solve_with_barrier
+from drlogit.solvers.interior_point.scaled import Scaled
 
 
 @pytest.fixture(scope="module")

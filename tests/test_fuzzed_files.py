@@ -27,9 +27,10 @@ from hypothesis.extra import numpy as hnp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import drlogit
-from drlogit import file_limits, model_file, strict_json
-from drlogit.data_files import Wanted, read_samples
-from drlogit.data_files.reading import read_labels
+from drlogit.files import limits as file_limits
+from drlogit.files import model_file, strict_json
+from drlogit.files.columns import Wanted
+from drlogit.files.reading import read_labels, read_samples
 from drlogit.reproduce import store
 
 #: Fewer in every run of the tests, as many as the profile says when exploring.

@@ -20,11 +20,13 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit import block_copies, cli, file_limits, strict_json
-from drlogit.data_files import Wanted, read_samples
-from drlogit.data_files.reading import read_labels
+from drlogit import cli
 from drlogit.datasets import storage
 from drlogit.datasets.catalogue import DataFile
+from drlogit.files import block_copies, strict_json
+from drlogit.files import limits as file_limits
+from drlogit.files.columns import Wanted
+from drlogit.files.reading import read_labels, read_samples
 
 X = np.array([[1.0, 2.5, 0.0], [0.0, -3.0, 4.0], [0.5, 0.0, 1e-3], [7.0, 1.0, 0.0]])
 Y = np.array([0, 1, 1, 0])

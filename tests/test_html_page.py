@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from drlogit.html_page import Page
+from drlogit.plots.html_page import Page
 
 VOID = {"meta", "link", "img", "br"}
 

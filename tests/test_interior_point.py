@@ -11,12 +11,12 @@ from numpy.linalg import LinAlgError
 
 import drlogit
 import zoo
-from drlogit.problem import build_problem
-from drlogit.result import Monitor, Status
-from drlogit.solvers import wide_system
-from drlogit.solvers.interior_point import interior_point
-from drlogit.solvers.norm_cone import BoxCone, CrossPolytopeCone, SecondOrderCone
-from drlogit.solvers.wide_system import reduced_system
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor, Status
+from drlogit.solvers.interior_point import wide_system
+from drlogit.solvers.interior_point.method import interior_point
+from drlogit.solvers.interior_point.norm_cone import BoxCone, CrossPolytopeCone, SecondOrderCone
+from drlogit.solvers.interior_point.wide_system import reduced_system
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import stress
@@ -188,8 +188,8 @@ def test_a_matrix_that_cannot_be_factored_ends_the_run_with_a_certificate(kappa,
 
     case = zoo.ZOO[0]
     best = drlogit.solve(case.X, case.y, epsilon=0.03, kappa=kappa)
-    for name in ("hinge_barrier", "hinge_smoothing"):
-        monkeypatch.setattr(f"drlogit.solvers.{name}.reduced_system", fails)
+    for name in ("barrier", "smoothing"):
+        monkeypatch.setattr(f"drlogit.solvers.interior_point.{name}.reduced_system", fails)
     result = drlogit.solve(case.X, case.y, epsilon=0.03, kappa=kappa)
     assert not result.converged
     assert np.isfinite(result.coef).all()

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from drlogit.problem import build_problem
-from drlogit.result import Monitor, Status
-from drlogit.solve import solve
-from drlogit.solvers.conic import signed_rows
-from drlogit.solvers.ipopt import _log_loss, ipopt
+from drlogit.fitting.solving import solve
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor, Status
+from drlogit.solvers.external.conic import signed_rows
+from drlogit.solvers.external.ipopt import _log_loss, ipopt
 
 casadi = pytest.importorskip("casadi")
 pytest.importorskip("cvxpy")

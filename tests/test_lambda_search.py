@@ -12,14 +12,14 @@ import sklearn
 import drlogit
 from drlogit import datasets
 from drlogit.datasets import make_synthetic
-from drlogit.problem import build_problem
-from drlogit.result import Monitor, Status
-from drlogit.solvers import probes
-from drlogit.solvers.admm import first_point
-from drlogit.solvers.beta_step import BetaStep
-from drlogit.solvers.cuts import Cut
-from drlogit.solvers.lambda_search import lambda_search, margin_scale
-from drlogit.solvers.probes import Search
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor, Status
+from drlogit.solvers.paper import probes
+from drlogit.solvers.paper.admm import first_point
+from drlogit.solvers.paper.beta_step import BetaStep
+from drlogit.solvers.paper.cuts import Cut
+from drlogit.solvers.paper.lambda_search import lambda_search, margin_scale
+from drlogit.solvers.paper.probes import Search
 from zoo import NORM_NAMES, ZOO, planted
 
 SEARCHES = ("derivative", "golden")

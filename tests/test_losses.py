@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
-from drlogit.losses import (
+from drlogit.problem.losses import (
     LAMBDA_CONSTANT,
     entropy,
     flip_probability,

@@ -14,8 +14,8 @@ from sklearn.svm import LinearSVC
 
 import drlogit
 from drlogit import MisclassificationBounds, misclassification_bounds
-from drlogit.misclassification import ErrorCurve
-from drlogit.norms import NORMS
+from drlogit.problem.norms import NORMS
+from drlogit.robustness.misclassification import ErrorCurve
 
 
 def linear_program(u, weights, epsilon, kappa, sensitivity):

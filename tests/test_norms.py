@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from drlogit.norms import NORMS, Norm, get_norm
+from drlogit.problem.norms import NORMS, Norm, get_norm
 from zoo import NORM_NAMES
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}

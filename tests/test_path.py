@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import drlogit.path as path_module
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
-import drlogit.path as path_module
-from drlogit.folds import choose
-from drlogit.grids import check_kappas, check_radii, kappas_around, radii_below
+from drlogit.estimators.folds import choose
+from drlogit.fitting.grids import check_kappas, check_radii, kappas_around, radii_below
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zoo
-from drlogit.checks import check_labels, check_weights
-from drlogit.losses import LAMBDA_CONSTANT
-from drlogit.norms import NORMS
-from drlogit.problem import Problem, build_problem
-from drlogit.solve import JOINT_SOLVERS, SUBPROBLEM_SOLVERS, solve, solve_subproblem
+from drlogit.fitting.solving import JOINT_SOLVERS, SUBPROBLEM_SOLVERS, solve, solve_subproblem
+from drlogit.problem.losses import LAMBDA_CONSTANT
+from drlogit.problem.norms import NORMS
+from drlogit.problem.problem import Problem, build_problem
+from drlogit.rows.checks import check_labels, check_weights
 
 ORDERS = {"l1": np.inf, "l2": 2, "linf": 1}  # of the dual norm
 

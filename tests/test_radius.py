@@ -11,9 +11,10 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import drlogit
-from drlogit import suggest_radius, suggested_radius
-from drlogit.norms import NORMS
-from drlogit.problem import build_problem
+from drlogit import suggest_radius
+from drlogit.fitting import suggested_radius
+from drlogit.problem.norms import NORMS
+from drlogit.problem.problem import build_problem
 
 X, Y = drlogit.datasets.make_synthetic(300, 6, random_state=0)
 

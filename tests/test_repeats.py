@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.problem import build_problem
-from drlogit.repeats import merge_repeats
+from drlogit.problem.problem import build_problem
+from drlogit.rows.repeats import merge_repeats
 
 
 def repeated(sparse, seed=0):
@@ -53,7 +53,7 @@ def test_same_answer_as_without_merging(sparse, norm, monkeypatch):
     call = {"epsilon": 0.02, "kappa": 0.5, "norm": norm, "sample_weight": w, "tol": 1e-10}
     merged = drlogit.solve(X, y, **call)
     assert build_problem(X, y, epsilon=0.1, kappa=1.0).rows.compact is not None
-    monkeypatch.setattr("drlogit.repeats._WORTHWHILE", 0.0)
+    monkeypatch.setattr("drlogit.rows.repeats._WORTHWHILE", 0.0)
     plain = drlogit.solve(X, y, **call)
     assert merged.gap <= 1e-10
     assert plain.gap <= 1e-10

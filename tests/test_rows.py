@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from drlogit import matrix, sparse_gram, threads
-from drlogit.checks import check_features
-from drlogit.matrix import (
+from drlogit.problem.problem import build_problem
+from drlogit.rows import matrix, sparse_gram, threads
+from drlogit.rows.blocks import Block
+from drlogit.rows.checks import check_features
+from drlogit.rows.matrix import (
     matvec,
     rmatvec,
     row_chunks,
@@ -22,8 +24,8 @@ from drlogit.matrix import (
     thin_copy,
     weighted_gram,
 )
-from drlogit.problem import build_problem
-from drlogit.rows import Block, Max, MemoryRows, Min, Sum
+from drlogit.rows.memory import MemoryRows
+from drlogit.rows.reductions import Max, Min, Sum
 
 
 def entries(n_rows: int = 53, n_columns: int = 9, density: float = 0.4, seed: int = 0):
@@ -304,8 +306,8 @@ def test_dense_problems_do_not_import_numba():
     """Importing numba takes longer than most fits."""
     code = (
         "import sys, numpy as np\n"
-        "from drlogit.problem import build_problem\n"
-        "from drlogit.certificate import certify\n"
+        "from drlogit.problem.problem import build_problem\n"
+        "from drlogit.problem.certificate import certify\n"
         "X = np.random.default_rng(0).standard_normal((30, 4))\n"
         "certify(build_problem(X, X[:, 0] > 0, epsilon=0.1, kappa=1.0), np.ones(5))\n"
         "sys.exit('numba' in sys.modules)\n"
@@ -433,7 +435,7 @@ def test_reductions_merge_scalars_and_arrays():
 
 
 def test_mostly_empty_dense_matrices_get_a_thin_copy(monkeypatch):
-    monkeypatch.setattr("drlogit.matrix.FEW_ENTRIES", 100)
+    monkeypatch.setattr("drlogit.rows.matrix.FEW_ENTRIES", 100)
     rng = np.random.default_rng(0)
     X = np.where(rng.random((130, 12)) < 0.1, rng.standard_normal((130, 12)), 0.0)
     thin = thin_copy(X)
@@ -449,7 +451,7 @@ def test_mostly_empty_dense_matrices_get_a_thin_copy(monkeypatch):
 @pytest.mark.parametrize("n_blocks", [1, 3])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_rows_made_for_many_passes_have_the_same_products(monkeypatch, n_blocks, intercept):
-    monkeypatch.setattr("drlogit.matrix.FEW_ENTRIES", 100)
+    monkeypatch.setattr("drlogit.rows.matrix.FEW_ENTRIES", 100)
     rng = np.random.default_rng(1)
     # Columns from empty over rare to nearly full.
     shares = np.array([0.0, 0.0, 0.01, 0.02, 0.02, 0.03, 0.03, 0.1, 0.1, 0.2, 0.5, 0.9])

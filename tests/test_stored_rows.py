@@ -17,8 +17,8 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
-from drlogit import block_copies, block_files
-from drlogit.problem import build_problem
+from drlogit.files import block_copies, block_files
+from drlogit.problem.problem import build_problem
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 CUTS = {1: [300], 2: [299, 1], 5: [10, 100, 0, 170, 20], 17: [16] * 16 + [44]}
@@ -93,7 +93,7 @@ def test_lp_admm_and_the_other_entry_points():
 def test_memory_maps_are_fitted_block_by_block(tmp_path, order, monkeypatch):
     X, y = data()
     np.save(tmp_path / "X.npy", np.asarray(X, dtype=np.float32, order=order))
-    monkeypatch.setattr("drlogit.row_blocks.BLOCK_BYTES", 24 * 70)
+    monkeypatch.setattr("drlogit.rows.row_blocks.BLOCK_BYTES", 24 * 70)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     rows = build_problem(mapped, y, **OPTIONS).rows
     assert [rows.block(k).y.size for k in range(5)] == [70, 70, 70, 70, 20]
@@ -177,7 +177,7 @@ def test_blocks_are_read_only_by_functions_that_need_them():
 def test_knowledge_of_the_columns_outlives_the_block(monkeypatch):
     X, y = data()
     rows = build_problem(in_blocks(X, CUTS[5]), y, **OPTIONS).rows
-    monkeypatch.setattr("drlogit.rows.squared_columns", None)  # would be called in vain
+    monkeypatch.setattr("drlogit.rows.blocks.squared_columns", None)  # would be called in vain
     block = rows.block(1)
     Z = np.column_stack([X[10:110], np.ones(100)])
     np.testing.assert_allclose(block.mean_squares, (Z**2).sum(axis=0) / 300, rtol=1e-12)

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 import drlogit
-from drlogit import threads
-from drlogit.matrix import row_range, transposed, weighted_gram
-from drlogit.problem import build_problem
-from drlogit.rows import Sum
+from drlogit.problem.problem import build_problem
+from drlogit.rows import threads
+from drlogit.rows.matrix import row_range, transposed, weighted_gram
+from drlogit.rows.reductions import Sum
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 

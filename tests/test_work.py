@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
-from drlogit.rows import Block
+from drlogit.rows.blocks import Block
 
 
 def cancer():

@@ -42,8 +42,8 @@ from sklearn.svm import SVC, LinearSVC
 import drlogit
 import zoo
 from drlogit import worst_case_distribution, worst_case_loss
-from drlogit.linear_model import LinearModel, as_linear
-from drlogit.norms import NORMS
+from drlogit.problem.norms import NORMS
+from drlogit.robustness.linear_model import LinearModel, as_linear
 
 NORM_NAMES = tuple(NORMS)
 

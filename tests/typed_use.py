@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import drlogit
-from drlogit.result import Iterate
+from drlogit.problem.result import Iterate
 
 
 def fit_and_question(folder: Path) -> dict[str, float]:

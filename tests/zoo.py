@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from drlogit.problem import Problem, build_problem
+from drlogit.problem.problem import Problem, build_problem
 
 NORM_NAMES = ("l1", "l2", "linf")
 

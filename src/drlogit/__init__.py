@@ -6,18 +6,19 @@
 """
 
 from . import datasets
-from .audit import Audit, audit
-from .block_files import open_blocks
-from .estimator import DRLogisticRegression
-from .estimator_cv import DRLogisticRegressionCV
-from .misclassification import MisclassificationBounds, misclassification_bounds
-from .model_file import load_model, save_model
-from .path import RegularizationPath, regularization_path
-from .radius import epsilon_max, suggest_radius
-from .result import Result, Status, Trace
-from .row_blocks import RowBlocks
-from .solve import solve, solve_subproblem
-from .worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
+from .estimators.classifier import DRLogisticRegression
+from .estimators.classifier_cv import DRLogisticRegressionCV
+from .files.block_files import open_blocks
+from .files.model_file import load_model, save_model
+from .fitting.critical_radius import epsilon_max
+from .fitting.paths import RegularizationPath, regularization_path
+from .fitting.solving import solve, solve_subproblem
+from .fitting.suggested_radius import suggest_radius
+from .problem.result import Result, Status, Trace
+from .robustness.audits import Audit, audit
+from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
+from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
+from .rows.row_blocks import RowBlocks
 
 __version__ = "0.1.0.dev0"
 
@@ -47,3 +48,8 @@ __all__ = [
     "worst_case_distribution",
     "worst_case_loss",
 ]
+
+# Where a class is defined is our business: pickles name it by its public address.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = "drlogit"

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data_files import Samples, Wanted, read_data
-from ..linear_model import LinearModel
-from ..losses import FloatArray
-from ..matrix import matvec
-from ..model_file import ModelFile, read_model
+from ..datasets.known import read_data
+from ..files.columns import Samples, Wanted
+from ..files.model_file import ModelFile, read_model
+from ..robustness.linear_model import LinearModel
+from ..rows.arrays import FloatArray
+from ..rows.matrix import matvec
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..losses import FloatArray
-from ..matrix import rmatvec, squared_columns
+from ..rows.arrays import FloatArray
+from ..rows.matrix import rmatvec, squared_columns
 from .asking import Asked, read_asked
 from .console import DONE, Console
 from .options import DATA_HELP, Commands, add_sample_options, new_parser, numbers
@@ -57,7 +57,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..audit import audit
+    from ..robustness.audits import audit
 
     console = Console(arguments)
     check_writable(arguments.output)
@@ -107,7 +107,7 @@ def _models(
     asked: Asked, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], np.ndarray[Any, Any], int]:
     """The model and a constant one, the labels to ask about, and which fit it is."""
-    from ..linear_model import LinearModel
+    from ..robustness.linear_model import LinearModel
 
     classes, codes, k = asked.classes, asked.codes, 0
     if len(classes) > 2:
@@ -138,8 +138,8 @@ def _write_page(
     report: Any, models: dict[str, Any], labels: Any, k: int, asked: Asked,
     arguments: argparse.Namespace, question: dict[str, Any],
 ) -> None:  # fmt: skip
-    from ..audit import audit
-    from ..audit_report import Subject, audit_page
+    from ..plots.audit_page import Subject, audit_page
+    from ..robustness.audits import audit
 
     model = asked.file.model
     fine = np.linspace(0.0, max(report.epsilons[-1], 1e-6), _CURVE_POINTS)

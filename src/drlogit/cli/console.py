@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from ..result import Iterate
-from ..strict_json import dumps
+from ..files.strict_json import dumps
+from ..problem.result import Iterate
 
 DONE, BAD_INPUT, USAGE, NOT_CONVERGED = 0, 1, 2, 3
 INTERRUPTED = 130  # what shells report for SIGINT

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(console: Console) -> None:
     from .. import datasets
-    from ..data_files import BUNDLED, load_known
+    from ..datasets.known import BUNDLED, load_known
 
     cancer = load_known(BUNDLED)
     rows: list[dict[str, Any]] = [
@@ -103,8 +103,8 @@ def _fetch(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _export(arguments: argparse.Namespace, console: Console) -> None:
-    from ..atomic import write_bytes
-    from ..data_files import is_known, load_known
+    from ..datasets.known import is_known, load_known
+    from ..files.atomic import write_bytes
 
     suffix = Path(arguments.file).suffix.lower()
     if suffix not in (".csv", ".svm", ".libsvm", ".svmlight"):

@@ -59,10 +59,10 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    from ..audit import audit
-    from ..checks import check_kappa
-    from ..radius import suggest_radius
-    from ..solve import solve
+    from ..fitting.solving import solve
+    from ..fitting.suggested_radius import suggest_radius
+    from ..problem.parameters import check_kappa
+    from ..robustness.audits import audit
 
     data: Any = load_breast_cancer()
     X, y = StandardScaler().fit_transform(data.data), data.target

@@ -79,8 +79,8 @@ def _measure(asked: Asked, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _worst_case(asked: Asked, arguments: argparse.Namespace) -> dict[str, float]:
-    from ..misclassification import misclassification_bounds
-    from ..worst_case import worst_case_loss
+    from ..robustness.misclassification import misclassification_bounds
+    from ..robustness.worst_case import worst_case_loss
 
     model = asked.file.model
     ball = {

@@ -53,7 +53,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..model_file import write_model
+    from ..files.model_file import write_model
 
     console = Console(arguments)
     check_writable(arguments.output)
@@ -71,9 +71,9 @@ def fit_training(training: Training, arguments: argparse.Namespace, console: Con
     Through :func:`drlogit.solve` and not the estimator's own ``fit``, which has no place for a
     callback to show progress.
     """
-    from ..model_file import fitted_model
-    from ..radius import suggest_radius
-    from ..solve import solve
+    from ..files.model_file import fitted_model
+    from ..fitting.solving import solve
+    from ..fitting.suggested_radius import suggest_radius
 
     problem = {
         "norm": arguments.norm,
@@ -109,9 +109,9 @@ def _remark_on_constant(
     problem: dict[str, Any], console: Console,
 ) -> None:  # fmt: skip
     """Say so if the radius leaves nothing to learn, and which radius would."""
-    from ..matrix import matvec
-    from ..radius import epsilon_max
-    from ..row_blocks import RowBlocks
+    from ..fitting.critical_radius import epsilon_max
+    from ..rows.matrix import matvec
+    from ..rows.row_blocks import RowBlocks
 
     if epsilon == 0.0 or isinstance(training.X, RowBlocks):  # not worth another pass over a file
         return

@@ -7,7 +7,7 @@ import csv
 import textwrap
 from typing import Any
 
-from ..solve import JOINT_SOLVERS
+from ..fitting.solving import JOINT_SOLVERS
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_bytes
-from ..result import Result
+from ..files.atomic import write_bytes
+from ..problem.result import Result
 
 
 def check_writable(path: str | None) -> None:

@@ -62,7 +62,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..path import regularization_path
+    from ..fitting.paths import regularization_path
 
     console = Console(arguments)
     check_writable(arguments.output)
@@ -143,7 +143,7 @@ def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
 
 
 def _write(path: Any, training: Training, output: str) -> None:
-    from ..atomic import write_text
+    from ..files.atomic import write_text
 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -154,7 +154,7 @@ def _write(path: Any, training: Training, output: str) -> None:
 
 
 def _draw(path: Any, training: Training, output: str) -> None:
-    from ..plots import RegularizationPathDisplay
+    from ..plots.displays import RegularizationPathDisplay
 
     display = RegularizationPathDisplay.from_path(path, feature_names=training.names)
     save_plot(display.figure_, output)

@@ -39,7 +39,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..atomic import write_text
+    from ..files.atomic import write_text
 
     console = Console(arguments)
     check_writable(arguments.output)

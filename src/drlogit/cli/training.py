@@ -13,13 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .. import strict_json
-from ..checks import check_weights
-from ..data_files import Samples, Wanted, format_of, read_data, tidy_labels
-from ..file_limits import check_memory
-from ..losses import FloatArray
-from ..matrix import Matrix
-from ..result import Result
+from ..datasets.known import read_data
+from ..files import strict_json
+from ..files.columns import Samples, Wanted, tidy_labels
+from ..files.limits import check_memory
+from ..files.opening import format_of
+from ..problem.result import Result
+from ..rows.arrays import FloatArray, Matrix
+from ..rows.checks import check_weights
 from .console import Console
 
 #: Bytes that a letter of a file of costs can take once it is read.
@@ -145,7 +146,7 @@ def read_training(
 
 def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
     """Whether to leave the features in their file: on demand, or where it is too large."""
-    from ..block_files import is_large
+    from ..files.block_files import is_large
 
     path = Path(arguments.data)
     if "block_rows" not in arguments or not path.is_file():
@@ -163,7 +164,7 @@ def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
 
 def _read_blocks(arguments: argparse.Namespace) -> Samples:
     """Samples whose features stay in their file."""
-    from ..block_files import open_blocks
+    from ..files.block_files import open_blocks
 
     for option in _WHOLE_ONLY:
         if getattr(arguments, option):

@@ -99,8 +99,8 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..estimator_cv import DRLogisticRegressionCV
-    from ..model_file import fitted_model, write_model
+    from ..estimators.classifier_cv import DRLogisticRegressionCV
+    from ..files.model_file import fitted_model, write_model
 
     console = Console(arguments)
     check_writable(arguments.output)
@@ -205,6 +205,6 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
 
 
 def _draw(search: Any, output: str) -> None:
-    from ..plots import CVSurfaceDisplay
+    from ..plots.displays import CVSurfaceDisplay
 
     save_plot(CVSurfaceDisplay.from_estimator(search).figure_, output)

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..matrix import Matrix
-from ..svmlight_text import parse_svmlight
+from ..files.svmlight_text import parse_svmlight
+from ..rows.arrays import Matrix
 from .catalogue import DatasetInfo, Format
 
 _MISSING = "?"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from ..matrix import Matrix
+from ..rows.arrays import Matrix
 from .catalogue import info
 from .formats import read
 from .storage import cache_folder, keep, obtain

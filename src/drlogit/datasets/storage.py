@@ -17,9 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ..atomic import write_bytes
-from ..compressed import SUFFIXES, damage_named, unpacked
-from ..file_limits import TooLargeError, check_memory, most_bytes, most_unpacked, too_large_unpacked
+from ..files.atomic import write_bytes
+from ..files.compressed import SUFFIXES, damage_named, unpacked
+from ..files.limits import (
+    TooLargeError,
+    check_memory,
+    most_bytes,
+    most_unpacked,
+    too_large_unpacked,
+)
 from .catalogue import DataFile
 
 

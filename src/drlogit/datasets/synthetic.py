@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from ..losses import FloatArray
+from ..rows.arrays import FloatArray
 
 
 def make_synthetic(

@@ -31,9 +31,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from ..estimator_cv import DRLogisticRegressionCV
-from ..matrix import Matrix
-from ..solve import solve
+from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..fitting.solving import solve
+from ..rows.arrays import Matrix
 from . import paper
 from .data import load
 from .environment import thread_limits

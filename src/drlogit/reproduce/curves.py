@@ -14,16 +14,16 @@ from itertools import islice
 
 import numpy as np
 
-from ..problem import Problem, build_problem
-from ..result import Result
-from ..solve import solve_subproblem
-from ..solvers.admm import LIPSCHITZ, first_point
-from ..solvers.beta_step import BetaStep
-from ..solvers.fixed_lambda import Step
-from ..solvers.lp_admm import lp_admm_steps
-from ..solvers.pdhg import pdhg_steps
-from ..solvers.standard_admm import standard_admm_steps
-from ..solvers.subgradient import subgradient_steps
+from ..fitting.solving import solve_subproblem
+from ..problem.problem import Problem, build_problem
+from ..problem.result import Result
+from ..solvers.paper.admm import LIPSCHITZ, first_point
+from ..solvers.paper.beta_step import BetaStep
+from ..solvers.paper.fixed_lambda import Step
+from ..solvers.paper.lp_admm import lp_admm_steps
+from ..solvers.paper.pdhg import pdhg_steps
+from ..solvers.paper.standard_admm import standard_admm_steps
+from ..solvers.paper.subgradient import subgradient_steps
 from . import paper
 from .data import load
 from .environment import thread_limits

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import datasets
-from ..matrix import Matrix
+from ..rows.arrays import Matrix
 from .paper import TABLE_4
 
 Samples = tuple[Matrix, np.ndarray[Any, Any]]

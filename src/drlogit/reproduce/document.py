@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..atomic import write_bytes, write_text
-from ..html_page import Page
+from ..files.atomic import write_bytes, write_text
+from ..plots.html_page import Page
 from .table import Table
 
 

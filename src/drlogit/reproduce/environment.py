@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import platform
@@ -15,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import drlogit
 
-from ..threads import limit_threads
+from ..rows.threads import limit_threads
 from .store import Row
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "casadi")
@@ -25,20 +26,36 @@ THREAD_VARIABLES = tuple(
     f"{library}_NUM_THREADS" for library in "OMP OPENBLAS MKL BLIS NUMBA RAYON".split()
 )
 
-#: Parts of the package that no measured figure depends on: they show, they do not solve.
-#: What is measured in ``reproduce`` is spelled out in the rows themselves.
-_SHOWS = ("cli", "reproduce", "__main__.py", "html_page.py", "plots.py", "atomic.py")
+#: Packages that measured figures depend on; the others show, they do not solve.  What is
+#: measured in ``reproduce`` is spelled out in the rows themselves.
+_MEASURED = ("rows", "problem", "solvers", "fitting", "estimators", "robustness")
 
 
 def source_digest() -> str:
-    """Which state of the library is measured: versions do not change with every edit."""
-    digest = hashlib.sha256()
+    """Which state of the library is measured: versions do not change with every edit.
+
+    Only statements count, and not where they stand: neither a module's name, nor its imports,
+    comments and docstrings change what is measured.
+    """
     folder = Path(drlogit.__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        name = path.relative_to(folder)
-        if name.parts[0] not in _SHOWS:
-            digest.update(name.as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:10]
+    parts = []
+    for package in _MEASURED:
+        for path in (folder / package).rglob("*.py"):
+            parts += [ast.dump(node) for node in _statements(path.read_text(encoding="utf-8"))]
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:10]
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """The statements of a module without imports and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [part for part in body if not isinstance(part, ast.Import | ast.ImportFrom)]
+            if kept and isinstance(kept[0], ast.Expr) and isinstance(kept[0].value, ast.Constant):
+                del kept[0]
+            node.body = kept  # type: ignore[attr-defined]
+    return tree.body
 
 
 #: Taken when the library is loaded, not later, when its files may have been edited.

@@ -9,15 +9,7 @@ from .accuracy import DRLR, PLAIN, RIDGE, RLR, TOL, TUNED_DRLR, TUNED_RLR
 from .curves import METHODS as CURVES
 from .curves import PAPERS_PENALTY
 from .data import title_of
-from .speed import (
-    ADAPTIVE,
-    CLARABEL,
-    CONSTANT,
-    INTERIOR_POINT,
-    IPOPT,
-    METHODS,
-    PUBLISHED_ADAPTIVE,
-)
+from .speed import ADAPTIVE, CLARABEL, CONSTANT, INTERIOR_POINT, IPOPT, METHODS, PUBLISHED_ADAPTIVE
 from .store import Row
 from .summaries import Mean, Timing
 from .table import data_of

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import datasets
-from ..solve import solve
+from ..fitting.solving import solve
 from . import paper
 from .data import entries, load
 from .environment import thread_limits

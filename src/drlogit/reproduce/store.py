@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..file_limits import check_memory
-from ..strict_json import dumps, loads
+from ..files.limits import check_memory
+from ..files.strict_json import dumps, loads
 
 Row = dict[str, Any]
 

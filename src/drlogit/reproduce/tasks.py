@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..strict_json import dumps
+from ..files.strict_json import dumps
 from . import store
 from .environment import environment
 from .store import Row

@@ -1,1 +1,1 @@
-
+"""Solvers of the robust problem, one algorithm per file."""

@@ -1,0 +1,1 @@
+"""The model as scikit-learn classifiers."""

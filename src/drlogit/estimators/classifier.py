@@ -1,0 +1,243 @@
+"""The model with given (ε, κ), as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..fitting.critical_radius import epsilon_max_of
+from ..fitting.suggested_radius import suggest_radius
+from ..problem.parameters import check_kappa
+from ..problem.problem import build_problem
+from ..problem.result import Result
+from ..rows.arrays import FloatArray
+from ..rows.row_blocks import is_dask
+from .robust_classifier import RobustLinearClassifier
+from .training_data import Samples
+
+#: A radius from theory above this share of ε_max deserves a word.
+_MUCH_OF_LIMIT = 0.5
+
+
+class DRLogisticRegression(RobustLinearClassifier):
+    """Wasserstein distributionally robust logistic regression.
+
+    Minimises the worst expected log-loss over all distributions within Wasserstein distance
+    ``epsilon`` of the training data, where moving a sample costs the transport norm of the move
+    and flipping its label costs ``kappa``: ``epsilon / kappa`` is the largest share of labels
+    that the adversary may flip.  Every fit comes with a certificate: no linear model has a
+    worst-case loss below ``worst_case_loss_ - dual_gap_``.
+
+    Features are used as given.  Scale them so that a step of one means the same everywhere, or
+    say with ``feature_costs`` how hard each is to move.
+
+    Parameters
+    ----------
+    epsilon : float or "auto"
+        Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
+        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning; with more than two
+        classes, the largest of the radii that the classes would get.  It allows for sampling
+        error of labels that do not flip, so it goes best with ``kappa=inf``: a small ``kappa``
+        turns the same radius into a large share of flipped labels and can bring it close to
+        :func:`~drlogit.epsilon_max`, where nothing is learnt; ``fit`` warns of that.  Weights
+        enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
+        weight of two is not the same as a repeated sample.
+    kappa : float
+        Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
+        be flipped.  ``inf`` if labels are beyond doubt.
+    norm : {"l1", "l2", "linf"}
+        Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"l2"`` the length
+        of β, ``"linf"`` bounds ``Σ|β_j|`` (and sets coefficients to zero).
+    fit_intercept : bool
+        Whether to fit an intercept.  It is not penalised.
+    feature_costs : array of shape (n_features,), optional
+        How hard each feature is to move; ``inf`` for features that cannot move, whose
+        coefficients are not penalised.
+    solver : str
+        ``"auto"`` or the name of a solver of the joint problem, as in :func:`~drlogit.solve`.
+    tol : float
+        Wanted duality gap, absolute, in nats of log-loss.
+    max_iter : int, optional
+        Limit on iterations; None for the solver's own.
+    class_weight : dict or "balanced", optional
+        Weights of the classes, which multiply those of the samples; ``"balanced"`` gives every
+        class the same total weight.
+    warm_start : bool
+        Whether to start from the previous fit's coefficients, if there is one of this shape.
+    n_jobs : int, optional
+        How many classes to fit at a time, if there are more than two; with two, how many
+        threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
+    verbose : int
+        Print a line per iteration if positive.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        Coefficients β; one row if there are two classes.
+    intercept_ : array of shape (1,) or (n_classes,)
+        Intercepts b.
+    lambda_ : array of shape (1,) or (n_classes,)
+        λ, what a unit of ``epsilon`` adds to the worst-case loss.
+    worst_case_loss_ : array of shape (1,) or (n_classes,)
+        Worst expected log-loss of each fit within the radius, in nats.
+    dual_gap_ : array of shape (1,) or (n_classes,)
+        How much lower the worst-case loss of the best model can be at most, in nats.
+    n_iter_ : array of shape (1,) or (n_classes,)
+        Iterations of the solver.
+    epsilon_ : float
+        The radius used.
+    results_ : list of Result
+        How each fit ended: status, times, trace.  Training data are not kept, and nothing of
+        their length: ``flip_share`` is empty here.  Ask
+        :func:`~drlogit.worst_case_distribution` for the flips.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the features, if they all have one that is a string.
+
+    See Also
+    --------
+    DRLogisticRegressionCV : Chooses ``epsilon`` and ``kappa`` by cross-validation.
+    drlogit.solve : The same fit as a function of arrays.
+
+    Examples
+    --------
+    >>> from drlogit import DRLogisticRegression
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DRLogisticRegression(epsilon=0.05, kappa=1.0)  # up to 5 % of labels may be wrong
+    >>> pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+    >>> print(f"{pipeline.score(X, y):.2f}")
+    0.96
+    >>> bool(model.dual_gap_[0] <= 1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float | str = 0.01,
+        kappa: float = 1.0,
+        *,
+        norm: str = "l1",
+        fit_intercept: bool = True,
+        feature_costs: ArrayLike | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.kappa = kappa
+        self.norm = norm
+        self.fit_intercept = fit_intercept
+        self.feature_costs = feature_costs
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> DRLogisticRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Features; also :class:`~drlogit.RowBlocks` and Dask arrays or data frames.
+        y : array of shape (n_samples,)
+            Class labels, of any kind; with Dask also as an array or series there.
+        sample_weight : array of shape (n_samples,), optional
+            Non-negative weights.  Only their proportions matter, so ``epsilon`` keeps its
+            meaning; a weight of two is as good as a repeated sample (but not for
+            ``epsilon="auto"``).
+
+        Returns
+        -------
+        DRLogisticRegression
+            The fitted estimator itself.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            The duality gap is larger than ``tol``.
+        UserWarning
+            ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
+        """
+        samples = self._check_data(X, y, sample_weight)
+        epsilon = self._radius(samples)
+        samples = samples.prepared()
+        if self.epsilon == "auto":
+            self._warn_if_nearly_constant(samples, epsilon)
+        starts = self._starts(samples)
+        self._fit_classes(samples, epsilon, self.kappa, verbose=self.verbose, starts=starts)
+        return self
+
+    def _radius(self, samples: Samples) -> float:
+        if not isinstance(self.epsilon, str):
+            return self.epsilon
+        if self.epsilon != "auto":
+            raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
+        return max(
+            float(suggest_radius(samples.X, t, sample_weight=samples.weights, **self._model()))
+            for t in samples.targets
+        )
+
+    def _warn_if_nearly_constant(self, samples: Samples, epsilon: float) -> None:
+        """Warn where flips make a radius that was not made for them very large."""
+        kappa = check_kappa(self.kappa)
+        if math.isinf(kappa):
+            return
+        problems = (
+            build_problem(
+                samples.X, target, epsilon=epsilon, kappa=kappa, sample_weight=samples.weights,
+                **self._model(),
+            )
+            for target in samples.targets
+        )  # fmt: skip
+        limit = max(epsilon_max_of(problem) for problem in problems)
+        if _MUCH_OF_LIMIT * limit < epsilon < limit:
+            warnings.warn(
+                f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
+                f"epsilon_max={limit:.4g} (for kappa={kappa:g}, norm={self.norm!r}), from which on "
+                "the model is constant. The radius allows for sampling error, with labels that "
+                "do not flip: choose a larger kappa, inf if labels are right, or epsilon yourself.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _starts(self, samples: Samples) -> list[Result | None] | None:
+        """Earlier results to start from, if wanted and of this shape."""
+        earlier = getattr(self, "results_", []) if self.warm_start else []
+        n_samples, n_features = samples.X.shape
+        if len(earlier) != len(samples.targets) or earlier[0].coef.size != n_features:
+            return None
+        # Flip shares are not kept: a solver that starts from them finds none.
+        flips: Any
+        if is_dask(samples.X):
+            from ..rows.distributed import map_rows
+
+            flips = map_rows(_no_flips, samples.X, None, np.float64)
+        else:
+            flips = np.zeros(n_samples)
+        return [replace(result, flip_share=flips) for result in earlier]
+
+
+def _no_flips(rows: Any) -> FloatArray:
+    return np.zeros(rows.shape[0])

@@ -1,0 +1,326 @@
+"""The model with (ε, κ) chosen by cross-validation, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..fitting.critical_radius import epsilon_max_of
+from ..fitting.grids import (
+    check_count,
+    check_kappas,
+    check_radii,
+    is_count,
+    kappas_around,
+    radii_below,
+)
+from ..fitting.paths import warn_about_gaps
+from ..problem.problem import build_problem
+from ..rows.arrays import FloatArray
+from ..rows.row_blocks import is_dask
+from .classifier import DRLogisticRegression
+from .folds import Chain, choose, mean_log_likelihood, score_chain, tabulate
+from .robust_classifier import RobustLinearClassifier
+from .training_data import Samples
+
+
+class DRLogisticRegressionCV(RobustLinearClassifier):
+    """Distributionally robust logistic regression with ``epsilon`` and ``kappa`` chosen by CV.
+
+    Fits :class:`DRLogisticRegression` for every κ and, for each, over radii from ε_max (where
+    the model becomes constant) downwards, on every fold; then takes the pair with the best mean
+    score and fits it to all data.  ``epsilon / kappa`` is the largest share of labels that the
+    adversary may flip.
+
+    Held-out data from the same source reward robustness only where it helps prediction on data
+    like these.  If you expect a shift or wrong labels that the folds do not show, choose
+    ``epsilon`` and ``kappa`` by what they mean instead, or set ``one_standard_error``.
+
+    Parameters
+    ----------
+    epsilons : int or array
+        How many radii for each κ, evenly spaced on a logarithmic scale from ε_max of that κ
+        down to ``min_fraction`` of it; or the radii themselves, the same for each κ.
+    kappas : int or array
+        Costs of flipping a label (``inf``: labels are beyond doubt); or how many of them, on
+        the scale of the data: ``inf``, and the others evenly spaced on a logarithmic scale
+        around twice the ε_max of ``kappa = inf``, where flips and moves matter alike.
+    min_fraction : float
+        The smallest radius as a fraction of ε_max.
+    cv : int, splitter or iterable
+        Folds (stratified, if a number), as in scikit-learn.
+    scoring : str or callable, optional
+        What to maximise, as in scikit-learn.  By default the negative log-loss, which unlike
+        accuracy sees probabilities that are too sure; weighted, if samples have weights.
+    one_standard_error : bool
+        Take the largest radius, at the best κ, whose mean score is within one standard error
+        of the best: more robustness at no price that the folds could measure.
+    refit : bool
+        Whether to fit the chosen model to all data; without, the estimator cannot predict.
+    norm, fit_intercept, feature_costs, solver, tol, max_iter, class_weight
+        As in :class:`DRLogisticRegression`.
+    n_jobs : int, optional
+        How many pairs of a fold and a κ to work on at a time.
+    verbose : int
+        Print a line for each such pair if positive, and one per iteration of the last fit if
+        above 1.
+
+    Attributes
+    ----------
+    epsilon_, kappa_ : float
+        The pair chosen.
+    cv_results_ : dict of arrays
+        An entry for each pair, κ ascending and ε descending within: ``param_kappa``,
+        ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
+        labels), ``split0_test_score`` …, ``mean_test_score``, ``std_test_score``,
+        ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``.
+        ``pandas.DataFrame(cv_results_)`` makes a table of it.
+    best_index_ : int
+        Index of the pair chosen in ``cv_results_``.
+    best_score_ : float
+        Its mean score over the folds.
+    n_splits_ : int
+        Number of folds.
+    classes_, n_features_in_, feature_names_in_
+        As in :class:`DRLogisticRegression`.
+    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
+        As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
+
+    Notes
+    -----
+    :meth:`score` is the accuracy, as for any classifier, whatever ``scoring`` is.
+
+    Examples
+    --------
+    >>> from drlogit import DRLogisticRegressionCV
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = DRLogisticRegressionCV(epsilons=5, kappas=[1.0, float("inf")]).fit(X, y)
+    >>> len(model.cv_results_["mean_test_score"])
+    10
+    >>> print(f"{model.score(X, y):.2f}")
+    0.99
+    """
+
+    _if_constant = "No smaller radius scored better on the folds."
+
+    def __init__(
+        self,
+        epsilons: int | ArrayLike = 10,
+        kappas: int | ArrayLike = 5,
+        *,
+        min_fraction: float = 1e-3,
+        cv: Any = 5,
+        scoring: str | Callable[..., float] | None = None,
+        one_standard_error: bool = False,
+        refit: bool = True,
+        norm: str = "l1",
+        fit_intercept: bool = True,
+        feature_costs: ArrayLike | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilons = epsilons
+        self.kappas = kappas
+        self.min_fraction = min_fraction
+        self.cv = cv
+        self.scoring = scoring
+        self.one_standard_error = one_standard_error
+        self.refit = refit
+        self.norm = norm
+        self.fit_intercept = fit_intercept
+        self.feature_costs = feature_costs
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> DRLogisticRegressionCV:
+        """Choose ``epsilon`` and ``kappa``, and fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Features; also :class:`~drlogit.RowBlocks`.
+        y : array of shape (n_samples,)
+            Class labels, of any kind.
+        sample_weight : array of shape (n_samples,), optional
+            Non-negative weights, for the fits and for the scores.  Only their proportions
+            matter.
+        **params
+            Metadata for the splitter and the scorer, if scikit-learn's metadata routing is
+            enabled.
+
+        Returns
+        -------
+        DRLogisticRegressionCV
+            The fitted estimator itself.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            Duality gaps are larger than ``tol``.
+        UserWarning
+            The model chosen is constant.
+        """
+        from sklearn.model_selection import check_cv  # takes a tenth of a second to import
+
+        split_params, score_params = self._route(sample_weight, params)
+        if is_dask(X) or is_dask(y):
+            raise TypeError(
+                f"DRLogisticRegressionCV does not take Dask collections, got {type(X).__name__}; "
+                "choose epsilon on a part of the rows, then fit DRLogisticRegression to all of them"
+            )
+        samples = self._check_data(X, y, sample_weight)
+        splits = [
+            (samples.picked(train), samples.picked(test))
+            for train, test in check_cv(self.cv, samples.y, classifier=True).split(
+                samples.X, samples.y, **split_params
+            )
+        ]
+        self._check_folds(samples, splits)
+        kappas, epsilons = self._grid(samples)
+        chains = self._run_folds(samples, splits, kappas, epsilons, score_params)
+        self.n_splits_ = len(splits)
+        self.cv_results_ = tabulate(kappas, epsilons, chains)
+        self.best_index_ = choose(
+            self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
+        )
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
+        self.kappa_ = float(self.cv_results_["param_kappa"][self.best_index_])
+        if self.refit:
+            verbose = max(self.verbose - 1, 0)
+            self._fit_classes(samples.prepared(), self.epsilon_, self.kappa_, verbose=verbose)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which metadata go to the splitter and to the scorer.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+            Routing information.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(
+                scorer=self._scorer(),
+                method_mapping=MethodMapping().add(caller="fit", callee="score"),
+            )
+        )
+
+    def _route(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Metadata for the splitter and for the scorer."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **weights, **params)
+            # Our own score always wants weights; others say so by themselves.
+            return routed.splitter.split, weights if self.scoring is None else routed.scorer.score
+        if params:
+            raise ValueError(
+                f"fit takes {', '.join(params)} only with scikit-learn's metadata routing enabled; "
+                "for groups, pass cv=list(splitter.split(X, y, groups))"
+            )
+        return {}, weights
+
+    def _scorer(self) -> Callable[..., float]:
+        if self.scoring is None:
+            return mean_log_likelihood
+        from sklearn.metrics import check_scoring
+
+        scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
+        return scorer
+
+    def _check_folds(self, samples: Samples, splits: list[tuple[Any, Any]]) -> None:
+        """Every class must be there to learn from in every fold."""
+        for fold, (train, _) in enumerate(splits, 1):
+            weights = None if samples.weights is None else samples.weights[train]
+            totals = np.bincount(samples.codes[train], weights, minlength=samples.n_classes)
+            if not totals.all():
+                missing = self.classes_[totals == 0.0].tolist()[0]
+                raise ValueError(
+                    f"class {missing!r} has no sample in the training part of fold {fold} of "
+                    f"{len(splits)}; every class needs one: use fewer folds, or stratified ones"
+                )
+
+    def _grid(self, samples: Samples) -> tuple[FloatArray, list[FloatArray]]:
+        """Flip costs, and the radii for each."""
+        counted = samples.prepared()
+        problems = [
+            build_problem(
+                counted.X, target, epsilon=0.0, kappa=np.inf, sample_weight=counted.weights,
+                **self._model(),
+            )
+            for target in counted.targets
+        ]  # fmt: skip
+
+        def limit(kappa: float) -> float:
+            return max(epsilon_max_of(problem.with_radius(0.0, kappa)) for problem in problems)
+
+        if is_count(self.kappas):
+            kappas = kappas_around(limit(np.inf), check_count(self.kappas, "kappas"))
+        else:
+            kappas = check_kappas(self.kappas)
+        if not is_count(self.epsilons):
+            return kappas, [check_radii(self.epsilons)] * kappas.size
+        count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
+        return kappas, [radii_below(limit(float(kappa)), count, least) for kappa in kappas]
+
+    def _run_folds(
+        self,
+        samples: Samples,
+        splits: list[tuple[Any, Any]],
+        kappas: FloatArray,
+        epsilons: list[FloatArray],
+        score_params: dict[str, Any],
+    ) -> list[list[Chain]]:
+        """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
+        scorer = self._scorer()
+        model = DRLogisticRegression()
+        model.classes_, model.n_features_in_ = self.classes_, samples.X.shape[1]
+        tasks = [
+            (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(splits))
+        ]
+        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(score_chain)(
+                samples, *splits[fold], epsilons[k], kappa, self._model(), self._controls(),
+                model, scorer, score_params,
+            )
+            for k, fold, kappa in tasks
+        )  # fmt: skip
+        chains: list[list[Chain]] = [[] for _ in kappas]
+        for done, ((k, fold, kappa), chain) in enumerate(zip(tasks, running, strict=True), 1):
+            chains[k].append(chain)
+            if self.verbose:
+                best = int(np.argmax(chain.scores))
+                print(
+                    f"[{done:{len(str(len(tasks)))}d}/{len(tasks)}] kappa {kappa:.4g}, fold "
+                    f"{fold + 1}/{len(splits)}: {chain.scores.size} radii in "
+                    f"{chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
+                    f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
+                    flush=True,
+                )
+        gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
+        warn_about_gaps(type(self).__name__, gaps, self.tol, stacklevel=4)
+        return chains

@@ -1,0 +1,393 @@
+"""Fitted models as plain JSON files: reading one runs no code and trusts nothing in it.
+
+    drlogit.save_model(model, "model.json")
+    model = drlogit.load_model("model.json")      # a fitted DRLogisticRegression
+
+A file has a schema and a version, what the model is (ε, κ, norm, costs), and for each fit (one,
+or one per class if there are more than two) the coefficients with their certificate: objective,
+dual bound, gap, and how the solver ended.  Numbers are read back exactly as they were; ``inf`` is
+written as a string, as JSON has no word for it.  Files are written whole or not at all, and carry
+a digest of their contents, so that no accident to a file makes another model of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.classifier import DRLogisticRegression
+from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..problem.result import Result, Status, Trace
+from . import strict_json
+from .atomic import write_text
+
+SCHEMA, VERSION = "drlogit-model", 1
+
+#: A model's fits, as attributes of a :class:`Result` and keys of a file.
+_FIT_KEYS = {
+    "intercept": "intercept",
+    "lambda": "lam",
+    "objective": "objective",
+    "dual_bound": "dual_objective",
+    "gap": "gap",
+    "setup_seconds": "setup_time",
+    "solve_seconds": "solve_time",
+}
+
+
+#: All that a file has, and each fit: a name that is misspelt is not taken for one left out.
+_KEYS = frozenset(
+    "schema version digest drlogit_version n_features feature_names feature_costs classes epsilon "
+    "kappa norm fit_intercept tol fits origin".split()
+)
+_KEYS_OF_FIT = frozenset({"class", "status", "solver", "n_iter", "coefficients", *_FIT_KEYS})
+
+
+#: What rounding may leave of the difference of two objectives, relative to them.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """A model and what a file says besides: ``origin`` tells how its data were read."""
+
+    model: DRLogisticRegression
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def converged(self) -> bool:
+        """Whether every fit reached its tolerance."""
+        return all(result.converged for result in self.model.results_)
+
+
+def save_model(
+    model: DRLogisticRegression | DRLogisticRegressionCV,
+    path: str | os.PathLike[str],
+) -> None:
+    """Write a fitted model to a JSON file.
+
+    Parameters
+    ----------
+    model : DRLogisticRegression or DRLogisticRegressionCV
+        A fitted one.  Of a search, the model chosen is written, not the scores.
+    path : path
+        File to write; one that is there is replaced at once, when all is written.
+
+    Raises
+    ------
+    ValueError
+        The model is of another kind, or its labels are neither numbers nor text.
+    """
+    write_model(model, path)
+
+
+def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
+    """Read a model from a JSON file.
+
+    Parameters
+    ----------
+    path : path
+        A file that :func:`save_model` or ``drlogit fit`` has written.
+
+    Returns
+    -------
+    DRLogisticRegression
+        A fitted estimator, ready to predict and to be audited.  ``results_`` hold no trace.
+
+    Raises
+    ------
+    ValueError
+        The file is no model, or is damaged; the message says what was found.
+    """
+    return read_model(path).model
+
+
+def fitted_model(
+    results: list[Result], classes: list[Any], feature_names: list[str] | None, **parameters: Any
+) -> DRLogisticRegression:
+    """The estimator that these results are the fits of; ``epsilon`` must be a number."""
+    model = DRLogisticRegression(**parameters)
+    model.classes_ = np.array(classes)
+    model.n_features_in_ = results[0].coef.size
+    if feature_names is not None:
+        model.feature_names_in_ = np.array(feature_names, dtype=object)
+    model._set_results(results, parameters["epsilon"])
+    return model
+
+
+# --- writing --------------------------------------------------------------------------------
+
+
+def write_model(
+    model: Any, path: str | os.PathLike[str], origin: Mapping[str, Any] | None = None
+) -> None:
+    """Do what :func:`save_model` does, with how the data were read beside the model."""
+    document = _document(model, origin or {})
+    head = {name: document.pop(name) for name in ("schema", "version")}
+    digest = _digest({**head, **document})
+    write_text(path, strict_json.dumps({**head, "digest": digest, **document}) + "\n")
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """Of what a file says, however it is spelt: spaces, 0.5 or 5e-1, the order of the names."""
+    contents = {name: document[name] for name in sorted(document) if name != "digest"}
+    return hashlib.sha256(strict_json.dumps(contents, indent=None).encode()).hexdigest()
+
+
+def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
+    from .. import __version__
+
+    if not isinstance(model, DRLogisticRegression | DRLogisticRegressionCV):
+        raise ValueError(
+            "model must be a fitted DRLogisticRegression or DRLogisticRegressionCV, got "
+            f"{type(model).__name__}"
+        )
+    check_is_fitted(model, "coef_")
+    classes = _checked_classes(np.asarray(model.classes_).tolist())
+    for result in model.results_:
+        _check_certificate(result, float(model.tol))  # or the file could not be read
+    names = getattr(model, "feature_names_in_", None)
+    costs = model.feature_costs
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "drlogit_version": __version__,
+        "n_features": int(model.coef_.shape[1]),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "feature_costs": None if costs is None else np.asarray(costs, dtype=float).tolist(),
+        "classes": classes,
+        "epsilon": float(model.epsilon_),
+        "kappa": float(getattr(model, "kappa_", None) or model.kappa),
+        "norm": model.norm,
+        "fit_intercept": bool(model.fit_intercept),
+        "tol": float(model.tol),
+        "fits": [
+            {
+                "class": label,
+                "status": result.status.name,
+                "solver": result.solver,
+                "n_iter": int(result.n_iter),
+                **{key: float(getattr(result, name)) for key, name in _FIT_KEYS.items()},
+                "coefficients": result.coef.tolist(),
+            }
+            for label, result in zip(classes[-len(model.results_) :], model.results_, strict=True)
+        ],
+        "origin": dict(origin),
+    }
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def read_model(path: str | os.PathLike[str]) -> ModelFile:
+    """Do what :func:`load_model` does, with how the data were read beside the model."""
+    path = Path(path)
+    try:
+        document = strict_json.read(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a model file, or not all of one: {error}") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else document
+        raise ValueError(
+            f"{path} is JSON but not a model file: its schema is {found!r:.60}, wanted {SCHEMA!r}"
+        )
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {document.get('version')!r:.20} of the model format, and this "
+            f"drlogit reads version {VERSION} only"
+        )
+    try:
+        found = _parse(_Fields(document, _KEYS))
+        _check_digest(document)
+        return found
+    except ValueError as error:
+        raise ValueError(f"{path} is not a sound model file: {error}") from None
+
+
+def _check_digest(document: dict[str, Any]) -> None:
+    """Damage that leaves a sound model is still damage; whoever means a change drops the digest."""
+    if "digest" in document and document["digest"] != _digest(document):
+        raise ValueError(
+            "its 'digest' is not that of its contents, so it was changed after it was written; "
+            "if that was meant, remove 'digest'"
+        )
+
+
+def _parse(top: _Fields) -> ModelFile:
+    n_features = top.whole("n_features", least=1)
+    names = top.texts("feature_names", n_features)
+    costs = top.numbers("feature_costs", n_features, optional=True, infinite=True)
+    if costs is not None and not (costs > 0.0).all():
+        raise ValueError("'feature_costs' must be positive")
+    classes = _checked_classes(top.listed("classes"))
+    epsilon = top.number("epsilon", least=0.0)
+    kappa = top.number("kappa", infinite=True)
+    if not kappa > 0.0:
+        raise ValueError(f"'kappa' must be positive, got {kappa}")
+    norm = top.text("norm", ("l1", "l2", "linf"))
+    fit_intercept = top.truth("fit_intercept")
+    tol = top.number("tol", least=0.0)
+    fits = top.listed("fits")
+    wanted = 1 if len(classes) == 2 else len(classes)
+    if len(fits) != wanted:
+        raise ValueError(
+            f"'fits' must have {wanted} entries for {len(classes)} classes, got {len(fits)}"
+        )
+    results = []
+    for fit, label in zip(fits, classes[-wanted:], strict=True):
+        if not isinstance(fit, dict):
+            raise ValueError(f"'fits' must hold objects, got {fit!r:.40}")
+        if fit.get("class") != label:
+            raise ValueError(f"'class' of a fit must be {label!r}, got {fit.get('class')!r:.40}")
+        results.append(_parse_fit(_Fields(fit, _KEYS_OF_FIT), n_features))
+        _check_certificate(results[-1], tol)
+    origin = top.get("origin")
+    if not isinstance(origin, dict):
+        raise ValueError(f"'origin' must be an object, got {origin!r:.40}")
+
+    model = fitted_model(
+        results, classes, names,
+        epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept, feature_costs=costs,
+        tol=tol,
+    )  # fmt: skip
+    return ModelFile(model, origin)
+
+
+def _parse_fit(fit: _Fields, n_features: int) -> Result:
+    coef = fit.numbers("coefficients", n_features)
+    assert coef is not None
+    numbers: dict[str, Any] = {name: fit.number(key) for key, name in _FIT_KEYS.items()}
+    return Result(
+        coef=coef,
+        flip_share=np.zeros(0),
+        status=Status[fit.text("status", Status.__members__)],
+        n_iter=fit.whole("n_iter", least=0),
+        solver=fit.text("solver"),
+        trace=Trace(),
+        **numbers,
+    )
+
+
+def _check_certificate(result: Result, tol: float) -> None:
+    """What a certificate says of itself must agree, up to rounding."""
+    size = max(1.0, abs(result.objective), abs(result.dual_objective))
+    claimed = max(result.objective - result.dual_objective, 0.0)
+    if result.gap < 0.0 or abs(result.gap - claimed) > _ROUNDING * size:
+        raise ValueError(
+            f"'gap' must be 'objective' less 'dual_bound', which is {claimed:.3g}, got {result.gap}"
+        )
+    if result.lam < 0.0:
+        raise ValueError(f"'lambda' must be at least 0, got {result.lam}")
+    if result.converged and result.gap > tol:
+        raise ValueError(
+            f"'status' cannot be OPTIMAL with a gap of {result.gap:.3g} and 'tol' {tol:g}"
+        )
+
+
+def _checked_classes(classes: list[Any]) -> list[Any]:
+    """Two or more distinct labels, all numbers, all text or all truth values."""
+    kinds = {type(label) for label in classes}
+    if not (kinds <= {int, float} or kinds in ({str}, {bool})):
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"'classes' must be numbers or text, got {found}")
+    if len(classes) < 2 or len(set(classes)) != len(classes):
+        raise ValueError(f"'classes' must be two or more distinct labels, got {classes!r:.60}")
+    if any(isinstance(label, float) and not math.isfinite(label) for label in classes):
+        raise ValueError("'classes' must be finite")
+    kept = np.array(classes)
+    if kept.dtype.kind not in "biufU" or kept.tolist() != classes:  # 2^70, or text with a NUL
+        raise ValueError(f"'classes' must be labels that NumPy can hold, got {classes!r:.60}")
+    return classes
+
+
+class _Fields:
+    """The fields of a JSON object, each checked as it is read."""
+
+    def __init__(self, fields: dict[str, Any], known: frozenset[str]) -> None:
+        unknown = sorted(fields.keys() - known)
+        if unknown:
+            raise ValueError(f"{unknown[0]!r:.40} is no name that a model file has")
+        self._fields = fields
+
+    def get(self, key: str) -> Any:
+        if key not in self._fields:
+            raise ValueError(f"{key!r} is missing")
+        return self._fields[key]
+
+    def number(self, key: str, *, least: float = -math.inf, infinite: bool = False) -> float:
+        value = _number(self.get(key), key, infinite)
+        if value < least:
+            raise ValueError(f"{key!r} must be at least {least:g}, got {value}")
+        return value
+
+    def whole(self, key: str, *, least: int) -> int:
+        value = self.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{key!r} must be a whole number >= {least}, got {value!r:.40}")
+        return value
+
+    def truth(self, key: str) -> bool:
+        value = self.get(key)
+        if not isinstance(value, bool):
+            raise ValueError(f"{key!r} must be true or false, got {value!r:.40}")
+        return value
+
+    def text(self, key: str, known: Any = None) -> str:
+        value = self.get(key)
+        if not isinstance(value, str):
+            raise ValueError(f"{key!r} must be text, got {value!r:.40}")
+        if known is not None and value not in known:
+            raise ValueError(f"{key!r} must be one of {', '.join(known)}, got {value!r:.40}")
+        return value
+
+    def listed(self, key: str) -> list[Any]:
+        value = self.get(key)
+        if not isinstance(value, list):
+            raise ValueError(f"{key!r} must be a list, got {value!r:.40}")
+        return value
+
+    def texts(self, key: str, length: int) -> list[str] | None:
+        if self.get(key) is None:
+            return None
+        values = self._sized(key, length)
+        for value in values:
+            if not isinstance(value, str):
+                raise ValueError(f"{key!r} must hold text, got {value!r:.40}")
+        return values
+
+    def numbers(
+        self, key: str, length: int, *, optional: bool = False, infinite: bool = False
+    ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+        if optional and self.get(key) is None:
+            return None
+        return np.array([_number(value, key, infinite) for value in self._sized(key, length)])
+
+    def _sized(self, key: str, length: int) -> list[Any]:
+        values = self.listed(key)
+        if len(values) != length:
+            raise ValueError(f"{key!r} must have {length} entries, got {len(values)}")
+        return values
+
+
+def _number(value: Any, key: str, infinite: bool) -> float:
+    if infinite and value == "inf":
+        return math.inf
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(f"{key!r} must be a number, got {value!r:.40}")
+    number = float(value) if abs(value) < 1e308 or isinstance(value, float) else math.inf
+    if not math.isfinite(number):  # 1e999 is legal JSON
+        raise ValueError(f"{key!r} must be finite, got {value!r:.40}")
+    return number

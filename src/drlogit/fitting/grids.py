@@ -1,0 +1,74 @@
+"""Which radii ε and flip costs κ to try."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ..problem.parameters import check_epsilon, check_kappa
+from ..rows.arrays import FloatArray
+
+
+def radii_below(largest: float, count: int, min_fraction: float) -> FloatArray:
+    """``count`` radii from ``largest`` down to a fraction of it, evenly spaced in logarithm.
+
+    Where ``largest`` is 0 the model is constant (or not penalised at all) at every radius, and
+    any radii will do.
+    """
+    wanted = isinstance(min_fraction, numbers.Real) and not isinstance(min_fraction, bool)
+    if not wanted or not 0.0 < min_fraction < 1.0:
+        raise ValueError(f"min_fraction must be between 0 and 1, got {min_fraction!r}")
+    fractions = np.geomspace(1.0, min_fraction, count)
+    return (largest if largest > 0.0 else 1.0) * fractions
+
+
+#: Flip costs relative to twice ε_max at κ = ∞, where flips and moves matter alike.  Far below
+#: it the adversary only flips labels (and only ε/κ matters), far above it only moves features.
+_KAPPA_SPAN = (0.1, 3.0)
+
+
+def kappas_around(radius: float, count: int) -> FloatArray:
+    """``count`` flip costs on the scale of the data: geometric, the last one infinite.
+
+    ``radius`` is ε_max at κ = ∞.
+    """
+    scale = 2.0 * radius if radius > 0.0 else 1.0
+    if count == 2:
+        return np.array([scale, math.inf])
+    return np.append(scale * np.geomspace(*_KAPPA_SPAN, count - 1), math.inf)
+
+
+def check_radii(epsilons: Any) -> FloatArray:
+    """Distinct radii in descending order, or ``ValueError``."""
+    values = [check_epsilon(epsilon) for epsilon in _listed(epsilons, "epsilons")]
+    return np.array(sorted(set(values), reverse=True))
+
+
+def check_kappas(kappas: Any) -> FloatArray:
+    """Distinct flip costs in ascending order, or ``ValueError``."""
+    return np.array(sorted({check_kappa(kappa) for kappa in _listed(kappas, "kappas")}))
+
+
+def check_count(count: Any, name: str) -> int:
+    """A positive whole number, or ``ValueError``."""
+    if not is_count(count) or count < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {count!r}")
+    return int(count)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number (and not a truth value)."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _listed(values: Any, name: str) -> list[Any]:
+    try:
+        listed = list(np.ravel(values)) if not isinstance(values, str) else []
+    except (TypeError, ValueError):
+        listed = []
+    if not listed:
+        raise ValueError(f"{name} must hold at least one number, got {values!r:.80}")
+    return listed

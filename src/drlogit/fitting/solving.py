@@ -1,0 +1,300 @@
+"""The two entry points: :func:`solve` for (P), :func:`solve_subproblem` for fixed λ.
+
+This is the only place that looks a solver up by name, and the place where whatever a solver
+returns is certified once more before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ..problem.certificate import certify
+from ..problem.norms import Norm
+from ..problem.problem import Problem, build_problem
+from ..problem.result import Callback, Monitor, Result, Solution, Status
+from ..rows.threads import single_threaded_blas
+from ..solvers.external.conic import conic, conic_subproblem
+from ..solvers.external.ipopt import ipopt
+from ..solvers.interior_point.method import interior_point
+from ..solvers.paper.lambda_search import lambda_search
+from ..solvers.paper.linearized_admm import linearized_admm
+from ..solvers.paper.lp_admm import lp_admm
+from ..solvers.paper.pdhg import pdhg
+from ..solvers.paper.standard_admm import standard_admm
+from ..solvers.paper.subgradient import subgradient
+
+#: Solvers of the joint problem (P).
+JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "interior-point": interior_point,
+    "lp-admm": lambda_search,
+    "conic": conic,
+    "ipopt": ipopt,
+}
+
+#: Solvers of the fixed-λ problem (B).
+SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "lp-admm": lp_admm,
+    "linearized-admm": linearized_admm,
+    "standard-admm": standard_admm,
+    "pdhg": pdhg,
+    "subgradient": subgradient,
+    "conic": conic_subproblem,
+}
+
+
+def solve(
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    n_jobs: int | None = None,
+    **solver_options: Any,
+) -> Result:
+    """Fit Wasserstein distributionally robust logistic regression and certify it.
+
+    Solves ``min ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` subject to ``‖β/c‖_* ≤ λ``, where
+    ``u_i = y_i(x_i·β + b)`` and ``h(u) = log(1+e^{-u})``: the smallest worst-case expected
+    log-loss over all distributions within Wasserstein distance ε of the samples.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        Features.  Float arrays and canonical CSR matrices are used without a copy.  What does
+        not fit in memory may be a ``np.memmap``, a :class:`~drlogit.RowBlocks`, or a Dask array
+        or data frame; ``flip_share`` is then as large, with Dask a Dask array.
+    y : array of shape (n_samples,)
+        Labels of two kinds; the one that sorts last is the positive class.
+    epsilon : float
+        Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
+    kappa : float
+        Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
+        adversary can flip at most a share ``epsilon / kappa`` of the labels.
+    norm : {"l1", "l2", "linf"}
+        Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
+        ``Σ|β_j|``.
+    fit_intercept : bool
+        Whether to fit an (unpenalised) intercept.
+    feature_costs : array of shape (n_features,), optional
+        How hard each feature is to move; ``inf`` for features that cannot move, whose
+        coefficients are not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
+    solver : str
+        ``"auto"`` or the name of a solver of the joint problem.
+    tol : float
+        Wanted duality gap, absolute, in nats of log-loss; the same for every solver.
+    max_iter : int, optional
+        Limit on iterations; None for the solver's own.
+    start : Result, optional
+        An earlier result to start from.
+    callback : callable, optional
+        Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
+    verbose : int
+        Print a line per iteration if positive.
+    n_jobs : int, optional
+        Threads, each of which works on its share of the samples; -1 for as many as there are
+        cores.  None for as many as pay: one per half a million entries of X, and no more than
+        cores or ``OMP_NUM_THREADS``.
+    **solver_options
+        Passed on to the solver; unknown ones raise ``TypeError``.
+
+    Returns
+    -------
+    Result
+        Coefficients, objective, certified lower bound, gap, and how it ended.  Running out
+        of iterations is not an error: the best point is returned and the status says so.
+    """
+    started = time.perf_counter()
+    function = _lookup(solver, JOINT_SOLVERS, "auto")
+    _check_controls(tol, max_iter)
+    problem = build_problem(
+        X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
+    )  # fmt: skip
+    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
+    return call.run(problem, None, started)
+
+
+def solve_problem(
+    problem: Problem,
+    *,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    **solver_options: Any,
+) -> Result:
+    """Do what :func:`solve` does, for a problem that is built already.
+
+    With :meth:`Problem.with_radius` the checks of the data are paid once for many fits.
+    """
+    started = time.perf_counter()
+    function = _lookup(solver, JOINT_SOLVERS, "auto")
+    _check_controls(tol, max_iter)
+    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
+    return call.run(problem, None, started)
+
+
+def solve_subproblem(
+    X: Any,
+    y: ArrayLike,
+    *,
+    lam: float,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    solver: str = "lp-admm",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: Result | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    n_jobs: int | None = None,
+    **solver_options: Any,
+) -> Result:
+    """Solve the β-subproblem (B): problem (P) at a given λ.
+
+    The objective reported is ``q(λ) = ελ + min_β Σ w_i [h(u_i) + (u_i - κλ)_+]``, so values
+    at different λ compare.  Other parameters are those of :func:`solve`, but for ``epsilon``, which
+    must be positive: at 0 no coefficient is penalised, and λ would bound nothing.
+    """
+    started = time.perf_counter()
+    if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
+        raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
+    function = _lookup(solver, SUBPROBLEM_SOLVERS, None)
+    _check_controls(tol, max_iter)
+    problem = build_problem(
+        X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
+    )  # fmt: skip
+    if problem.epsilon == 0.0:
+        raise ValueError(
+            "epsilon must be > 0 for a fixed lam, got 0; it only adds epsilon * lam to the "
+            "objective, so solve with another and subtract that"
+        )
+    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
+    return call.run(problem, float(lam), started)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of a solver and everything that goes with it."""
+
+    function: Callable[..., Solution]
+    name: str
+    tol: float
+    max_iter: int | None
+    start: Result | None
+    callback: Callback | None
+    verbose: int
+    options: dict[str, Any]
+
+    def run(self, problem: Problem, lam: float | None, started: float) -> Result:
+        """Solve, certify, report."""
+        options = dict(self.options)
+        if self.max_iter is not None:
+            options["max_iter"] = int(self.max_iter)
+        if self.start is not None:
+            options["start"] = self.start
+        if lam is not None:
+            options["lam"] = lam
+        setup_time = time.perf_counter() - started
+        monitor = Monitor(self.callback, self.verbose)
+        with _cores_for_blocks(problem):
+            solution = self.function(problem, tol=self.tol, monitor=monitor, **options)
+            certificate = certify(
+                problem,
+                solution.coefficients,
+                lam=lam,
+                flip_share=solution.flip_share,
+                dual_coefficients=solution.dual_coefficients,
+                dual_step=solution.dual_step,
+                tol=self.tol,
+            )
+        solve_time = monitor.elapsed
+        coef, intercept = problem.split(solution.coefficients)
+        return Result(
+            coef=coef,
+            intercept=intercept,
+            lam=certificate.lam,
+            objective=certificate.primal,
+            dual_objective=certificate.dual,
+            gap=certificate.gap,
+            flip_share=problem.rows.gather(certificate.flip_share),
+            status=_final_status(solution.status, certificate.gap, self.tol),
+            n_iter=solution.n_iter,
+            solver=solution.info.get("solver", self.name),
+            setup_time=setup_time,
+            solve_time=solve_time,
+            trace=monitor.trace,
+            info=solution.info,
+        )
+
+
+#: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with
+#: SciPy 1.17, ends the process with a segmentation fault when it does so with 16,000.
+_THREADED_FACTOR = 6000
+
+
+def _cores_for_blocks(problem: Problem) -> AbstractContextManager[None]:
+    """Keep BLAS from using cores that blocks need, or where several cores make it slower."""
+    rows = problem.rows
+    if rows.n_samples < rows.n_columns and rows.n_samples <= _THREADED_FACTOR:
+        return nullcontext()  # one block, whose large products are BLAS's own business
+    return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
+
+
+def _final_status(claimed: Status, gap: float, tol: float) -> Status:
+    """The certificate decides: what a solver claims counts only where the gap is too large."""
+    if gap <= tol:
+        return Status.OPTIMAL
+    return Status.UNPROVEN if claimed is Status.OPTIMAL else claimed
+
+
+def _lookup(
+    name: str, table: dict[str, Callable[..., Solution]], extra: str | None
+) -> Callable[..., Solution]:
+    known = ([extra] if extra else []) + list(table)
+    if name not in known:
+        raise ValueError(f"solver must be one of {', '.join(map(repr, known))}, got {name!r}")
+    return table[DEFAULT_JOINT if name == "auto" else name]
+
+
+#: What ``solver="auto"`` means.
+DEFAULT_JOINT = "interior-point"
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _check_controls(tol: float, max_iter: int | None) -> None:
+    if not _is_real(tol) or not (math.isfinite(tol) and tol > 0.0):
+        raise ValueError(f"tol must be finite and > 0, got {tol!r}")
+    whole = isinstance(max_iter, numbers.Integral) and not isinstance(max_iter, bool)
+    if max_iter is not None and not (whole and max_iter >= 1):
+        raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")

@@ -1,0 +1,221 @@
+"""A radius from theory: how large the score at the truth may be by chance.
+
+With N samples of a logistic model ``(β*, b*)``, the score ``g = Σ w_i s_i z_i`` at the truth is not
+zero but about ``N(0, Σ w_i² Cov(s z))``.  The samples, seen from the truth, are an accident of that
+size; a ball of radius ``ε ≥ ‖c g‖`` (transport norm) contains a distribution for which the truth
+is optimal.  So ε is the quantile of ``‖c G‖`` for a normal G with the estimated covariance: the
+robust Wasserstein profile of Blanchet, Kang and Murthy (2019, arXiv:1610.05627) for logistic
+loss and labels that cannot flip.  A finite κ makes the ball of the same radius larger.
+
+Free coefficients (the intercept, those of immovable features) are not held at the truth but
+fitted to the data, whatever the penalised ones are.  To first order this replaces the score by
+``g_P - H_PF H_FF⁻¹ g_F``, with the logistic Hessian H; with an intercept, ε is then the same
+wherever the origin of the features is.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+
+from ..problem.losses import log_loss_terms
+from ..problem.norms import Norm
+from ..problem.problem import Problem, build_problem
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import BlockState, State
+from ..rows.reductions import Sum
+from .solving import solve_problem
+
+#: Up to this many coefficients, draws come from the covariance matrix; beyond, from the samples.
+_DIRECT_LIMIT = 2000
+
+IntArray: TypeAlias = NDArray[np.intp]
+Draw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
+Effective: TypeAlias = Callable[[FloatArray], FloatArray]
+
+#: Draws made, and columns of the Hessian formed, at a time.
+_CHUNK = 64
+
+
+def suggest_radius(
+    X: Any,
+    y: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_draws: int = 2000,
+    random_state: int | np.random.Generator | None = 0,
+) -> float:
+    """The radius ε at which the ball is as large as sampling error, from one preliminary fit.
+
+    Parameters
+    ----------
+    X, y, norm, fit_intercept, feature_costs
+        As in :func:`drlogit.solve`.
+    confidence : float
+        Probability, in (0, 1), with which the ball should contain a distribution for which the
+        true coefficients are optimal.  Asymptotic, for samples of a logistic model.
+    sample_weight : array of shape (n_samples,), optional
+        Non-negative weights, of which only the proportions matter.  They say how much a sample
+        counts, not how many samples it stands for: unequal weights make for fewer effective
+        samples, hence a larger radius.
+    n_draws : int
+        Draws of the normal vector.
+    random_state : int, numpy.random.Generator or None
+        Seed of the draws.
+
+    Returns
+    -------
+    float
+        ε, proportional to the scale of X and to ``1/√N``; 0 if no feature can move.
+
+    Notes
+    -----
+    The radius answers for sampling error alone, with labels that cannot flip.  It does not know
+    what shift to expect, and says nothing about κ: choose κ as ε over the share of labels that
+    may be wrong, or ``inf``.
+
+    The covariance is that of the scores ``s_i z_i`` of a preliminary model.  An unpenalised fit
+    would take chance for signal where features are many, make its ``s_i`` too small and vanish on
+    separable data.  So the preliminary model is itself robust (κ = ∞), with the radius that comes
+    of the scores of the constant model, which are too large.  What is suggested is therefore, if
+    anything, a little too large.
+    """
+    if not _is_real(confidence) or not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+    whole = isinstance(n_draws, numbers.Integral) and not isinstance(n_draws, bool)
+    if not whole or n_draws < 1:
+        raise ValueError(f"n_draws must be a positive integer, got {n_draws!r}")
+    problem = build_problem(
+        X, y, epsilon=1.0, kappa=math.inf, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, sample_weight=sample_weight,
+    )  # fmt: skip
+    if not problem.penalised.any():
+        return 0.0
+    rng = np.random.default_rng(random_state)
+    seed = int(rng.integers(2**63))  # the same draws both times
+    first = _radius(problem, _null_model(problem), confidence, n_draws, seed)
+    if first == 0.0:  # constant features: there is nothing to learn by chance
+        return 0.0
+    fit = solve_problem(problem.with_radius(first))
+    coefficients = problem.join(fit.coef, fit.intercept)
+    return _radius(problem, coefficients, confidence, n_draws, seed)
+
+
+def _null_model(problem: Problem) -> FloatArray:
+    """The constant model: the log-odds of the classes, or nothing without an intercept."""
+    coefficients = np.zeros(problem.costs.size)
+    if problem.fit_intercept:
+        _, (mass,) = problem.rows.run(_positive_mass)
+        coefficients[-1] = math.log(mass / (1.0 - mass))
+    return coefficients
+
+
+def _radius(
+    problem: Problem, coefficients: FloatArray, confidence: float, n_draws: int, seed: int
+) -> float:
+    """The quantile of ``‖c G‖`` for scores at the given coefficients."""
+    margins = problem.margins(coefficients)
+    effective = _effective(problem, margins)
+    few = problem.rows.n_columns <= min(_DIRECT_LIMIT, problem.rows.n_samples)
+    draw = (_from_covariance if few else _from_samples)(problem, margins, effective)
+    rng = np.random.default_rng(seed)
+    sizes: list[float] = []
+    while len(sizes) < n_draws:
+        G = draw(rng, min(_CHUNK, n_draws - len(sizes)))
+        sizes += [problem.norm.value(g) for g in G.T]
+    return float(np.quantile(sizes, confidence))
+
+
+def _effective(problem: Problem, margins: State) -> Effective:
+    """The map ``g ↦ c (g_P - H_PF H_FF⁻¹ g_F)``, of each column of a matrix of scores."""
+    free, kept = np.flatnonzero(problem.free), np.flatnonzero(problem.penalised)
+    costs = problem.costs[kept, None]
+    if free.size == 0:
+        return lambda g: costs * g
+    columns = [
+        problem.rows.run(_hessian_columns, margins, free[i : i + _CHUNK])[1][0]
+        for i in range(0, free.size, _CHUNK)
+    ]
+    H = np.hstack(columns)
+    # Least squares: free columns may be collinear, as one-hot categories and a constant are.
+    profile = np.linalg.lstsq(H[free], H[kept].T, rcond=None)[0].T
+    return lambda g: np.asarray(costs * (g[kept] - profile @ g[free]))
+
+
+def _from_covariance(problem: Problem, margins: State, effective: Effective) -> Draw:
+    """Draws of ``N(0, Σ w_i² (g_i - ḡ)(g_i - ḡ)ᵀ)``, ``g_i = s_i z_i``, from that matrix."""
+    _, (C, square, mean, squares) = problem.rows.run(_score_moments, margins)
+    cross = np.outer(square, mean)
+    C = C - cross - cross.T + squares * np.outer(mean, mean)
+    values, vectors = eigh(effective(effective(C).T))
+    # The symmetric root does not depend on which eigenvectors were found.
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return lambda rng, count: root @ rng.standard_normal((root.shape[1], count))
+
+
+def _from_samples(problem: Problem, margins: State, effective: Effective) -> Draw:
+    """The same draws as ``Σ w_i e_i (g_i - ḡ)``, ``e ~ N(0, I)``, without forming the matrix."""
+    rows = problem.rows
+
+    def draw(rng: np.random.Generator, count: int) -> FloatArray:
+        noise = rng.standard_normal((rows.n_samples, count))
+        state = rows.pair(margins, rows.scatter(noise))
+        _, (total, mean, mass) = rows.run(_noisy_scores, state)
+        return effective(total - np.outer(mean, mass))
+
+    return draw
+
+
+def _positive_mass(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
+    return state, (Sum(float(block.weights[block.y > 0.0].sum())),)
+
+
+def _hessian_columns(block: Block, u: FloatArray, free: IntArray) -> tuple[FloatArray, tuple[Sum]]:
+    """``Zᵀ W diag(s(1-s)) Z_F``."""
+    Z = np.empty((u.size, free.size))
+    features = free < block.X.shape[1]
+    picked = block.X[:, free[features]]
+    Z[:, features] = picked.toarray() if sp.issparse(picked) else picked
+    Z[:, ~features] = 1.0
+    d = block.weights * block.y * log_loss_terms(u).curvature
+    return u, (Sum(block.adjoint(d[:, None] * Z)),)
+
+
+def _score_moments(block: Block, u: FloatArray) -> tuple[FloatArray, tuple[Sum, ...]]:
+    """``Σ w² g gᵀ``, ``Σ w² g``, ``Σ w g`` and ``Σ w²`` of the scores ``g = s z``."""
+    s, w = log_loss_terms(u).slope, block.weights
+    return u, (
+        Sum(block.gram((w * s) ** 2)),
+        Sum(block.adjoint(w**2 * s)),
+        Sum(block.adjoint(w * s)),
+        Sum(float(w @ w)),
+    )
+
+
+def _noisy_scores(
+    block: Block, state: tuple[FloatArray, FloatArray]
+) -> tuple[BlockState, tuple[Sum, ...]]:
+    """``Σ w e g``, ``Σ w g`` and ``Σ w e`` for each column of the noise."""
+    u, noise = state
+    s, w = log_loss_terms(u).slope, block.weights
+    return None, (
+        Sum(block.adjoint((w * s)[:, None] * noise)),
+        Sum(block.adjoint(w * s)),
+        Sum(w @ noise),
+    )
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

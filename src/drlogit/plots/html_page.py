@@ -1,0 +1,269 @@
+"""One self-contained HTML page: headings, text, tables and figures, and nothing from elsewhere.
+
+    page = Page("Robustness report", subtitle="breast cancer, 569 samples")
+    page.heading("Worst case")
+    page.text("What the adversary can do.")
+    page.table(["ε", "log-loss"], [[0.1, 0.517], [0.2, 0.641]], caption="Worst-case log-loss")
+    page.figure(figure, alt="The worst-case log-loss rises from 0.3 to 0.6.", caption="…")
+    page.write("report.html")
+
+No scripts and no external resources: the page reads the same from a mail attachment as from a
+server.  Everything given is text and is escaped.  Colours follow the reader's light or dark scheme,
+figures included; on a phone, wide tables scroll inside their own box.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import numbers
+import os
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, Literal
+
+from ..files.atomic import write_text
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1b1f; --quiet: #5c5f66;
+  --line: #d9dbe0; --band: #f5f6f8; --link: #0b5cad; }
+@media (prefers-color-scheme: dark) { :root { --paper: #17181b; --ink: #e6e6e8; --quiet: #a2a5ad;
+  --line: #3a3c42; --band: #202226; --link: #7db7ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; background: var(--paper);
+  color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0; }
+h2 { font-size: 1.25rem; margin: 2.5rem 0 0.5rem; padding-top: 0.75rem;
+  border-top: 1px solid var(--line); }
+h3 { font-size: 1.05rem; margin: 1.75rem 0 0.25rem; }
+p, ul, figcaption { max-width: 44rem; }
+p, ul { margin: 0.6rem 0; }
+ul { padding-left: 1.4rem; }
+a { color: var(--link); }
+.subtitle, footer { color: var(--quiet); }
+.note { border-left: 0.25rem solid var(--line); padding: 0.1rem 0 0.1rem 0.8rem; }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--quiet); padding-bottom: 0.4rem; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem); }
+th, td { padding: 0.25rem 0.75rem; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; }
+tbody th { font-weight: 400; }
+tbody tr:nth-child(even) { background: var(--band); }
+.number { text-align: right; white-space: nowrap; }
+pre { overflow-x: auto; padding: 0.75rem; background: var(--band); font-size: 0.85rem; }
+figure { margin: 1.25rem 0; }
+figure .scroll { margin: 0; }
+figure svg, figure img { display: block; max-width: 100%; height: auto; }
+figcaption { color: var(--quiet); font-size: 0.9rem; margin-top: 0.4rem; }
+@media print { body { max-width: none; } .scroll { overflow: visible; } }
+"""
+
+
+class Page:
+    """A page under construction; the methods add to its end in the order they are called."""
+
+    def __init__(
+        self, title: str, *, subtitle: str | None = None, footer: str | None = None
+    ) -> None:
+        self.title = title
+        self.footer = footer
+        self._parts: list[str] = [f"<h1>{escape(title)}</h1>"]
+        self._n_figures = 0
+        self._anchors: set[str] = set()
+        if subtitle:
+            self._parts.append(f'<p class="subtitle">{escape(subtitle)}</p>')
+
+    def heading(self, text: str, level: int = 2) -> None:
+        """A heading, level 2 or 3; it can be linked to as ``#`` and its words joined by hyphens."""
+        if level not in (2, 3):
+            raise ValueError(f"level must be 2 or 3, got {level!r}")
+        anchor = self._anchor(text)
+        self._parts.append(f'<h{level} id="{anchor}">{escape(text)}</h{level}>')
+
+    def text(self, text: str, *, note: bool = False) -> None:
+        """Paragraphs, separated by empty lines; a note is set off by a line at its side."""
+        kind = ' class="note"' if note else ""
+        for paragraph in re.split(r"\n\s*\n", text.strip()):
+            self._parts.append(f"<p{kind}>{escape(' '.join(paragraph.split()))}</p>")
+
+    def bullets(self, items: Iterable[str]) -> None:
+        """A list."""
+        listed = "\n".join(f"<li>{escape(item)}</li>" for item in items)
+        self._parts.append(f"<ul>\n{listed}\n</ul>")
+
+    def links(self, items: Iterable[tuple[str, str]]) -> None:
+        """A list of links, as pairs of a text and a relative address, or ``#`` and an anchor."""
+        listed = []
+        for text, address in items:
+            if ":" in address:  # another host, or a script
+                raise ValueError(f"a link must be relative, got {address!r}")
+            listed.append(f'<li><a href="{escape(address)}">{escape(text)}</a></li>')
+        self._parts.append("<ul>\n{}\n</ul>".format("\n".join(listed)))
+
+    def code(self, text: str) -> None:
+        """Text with its own spaces and line ends, such as commands or their output."""
+        self._parts.append(f'<pre tabindex="0">{escape(text)}</pre>')
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        caption: str | None = None,
+        row_headers: bool = True,
+    ) -> None:
+        """A table; numbers, and text that reads as one, stand to the right.
+
+        Numbers are written with four significant digits: format those that want more or fewer.
+        None is an empty cell.  ``row_headers`` says that the first column names the rows.
+        """
+        cells = [[_cell(value) for value in row] for row in rows]
+        for row in cells:
+            if len(row) != len(columns):
+                raise ValueError(f"a row of the table must have {len(columns)} cells: {row}")
+        numeric = [
+            any(row[j] for row in cells) and all(_reads_as_number(row[j]) for row in cells)
+            for j in range(len(columns))
+        ]
+        kinds = [' class="number"' if right else "" for right in numeric]
+        head = "".join(
+            f'<th scope="col"{kind}>{escape(column)}</th>'
+            for column, kind in zip(columns, kinds, strict=True)
+        )
+        body = "\n".join(f"<tr>{_row(row, kinds, row_headers)}</tr>" for row in cells)
+        title = f"<caption><span>{escape(caption)}</span></caption>\n" if caption else ""
+        name = escape(caption or "table")
+        # Focusable, so that who has no mouse can scroll it too.
+        self._parts.append(
+            f'<div class="scroll" role="region" tabindex="0" aria-label="{name}">\n'
+            f"<table>\n{title}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
+            "</div>"
+        )
+
+    def figure(
+        self,
+        figure: Any,
+        *,
+        alt: str,
+        caption: str | None = None,
+        format: Literal["svg", "png"] = "svg",
+    ) -> None:
+        """A matplotlib figure, with what it shows in words for who cannot see it.
+
+        ``"png"`` is for figures of very many points; it keeps a white ground in dark schemes.
+        """
+        if not alt.strip():
+            raise ValueError("alt must say what the figure shows, got no text")
+        self._n_figures += 1
+        if format == "svg":
+            picture = _inline_svg(figure, alt, f"figure{self._n_figures}-")
+        elif format == "png":
+            picture = _inline_png(figure, alt)
+        else:
+            raise ValueError(f"format must be 'svg' or 'png', got {format!r}")
+        below = f"\n<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        self._parts.append(f'<figure>\n<div class="scroll">{picture}</div>{below}\n</figure>')
+
+    def render(self) -> str:
+        """The page as text."""
+        footer = f"\n<footer><p>{escape(self.footer)}</p></footer>" if self.footer else ""
+        body = "\n".join(self._parts)
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            # An empty icon, so that no browser asks a server for one.
+            '<link rel="icon" href="data:,">\n'
+            f"<title>{escape(self.title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+            f"<body>\n<main>\n{body}\n</main>{footer}\n</body>\n</html>\n"
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, whole or not at all."""
+        write_text(path, self.render())
+
+    def _anchor(self, text: str) -> str:
+        """A name for a heading that no other heading of the page has."""
+        base = "-".join(re.findall(r"\w+", text.lower())) or "section"
+        anchor, number = base, 1
+        while anchor in self._anchors:
+            number += 1
+            anchor = f"{base}-{number}"
+        self._anchors.add(anchor)
+        return anchor
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | numbers.Integral):
+        return f"{float(value):.4g}"
+    return str(value)
+
+
+#: Digits, with what surrounds them: signs, units, powers of ten, "≤".
+_QUANTITY = r"(?:[<>≤≥~≈]\s?)?[-+−]?[\d.,]+(?:[eE][-+]?\d+)?\s?(?:%|×|x|s|ms|nats)?"
+#: One of these, a range, or what stands for none.
+_NUMBER = re.compile(rf"{_QUANTITY}(?:\s?(?:to|–|±)\s?{_QUANTITY})?|inf|∞|[-–—]|n/a|nan|")
+
+
+def _reads_as_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def _row(cells: Sequence[str], kinds: Sequence[str], row_headers: bool) -> str:
+    written = []
+    for j, (cell, kind) in enumerate(zip(cells, kinds, strict=True)):
+        tag = 'th scope="row"' if row_headers and j == 0 else "td"
+        written.append(f"<{tag}{kind}>{escape(cell)}</{tag[:2]}>")
+    return "".join(written)
+
+
+# --- figures --------------------------------------------------------------------------------
+
+
+def _inline_svg(figure: Any, alt: str, prefix: str) -> str:
+    """The drawing itself, its greys in the colours of the page."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    # A fixed salt and no date, so that equal figures give equal pages.
+    with matplotlib.rc_context({"svg.hashsalt": "drlogit", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    drawing = buffer.getvalue()
+    drawing = drawing[drawing.index("<svg") :].rstrip()
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.S)
+    # Names are shared by all figures of a page, so each figure gets its own.
+    drawing = re.sub(r'(\bid="|href="#|url\(#)', lambda found: found[1] + prefix, drawing)
+    drawing = re.sub(r"#([0-9a-f]{2})\1\1\b", _grey, drawing)
+    label = f'role="img" aria-label="{escape(alt)}" fill="currentColor" {_least_width(figure)}'
+    return drawing.replace("<svg", f"<svg {label}", 1)
+
+
+def _grey(found: re.Match[str]) -> str:
+    """Black becomes the colour of the text, white that of the page, and what is between follows."""
+    level = int(found[1], 16)
+    if level in (0, 255):
+        return "var(--paper)" if level else "currentColor"
+    return "var(--line)" if level > 0xB0 else "var(--quiet)"
+
+
+def _inline_png(figure: Any, alt: str) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, facecolor="white")
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return (
+        f'<img alt="{escape(alt)}" width="{width}" height="{height}" {_least_width(figure)} '
+        f'src="data:image/png;base64,{data}">'
+    )
+
+
+def _least_width(figure: Any) -> str:
+    """Figures shrink on a phone until their text would be too small to read, then scroll."""
+    return f'style="min-width: {round(0.64 * 96 * figure.get_size_inches()[0])}px"'

@@ -1,0 +1,562 @@
+"""Duality gaps: how far from optimal a point can be, whoever produced it.
+
+The dual of (P), with ``s, a ∈ [0,1]^N`` and ``H`` the binary entropy, is
+
+    maximise    Σ w_i H(s_i)
+    subject to  ‖c Σ w_i (s_i - a_i) z_i‖ + κ Σ w_i a_i ≤ ε      (transport norm)
+                Σ w_i (s_i - a_i) z_i = 0                          (free columns)
+
+so every feasible ``(s, a)`` bounds the optimum from below.  A dual candidate is a share ``a``
+per sample and a coefficient vector ``β̃``, which stands for ``s = 1/(1+e^{Zβ̃})``: near a
+solution ``β̃ = β`` is a good one.  A solver that has a Newton step δ at β̃ may hand that over as
+well: ``s - s(1-s) Zδ`` is feasible but for what rounding and clipping do to it, because that
+is what the step's equations say.  Candidates are made feasible in two moves:
+
+*Correct.*  Move s so that ``g = Σ w_i (s_i - a_i) z_i`` becomes zero on free columns and fits into
+the ball that the constraint allows, at the least cost to the bound.  The step comes from a
+quadratic model with the logistic Hessian (:mod:`drlogit.problem.dual_step`); it is linear in s, so
+that the equations hold exactly, as long as s stays in [0, 1], and damped and in β̃ where it does
+not.  The bound then loses second order in the error of β̃.
+
+*Balance and scale.*  Shrink ``(s, a)`` of one class until the intercept's equation holds, then
+of both until the norm constraint does (its left side is positively homogeneous).  This
+needs no linear algebra and always ends feasible, ``s = a = 0`` with bound 0 at worst, but
+costs a share of the value.
+
+At fixed λ the norm constraint becomes the term ``-λ(‖…‖ + κ Σ w_i a_i)`` and only the free
+columns' equations remain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..rows.reductions import Max, Min, Reduction, Sum
+from .dual_step import DenseModel, ImplicitModel, Model
+from .losses import entropy, flip_probability
+from .norms import Norm
+from .problem import Problem
+
+#: Up to this many coefficients the correction factors the Hessian; beyond, it uses CG.
+DIRECT_LIMIT = 3000
+
+#: Steps in β̃ before the linear one; near a solution none is needed.
+_MAX_MOVES = 3
+
+#: Rounds in which samples are taken out where free equations cannot be met, and the share of
+#: its ``s`` that the step must leave to a sample for it to stay.
+_ROUNDS = 6
+_LEFT = 1e-2
+
+#: If that is not enough, samples whose ``w s`` and ``w a`` are below this share of the mean weight
+#: go first: beside others they are too light for the Hessian to see them.
+_LIGHT = (0.0, 1e-9, 1e-7, 1e-5)
+
+#: What rounding may leave of a sum, relative to the product of the root mean squares.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Primal value, certified lower bound, and the dual point that proves it.
+
+    ``gap = primal - dual`` bounds the suboptimality rigorously, up to rounding.
+    ``flip_share`` is the feasible ``a``, as a state of the rows.
+    """
+
+    primal: float
+    dual: float
+    lam: float
+    flip_share: State
+    dual_coefficients: FloatArray
+
+    @property
+    def gap(self) -> float:
+        return max(self.primal - self.dual, 0.0)
+
+
+def certify(
+    problem: Problem,
+    coefficients: FloatArray,
+    *,
+    lam: float | None = None,
+    flip_share: State | None = None,
+    dual_coefficients: FloatArray | None = None,
+    dual_step: FloatArray | None = None,
+    tol: float = 0.0,
+) -> Certificate:
+    """Certificate of ``coefficients`` for (P), or for (B) at fixed ``lam``.
+
+    Work on the bound ends as soon as the gap is within ``tol``; with ``tol=0`` the best
+    bound that the corrections reach is returned.
+    """
+    margins = problem.margins(coefficients)
+    level = problem.best_lambda(coefficients, margins) if lam is None else lam
+    primal = problem.objective_at(margins, level)
+    if lam is not None and not problem.allows(coefficients, lam):
+        primal = math.inf
+    if flip_share is None:
+        flip_share = flip_shares_of(problem, margins, level)
+    start = coefficients if dual_coefficients is None else dual_coefficients
+    bound = dual_bound(problem, start, flip_share, step=dual_step, lam=lam, wanted=primal - tol)
+    return Certificate(primal, bound.value, level, bound.flip_share, bound.coefficients)
+
+
+@dataclass(frozen=True, eq=False)
+class DualBound:
+    """A feasible dual point: its value, its ``a``, and the β̃ it came from."""
+
+    value: float
+    flip_share: State
+    coefficients: FloatArray
+
+
+def dual_bound(
+    problem: Problem,
+    coefficients: FloatArray,
+    flip_share: State,
+    *,
+    step: FloatArray | None = None,
+    lam: float | None = None,
+    wanted: float = math.inf,
+    hessian: FloatArray | None = None,
+) -> DualBound:
+    """Best lower bound from the candidate ``(β̃, a)``, stopping early once it is ``wanted``.
+
+    With ``step`` the candidate is the one that a linear step from β̃ leads to.
+    ``hessian`` is ``Σ w_i s_i(1-s_i) z_i z_iᵀ`` at β̃ if the caller has it already.
+    """
+    if math.isinf(problem.kappa):
+        flip_share, _ = problem.rows.run(_zero_like, flip_share)
+    candidate = _Candidate.at(problem, coefficients, flip_share, step)
+    if lam is None:
+        candidate = candidate.within_budget(problem)
+    best = candidate.bound(problem, lam)
+    if best.value >= wanted:
+        return best
+    candidate = first = candidate.with_curvature(problem)
+    model = _quadratic_model(problem, candidate.state, hessian)
+    shifted = None
+    for _ in range(_MAX_MOVES + 1):
+        step = model.step(
+            candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
+        )
+        shifted = candidate.shifted(problem, step)
+        if shifted is not None:
+            break
+        damped = _damped(problem, step)
+        if damped is None:
+            break
+        candidate = candidate.moved(problem, damped)
+        best = _better(best, candidate.bound(problem, lam))
+        if best.value >= wanted:
+            return best
+    best = _settled(problem, model, shifted, best, lam, wanted)
+    if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
+        return best
+    # Free equations that could not be met: the bound is still the trivial one.
+    for light in _LIGHT:
+        fewer = first.without_light(problem, light) if light else first
+        best = _without_separated_samples(problem, fewer, best, lam, wanted)
+        if best.value > 0.0:
+            break
+    return best
+
+
+def _without_separated_samples(
+    problem: Problem, candidate: _Candidate, best: DualBound, lam: float | None, wanted: float
+) -> DualBound:
+    """The correction after separated samples were taken out of the free equations.
+
+    If free columns separate some samples and are constant on the others (quasi-separation), the
+    equations force ``s = 0`` on the former.  The step says so by leaving next to nothing, or less,
+    of their s; but no step from ``s > 0`` ends at 0 exactly.
+    """
+    for _ in range(_ROUNDS):
+        model = _quadratic_model(problem, candidate.state, None)
+        step = model.step(
+            candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
+        )
+        shifted = candidate.shifted(problem, step)
+        if shifted is not None:
+            return _settled(problem, model, shifted, best, lam, wanted)
+        fewer = candidate.emptied(problem, step)
+        if fewer is None:
+            break
+        candidate = fewer
+    return best
+
+
+def _settled(
+    problem: Problem,
+    model: Model,
+    shifted: _Candidate | None,
+    best: DualBound,
+    lam: float | None,
+    wanted: float,
+) -> DualBound:
+    """The bound of a shifted candidate, after what is left of the free equations is removed."""
+    # Rounding, and a model without H, leave something of the free equations.
+    for _ in range(2):
+        if shifted is None:
+            return best
+        candidate = shifted
+        best = _better(best, candidate.bound(problem, lam))
+        imbalance = candidate.imbalance(problem)
+        if best.value >= wanted or not imbalance.any():
+            return best
+        shifted = candidate.shifted(problem, model.free_step(imbalance))
+    return best if shifted is None else _better(best, shifted.bound(problem, lam))
+
+
+def _better(one: DualBound, other: DualBound) -> DualBound:
+    return other if other.value > one.value else one
+
+
+def _damped(problem: Problem, step: FloatArray) -> FloatArray | None:
+    """The step, shortened where margins would change too much; None if it is not finite.
+
+    For a largest change m of a margin, ``log(1+m)/m`` is the step length with which Newton's
+    method on the log-loss converges from anywhere (Bach 2010, Sun and Tran-Dinh 2019).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if float(np.abs(step) @ problem.rows.column_scale) <= 0.1:
+            return step
+        _, (change,) = problem.rows.run(_largest_margin, None, step)
+    if not math.isfinite(change):
+        return None
+    return step if change <= 0.5 else step * (math.log1p(change) / change)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A dual candidate with the sums that decide its feasibility.
+
+    The two columns of ``gradients`` and entries of ``flips`` belong to the classes -1 and +1.
+    """
+
+    coefficients: FloatArray
+    state: State  # per block: s, a, and the s(1-s) that the Hessian was built with
+    gradients: FloatArray  # Zᵀ W (s - a) by class, shape (p, 2)
+    flips: FloatArray  # Σ w a by class
+    size: float  # root of Σ w (s + a)²: what rounding is measured against
+
+    @classmethod
+    def at(
+        cls,
+        problem: Problem,
+        coefficients: FloatArray,
+        flip_share: State,
+        step: FloatArray | None = None,
+    ) -> _Candidate:
+        """The candidate ``(β̃, a)`` with its sums: one pass over the data."""
+        state, sums = problem.rows.run(_start, flip_share, coefficients, step)
+        there = coefficients if step is None else coefficients + step
+        return cls._from_sums(there, state, *sums)
+
+    @classmethod
+    def _from_sums(
+        cls,
+        coefficients: FloatArray,
+        state: State,
+        gradients: FloatArray,
+        flips: FloatArray,
+        square: float,
+    ) -> _Candidate:
+        return cls(coefficients, state, gradients, flips, math.sqrt(square))
+
+    @property
+    def gradient(self) -> FloatArray:
+        """``g = Zᵀ W (s - a)``."""
+        return np.asarray(self.gradients.sum(axis=1))
+
+    def with_curvature(self, problem: Problem) -> _Candidate:
+        """The same candidate, its state remembering ``s(1-s)``."""
+        return replace(self, state=problem.rows.run(_curvature, self.state)[0])
+
+    def moved(self, problem: Problem, step: FloatArray) -> _Candidate:
+        """The candidate at ``β̃ + step``, with the same ``a``."""
+        coefficients = self.coefficients + step
+        state, sums = problem.rows.run(_moved, self.state, coefficients)
+        return self._from_sums(coefficients, state, *sums)
+
+    def shifted(self, problem: Problem, step: FloatArray) -> _Candidate | None:
+        """The candidate with ``s - s(1-s) Z step``; None if that leaves [0, 1]."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            state, (least, greatest, *sums) = problem.rows.run(_shifted, self.state, step)
+        if not (least >= 0.0 and greatest <= 1.0):
+            return None
+        return self._from_sums(self.coefficients + step, state, *sums)
+
+    def emptied(self, problem: Problem, step: FloatArray) -> _Candidate | None:
+        """The candidate with ``s = a = 0`` where the shift leaves little of s; None if nowhere."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            state, (count, *sums) = problem.rows.run(_emptied, self.state, step)
+        return self._from_sums(self.coefficients, state, *sums) if count else None
+
+    def without_light(self, problem: Problem, light: float) -> _Candidate:
+        """The candidate with ``s = a = 0`` for samples that hardly count."""
+        state, sums = problem.rows.run(_without_light, self.state, light / problem.rows.n_samples)
+        return self._from_sums(self.coefficients, state, *sums)
+
+    def spent(self, problem: Problem) -> float:
+        """``κ Σ w a``, and 0 rather than ∞·0 when labels cannot flip."""
+        flips = float(self.flips.sum())
+        return problem.kappa * flips if flips > 0.0 else 0.0
+
+    def rounding(self, problem: Problem) -> FloatArray:
+        """What rounding alone may leave of each coordinate of the gradient."""
+        return _ROUNDING * self.size * problem.rows.column_scale
+
+    def within_budget(self, problem: Problem) -> _Candidate:
+        """Shrink ``a`` so that flips alone do not exceed ε."""
+        spent = self.spent(problem)
+        if spent <= problem.epsilon:
+            return self
+        state, sums = problem.rows.run(_fewer_flips, self.state, problem.epsilon / spent)
+        return self._from_sums(self.coefficients, state, *sums)
+
+    def budget(self, problem: Problem) -> float:
+        """What flips leave of ε, less a hair so that rounding does not call for scaling."""
+        return max(problem.epsilon - self.spent(problem), 0.0) * (1.0 - 1e-13)
+
+    def imbalance(self, problem: Problem) -> FloatArray:
+        """What is left of the free columns' equations, where it is more than rounding."""
+        wrong = problem.free & (np.abs(self.gradient) > self.rounding(problem))
+        return np.where(wrong, self.gradient, 0.0)
+
+    def bound(self, problem: Problem, lam: float | None) -> DualBound:
+        """Value after balancing and scaling; 0 where the free equations do not hold."""
+        factors = np.ones(2)
+        open_equations = problem.free.copy()
+        if problem.fit_intercept:
+            noise = float(self.rounding(problem)[-1])
+            factors = _balance(-self.gradients[-1, 0], self.gradients[-1, 1], noise)
+            # Balanced to the last digit, unless it was so but for rounding before.
+            open_equations[-1] = bool((factors == 1.0).all())
+        gradient = self.gradients @ factors
+        left = np.abs(gradient[open_equations])
+        if (left > self.rounding(problem)[open_equations]).any():
+            factors, left = np.zeros(2), np.zeros_like(left)
+        flips = float(self.flips @ factors)
+        used = problem.transport_norm(self.gradients @ factors)
+        used += problem.kappa * flips if flips > 0.0 else 0.0
+        if lam is None and used > problem.epsilon:
+            factors = factors * (problem.epsilon / used)
+        state, (value,) = problem.rows.run(_bound_value, self.state, factors)
+        if lam is not None:
+            value += lam * (problem.epsilon - used)
+        # What rounding left of the free equations multiplies the free coefficients.
+        value -= float(left @ np.abs(self.coefficients[open_equations]))
+        return DualBound(max(value, 0.0), state, self.coefficients)
+
+
+def _balance(negative: float, positive: float, noise: float) -> FloatArray:
+    """Factors in [0, 1] per class after which ``Σ w (s - a)`` is the same for both.
+
+    Where they agree within ``noise`` their ratio says nothing, and they are left alone.
+    """
+    if abs(negative - positive) <= noise:
+        return np.ones(2)
+    if min(negative, positive) < 0.0 < max(negative, positive):
+        return np.zeros(2)
+    if abs(negative) < abs(positive):
+        return np.array([1.0, negative / positive])
+    return np.array([positive / negative, 1.0])
+
+
+def feasible_factors(problem: Problem, gradients: FloatArray, flips: FloatArray) -> FloatArray:
+    """Factors per class that make ``(s, a)`` feasible for (P), from its sums per class.
+
+    Zeros (the trivial bound) where features are free: their equations need Newton steps.
+    """
+    factors = np.ones(2)
+    if problem.fit_intercept:
+        noise = _ROUNDING * float(flips.sum() + np.abs(gradients[-1]).sum())
+        factors = _balance(-gradients[-1, 0], gradients[-1, 1], noise)
+    if problem.free.sum() > problem.fit_intercept:
+        return np.zeros(2)
+    spent = float(flips @ factors)
+    used = problem.transport_norm(gradients @ factors)
+    used += problem.kappa * spent if spent > 0.0 else 0.0
+    return factors * (problem.epsilon / used) if used > problem.epsilon else factors
+
+
+def _quadratic_model(problem: Problem, state: State, hessian: FloatArray | None) -> Model:
+    """The model of a candidate with this state, with or without forming the Hessian."""
+    if hessian is None and problem.rows.n_columns > DIRECT_LIMIT:
+        _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)
+
+        def product(v: FloatArray) -> FloatArray:
+            _, (image,) = problem.rows.run(_hessian_product, state, v)
+            return np.asarray(image)
+
+        return ImplicitModel(problem, diagonal, product)
+    if hessian is None:
+        _, (hessian,) = problem.rows.run(_hessian, state)
+    return DenseModel(problem, hessian)
+
+
+def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
+    """A dual ``a`` from margins alone: 1 above the kink ``κλ``, 0 below.
+
+    Samples on the kink share whatever the budget leaves; a solver that carries its own
+    multipliers does better when there are many.
+    """
+    if math.isinf(problem.kappa):
+        return problem.rows.run(_zero_like, margins)[0]
+    kink = problem.kappa * lam
+    width = 1e-7 * max(1.0, kink)
+    _, sums = problem.rows.run(_kink_sums, margins, kink, width)
+    gradient, on_kink, flips, flips_on_kink = sums
+
+    def left_side(fraction: float) -> float:
+        moved = problem.transport_norm(gradient - fraction * on_kink)
+        spent = problem.kappa * float(flips + fraction * flips_on_kink)
+        return moved + spent - problem.epsilon
+
+    fraction = _balancing_fraction(problem, gradient, on_kink)
+    if fraction is None or left_side(fraction) > 1e-9 * problem.epsilon:
+        # The left side is convex in the fraction: find its minimum, then the largest root.
+        best = minimize_scalar(left_side, bounds=(0.0, 1.0), options={"xatol": 1e-13})
+        fraction = float(best.x)
+        if left_side(fraction) < 0.0:
+            ends = (fraction, 1.0)
+            fraction = 1.0 if left_side(1.0) <= 0.0 else float(brentq(left_side, *ends))
+    return problem.rows.run(_kink_shares, margins, kink, width, fraction)[0]
+
+
+def _balancing_fraction(
+    problem: Problem, gradient: FloatArray, on_kink: FloatArray
+) -> float | None:
+    """The fraction that solves the free columns' equations best, if they depend on it."""
+    scale = np.where(problem.rows.column_scale > 0.0, problem.rows.column_scale, 1.0)
+    wanted, direction = (
+        vector[problem.free] / scale[problem.free] for vector in (gradient, on_kink)
+    )
+    square = float(direction @ direction)
+    return min(max(float(wanted @ direction) / square, 0.0), 1.0) if square > 1e-20 else None
+
+
+def inner_gap(gradient: FloatArray, beta: FloatArray, radius: float, norm: Norm) -> float:
+    """Gap of the inner problem (C), ``min ½βᵀHβ - cᵀβ`` over ``‖β‖_* ≤ radius``.
+
+    ``gradient`` is ``Hβ - c``; the gap is ``⟨g, β⟩ + radius ‖g‖``.
+    """
+    return float(gradient @ beta) + radius * norm.value(gradient)
+
+
+#: s, a and s(1-s) of a block's samples; the last is empty until a Hessian is wanted.
+_Dual: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _dual_sums(block: Block, s: FloatArray, a: FloatArray) -> tuple[Sum, Sum, Sum]:
+    difference = block.weights * (s - a)
+    gradients = block.adjoint(block.by_class(difference))
+    flips = block.by_class(block.weights * a).sum(axis=0)
+    # Rounding of s - a is that of its operands, which may be far larger than the difference.
+    return Sum(gradients), Sum(flips), Sum(float(block.weights @ np.square(s + a)))
+
+
+def _start(
+    block: Block, a: FloatArray, coefficients: FloatArray, step: FloatArray | None
+) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+    s = flip_probability(block.margins(coefficients))
+    if step is not None:
+        s = np.clip(s - s * (1.0 - s) * block.margins(step), 0.0, 1.0)
+    return (s, a, s[:0]), _dual_sums(block, s, a)
+
+
+def _curvature(block: Block, state: _Dual) -> tuple[_Dual, tuple[()]]:
+    s, a, _ = state
+    return (s, a, s * (1.0 - s)), ()
+
+
+def _moved(
+    block: Block, state: _Dual, coefficients: FloatArray
+) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+    _, a, curvature = state
+    s = flip_probability(block.margins(coefficients))
+    return (s, a, curvature), _dual_sums(block, s, a)
+
+
+def _shifted(block: Block, state: _Dual, step: FloatArray) -> tuple[_Dual, tuple[Reduction, ...]]:
+    s, a, curvature = state
+    s = s - curvature * block.margins(step)
+    least, greatest = np.min(s, initial=1.0), np.max(s, initial=0.0)
+    return (s, a, curvature), (Min(least), Max(greatest), *_dual_sums(block, s, a))
+
+
+def _emptied(block: Block, state: _Dual, step: FloatArray) -> tuple[_Dual, tuple[Sum, ...]]:
+    s, a, curvature = state
+    out = (s > 0.0) & ~(s - curvature * block.margins(step) > _LEFT * s)
+    s, a, curvature = (np.where(out, 0.0, values) for values in (s, a, curvature))
+    return (s, a, curvature), (Sum(int(out.sum())), *_dual_sums(block, s, a))
+
+
+def _without_light(block: Block, state: _Dual, least: float) -> tuple[_Dual, tuple[Sum, ...]]:
+    s, a, curvature = state
+    light = block.weights * np.maximum(s, a) < least
+    s, a, curvature = (np.where(light, 0.0, values) for values in (s, a, curvature))
+    return (s, a, curvature), _dual_sums(block, s, a)
+
+
+def _bound_value(block: Block, state: _Dual, factors: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
+    s, a, _ = state
+    shrink = np.where(block.y > 0.0, factors[1], factors[0])
+    return shrink * a, (Sum(float(block.weights @ entropy(shrink * s))),)
+
+
+def _hessian(block: Block, state: _Dual) -> tuple[_Dual, tuple[Sum]]:
+    return state, (Sum(block.gram(block.weights * state[2])),)
+
+
+def _hessian_product(block: Block, state: _Dual, v: FloatArray) -> tuple[_Dual, tuple[Sum]]:
+    return state, (Sum(block.adjoint(block.weights * state[2] * block.margins(v))),)
+
+
+def _hessian_diagonal(block: Block, state: _Dual) -> tuple[_Dual, tuple[Sum]]:
+    return state, (Sum(block.squared_columns(block.weights * state[2])),)
+
+
+def _largest_margin(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Max]]:
+    return None, (Max(np.max(np.abs(block.margins(v)), initial=0.0)),)
+
+
+def _fewer_flips(block: Block, state: _Dual, factor: float) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+    s, a, curvature = state
+    return (s, factor * a, curvature), _dual_sums(block, s, factor * a)
+
+
+def _zero_like(block: Block, a: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return np.zeros_like(a), ()
+
+
+def _kink_sums(
+    block: Block, u: FloatArray, kink: float, width: float
+) -> tuple[FloatArray, tuple[Sum, ...]]:
+    above = (u > kink + width).astype(np.float64)
+    on_kink = (np.abs(u - kink) <= width).astype(np.float64)
+    s = flip_probability(u)
+    columns = np.stack([block.weights * (s - above), block.weights * on_kink], axis=1)
+    gradients = block.adjoint(columns)
+    return u, (
+        Sum(gradients[:, 0]),
+        Sum(gradients[:, 1]),
+        Sum(float(block.weights @ above)),
+        Sum(float(block.weights @ on_kink)),
+    )
+
+
+def _kink_shares(
+    block: Block, u: FloatArray, kink: float, width: float, fraction: float
+) -> tuple[FloatArray, tuple[()]]:
+    return np.where(np.abs(u - kink) <= width, fraction, (u > kink).astype(np.float64)), ()

@@ -1,0 +1,45 @@
+"""Checks of the ball's parameters: ``ValueError`` names the value found and the value wanted."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ..rows.arrays import FloatArray
+from ..rows.checks import as_numbers
+
+
+def check_epsilon(epsilon: Any) -> float:
+    """A finite radius ε ≥ 0."""
+    if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool):
+        raise ValueError(f"epsilon must be a number >= 0, got {epsilon!r}")
+    value = float(epsilon)
+    if not (math.isfinite(value) and value >= 0.0):
+        raise ValueError(f"epsilon must be finite and >= 0, got {epsilon!r}")
+    return value
+
+
+def check_kappa(kappa: Any) -> float:
+    """A flip cost κ > 0, infinity included."""
+    if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
+        raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
+    value = float(kappa)
+    if not value > 0.0:
+        raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {kappa!r}")
+    return value
+
+
+def check_costs(feature_costs: Any, n_features: int) -> FloatArray:
+    """Positive transport costs, one per feature; ``inf`` for features that cannot move."""
+    if feature_costs is None:
+        return np.ones(n_features)
+    costs = as_numbers(feature_costs, "feature_costs").copy()
+    if costs.shape != (n_features,):
+        raise ValueError(f"feature_costs must have shape ({n_features},), got {costs.shape}")
+    if not (costs > 0.0).all():
+        bad = costs[~(costs > 0.0)][0]
+        raise ValueError(f"feature_costs must be > 0 (inf: immovable), got {bad}")
+    return costs

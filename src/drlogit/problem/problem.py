@@ -1,0 +1,267 @@
+"""Problem (P): Wasserstein distributionally robust logistic regression, validated.
+
+    minimise over β, b, λ    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ]
+    subject to               ‖β / c‖_* ≤ λ,        u_i = y_i (x_i·β + b)
+
+with ``h(u) = log(1 + e^{-u})``, weights that sum to one, feature costs ``c`` (infinite cost:
+the coefficient is free, as the intercept always is) and the dual ``‖·‖_*`` of the transport
+norm.  Its value is the worst expected log-loss over all distributions within Wasserstein
+distance ε of the samples, where moving features costs ``‖c (x - x')‖`` and flipping a label
+costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may flip.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.checks import check_features, check_labels, check_weights
+from ..rows.interface import Rows, State
+from ..rows.matrix import nonzeros
+from ..rows.memory import MemoryRows
+from ..rows.reductions import Max, Min, Sum
+from ..rows.row_blocks import RowBlocks, is_dask
+from ..rows.stored import StoredRows
+from ..rows.threads import threads_for
+from .losses import LAMBDA_CONSTANT, hinge, log_loss
+from .norms import Norm, get_norm
+from .parameters import check_costs, check_epsilon, check_kappa
+
+#: Bins of one pass of the weighted-quantile search: three passes resolve 2^30 steps.
+_QUANTILE_BINS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One instance of (P).  Build it from data with :func:`build_problem`.
+
+    Coefficients travel as one vector: features first, then the intercept if there is one.
+    ``costs`` has one entry per coefficient; ``inf`` marks the free ones.
+    """
+
+    rows: Rows
+    epsilon: float
+    kappa: float
+    norm: Norm
+    costs: FloatArray
+    fit_intercept: bool
+
+    @cached_property
+    def free(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which coefficients the norm constraint leaves alone (all of them at ε = 0)."""
+        if self.epsilon == 0.0:
+            return np.ones(self.costs.size, dtype=bool)
+        return np.isinf(self.costs)
+
+    @cached_property
+    def penalised(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which coefficients the norm constraint bounds."""
+        return ~self.free
+
+    @property
+    def lambda_upper_bound(self) -> float:
+        """Proposition 3.1: ``λ* ≤ 0.2785 / ε`` for every norm, weighting and intercept."""
+        return LAMBDA_CONSTANT / self.epsilon if self.epsilon > 0.0 else math.inf
+
+    def with_radius(self, epsilon: float, kappa: float | None = None) -> Problem:
+        """The same samples under another ε (and κ); nothing is copied."""
+        epsilon = check_epsilon(epsilon)
+        kappa = self.kappa if kappa is None else check_kappa(kappa)
+        return replace(self, epsilon=epsilon, kappa=kappa)
+
+    def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
+        """``(β, b)`` of a coefficient vector."""
+        if self.fit_intercept:
+            return coefficients[:-1].copy(), float(coefficients[-1])
+        return coefficients.copy(), 0.0
+
+    def join(self, coef: ArrayLike, intercept: float) -> FloatArray:
+        """The coefficient vector of ``(β, b)``."""
+        beta = np.array(coef, dtype=np.float64).ravel()
+        vector = np.append(beta, intercept) if self.fit_intercept else beta
+        if vector.size != self.costs.size:
+            raise ValueError(
+                f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
+            )
+        return vector
+
+    def dual_norm(self, coefficients: FloatArray) -> float:
+        """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ."""
+        kept = self.penalised
+        return self.norm.dual(coefficients[kept] / self.costs[kept])
+
+    def allows(self, coefficients: FloatArray, lam: float) -> bool:
+        """Whether ``‖β / c‖_* ≤ λ``, up to rounding."""
+        return self.dual_norm(coefficients) * (1.0 - 1e-12) <= lam
+
+    def transport_norm(self, gradient: FloatArray) -> float:
+        """``‖c g‖`` over the penalised coordinates of a gradient-like vector."""
+        kept = self.penalised
+        return self.norm.value(gradient[kept] * self.costs[kept])
+
+    def margins(self, coefficients: FloatArray) -> State:
+        """The margins ``Z v``, as a state of one vector per block."""
+        return self.rows.run(_margins, None, coefficients)[0]
+
+    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
+        """Value of (P) at ``(β, b)`` and ``lam``, by default at the best λ."""
+        margins = self.margins(coefficients)
+        if lam is None:
+            lam = self.best_lambda(coefficients, margins)
+        elif not self.allows(coefficients, lam):
+            return math.inf
+        return self.objective_at(margins, lam)
+
+    def objective_at(self, margins: State, lam: float) -> float:
+        """``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` for margins at hand."""
+        _, (total,) = self.rows.run(_robust_loss, margins, self.kappa, lam)
+        return float(total) + self.epsilon * lam
+
+    def best_lambda(self, coefficients: FloatArray, margins: State | None = None) -> float:
+        """The λ that minimises (P) for given coefficients: ``max(‖β‖_*, q/κ)``.
+
+        ``q`` is the smallest margin with weight at most ``ε/κ`` strictly above it.
+        """
+        least = self.dual_norm(coefficients)
+        if math.isinf(self.kappa):
+            return least
+        share = self.epsilon / self.kappa
+        if margins is None:
+            margins = self.margins(coefficients)
+        _, (above,) = self.rows.run(_weight_above, margins, self.kappa * least)
+        if above <= share:
+            return least
+        return max(least, self._upper_quantile(margins, share) / self.kappa)
+
+    def _upper_quantile(self, margins: State, share: float) -> float:
+        """Smallest margin of positive weight with weight at most ``share`` strictly above.
+
+        A histogram narrows the bracket a thousandfold per pass until a single value is
+        left, so the search works on blocks anywhere and is exact.
+        """
+        low, high, above_high = -math.inf, math.inf, 0.0
+        while True:
+            # Only margins in (low, high] are still in question; above_high is the weight > high.
+            _, (least, greatest) = self.rows.run(_range_within, margins, low, high)
+            if least >= greatest:
+                return float(greatest)
+            edges = np.linspace(least, greatest, _QUANTILE_BINS + 1)
+            edges[-1] = greatest
+            _, (mass,) = self.rows.run(_histogram, margins, low, high, edges)
+            # above[k]: weight strictly above edges[k+1], the upper end of bin k.
+            above = above_high + np.concatenate([np.cumsum(mass[::-1])[-2::-1], [0.0]])
+            k = int(np.flatnonzero(above <= share)[0])
+            # The answer lies in bin k: (edges[k], edges[k+1]], with `least` itself in bin 0.
+            above_high = float(above[k])
+            low, high = (low if k == 0 else float(edges[k])), float(edges[k + 1])
+
+
+def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return block.margins(coefficients), ()
+
+
+def _robust_loss(
+    block: Block, u: FloatArray, kappa: float, lam: float
+) -> tuple[FloatArray, tuple[Sum]]:
+    loss = log_loss(u)
+    if math.isfinite(kappa):
+        loss += hinge(u - kappa * lam)
+    return u, (Sum(float(block.weights @ loss)),)
+
+
+def _weight_above(block: Block, u: FloatArray, threshold: float) -> tuple[FloatArray, tuple[Sum]]:
+    return u, (Sum(float(block.weights[u > threshold].sum())),)
+
+
+def _range_within(
+    block: Block, u: FloatArray, low: float, high: float
+) -> tuple[FloatArray, tuple[Min, Max]]:
+    inside = u[(u > low) & (u <= high) & (block.weights > 0.0)]
+    return u, (Min(np.min(inside, initial=np.inf)), Max(np.max(inside, initial=-np.inf)))
+
+
+def _histogram(
+    block: Block, u: FloatArray, low: float, high: float, edges: FloatArray
+) -> tuple[FloatArray, tuple[Sum]]:
+    inside = (u > low) & (u <= high) & (block.weights > 0.0)  # as in _range_within
+    # Bins are open below and closed above, except that the first holds its lower edge.
+    index = np.searchsorted(edges, u[inside], side="left") - 1
+    np.maximum(index, 0, out=index)
+    return u, (Sum(np.bincount(index, block.weights[inside], minlength=edges.size - 1)),)
+
+
+def build_problem(
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    n_blocks: int | None = None,
+) -> Problem:
+    """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
+
+    ``y`` holds two distinct labels; the one that sorts last is the positive class.  X is
+    used as it is: no copy is made of a float array or of a canonical CSR matrix.
+    There are as many blocks as threads unless ``n_blocks`` says otherwise.
+    """
+    epsilon = check_epsilon(epsilon)
+    kappa = check_kappa(kappa)
+    transport = get_norm(norm)
+    if not isinstance(fit_intercept, bool | np.bool_):
+        raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
+    rows = _rows(X, y, sample_weight, bool(fit_intercept), n_jobs, n_blocks)
+    costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
+    if fit_intercept:
+        costs = np.append(costs, np.inf)
+    return Problem(rows, epsilon, kappa, transport, costs, bool(fit_intercept))
+
+
+def _rows(
+    X: Any, y: Any, sample_weight: Any, intercept: bool, n_jobs: int | None, n_blocks: int | None
+) -> Rows:
+    """The samples, checked, in the kind of rows that suits where X is."""
+    if is_dask(X):
+        from ..rows.distributed import dask_rows  # an optional package, imported only when met
+
+        return dask_rows(X, y, sample_weight, intercept=intercept)
+    if isinstance(X, np.memmap):
+        X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
+    if isinstance(X, RowBlocks):
+        signs, weights = _check_samples(y, sample_weight, X.shape[0])
+        n_threads = threads_for(n_jobs, X.shape[0] * X.shape[1])
+        given = None if sample_weight is None else weights
+        return StoredRows(X, signs, given, intercept=intercept, n_threads=n_threads)
+    matrix = check_features(X)
+    signs, weights = _check_samples(y, sample_weight, matrix.shape[0])
+    n_threads = threads_for(n_jobs, nonzeros(matrix))
+    if n_jobs is None and matrix.shape[0] < matrix.shape[1]:
+        n_threads = 1  # one block, which is preconditioned as a whole
+    if n_blocks is None:
+        n_blocks = min(n_threads, matrix.shape[0])
+    return MemoryRows.from_arrays(
+        matrix, signs, weights, intercept=intercept, n_blocks=n_blocks, n_threads=n_threads
+    )
+
+
+def _check_samples(y: Any, sample_weight: Any, n_samples: int) -> tuple[FloatArray, FloatArray]:
+    """Labels as ±1 and weights that sum to one, with some weight in either class."""
+    signs = check_labels(y, n_samples)
+    weights = check_weights(sample_weight, n_samples)
+    for sign, name in ((-1.0, "smaller"), (1.0, "larger")):
+        if not weights[signs == sign].any():
+            raise ValueError(
+                f"every sample with the {name} label has weight zero; two classes are wanted"
+            )
+    return signs, weights

@@ -1,0 +1,196 @@
+"""What a fit returns, and how its progress is told.
+
+A solver hands over a :class:`Solution`; :func:`drlogit.solve` certifies it and turns it into
+a :class:`Result`.  On the way a solver reports :class:`Iterate` records to a callback;
+:class:`Trace` is a callback that remembers them.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..rows.arrays import FloatArray
+from ..rows.interface import State
+
+
+class Status(enum.Enum):
+    """How a solve ended; the value is the sentence for the user."""
+
+    OPTIMAL = "optimal: the certified duality gap is within tol"
+    MAX_ITER = "stopped at max_iter before the duality gap was within tol"
+    STALLED = "stopped because no further progress was possible in floating point"
+    UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
+    STOPPED = "stopped by the callback"
+    FAILED = "the external solver failed; the point returned is only a feasible start"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """One line of progress.  ``elapsed`` counts solver time only, not callbacks."""
+
+    n_iter: int
+    objective: float
+    dual_objective: float
+    lam: float
+    elapsed: float
+    extra: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from optimal."""
+        return self.objective - self.dual_objective
+
+
+#: Called once per iteration; returning True stops the solver.
+Callback = Callable[[Iterate], Any]
+
+
+class Trace:
+    """A callback that remembers every :class:`Iterate` it is given."""
+
+    def __init__(self) -> None:
+        self.iterates: list[Iterate] = []
+
+    def __call__(self, iterate: Iterate) -> None:
+        self.iterates.append(iterate)
+
+    def __len__(self) -> int:
+        return len(self.iterates)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} iterates)"
+
+    def column(self, name: str) -> FloatArray:
+        """One quantity over the iterations: a field, a property or an ``extra`` entry."""
+        return np.array(
+            [
+                it.extra[name] if name in it.extra else float(getattr(it, name))
+                for it in self.iterates
+            ]
+        )
+
+
+class Monitor:
+    """Passes iterates on to trace, table and callback, and stops the clock meanwhile."""
+
+    def __init__(self, callback: Callback | None = None, verbose: int = 0) -> None:
+        self.trace = Trace()
+        self.stopped = False
+        self._callback = callback
+        self._verbose = verbose
+        self._started = time.perf_counter()
+        self._paused = 0.0
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks at the iterations as they happen."""
+        return self._verbose > 0 or self._callback is not None
+
+    @property
+    def elapsed(self) -> float:
+        """Solver seconds since the start."""
+        return time.perf_counter() - self._started - self._paused
+
+    def report(
+        self, n_iter: int, objective: float, dual_objective: float, lam: float, **extra: float
+    ) -> bool:
+        """Record one iteration; True if the callback wants to stop."""
+        now = time.perf_counter()
+        elapsed = now - self._started - self._paused
+        iterate = Iterate(n_iter, objective, dual_objective, lam, elapsed, extra)
+        self.trace(iterate)
+        if self._verbose:
+            self._print(iterate)
+        if self._callback is not None:
+            self.stopped = self._callback(iterate) is True or self.stopped
+        self._paused += time.perf_counter() - now
+        return self.stopped
+
+    def _print(self, it: Iterate) -> None:
+        if len(self.trace) == 1:
+            print(
+                f"{'iter':>5} {'objective':>14} {'lower bound':>14} {'gap':>9} {'lambda':>10}"
+                f" {'seconds':>8}"
+            )
+        print(
+            f"{it.n_iter:5d} {it.objective:14.8f} {it.dual_objective:14.8f} {it.gap:9.2e}"
+            f" {it.lam:10.4g} {it.elapsed:8.3f}",
+            flush=True,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver found, before anybody else has checked it.
+
+    ``flip_share``, ``dual_coefficients`` and ``dual_step`` describe its dual point (see
+    :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
+    ``lam`` is set by solvers of the fixed-λ problem only.
+    """
+
+    coefficients: FloatArray
+    status: Status
+    n_iter: int
+    flip_share: State | None = None
+    dual_coefficients: FloatArray | None = None
+    dual_step: FloatArray | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A certified solution of problem (P), or of its fixed-λ version.
+
+    Attributes
+    ----------
+    coef, intercept, lam
+        β, b and λ.
+    objective, dual_objective, gap
+        The worst-case expected log-loss of the model, a certified lower bound on what any
+        model can reach, and their difference, all in nats.
+    flip_share
+        ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
+    status, n_iter, solver
+        How it ended, after how many iterations, and which solver ran.
+    setup_time, solve_time
+        Seconds spent checking the input, and solving (callbacks excluded).
+    trace
+        The iterations, as :class:`Trace`.
+    info
+        What only some solvers know (inner iterations, statuses of other packages).
+    """
+
+    coef: FloatArray
+    intercept: float
+    lam: float
+    objective: float
+    dual_objective: float
+    gap: float
+    flip_share: FloatArray
+    status: Status
+    n_iter: int
+    solver: str
+    setup_time: float
+    solve_time: float
+    trace: Trace
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is within the tolerance asked for."""
+        return self.status is Status.OPTIMAL
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(objective={self.objective:.8g}, gap={self.gap:.2g}, lam={self.lam:.6g}, "
+            f"n_iter={self.n_iter}, solver={self.solver!r}, status={self.status.name})"
+        )

@@ -1,0 +1,1 @@
+"""What the adversary can do to a fitted linear model, ours or any other."""

@@ -1,0 +1,385 @@
+"""Any fitted linear classifier as ``(coef, intercept)`` in the units of the data it is given.
+
+What comes after a fit (worst case, misclassification, audit) asks of a model only its score
+``x·β + b`` and which label a positive score means.  :func:`as_linear` finds both: in our own
+estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, in searches
+over them, and in pipelines, where the affine steps before the classifier are folded into β and
+b: with ``T(x) = A x + t``, the score ``w·T(x) + c`` has ``β = Aᵀ w`` and ``b = w·t + c``.
+
+:func:`pose` puts a model, the samples and a Wasserstein ball together as a :class:`Question`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ..problem.norms import Norm, get_norm
+from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.problem import Problem
+from ..problem.result import Result
+from ..rows.arrays import FloatArray, Matrix
+from ..rows.checks import check_features, check_label_column, check_labels, check_weights
+from ..rows.interface import Rows, State
+from ..rows.matrix import matvec
+from ..rows.memory import MemoryRows
+from ..rows.row_blocks import RowBlocks
+from ..rows.stored import StoredRows
+
+#: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
+_CHECKED_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """The score ``x·coef + intercept``.
+
+    ``classes`` are the labels of negative and positive scores; None if only the data can tell,
+    and then the label that sorts last is the positive one.
+    """
+
+    coef: FloatArray
+    intercept: float
+    classes: tuple[Any, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.coef.ndim != 1 or not np.isfinite(self.coef).all():
+            raise ValueError(
+                f"coef must be a vector of finite numbers, got shape {self.coef.shape}"
+                + ("" if self.coef.ndim != 1 else " with NaN or infinity")
+            )
+        if not np.isfinite(self.intercept):
+            raise ValueError(f"intercept must be finite, got {self.intercept}")
+
+
+def as_linear(model: Any) -> LinearModel:
+    """The linear model in ``model``, or ``ValueError`` if there is none to be found.
+
+    Parameters
+    ----------
+    model : estimator, Result, LinearModel or tuple (coef, intercept)
+        Any fitted binary classifier with ``coef_`` and ``intercept_``, a search that ended with
+        one (``best_estimator_``), or a pipeline of affine steps that ends in one.
+    """
+    if isinstance(model, LinearModel):
+        return model
+    if isinstance(model, Result):
+        return LinearModel(model.coef, model.intercept)
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise ValueError(f"a plain model is (coef, intercept), got a tuple of {len(model)}")
+        return LinearModel(_vector(model[0], "coef"), _scalar(model[1], "intercept"))
+    if not hasattr(model, "fit") and not hasattr(model, "coef_"):
+        raise ValueError(
+            "model must be a fitted linear classifier, a Result or a tuple (coef, intercept), "
+            f"got {type(model).__name__}"
+        )
+    return _of_estimator(model)
+
+
+def _of_estimator(model: Any) -> LinearModel:
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    if hasattr(model, "best_estimator_"):
+        return _of_estimator(model.best_estimator_)
+    if hasattr(model, "steps"):
+        last = _of_estimator(model.steps[-1][1])
+        coef, intercept = _through_steps(model.steps[:-1], last.coef, last.intercept)
+        return LinearModel(coef, intercept, last.classes)
+    name = type(model).__name__
+    if not hasattr(model, "coef_"):
+        raise ValueError(f"{name} has no coef_: a linear classifier is wanted")
+    if is_regressor(model):
+        raise ValueError(f"{name} predicts numbers, not labels: a linear classifier is wanted")
+    classes = getattr(model, "classes_", None)
+    if classes is not None and len(classes) != 2:
+        raise ValueError(
+            f"{name} was fitted on {len(classes)} classes; two are wanted. Ask about one class "
+            "against the rest: model (coef_[k], intercept_[k]), labels y == classes_[k]"
+        )
+    return LinearModel(
+        _vector(model.coef_, f"coef_ of {name}"),
+        _scalar(getattr(model, "intercept_", 0.0), f"intercept_ of {name}"),
+        None if classes is None else (classes[0], classes[1]),
+    )
+
+
+def _vector(values: Any, name: str) -> FloatArray:
+    dense = values.toarray() if sp.issparse(values) else values
+    try:
+        array = np.array(dense, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {values!r:.80}") from None
+    if array.ndim == 2 and array.shape[0] == 1:
+        return np.asarray(array[0])
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a vector or a single row, got shape {array.shape}")
+    return array
+
+
+def _scalar(value: Any, name: str) -> float:
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must be one number, got {value!r:.80}")
+    return float(array.reshape(()))
+
+
+# --- the steps of a pipeline ----------------------------------------------------------------
+
+#: ``(w, c)`` on a step's output → ``(β, b)`` on its input.
+Affine = tuple[FloatArray, float]
+
+
+def _through_steps(steps: list[tuple[str, Any]], coef: FloatArray, intercept: float) -> Affine:
+    for name, step in reversed(steps):
+        coef, intercept = _through_step(name, step, coef, intercept)
+    return coef, intercept
+
+
+def _through_step(name: str, step: Any, coef: FloatArray, intercept: float) -> Affine:
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return coef, intercept
+    if hasattr(step, "steps"):
+        return _through_steps(step.steps, coef, intercept)
+    for kind in type(step).__mro__:
+        if kind.__module__.startswith("sklearn.") and kind.__name__ in _STEPS:
+            found = _STEPS[kind.__name__](step, coef, intercept)
+            if found is not None:
+                return found
+    raise ValueError(
+        f"step {name!r} ({type(step).__name__}) is not an affine map that drlogit knows. Transform "
+        "the data first and ask about the last step alone: model[-1] with model[:-1].transform(X)"
+    )
+
+
+def _standard_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine:
+    mean = step.mean_ if step.with_mean else None
+    return _scaled(coef, intercept, mean, step.scale_)
+
+
+def _robust_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine:
+    return _scaled(coef, intercept, step.center_, step.scale_)
+
+
+def _max_abs_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
+    if getattr(step, "clip", False):
+        return None
+    return _scaled(coef, intercept, None, step.scale_)
+
+
+def _scaled(coef: FloatArray, intercept: float, center: Any, scale: Any) -> Affine:
+    """Through ``(x - center) / scale``."""
+    if scale is not None:
+        coef = coef / scale
+    return coef, intercept - (0.0 if center is None else float(coef @ center))
+
+
+def _min_max_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
+    if step.clip:
+        return None
+    return coef * step.scale_, intercept + float(coef @ step.min_)
+
+
+def _pca(step: Any, coef: FloatArray, intercept: float) -> Affine:
+    if step.whiten:
+        coef = coef / np.sqrt(step.explained_variance_)
+    return _scaled(coef @ step.components_, intercept, step.mean_, None)
+
+
+def _projection(step: Any, coef: FloatArray, intercept: float) -> Affine:
+    return np.asarray(step.components_.T @ coef), intercept
+
+
+def _selector(step: Any, coef: FloatArray, intercept: float) -> Affine:
+    kept = step.get_support()
+    full = np.zeros(kept.size)
+    full[kept] = coef
+    return full, intercept
+
+
+def _function(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
+    return (coef, intercept) if step.func is None else None
+
+
+def _imputer(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
+    # The identity on rows without missing values, which are the only ones that a Problem takes.
+    missing = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
+    if not missing or step.add_indicator or coef.size != step.n_features_in_:
+        return None
+    return coef, intercept
+
+
+def _column_transformer(step: Any, coef: FloatArray, intercept: float) -> Affine:
+    full = np.zeros(step.n_features_in_)
+    for name, transformer, columns in step.transformers_:
+        part = coef[step.output_indices_[name]]
+        if part.size == 0:
+            continue
+        weight = (step.transformer_weights or {}).get(name, 1.0)
+        inner, intercept = _through_step(name, transformer, weight * part, intercept)
+        np.add.at(full, _column_indices(step, columns), inner)
+    return full, intercept
+
+
+def _column_indices(step: Any, columns: Any) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Positions of the columns that a ColumnTransformer selected by name, mask or position."""
+    positions = np.arange(step.n_features_in_)
+    names = {name: i for i, name in enumerate(getattr(step, "feature_names_in_", ()))}
+    if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
+        first = names[columns.start] if columns.start is not None else 0
+        last = names[columns.stop] if columns.stop is not None else positions.size - 1
+        return positions[first : last + 1]  # by name, the end is included
+    if isinstance(columns, slice):
+        return positions[columns]
+    several = np.atleast_1d(np.asarray(columns))
+    if several.dtype.kind in "biu":
+        return np.asarray(positions[several])
+    return np.array([names[name] for name in several.tolist()], dtype=np.intp)
+
+
+#: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that
+#: none of them is imported by who does not use it.
+_STEPS: dict[str, Callable[[Any, FloatArray, float], Affine | None]] = {
+    "ColumnTransformer": _column_transformer,
+    "FunctionTransformer": _function,
+    "IncrementalPCA": _pca,
+    "MaxAbsScaler": _max_abs_scaler,
+    "MinMaxScaler": _min_max_scaler,
+    "PCA": _pca,
+    "BaseRandomProjection": _projection,
+    "RobustScaler": _robust_scaler,
+    "SelectorMixin": _selector,
+    "SimpleImputer": _imputer,
+    "StandardScaler": _standard_scaler,
+    "TruncatedSVD": _projection,
+}
+
+
+# --- a model before the samples -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A linear model, the samples it is asked about, and the Wasserstein ball around them."""
+
+    problem: Problem
+    coefficients: FloatArray  # β, then b
+    classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
+
+    @cached_property
+    def margins(self) -> State:
+        """``u_i = y_i (x_i·β + b)``, as a state of the rows."""
+        return self.problem.margins(self.coefficients)
+
+    @cached_property
+    def u(self) -> FloatArray:
+        """The margins as one vector."""
+        return np.asarray(self.problem.rows.gather(self.margins))
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        return self.problem.rows.weights()
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """The labels as ±1."""
+        return self.problem.rows.signs()
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """``‖β/c‖_*``: by how much one unit of transport can lower a margin."""
+        movable = np.isfinite(self.problem.costs)
+        return self.problem.norm.dual(self.coefficients[movable] / self.problem.costs[movable])
+
+    def labels(self, signs: FloatArray) -> np.ndarray[Any, Any]:
+        """Signs as labels."""
+        return np.asarray(self.classes)[(signs > 0.0).astype(np.intp)]
+
+    def at(self, epsilon: float) -> Problem:
+        """The same samples under another radius."""
+        return self.problem.with_radius(epsilon)
+
+
+def pose(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm,
+    feature_costs: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> Question:
+    """Check everything and put it together; ``ValueError`` says what is wrong."""
+    epsilon, kappa, transport = check_epsilon(epsilon), check_kappa(kappa), get_norm(norm)
+    linear = as_linear(model)
+    # Of blocks that are elsewhere, one is enough to compare scores on; the rest is checked below.
+    seen = X.block(X.filled[0]) if isinstance(X, RowBlocks) else X
+    matrix = check_features(seen)
+    n_samples, n_features = X.shape if isinstance(X, RowBlocks) else matrix.shape
+    if linear.coef.size != n_features:
+        raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
+    _check_scores(model, linear, seen, matrix)
+    signs, classes = _signs(y, n_samples, linear.classes)
+    weights = check_weights(sample_weight, n_samples)
+    costs = np.append(check_costs(feature_costs, n_features), np.inf)
+    rows: Rows
+    if isinstance(X, RowBlocks):
+        rows = StoredRows(X, signs, weights, intercept=True)
+    else:
+        rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    problem = Problem(rows, epsilon, kappa, transport, costs, fit_intercept=True)
+    return Question(problem, problem.join(linear.coef, linear.intercept), classes)
+
+
+def _signs(
+    y: Any, n_samples: int, classes: tuple[Any, Any] | None
+) -> tuple[FloatArray, tuple[Any, Any]]:
+    """Labels as ±1 and the two labels, those of the model if it knows them."""
+    if classes is None:
+        signs = check_labels(y, n_samples)
+        low, high = np.unique(column_or_1d(y))
+        return signs, (low, high)
+    labels = check_label_column(y, n_samples)
+    negative, positive = (np.asarray(labels == c, dtype=bool) for c in classes)
+    unknown = ~(negative | positive)
+    if unknown.any():
+        known = " or ".join(repr(c) for c in np.asarray(classes).tolist())
+        raise ValueError(f"y must hold labels of the model, {known}, got {labels[unknown][0]!r}")
+    return np.where(positive, 1.0, -1.0), classes
+
+
+def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> None:
+    """Compare the model's own scores with those of ``(β, b)``, on a few rows.
+
+    A subclass that transforms differently, or a column order other than the one fitted, must
+    not pass for the linear model we took it for.
+    """
+    if not hasattr(model, "decision_function"):
+        return
+    few = matrix[:_CHECKED_ROWS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "X does not have valid feature names"
+        scores = np.ravel(model.decision_function(X.head(few.shape[0]) if _is_frame(X) else few))
+    ours = matvec(few, linear.coef) + linear.intercept
+    # Single precision, and cancellation: measured against the size of the terms of the sum.
+    size = matvec(abs(few), np.abs(linear.coef)) + abs(linear.intercept) + np.abs(scores)
+    if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
+        raise ValueError(
+            f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "
+            "in it: it is not linear in X. Transform the data first, or pass (coef, intercept)"
+        )
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "head")

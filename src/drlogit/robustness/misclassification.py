@@ -1,0 +1,116 @@
+"""The smallest and largest error rate of a linear classifier over the Wasserstein ball.
+
+A sample with margin ``u > 0`` is classified correctly.  To make it wrong the adversary moves it
+to the decision boundary, at distance ``u / L`` with ``L = ‖β/c‖_*``, or flips its label, at cost κ:
+``min(u/L, κ)`` per unit of mass, whichever is cheaper.  A budget ε buys the cheapest first (a
+fractional knapsack), so the worst error is a concave, piecewise linear function of ε; the best
+error is the same with the misclassified samples made right.  Shafieezadeh-Abadeh, Mohajerin
+Esfahani and Kuhn (2015, arXiv:1509.09259) give the two linear programs whose values these are.
+
+A margin of exactly 0 counts as wrong in the worst case and as right in the best: the bounds hold
+whatever the classifier does on its boundary, and samples may be moved right onto it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..problem.norms import Norm
+from ..rows.arrays import FloatArray
+from .linear_model import Question, pose
+
+
+class MisclassificationBounds(NamedTuple):
+    """Probabilities of error between which every distribution in the ball lies."""
+
+    best: float
+    worst: float
+
+
+def misclassification_bounds(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> MisclassificationBounds:
+    """Smallest and largest probability of a wrong prediction over the Wasserstein ball.
+
+    Both are exact.  At ``epsilon=0`` they are the error on the samples, apart from samples right
+    on the decision boundary, which count as right in ``best`` and as wrong in ``worst``.
+
+    Parameters
+    ----------
+    model, X, y, epsilon, kappa, norm, feature_costs, sample_weight
+        As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters here, so this
+        compares classifiers of every kind.
+
+    Returns
+    -------
+    MisclassificationBounds
+        A named tuple ``(best, worst)``.
+    """
+    question = pose(
+        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+        feature_costs=feature_costs, sample_weight=sample_weight,
+    )  # fmt: skip
+    radius = question.problem.epsilon
+    return MisclassificationBounds(
+        best=best_error(question).at(radius), worst=worst_error(question).at(radius)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCurve:
+    """An error rate as a function of the radius: piecewise linear, constant at the end."""
+
+    radii: FloatArray
+    errors: FloatArray
+
+    def at(self, epsilon: float) -> float:
+        return float(np.interp(epsilon, self.radii, self.errors))
+
+    def radius_of(self, error: float) -> float:
+        """The smallest radius at which a rising curve reaches ``error``; inf if it never does."""
+        if self.errors[-1] < error:
+            return math.inf
+        after = int(np.searchsorted(self.errors, error, side="left"))
+        if after == 0:
+            return 0.0
+        low, high = self.errors[after - 1], self.errors[after]
+        part = (error - low) / (high - low)
+        return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))
+
+
+def worst_error(question: Question) -> ErrorCurve:
+    """The largest error rate at every radius."""
+    radii, bought = _bought(question, question.u)
+    wrong = float(question.weights[question.u <= 0.0].sum())
+    return ErrorCurve(radii, np.minimum(wrong + bought, 1.0))
+
+
+def best_error(question: Question) -> ErrorCurve:
+    """The smallest error rate at every radius."""
+    radii, bought = _bought(question, -question.u)
+    wrong = float(question.weights[question.u < 0.0].sum())
+    return ErrorCurve(radii, np.maximum(wrong - bought, 0.0))
+
+
+def _bought(question: Question, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Budgets, and the mass with ``gap > 0`` that each brings to the other side."""
+    some = (gap > 0.0) & (question.weights > 0.0)
+    mass = question.weights[some]
+    with np.errstate(divide="ignore", over="ignore"):
+        cost = np.minimum(gap[some] / question.sensitivity, question.problem.kappa)
+    order = np.argsort(cost)[: np.count_nonzero(np.isfinite(cost))]
+    spent, bought = np.cumsum(cost[order] * mass[order]), np.cumsum(mass[order])
+    return np.append(0.0, spent), np.append(0.0, bought)

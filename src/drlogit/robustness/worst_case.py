@@ -1,0 +1,336 @@
+"""What the worst distribution in the Wasserstein ball does to a given linear model.
+
+For fixed ``(β, b)`` with margins ``u_i`` and sensitivity ``L = ‖β/c‖_*``, the adversary spends a
+budget ε of transport.  Flipping the label of sample i costs κ per unit of mass and adds
+``h(-u_i) - h(u_i) = u_i`` to the loss; moving its features a distance d along the direction that
+attains ``L`` costs d and adds ``h(u_i - L d) - h(u_i) < L d``.  So the best flips are those of the
+largest margins, as long as they exceed κL; what is then left of ε goes into moves, whose yield
+approaches L per unit of cost as ever less mass goes ever further.  The supremum
+
+    max { E_Q log-loss : W(Q, P) ≤ ε }  =  min over λ ≥ L of  ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]
+
+is :func:`worst_case_loss`; :func:`worst_case_distribution` returns a distribution in the ball that
+comes as close to it as asked, with no move longer than that takes.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ..problem.losses import log_loss
+from ..problem.norms import Norm
+from ..rows.arrays import BoolArray, FloatArray
+from ..rows.checks import check_features
+from .linear_model import Question, pose
+
+#: The part of the budget that is not spent, so that rounding does not overspend it.
+_HAIR = 1e-13
+
+
+def worst_case_loss(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The largest expected log-loss of a model over the Wasserstein ball around the samples.
+
+    Nothing is fitted: the model is taken as it is.  It is exact, not a bound.
+
+    Parameters
+    ----------
+    model : estimator, Result or tuple (coef, intercept)
+        One of ours, any fitted linear binary classifier of scikit-learn, a pipeline of affine
+        steps that ends in one, or plain numbers.  Its score is read as log-odds, which is right
+        for logistic models; the scores of other classifiers (``LinearSVC``, ``RidgeClassifier``)
+        are not on that scale, so compare their errors
+        (:func:`~drlogit.misclassification_bounds`) rather than their losses.
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        Samples, as the model takes them.  Moves are measured in the units of this X: for a
+        pipeline, *before* its scaler.  ``feature_costs=1 / X.std(axis=0)`` measures them in
+        standard deviations.
+    y : array of shape (n_samples,)
+        Labels, those of the model's ``classes_`` where it has them; else two kinds, of which the
+        one that sorts last is the positive class.
+    epsilon : float
+        Radius of the ball, at least 0 (0: the samples as they are).
+    kappa : float
+        Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The adversary can
+        flip at most a share ``epsilon / kappa`` of the labels.
+    norm : {"l1", "l2", "linf"}
+        Transport norm on the features.
+    feature_costs : array of shape (n_features,), optional
+        How hard each feature is to move; ``inf`` for features that cannot move.
+    sample_weight : array of shape (n_samples,), optional
+        Non-negative weights, of which only the proportions matter.
+
+    Returns
+    -------
+    float
+        Expected log-loss in nats.
+    """
+    question = pose(
+        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+        feature_costs=feature_costs, sample_weight=sample_weight,
+    )  # fmt: skip
+    return loss_at(question, question.problem.epsilon)
+
+
+def loss_at(question: Question, epsilon: float) -> float:
+    """Worst-case log-loss at radius ε, from margins at hand."""
+    problem = question.at(epsilon)
+    lam = problem.best_lambda(question.coefficients, question.margins)
+    return problem.objective_at(question.margins, lam)
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCaseDistribution:
+    """A distribution in the Wasserstein ball, as atoms that come from samples.
+
+    Attributes
+    ----------
+    index : array of shape (n_atoms,)
+        The sample that each atom's mass comes from, in ascending order.  A sample that is split
+        (in part flipped, in part moved) appears more than once; one of weight zero not at all.
+    mass : array of shape (n_atoms,)
+        Probabilities; they sum to one.
+    label : array of shape (n_atoms,)
+        Labels, in the coding of the data.
+    flipped : bool array of shape (n_atoms,)
+        Whether the label is not the sample's own.
+    distance : array of shape (n_atoms,)
+        How far the features moved, in the transport norm with its costs.
+    shift : array of shape (n_atoms,)
+        Its signed form: the atom lies at ``X[index] + shift * direction`` (see :meth:`points`).
+    direction : array of shape (n_features,)
+        The direction of transport length one along which the score rises fastest; zero for
+        features that cannot move.
+    expected_loss, supremum : float
+        The expected log-loss of this distribution, and the limit that no distribution in the ball
+        exceeds.  They are equal where only labels are flipped.
+    transport_cost, epsilon : float
+        What it cost to get here from the samples, at most the radius ε.
+    """
+
+    index: NDArray[np.intp]
+    mass: FloatArray
+    label: NDArray[Any]
+    flipped: BoolArray
+    distance: FloatArray
+    shift: FloatArray
+    direction: FloatArray
+    expected_loss: float
+    supremum: float
+    transport_cost: float
+    epsilon: float
+
+    @property
+    def gap(self) -> float:
+        """``supremum - expected_loss``: what a distribution with longer moves could still add."""
+        return self.supremum - self.expected_loss
+
+    @property
+    def flipped_mass(self) -> float:
+        """Share of the mass whose label is flipped, at most ``ε/κ``."""
+        return float(self.mass[self.flipped].sum())
+
+    @property
+    def moved_mass(self) -> float:
+        """Share of the mass whose features moved."""
+        return float(self.mass[self.distance > 0.0].sum())
+
+    @property
+    def longest_move(self) -> float:
+        return float(self.distance.max(initial=0.0))
+
+    def points(self, X: Any) -> Any:
+        """Features of the atoms, given the samples (dense, or CSR if X is sparse)."""
+        matrix = check_features(X)
+        if matrix.shape[1] != self.direction.size or matrix.shape[0] <= self.index[-1]:
+            raise ValueError(
+                f"X must be the samples, {self.direction.size} features of at least "
+                f"{self.index[-1] + 1} rows, got shape {matrix.shape}"
+            )
+        start = matrix[self.index].astype(np.float64)
+        if sp.issparse(start):
+            return start + sp.csr_array(self.shift[:, None]) @ sp.csr_array(self.direction[None, :])
+        return start + np.outer(self.shift, self.direction)
+
+    def __repr__(self) -> str:
+        return (
+            f"WorstCaseDistribution(expected_loss={self.expected_loss:.6g}, gap={self.gap:.2g}, "
+            f"transport_cost={self.transport_cost:.6g}, flipped_mass={self.flipped_mass:.4g}, "
+            f"moved_mass={self.moved_mass:.4g}, longest_move={self.longest_move:.4g})"
+        )
+
+
+def worst_case_distribution(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-4,
+) -> WorstCaseDistribution:
+    """A distribution in the ball whose expected log-loss is within ``tol`` of the worst.
+
+    Flips attain the worst case; moves only approach it, ever less mass going ever further.  All of
+    the budget that flips leave is spent on moves, as short ones as reach ``tol``: a looser ``tol``
+    gives a picture that is easier to believe, a tighter one a longer excursion (the distance grows
+    like ``1 / tol``).
+
+    Parameters
+    ----------
+    model, X, y, epsilon, kappa, norm, feature_costs, sample_weight
+        As in :func:`worst_case_loss`.
+    tol : float
+        How close to the supremum, in nats, positive.
+
+    Returns
+    -------
+    WorstCaseDistribution
+        Atoms with their masses, expected loss and transport cost.
+    """
+    if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not 0.0 < tol < math.inf:
+        raise ValueError(f"tol must be finite and > 0, got {tol!r}")
+    question = pose(
+        model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
+        feature_costs=feature_costs, sample_weight=sample_weight,
+    )  # fmt: skip
+    problem, u, w = question.problem, question.u, question.weights
+    budget = problem.epsilon * (1.0 - _HAIR)
+    flips, left = _flips(question, budget)
+
+    # The samples after the flips: what is left of each, then what was flipped of each.
+    index = np.tile(np.arange(u.size), 2)
+    flipped = np.repeat([False, True], u.size)
+    mass, margin = np.concatenate([w - flips, flips]), np.concatenate([u, -u])
+    moved, distance = _moves(mass, margin, question.sensitivity, left, float(tol))
+
+    # Of each of these, what stays and what moves.
+    index, flipped, margin = (np.tile(values, 2) for values in (index, flipped, margin))
+    travelled = np.repeat([0.0, distance], 2 * u.size)
+    mass = np.concatenate([mass - moved, moved])
+    kept = np.flatnonzero(mass > 0.0)
+    kept = kept[np.argsort(index[kept], kind="stable")]
+    index, flipped, margin, travelled, mass = (
+        values[kept] for values in (index, flipped, margin, travelled, mass)
+    )
+    signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
+    return WorstCaseDistribution(
+        index=index,
+        mass=mass,
+        label=question.labels(signs),
+        flipped=flipped,
+        distance=travelled,
+        shift=-signs * travelled,
+        direction=steepest_direction(question),
+        expected_loss=float(mass @ log_loss(margin - question.sensitivity * travelled)),
+        supremum=loss_at(question, problem.epsilon),
+        transport_cost=float(mass @ travelled)
+        + (problem.kappa * float(mass[flipped].sum()) if flipped.any() else 0.0),
+        epsilon=problem.epsilon,
+    )
+
+
+def _flips(question: Question, budget: float) -> tuple[FloatArray, float]:
+    """Mass of each sample whose label is flipped, and what that leaves of the budget.
+
+    Largest margins first, down to κL: there a flip yields what a move approaches.
+    """
+    kappa, w = question.problem.kappa, question.weights
+    flips = np.zeros_like(w)
+    order = flip_order(question)
+    if order.size == 0:
+        return flips, budget
+    spent = kappa * np.cumsum(w[order])
+    full = int(np.searchsorted(spent, budget, side="right"))
+    before = float(spent[full - 1]) if full else 0.0
+    flips[order[:full]] = w[order[:full]]
+    if full == order.size:
+        return flips, budget - before
+    flips[order[full]] = (budget - before) / kappa
+    return flips, 0.0
+
+
+def flip_order(question: Question) -> NDArray[np.intp]:
+    """The samples whose labels the worst case flips, in the order in which it does."""
+    u, kappa = question.u, question.problem.kappa
+    if math.isinf(kappa):
+        return np.empty(0, dtype=np.intp)
+    worth = (u > 0.0) & (u >= kappa * question.sensitivity) & (question.weights > 0.0)
+    chosen = np.flatnonzero(worth)
+    return chosen[np.argsort(-u[chosen], kind="stable")]
+
+
+def _moves(
+    mass: FloatArray, margin: FloatArray, sensitivity: float, budget: float, tol: float
+) -> tuple[FloatArray, float]:
+    """Mass to move of each atom, and the one distance that it all moves.
+
+    Mass η of margin v that moves a distance d loses ``η [h(-v) - h(L d - v)]`` against the limit
+    ``η L d``: least for the smallest margins, so they go first.  All moves have one length because
+    ``h`` is convex: between 0 and d, mixtures of the two ends yield more than anything between.
+    """
+    moved = np.zeros_like(mass)
+    if budget <= 0.0 or sensitivity == 0.0:
+        return moved, 0.0
+    order = np.argsort(margin, kind="stable")
+    order = order[mass[order] > 0.0]
+    v, m = margin[order], mass[order]
+    total = np.cumsum(m)
+
+    def choice(distance: float) -> FloatArray:
+        wanted = budget / distance
+        return np.asarray(np.clip(wanted - (total - m), 0.0, m))
+
+    def shortfall(distance: float) -> float:
+        eta = choice(distance)
+        last = int(np.count_nonzero(eta))
+        lost = log_loss(-v[:last]) - log_loss(sensitivity * distance - v[:last])
+        return float(eta[:last] @ lost)
+
+    low = high = budget / float(total[-1])  # where all of the mass moves
+    while shortfall(high) > tol:
+        low, high = high, 2.0 * high
+    while high > low * (1.0 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if shortfall(middle) > tol else (low, middle)
+    moved[order] = choice(high)
+    return moved, high
+
+
+def steepest_direction(question: Question) -> FloatArray:
+    """δ with ``‖c δ‖ = 1`` and ``β·δ = ‖β/c‖_*``; zero where features cannot move or β is 0."""
+    problem = question.problem
+    costs = problem.costs[:-1]
+    movable = np.isfinite(costs)
+    scaled = question.coefficients[:-1][movable] / costs[movable]
+    unit = np.zeros_like(scaled)
+    if scaled.any():
+        if problem.norm.name == "l1":
+            largest = int(np.argmax(np.abs(scaled)))
+            unit[largest] = np.sign(scaled[largest])
+        elif problem.norm.name == "l2":
+            unit = scaled / np.linalg.norm(scaled)
+        else:
+            unit = np.sign(scaled)
+    direction = np.zeros_like(costs)
+    direction[movable] = unit / costs[movable]
+    return direction

@@ -1,0 +1,154 @@
+"""One block of consecutive samples and the products with it that solvers ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .arrays import FloatArray, IndexArray, Matrix
+from .matrix import (
+    RareColumns,
+    matvec,
+    outer_product,
+    rmatvec,
+    row_chunks,
+    squared_columns,
+    transposed,
+    weighted_gram,
+    weighted_products,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive samples: features ``X``, labels ``y`` in {-1, +1} and their weights.
+
+    ``Z``, the matrix with rows ``y_i (x_i, 1)``, is never formed: since ``y² = 1``, labels
+    enter products with vectors and drop out of Gram matrices.
+    """
+
+    X: Matrix
+    y: FloatArray
+    weights: FloatArray
+    intercept: bool
+    #: X once more, in a form that is faster to multiply with vectors, if there is one.
+    thin: Matrix | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Coefficients: one per feature, and one for the intercept if there is one."""
+        return int(self.X.shape[1]) + int(self.intercept)
+
+    def margins(self, coefficients: FloatArray) -> FloatArray:
+        """``Z v``: the margins of the samples."""
+        X = self.X if self.thin is None else self.thin
+        if not self.intercept:
+            return self.y * matvec(X, coefficients)
+        return np.asarray(self.y * (matvec(X, coefficients[:-1]) + coefficients[-1]))
+
+    def adjoint(self, r: FloatArray) -> FloatArray:
+        """``Zᵀ r`` for a vector ``r``, or for each column of ``r``."""
+        signed = self.y * r if r.ndim == 1 else self.y[:, None] * r
+        X = self.X if self.thin is None else self.thin
+        product = rmatvec(X, signed, self._transposed)
+        if not self.intercept:
+            return product
+        return np.concatenate([product, signed.sum(axis=0, keepdims=True)])
+
+    def gram(self, d: FloatArray, *, rough: bool = False) -> FloatArray:
+        """``Zᵀ diag(d) Z`` for ``d ≥ 0``; ``rough`` allows single precision (and twice the speed).
+
+        Columns whose squares would leave the range of single precision are never rough.
+        """
+        return weighted_gram(self.X, d, **self._gram_options(rough))
+
+    def gram_and_adjoint(
+        self, d: FloatArray, r: FloatArray, *, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """:meth:`gram`, with zeros below the diagonal, and ``Zᵀ r`` for the columns of r.
+
+        A dense X is read once for both.
+        """
+        signed = self.y[:, None] * r
+        upper, product = weighted_products(self.X, d, signed, **self._gram_options(rough))
+        if self.intercept:
+            product = np.concatenate([product, signed.sum(axis=0, keepdims=True)])
+        return upper, product
+
+    def _gram_options(self, rough: bool) -> dict[str, Any]:
+        squares = self.mean_squares[self.mean_squares > 0.0]
+        rough = rough and bool(((squares > 1e-16) & (squares < 1e16)).all())
+        return {
+            "intercept": self.intercept,
+            "used": self._used,
+            "rare": self._rare,
+            "rough": rough,
+            "transposed": self._transposed,
+        }
+
+    def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
+        """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its upper triangle."""
+        signed = self.y * row_scale
+        matrix = outer_product(self.X, signed, column_scale[: self.X.shape[1]])
+        if self.intercept:
+            for rows in row_chunks(signed.size, signed.size):
+                matrix[rows] += np.outer(signed[rows] * column_scale[-1] ** 2, signed)
+        return matrix
+
+    @cached_property
+    def _used(self) -> IndexArray | None:
+        """Columns that are neither empty nor rare, if picking them pays."""
+        # Samples of weight zero count: ``gram`` takes any d.
+        present = self.weights.all()
+        squares = self.mean_squares if present else squared_columns(self.X, np.ones(self.y.size))
+        used = np.flatnonzero(squares[: self.X.shape[1]])
+        if self._rare is not None:
+            used = np.setdiff1d(used, self._rare.places)
+        return used if used.size < 0.9 * self.X.shape[1] else None
+
+    @cached_property
+    def _rare(self) -> RareColumns | None:
+        return None if self.thin is None else RareColumns.of(self.thin)
+
+    @cached_property
+    def _transposed(self) -> Matrix:
+        return transposed(self.X if self.thin is None else self.thin)
+
+    @cached_property
+    def mean_squares(self) -> FloatArray:
+        """``Σ_i w_i z_ij²`` for each column."""
+        return self.squared_columns(self.weights)
+
+    def by_class(self, r: FloatArray) -> FloatArray:
+        """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
+        columns = np.zeros((r.size, 2))
+        columns[np.arange(r.size), (self.y > 0.0).astype(np.intp)] = r
+        return columns
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is cached would double what travels, and is soon found again.
+        return {name: self.__dict__[name] for name in ("X", "y", "weights", "intercept")}
+
+    def squared_columns(self, d: FloatArray) -> FloatArray:
+        """``Σ_i d_i z_ij²`` for each column: the diagonal of :meth:`gram`."""
+        squares = squared_columns(self.X, d)
+        return np.append(squares, d.sum()) if self.intercept else squares
+
+
+def join_blocks(blocks: Sequence[Block]) -> Block:
+    """One block of several."""
+    if len(blocks) == 1:
+        return blocks[0]
+    sparse = sp.issparse(blocks[0].X)
+    X = [block.X for block in blocks]
+    return Block(
+        sp.vstack(X, format="csr") if sparse else np.concatenate(X),
+        np.concatenate([block.y for block in blocks]),
+        np.concatenate([block.weights for block in blocks]),
+        blocks[0].intercept,
+    )

@@ -1,0 +1,104 @@
+"""Checks of what users hand over: ``ValueError`` names the value found and the value wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array, column_or_1d
+
+from .arrays import FloatArray, Matrix
+
+#: Features from this size on are refused: their squares overflow.
+TOO_LARGE = 1e150
+
+
+def as_numbers(values: Any, name: str) -> FloatArray:
+    """Values as a float array, or ``ValueError`` with their name."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        shown = " ".join(f"{values!r:.80}".split())
+        raise ValueError(f"{name} must hold numbers, got {shown}") from None
+
+
+def check_features(X: Any) -> Matrix:
+    """A finite float array (float32 and float64 kept) or canonical CSR matrix."""
+    try:
+        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn
+            raise ValueError("Dates and times are not numbers")
+        matrix = check_array(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", order=None
+        )
+    except (TypeError, ValueError) as error:
+        found = str(error).partition("\n")[0].rstrip(".:")
+        raise ValueError(
+            f"X must be a 2-D array of finite numbers, at least one row and one column: {found}"
+        ) from error
+    values = matrix.data if sp.issparse(matrix) else matrix
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest >= TOO_LARGE:
+        raise ValueError(
+            f"X must hold numbers below {TOO_LARGE:g}, whose squares can be summed: "
+            f"got one of size {largest:.3g}; change the unit of its feature"
+        )
+    if not sp.issparse(matrix):
+        return matrix
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:
+    """One label per sample, of whatever kind."""
+    try:
+        labels = column_or_1d(y, warn=False)
+    except (TypeError, ValueError) as error:
+        found = str(error).partition("\n")[0]
+        raise ValueError(f"y must be a 1-D array of labels: {found}") from error
+    if labels.size != n_samples:
+        raise ValueError(f"y must have one label per row of X: {n_samples}, got {labels.size}")
+    return np.asarray(labels)
+
+
+def check_labels(y: Any, n_samples: int) -> FloatArray:
+    """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
+    labels = check_label_column(y, n_samples)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y must be finite, got NaN or infinity")
+    try:
+        classes = np.unique(labels)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise ValueError(
+            f"y must hold labels of one kind and none missing, got values of types {kinds}"
+        ) from None
+    if (classes != classes).any():  # NaN and NaT differ from themselves
+        raise ValueError(f"y must hold labels and none missing, got {classes[-1]!r}")
+    if classes.size != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        more = ", ..." if classes.size > 5 else ""
+        raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
+    return np.where(labels == classes[1], 1.0, -1.0)
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> FloatArray:
+    """Non-negative weights, normalised to sum one (equal weights by default)."""
+    if sample_weight is None:
+        return np.full(n_samples, 1.0 / n_samples)
+    weights = as_numbers(sample_weight, "sample_weight")
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        bad = weights[~(np.isfinite(weights) & (weights >= 0.0))][0]
+        raise ValueError(f"sample_weight must be finite and >= 0, got {bad}")
+    largest = weights.max()
+    if largest == 0.0:
+        raise ValueError("sample_weight must have a positive entry, got all zeros")
+    weights = weights / largest  # no overflow in the sum
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,103 @@
+"""The samples in row blocks: what every solver sees of the data, wherever they are.
+
+Everything of length N lives in a block, everything of length n in the driver.  A solver
+never sees a vector of length N; it hands :meth:`Rows.run` a *block function*
+
+    function(block, state, *arguments) -> (new_state, reductions)
+
+which is pure (it changes neither the block nor the state it was given), keeps what it
+wants to remember per sample in ``new_state``, and returns a tuple of :class:`Sum`,
+:class:`Min` and :class:`Max` values, which ``run`` combines over the blocks.  The state is
+opaque to the driver.  The same solver therefore runs on all kinds of rows, and its answer does
+not depend on the cutting beyond rounding:
+
+* :class:`MemoryRows` (here): one block in memory, or one for each of several threads;
+* :class:`~drlogit.rows.stored.StoredRows`: blocks that are read when they are needed;
+* :class:`~drlogit.rows.distributed.DaskRows`: blocks that stay with the workers of a cluster.
+
+Coefficient vectors have one entry per feature and, when the rows carry a constant column,
+one more at the end for the intercept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .arrays import FloatArray, IndexArray
+from .blocks import Block
+from .reductions import Reduction, Sum
+
+BlockState: TypeAlias = Any
+BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]]]
+State: TypeAlias = Any  # of all blocks; only the rows that made it know how
+
+
+class Rows(ABC):
+    """Samples in row blocks, wherever these are."""
+
+    n_samples: int
+    n_columns: int
+    n_nonzeros: int
+    largest_block: int  # samples in the largest block
+
+    @abstractmethod
+    def run(
+        self, function: BlockFunction, state: State | None = None, *arguments: Any
+    ) -> tuple[State, tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
+
+    @abstractmethod
+    def pair(self, one: State, other: State) -> State:
+        """A state whose blocks are pairs of those of two states."""
+
+    @abstractmethod
+    def scatter(self, values: Any) -> State:
+        """Cut a vector of length N into the state that block functions see."""
+
+    @abstractmethod
+    def gather(self, state: State) -> Any:
+        """Put a state of one vector per block together, in the order of the samples."""
+
+    @abstractmethod
+    def together(self) -> Block:
+        """All samples as one block in memory, for solvers of other packages."""
+
+    @property
+    def compact(self) -> tuple[Rows, IndexArray | None] | None:
+        """The same samples in a form made for many passes, if that pays.
+
+        Samples that occur several times are merged; then there also is, for each sample, the
+        number of the one that stands for it.
+        """
+        return None
+
+    @cached_property
+    def column_scale(self) -> FloatArray:
+        """Root mean square of each column, in the weights of the samples."""
+        _, (squares,) = self.run(_mean_squares)
+        return np.asarray(np.sqrt(squares))
+
+    def weights(self) -> FloatArray:
+        """The weights of all samples."""
+        return np.asarray(self.gather(self.run(_weights)[0]))
+
+    def signs(self) -> FloatArray:
+        """The labels of all samples, as ±1."""
+        return np.asarray(self.gather(self.run(_signs)[0]))
+
+
+def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
+    return state, (Sum(block.mean_squares),)
+
+
+def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
+    return block.weights, ()
+
+
+def _signs(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
+    return block.y, ()

@@ -1,0 +1,323 @@
+"""Products with the matrix of one row block, dense or sparse.
+
+Three products are all that any solver ever asks of the samples: ``X v``, ``Xᵀ r`` and the
+weighted Gram matrix ``Xᵀ diag(d) X``.  None of them makes a scaled or converted copy of X:
+work goes through chunks of rows that fit the cache, so that float32 input is widened chunk
+by chunk and its products are accumulated in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk, ssyrk
+
+from .arrays import FloatArray, IndexArray, Matrix
+from .threads import cores_are_shared
+
+#: Bytes of one dense chunk: half of a common second-level cache, so that the scaled copy of
+#: the chunk is still there when BLAS reads it.
+CHUNK_BYTES = 1 << 20
+
+#: Below this share of non-zeros the sparse loop beats BLAS on widened chunks: one scattered
+#: multiply-add costs about as much as twenty of BLAS's.
+SPARSE_GRAM_DENSITY = 0.2
+
+#: A dense matrix of at least so many entries, up to this share of them non-zero, is copied as a
+#: sparse one.
+FEW_ENTRIES = 1 << 20
+THIN_DENSITY = 0.25
+
+#: In such a matrix, columns up to this share of which is non-zero are left to a sparse product.
+RARE_DENSITY = 0.05
+
+#: A sparse matrix above that share is kept as a dense copy if this many bytes suffice.
+DENSE_COPY_BYTES = 1 << 27
+
+
+def row_chunks(n_rows: int, n_columns: int, least: int = 64) -> Iterator[slice]:
+    """Slices that cut ``n_rows`` into pieces of about ``CHUNK_BYTES`` in double precision.
+
+    No piece but the last has fewer than ``least`` rows.
+    """
+    step = max(least, CHUNK_BYTES // (8 * max(n_columns, 1)))
+    for first in range(0, n_rows, step):
+        yield slice(first, min(first + step, n_rows))
+
+
+def sparse_chunks(X: Matrix, *, square: bool = False) -> Iterator[tuple[slice, Matrix]]:
+    """Pieces of a CSR matrix, or of its elementwise square, widened to double precision.
+
+    SciPy's products would widen all of a float32 matrix at once.
+    """
+    step = CHUNK_BYTES // 8
+    ends = np.searchsorted(X.indptr, np.arange(step, X.nnz + step, step), side="right") - 1
+    first = 0
+    for last in np.unique(np.append(ends, X.shape[0])).tolist():
+        if last == first:
+            continue
+        rows = slice(first, last)
+        start, stop = X.indptr[first], X.indptr[last]
+        data = X.data[start:stop]
+        data = np.square(data, dtype=np.float64) if square else data.astype(np.float64)
+        parts = (data, X.indices[start:stop], X.indptr[first : last + 1] - start)
+        yield rows, sp.csr_array(parts, shape=(last - first, X.shape[1]))
+        first = last
+
+
+def row_range(X: Matrix, first: int, last: int) -> Matrix:
+    """Rows ``first`` to ``last - 1``, sharing the entries of X."""
+    if (first, last) == (0, X.shape[0]):
+        return X
+    if not sp.issparse(X):
+        return X[first:last]
+    start, stop = X.indptr[first], X.indptr[last]
+    parts = X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start
+    part = _compressed(sp.csr_array, parts, (last - first, X.shape[1]))
+    part.has_canonical_format = True  # as check_features made sure of the whole
+    return part
+
+
+def transposed(X: Matrix) -> Matrix:
+    """``Xᵀ``, sharing the entries of X."""
+    if not sp.issparse(X):
+        return X.T
+    return _compressed(sp.csc_array, (X.data, X.indices, X.indptr), X.shape[::-1])
+
+
+def _compressed(kind: Any, parts: tuple[Any, Any, Any], shape: tuple[int, int]) -> Matrix:
+    """A CSR or CSC array of these entries; SciPy's constructors copy views of larger arrays."""
+    matrix = kind(shape, dtype=parts[0].dtype)
+    matrix.data, matrix.indices, matrix.indptr = parts
+    return matrix
+
+
+def nonzeros(X: Matrix) -> int:
+    """Stored entries: what a product with a vector has to read."""
+    return int(X.nnz) if sp.issparse(X) else int(X.shape[0]) * int(X.shape[1])
+
+
+def density(X: Matrix) -> float:
+    """Share of stored entries (1 for a dense array)."""
+    return float(nonzeros(X) / max(X.shape[0] * X.shape[1], 1))
+
+
+def matvec(X: Matrix, v: FloatArray) -> FloatArray:
+    """``X v`` in double precision; ``v`` is a vector or a matrix of few columns."""
+    if X.dtype == np.float64:
+        return np.asarray(X @ v, dtype=np.float64)
+    out = np.empty((X.shape[0], *v.shape[1:]))
+    if sp.issparse(X):
+        for rows, part in sparse_chunks(X):
+            out[rows] = part @ v
+        return out
+    for rows in row_chunks(*X.shape):
+        np.matmul(X[rows].astype(np.float64), v, out=out[rows])
+    return out
+
+
+def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> FloatArray:
+    """``Xᵀ r`` in double precision; ``r`` is a vector or a matrix of few columns.
+
+    ``transposed`` is ``X.T`` if the caller keeps it: for sparse matrices making that view takes
+    longer than a small product.
+    """
+    if X.dtype == np.float64 and (r.ndim == 1 or sp.issparse(X)):
+        return np.asarray((X.T if transposed is None else transposed) @ r, dtype=np.float64)
+    out = np.zeros((*r.shape[1:], X.shape[1]))
+    if sp.issparse(X):
+        for rows, part in sparse_chunks(X):
+            out += (part.T @ r[rows]).T
+        return out.T
+    # BLAS is at its best here with the few columns of r as few rows.
+    for rows in row_chunks(*X.shape):
+        out += r[rows].T @ X[rows].astype(np.float64, copy=False)
+    return out.T
+
+
+def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
+    """``Σ_i d_i X_ij²`` for every column j: the diagonal of the weighted Gram matrix."""
+    out = np.zeros(X.shape[1])
+    if sp.issparse(X):
+        for rows, part in sparse_chunks(X, square=True):
+            out += part.T @ d[rows]
+        return out
+    for rows in row_chunks(*X.shape):
+        out += np.square(X[rows], dtype=np.float64).T @ d[rows]
+    return out
+
+
+def weighted_gram(X: Matrix, d: FloatArray, **options: Any) -> FloatArray:
+    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array; see :func:`weighted_products`."""
+    upper, _ = weighted_products(X, d, np.empty((d.size, 0)), **options)
+    # There are zeros below the diagonal.
+    full = upper + upper.T
+    np.fill_diagonal(full, np.diagonal(upper))
+    return full
+
+
+def weighted_products(
+    X: Matrix,
+    d: FloatArray,
+    r: FloatArray,
+    *,
+    intercept: bool = False,
+    used: IndexArray | None = None,
+    rare: RareColumns | None = None,
+    rough: bool = False,
+    transposed: Matrix | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Upper triangle of ``Xᵀ diag(d) X`` for ``d ≥ 0``, and ``Xᵀ r`` for the columns of ``r``.
+
+    With ``intercept`` X has a further column of ones in the first; ``used`` are the columns of X
+    that are neither empty nor ``rare``, if they are worth picking; ``rough`` allows single
+    precision in the first where it is faster; ``transposed`` is as for :func:`rmatvec`.
+    """
+    if not sp.issparse(X) or density(X) >= SPARSE_GRAM_DENSITY:
+        upper, adjoint = _dense_products(X, np.sqrt(d), r, intercept, used, rough)
+        return upper if rare is None else _with_rare(upper, X, d, rare), adjoint
+    from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
+
+    upper = sparse_weighted_gram(X, d, X.shape[1] + intercept)
+    adjoint = rmatvec(X, np.column_stack([r, d]), transposed)
+    if intercept:
+        upper[:-1, -1] = adjoint[:, -1]
+        upper[-1, -1] = d.sum()
+    return upper, adjoint[:, :-1]
+
+
+def _dense_products(
+    X: Matrix,
+    root: FloatArray,
+    r: FloatArray,
+    intercept: bool,
+    used: IndexArray | None,
+    rough: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Both products with ``d = root²``: BLAS ``syrk`` on scaled chunks of rows."""
+    dtype, syrk = (np.float32, ssyrk) if rough else (np.float64, dsyrk)
+    n_columns = X.shape[1] if used is None else used.size
+    width = n_columns + intercept
+    adjoint = np.zeros((r.shape[1], X.shape[1]))
+    gram = np.zeros((width, width), dtype=dtype, order="F")
+    buffer: Any = None
+    shared = cores_are_shared()
+    product = np.empty((width, width), dtype=dtype) if shared else None
+    # Each chunk reads and writes all of the Gram matrix: with as many rows as columns, the
+    # arithmetic outweighs that.
+    for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
+        chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
+        if r.size:  # while the chunk is in the cache
+            adjoint += r[rows].T @ chunk.astype(np.float64, copy=False)
+        if width == 0:  # nothing but empty columns
+            continue
+        if buffer is None:
+            buffer = np.empty((chunk.shape[0], width), dtype=dtype)
+        scaled = buffer[: chunk.shape[0]]
+        part = chunk if used is None else chunk.take(used, axis=1)
+        np.multiply(part, root[rows, None], out=scaled[:, :n_columns], casting="same_kind")
+        if intercept:
+            scaled[:, -1] = root[rows]
+        if shared:
+            # The same BLAS routine with a few per cent of overhead, and, unlike SciPy's, without
+            # the interpreter lock.
+            gram += np.matmul(scaled.T, scaled, out=product)
+            continue
+        # scaled.T is Fortran-ordered, so BLAS reads the chunk as it lies.
+        gram = syrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
+    if shared:
+        gram = np.triu(gram)
+    full = gram
+    if used is not None:
+        full = np.zeros((X.shape[1] + intercept,) * 2)
+        places = np.append(used, X.shape[1]) if intercept else used
+        full[np.ix_(places, places)] = gram
+    return np.asarray(full, dtype=np.float64), adjoint.T
+
+
+@dataclass(frozen=True, eq=False)
+class RareColumns:
+    """Columns of a dense matrix with few non-zeros: which, and they alone as a CSR matrix."""
+
+    places: IndexArray
+    part: Matrix
+
+    @classmethod
+    def of(cls, thin: Matrix) -> RareColumns | None:
+        """Those of a matrix in CSR form, if they are many."""
+        counts = np.bincount(thin.indices, minlength=thin.shape[1])
+        places = np.flatnonzero((counts > 0) & (counts <= RARE_DENSITY * thin.shape[0]))
+        if places.size < 0.1 * thin.shape[1]:
+            return None
+        return cls(places, sp.csr_array(thin[:, places]))
+
+
+def _with_rare(upper: FloatArray, X: Matrix, d: FloatArray, rare: RareColumns) -> FloatArray:
+    """A Gram matrix of the other columns, completed: one row of X for each non-zero."""
+    part = rare.part
+    scaled = part.data * np.repeat(d, np.diff(part.indptr))
+    weighted = transposed(
+        _compressed(sp.csr_array, (scaled, part.indices, part.indptr), part.shape)
+    )
+    products = weighted @ X
+    if upper.shape[0] > X.shape[1]:  # the intercept
+        products = np.column_stack([products, weighted.sum(axis=1)])
+    upper[rare.places] = products
+    upper[:, rare.places] = products.T
+    return np.triu(upper)
+
+
+def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
+    """Upper triangle of ``diag(r) X diag(c²) Xᵀ diag(r)``; what is below it means nothing."""
+    n_rows = X.shape[0]
+    if sp.issparse(X):
+        scaled = sp.csr_array(X.multiply(row_scale[:, None]).multiply(column_scale))
+        out = np.zeros((n_rows, n_rows))
+        # The product of sparse matrices is anything but sparse: piece by piece.
+        for rows in row_chunks(n_rows, n_rows):
+            out[rows, rows.start :] = (scaled[rows] @ scaled[rows.start :].T).toarray()
+        return out
+    out = np.zeros((n_rows, n_rows))
+    step = max(64, CHUNK_BYTES // (8 * max(n_rows, 1)))
+    for first in range(0, X.shape[1], step):
+        part = X[:, first : first + step] * column_scale[first : first + step]
+        part *= row_scale[:, None]
+        out += part @ part.T
+    return out
+
+
+def held(X: Matrix) -> Matrix:
+    """X as it is kept for a fit: itself, or a small dense copy of a well-filled sparse matrix.
+
+    Gram matrices of such a matrix go through dense chunks anyway, and unpacking them anew in
+    every iteration costs more than the product.
+    """
+    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    well_filled = sp.issparse(X) and density(X) >= SPARSE_GRAM_DENSITY
+    return X.toarray() if well_filled and size <= DENSE_COPY_BYTES else X
+
+
+def thin_copy(X: Matrix) -> Matrix | None:
+    """A CSR copy of a dense float64 X most of whose entries are zero; None for others.
+
+    BLAS keeps its lead for Gram matrices, but a product with a vector takes as long as reading
+    the matrix, and the copy is a third of X at most.
+    """
+    if sp.issparse(X) or X.dtype != np.float64 or X.size < FEW_ENTRIES:
+        return None
+    some = X[:: max(1, X.shape[0] // 64)]
+    if np.count_nonzero(some) > THIN_DENSITY * some.size:
+        return None
+    present = X != 0.0
+    if np.count_nonzero(present) > THIN_DENSITY * X.size:
+        return None
+    flat = np.flatnonzero(present)
+    ends = np.cumsum(np.count_nonzero(present, axis=1))
+    parts = X.ravel()[flat], (flat % X.shape[1]).astype(np.int32), np.append(0, ends)
+    thin = sp.csr_array(parts, shape=X.shape)
+    thin.has_canonical_format = True
+    return thin

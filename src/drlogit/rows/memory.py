@@ -1,0 +1,177 @@
+"""Row blocks that this process visits itself: in its memory, or read when they are needed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, reduce
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .arrays import FloatArray, IndexArray, Matrix
+from .blocks import Block, join_blocks
+from .interface import BlockFunction, BlockState, Rows, State
+from .matrix import held, nonzeros, row_range, thin_copy
+from .reductions import Reduction, merge_reductions
+from .repeats import merge_repeats
+from .threads import sharing_cores
+
+
+class LocalRows(Rows):
+    """Blocks that this process visits itself, a few at a time if it may use threads.
+
+    Each thread visits consecutive blocks and combines their reductions as it goes, so that
+    neither the memory nor the rounding depends on which thread is faster.
+    """
+
+    def __init__(self, lengths: Sequence[int], n_threads: int = 1) -> None:
+        self.n_samples = sum(lengths)
+        self.largest_block = max(lengths)
+        self._ends = np.cumsum(lengths)
+        self._n_threads = min(n_threads, len(lengths))
+
+    @abstractmethod
+    def block(self, index: int) -> Block:
+        """One of the blocks, for one pass."""
+
+    def run(
+        self, function: BlockFunction, state: State | None = None, *arguments: Any
+    ) -> tuple[State, tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
+        states = state if state is not None else (None,) * self._ends.size
+
+        def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
+            return self._visit(index, function, states[index], arguments)
+
+        if self._n_threads == 1:
+            new, merged = visit_blocks(visit, range(self._ends.size))
+        else:
+            new, merged = self._visit_in_threads(visit)
+        return tuple(new), tuple(item.value for item in merged)
+
+    def _visit(
+        self, index: int, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
+    ) -> tuple[BlockState, tuple[Reduction, ...]]:
+        return function(self.block(index), state, *arguments)
+
+    def _visit_in_threads(self, visit: _Visit) -> tuple[list[BlockState], tuple[Reduction, ...]]:
+        cuts = np.linspace(0, self._ends.size, self._n_threads + 1).astype(int).tolist()
+        errors = np.geterr()
+
+        def visit_share(first: int, last: int) -> _Visited:
+            # Neither belongs to the process: both would be the defaults in a new thread.
+            with np.errstate(**errors), sharing_cores():
+                return visit_blocks(visit, range(first, last))
+
+        jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
+        done = [job.result() for job in jobs]
+        return [state for new, _ in done for state in new], reduce(
+            merge_reductions, (m for _, m in done)
+        )
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._n_threads, thread_name_prefix="drlogit")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_pool"}
+
+    def pair(self, one: State, other: State) -> State:
+        """A state whose blocks are pairs of those of two states."""
+        return tuple(zip(one, other, strict=True))
+
+    def scatter(self, values: Any) -> State:
+        """Cut a vector of length N into the state that block functions see."""
+        return tuple(np.split(np.asarray(values, dtype=np.float64), self._ends[:-1]))
+
+    def gather(self, state: State) -> FloatArray:
+        """Put a state of one vector per block together, in the order of the samples."""
+        return np.concatenate(state)
+
+    def together(self) -> Block:
+        """All samples as one block in memory, for solvers of other packages."""
+        return join_blocks([self.block(index) for index in range(self._ends.size)])
+
+
+class MemoryRows(LocalRows):
+    """Row blocks in the memory of this process; views of ``whole`` if they were cut from it."""
+
+    def __init__(
+        self, blocks: Sequence[Block], n_threads: int = 1, whole: Block | None = None
+    ) -> None:
+        super().__init__([block.y.size for block in blocks], n_threads)
+        self.blocks = tuple(blocks)
+        self._whole = whole
+        self.n_columns = self.blocks[0].n_columns
+        self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Matrix,
+        y: FloatArray,
+        weights: FloatArray,
+        *,
+        intercept: bool,
+        thin: Matrix | None = None,
+        n_blocks: int = 1,
+        n_threads: int = 1,
+    ) -> MemoryRows:
+        """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
+        whole = Block(held(X), y, weights, intercept, thin)
+        if n_blocks == 1:
+            return cls([whole], n_threads, whole)
+        cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
+        blocks = [
+            Block(
+                row_range(whole.X, i, j), y[i:j], weights[i:j], intercept,
+                None if thin is None else row_range(thin, i, j),
+            )
+            for i, j in pairwise(cuts)
+        ]  # fmt: skip
+        return cls(blocks, n_threads, whole)
+
+    def together(self) -> Block:
+        """All samples as one block."""
+        return super().together() if self._whole is None else self._whole
+
+    def block(self, index: int) -> Block:
+        """One of the blocks, for one pass."""
+        return self.blocks[index]
+
+    @cached_property
+    def compact(self) -> tuple[MemoryRows, IndexArray | None] | None:
+        """The same samples without repetitions and with thin copies, where that pays."""
+        whole = self.together()
+        X, y, weights = whole.X, whole.y, whole.weights
+        origin = None
+        merged = merge_repeats(X, y, weights)
+        if merged is not None:
+            X, y, weights, origin = merged
+        thin = thin_copy(X)
+        if origin is None and thin is None:
+            return None
+        rows = MemoryRows.from_arrays(
+            X, y, weights, intercept=whole.intercept, thin=thin,
+            n_blocks=len(self.blocks), n_threads=self._n_threads,
+        )  # fmt: skip
+        rows.column_scale = self.column_scale
+        return rows, origin
+
+
+_Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]
+_Visit: TypeAlias = Callable[[int], tuple[BlockState, tuple[Reduction, ...]]]
+
+
+def visit_blocks(visit: _Visit, indices: range) -> _Visited:
+    """Visit blocks one after the other; their new states and combined reductions."""
+    states: list[BlockState] = []
+    merged: tuple[Reduction, ...] | None = None
+    for index in indices:
+        state, reductions = visit(index)
+        states.append(state)
+        merged = reductions if merged is None else merge_reductions(merged, reductions)
+    return states, merged or ()

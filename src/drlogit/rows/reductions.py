@@ -1,0 +1,48 @@
+"""What block functions return for the driver: sums, minima and maxima over the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A reduction by addition (scalars or arrays of equal shape)."""
+
+    value: Any
+
+    def merge(self, other: Sum) -> Sum:
+        return Sum(self.value + other.value)
+
+
+@dataclass(frozen=True)
+class Min:
+    """A reduction by (elementwise) minimum."""
+
+    value: Any
+
+    def merge(self, other: Min) -> Min:
+        return Min(np.minimum(self.value, other.value))
+
+
+@dataclass(frozen=True)
+class Max:
+    """A reduction by (elementwise) maximum."""
+
+    value: Any
+
+    def merge(self, other: Max) -> Max:
+        return Max(np.maximum(self.value, other.value))
+
+
+Reduction: TypeAlias = Any  # Sum | Min | Max
+
+
+def merge_reductions(
+    left: tuple[Reduction, ...], right: tuple[Reduction, ...]
+) -> tuple[Reduction, ...]:
+    """Combine the reductions of two blocks, or of two sets of blocks."""
+    return tuple(a.merge(b) for a, b in zip(left, right, strict=True))

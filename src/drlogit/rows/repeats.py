@@ -1,0 +1,46 @@
+"""Samples that occur several times, merged into one of their joint weight.
+
+Data of few distinct values repeat themselves: of the samples of w8a 30 % are copies of
+others, of those of phishing 47 %.  Copies have the same margin at every β and the same flip
+share in a best dual point, so a solver may work with one of them; what it finds holds for all.
+
+Copies are recognised by two random projections of features and label.  That they agree for
+different samples has a probability of about 1e-20 per million samples, and would show in the
+certificate, which never sees merged samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from .arrays import FloatArray, IndexArray, Matrix
+from .matrix import DENSE_COPY_BYTES, matvec
+
+#: Merging copies the samples that stay; it pays if at most this share of them does ...
+_WORTHWHILE = 0.9
+
+#: ... and is not even looked for among fewer samples than this.
+_FEW = 500
+
+
+def merge_repeats(
+    X: Matrix, y: FloatArray, weights: FloatArray
+) -> tuple[Matrix, FloatArray, FloatArray, IndexArray] | None:
+    """Distinct samples with summed weights, and for each sample the one that stands for it.
+
+    None where merging would not pay.
+    """
+    if y.size < _FEW or not (sp.issparse(X) or X.nbytes <= DENSE_COPY_BYTES):
+        return None
+    projection = np.random.default_rng(0).standard_normal((X.shape[1] + 1, 2))
+    prints = matvec(X, projection[:-1]) + y[:, None] * projection[-1]
+    order = np.argsort(prints[:, 0])
+    ordered = prints[order]
+    begins = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    if begins.sum() > _WORTHWHILE * y.size:
+        return None
+    origin = np.empty(y.size, dtype=np.intp)
+    origin[order] = np.cumsum(begins) - 1
+    kept = order[begins]
+    return X[kept], y[kept], np.bincount(origin, weights).astype(np.float64), origin

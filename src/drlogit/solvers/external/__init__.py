@@ -1,0 +1,1 @@
+"""Other packages as references: cvxpy with Clarabel, and IPOPT."""

@@ -1,0 +1,319 @@
+"""Problem (A), the conic form of (P), through cvxpy and Clarabel: the reference solver.
+
+    minimise    ελ + Σ w_i t_i    over β, b, λ, t
+    subject to  h(u_i) ≤ t_i,   h(-u_i) - κλ ≤ t_i,   ‖β/c‖_* ≤ λ,   u_i = y_i (x_i·β + b)
+
+or the same at fixed λ, problem (B).  Clarabel gets two exponential cones for each ``h``.
+There are several ways to write this down, with one solution and very different times:
+
+*two cones*: as above.  *Hinge*: since ``h(-u) = h(u) + u``, the constraints on ``t`` are the
+same as ``t ≥ h(u) + r`` with ``r ≥ 0`` and ``r ≥ u - κλ``, which takes half the cones.
+
+*Split*: margins become variables with the equations ``μ = Zβ``, so that Z enters the conic
+data once instead of once per cone.  *Copies*: blocks of rows see their own copy of β.
+
+The multiplier of the second constraint on ``t`` (or on ``r``) is ``w_i a_i``: how much of the
+weight of sample i the worst case flips.  The matrix has to fit in memory several times.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...problem.certificate import certify
+from ...problem.problem import Problem
+from ...problem.result import Monitor, Result, Solution, Status
+from ...rows.arrays import FloatArray, Matrix
+from ...rows.matrix import density
+
+
+class Formulation(NamedTuple):
+    """One way of writing (A); the words are explained at the top of this file."""
+
+    hinge: bool
+    split: bool
+    copies: bool = False
+
+
+FORMULATIONS = {
+    "two-cones": Formulation(hinge=False, split=False),
+    "two-cones-split": Formulation(hinge=False, split=True),
+    "hinge": Formulation(hinge=True, split=False),
+    "hinge-split": Formulation(hinge=True, split=True),
+    "hinge-split-copies": Formulation(hinge=True, split=True, copies=True),
+}
+
+#: Rows that share one copy of β.  Between N = 3300 and 3400 the factor of a dense problem in
+#: the form "hinge-split" grows fivefold: as it seems, Clarabel's ordering (AMD) sets columns with
+#: that many entries aside and then orders the rest badly.  Columns of copies stay shorter.
+ROWS_PER_COPY = 3000
+
+#: What cvxpy says, and what it means here.  (P) is feasible and bounded below by 0, so
+#: "infeasible" and "unbounded" can only be failures; so is every status not listed.
+_STATUSES = {
+    "optimal": Status.OPTIMAL,
+    "optimal_inaccurate": Status.STALLED,
+    "user_limit": Status.MAX_ITER,
+}
+
+#: cvxpy's names of the norms that bound the coefficients, by transport norm.
+_DUAL_NORMS: dict[str, Any] = {"l1": "inf", "l2": 2, "linf": 1}
+
+
+def conic(
+    problem: Problem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    formulation: str = "auto",
+    max_iter: int | None = None,
+    start: Result | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Solve (A) jointly in β, b and λ with Clarabel.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any instance of (P) whose rows are in the memory of this process.
+    tol : float
+        Wanted duality gap; Clarabel is asked for far less.
+    monitor : Monitor
+        Told once, at the end: Clarabel does not show its iterates.
+    formulation : str
+        How (A) is written down: a key of ``FORMULATIONS``, or ``"auto"`` for the fastest.
+    max_iter : int, optional
+        Limit on Clarabel's iterations; None for Clarabel's own.
+    start : Result, optional
+        Not used: Clarabel's interior point cannot start from a given point.
+    settings : mapping, optional
+        Clarabel settings that override ours, for example ``{"direct_solve_method": "faer"}``.
+
+    Returns
+    -------
+    Solution
+        With the flip shares from Clarabel's multipliers.
+    """
+    return _solve(problem, None, tol, monitor, formulation, max_iter, settings)
+
+
+def conic_subproblem(
+    problem: Problem,
+    *,
+    lam: float,
+    tol: float,
+    monitor: Monitor,
+    formulation: str = "auto",
+    max_iter: int | None = None,
+    start: Result | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Solve (B), the same at fixed ``lam``; other parameters are those of :func:`conic`."""
+    return _solve(problem, lam, tol, monitor, formulation, max_iter, settings)
+
+
+def _solve(
+    problem: Problem,
+    lam: float | None,
+    tol: float,
+    monitor: Monitor,
+    formulation: str,
+    max_iter: int | None,
+    settings: Mapping[str, Any] | None,
+) -> Solution:
+    """Build, solve, translate, certify."""
+    if formulation != "auto" and formulation not in FORMULATIONS:
+        known = ", ".join(map(repr, ("auto", *FORMULATIONS)))
+        raise ValueError(f"formulation must be one of {known}, got {formulation!r}")
+    cp = _import_cvxpy()
+    Z, weights = signed_rows(problem)
+    name = _fastest(Z) if formulation == "auto" else formulation
+    # A sample of weight zero would leave its t without an upper bound: no interior solution.
+    present = weights > 0.0
+    if not present.all():
+        Z = Z[present]
+    model = _Model.build(cp, problem, Z, weights[present], lam, FORMULATIONS[name])
+    options = _clarabel_settings(tol, max_iter) | dict(settings or {})
+    status, n_iter = model.solve(cp, options)
+
+    coefficients = model.coefficients.value
+    shares = np.zeros(weights.size)
+    if coefficients is None:
+        coefficients, status = np.zeros(problem.costs.size), "failed"
+    elif model.flips is not None:
+        shares[present] = np.clip(model.flips.dual_value / weights[present], 0.0, 1.0)
+    if lam is not None:
+        coefficients = inside_ball(problem, coefficients, lam)
+    flip_share = problem.rows.scatter(shares)
+    certificate = certify(problem, coefficients, lam=lam, flip_share=flip_share, tol=tol)
+    monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
+    return Solution(
+        coefficients=coefficients,
+        status=_STATUSES.get(status, Status.FAILED),
+        n_iter=n_iter,
+        flip_share=flip_share,
+        info={"formulation": name, "cvxpy_status": status},
+    )
+
+
+def signed_rows(problem: Problem) -> tuple[Matrix, FloatArray]:
+    """``Z``, rows ``y_i (x_i, 1)`` in double precision, and the weights: all blocks in one."""
+    block = problem.rows.together()
+    if sp.issparse(block.X):
+        Z = sp.diags_array(block.y) @ block.X.astype(np.float64)
+        Z = sp.hstack([Z, block.y[:, None]]) if problem.fit_intercept else Z
+        return Z.tocsr(), block.weights
+    Z = block.y[:, None] * block.X
+    return (np.column_stack([Z, block.y]) if problem.fit_intercept else Z), block.weights
+
+
+def inside_ball(problem: Problem, coefficients: FloatArray, lam: float) -> FloatArray:
+    """Shrink the penalised coefficients by what a solver's tolerance let them exceed λ."""
+    excess = problem.dual_norm(coefficients)
+    if excess <= lam:
+        return coefficients
+    return np.where(problem.penalised, coefficients * (lam / excess), coefficients)
+
+
+class _Model(NamedTuple):
+    """(A) or (B) as cvxpy sees it, with the parts that hold the answer."""
+
+    program: Any
+    coefficients: Any
+    flips: Any  # the constraint whose multipliers are w_i a_i; None where labels do not flip
+
+    @classmethod
+    def build(
+        cls,
+        cp: Any,
+        problem: Problem,
+        Z: Matrix,
+        weights: FloatArray,
+        lam: float | None,
+        form: Formulation,
+    ) -> _Model:
+        """Write the problem down in the given form, in units that suit the solver.
+
+        Clarabel's own scaling is bounded, and its tolerances know only one unit.  So columns
+        enter with root mean square 1, and λ in the unit of a typical coefficient.
+        """
+        rms = problem.rows.column_scale
+        scales = np.where(rms > 0.0, rms, 1.0)
+        Z = Z @ sp.diags_array(1.0 / scales) if sp.issparse(Z) else Z / scales
+        v = cp.Variable(scales.size)
+        costs = (scales * problem.costs)[problem.penalised]
+        unit = _lambda_unit(problem, costs)
+        scaled_level = cp.Variable() if lam is None else lam * unit
+        level = scaled_level / unit
+        constraints = _norm_ball(cp, problem, v, scaled_level, unit / costs)
+        if form.split:
+            u = cp.Variable(weights.size)
+            constraints += _margin_equations(cp, Z, v, u, form.copies)
+        else:
+            u = Z @ v
+        # At ε = 0 a joint solution takes λ so large that flips do not pay.
+        if math.isinf(problem.kappa) or (lam is None and problem.epsilon == 0.0):
+            loss, flips = cp.logistic(-u), None
+        elif form.hinge:
+            r = cp.Variable(weights.size)
+            constraints.append(r >= 0.0)
+            loss, flips = cp.logistic(-u) + r, u - problem.kappa * level <= r
+        else:
+            loss = cp.Variable(weights.size)
+            flips = cp.logistic(u) - problem.kappa * level <= loss
+            constraints.append(cp.logistic(-u) <= loss)
+        if flips is not None:
+            constraints.append(flips)
+        objective = cp.Minimize(problem.epsilon * level + weights @ loss)
+        return cls(cp.Problem(objective, constraints), cp.multiply(1.0 / scales, v), flips)
+
+    def solve(self, cp: Any, settings: dict[str, Any]) -> tuple[str, int]:
+        """Run Clarabel; cvxpy's status and the number of iterations."""
+        with warnings.catch_warnings():
+            # "Solution may be inaccurate": the certificate says so in figures.
+            warnings.simplefilter("ignore")
+            try:
+                self.program.solve(solver=cp.CLARABEL, **settings)
+            except cp.SolverError:
+                return "solver_error", 0
+        return str(self.program.status), int(self.program.solver_stats.num_iters or 0)
+
+
+def _margin_equations(cp: Any, Z: Matrix, v: Any, u: Any, copies: bool) -> list[Any]:
+    """``μ = Zβ``, at once or with a copy of β for every ``ROWS_PER_COPY`` rows."""
+    if not copies:
+        return [u == Z @ v]
+    equations = []
+    for first in range(0, Z.shape[0], ROWS_PER_COPY):
+        rows = slice(first, first + ROWS_PER_COPY)
+        copy = cp.Variable(v.size)
+        equations += [copy == v, u[rows] == Z[rows] @ copy]
+    return equations
+
+
+def _norm_ball(cp: Any, problem: Problem, v: Any, level: Any, factors: FloatArray) -> list[Any]:
+    """``‖β/c‖_* ≤ λ``, each side in units of its own: ``factors`` turn v into those of λ."""
+    kept = np.flatnonzero(problem.penalised)
+    if kept.size == 0:
+        return [level >= 0.0] if isinstance(level, cp.Variable) else []
+    if isinstance(level, float) and level == 0.0:
+        return [v[kept] == 0.0]  # a ball without interior is poison to an interior point
+    norm = cp.norm(cp.multiply(factors, v[kept]), _DUAL_NORMS[problem.norm.name])
+    return [norm <= level]
+
+
+def _lambda_unit(problem: Problem, costs: FloatArray) -> float:
+    """What to multiply λ by to make it of order one, like the scaled coefficients."""
+    if costs.size:
+        return float(1.0 / np.median(1.0 / costs))
+    return problem.kappa if math.isfinite(problem.kappa) else 1.0
+
+
+def _fastest(Z: Matrix) -> str:
+    """The formulation measured to be fastest: half the cones, Z once, short columns.
+
+    Split beats unsplit by 7 times at (3000, 100) dense, by little on sparse data.  Copies win
+    5 times at (10000, 100) dense, and lose 5 times on w8a, whose rows are short already.
+    """
+    crowded = Z.shape[0] > ROWS_PER_COPY and density(Z) > 0.5
+    return "hinge-split-copies" if crowded else "hinge-split"
+
+
+def _clarabel_settings(tol: float, max_iter: int | None) -> dict[str, Any]:
+    """Tolerances safely below ``tol``, and what was measured to help."""
+    # The certified gap comes out between a tenth and ten times the accuracy asked for.
+    accuracy = min(1e-8, max(1e-2 * tol, 1e-12))
+    settings: dict[str, Any] = {
+        "tol_gap_abs": accuracy,
+        "tol_gap_rel": accuracy,
+        "tol_feas": accuracy,
+        # Hand over the last iterate however early progress ended; the certificate judges it.
+        "reduced_tol_gap_abs": 1e-2,
+        "reduced_tol_gap_rel": 1e-2,
+        "reduced_tol_feas": 1e-2,
+        # The default of 0.99 runs into the boundary of the exponential cones and gives up there
+        # more often; where it does not, it saves no iterations (33 against 40 on a5a).
+        "max_step_fraction": 0.9,
+        # Its ordering keeps the factor sparse for longer than that of "faer" (see ROWS_PER_COPY).
+        "direct_solve_method": "qdldl",
+    }
+    if max_iter is not None:
+        settings["max_iter"] = max_iter
+    return settings
+
+
+def _import_cvxpy() -> Any:
+    try:
+        import clarabel  # noqa: F401
+        import cvxpy
+    except ImportError as error:
+        raise ImportError(
+            "solver='conic' needs cvxpy and Clarabel: pip install 'drlogit[conic]'"
+        ) from error
+    return cvxpy

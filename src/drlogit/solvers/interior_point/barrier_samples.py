@@ -1,0 +1,242 @@
+"""The samples' half of ``barrier``: one block function for each pass over the data.
+
+For each sample there are a margin u, slacks ``t ≥ 0`` and ``r = t - u + κλ ≥ 0`` of the hinge, and
+their multipliers ``c + a = 1``.  A change ``dv`` of ``u - κλ`` and wanted changes of the products
+``c t`` and ``a r`` determine the changes of all four.  Changes of slacks, multipliers and products
+are kept in proportion to these, which takes fewer operations and gives the step lengths at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...problem.losses import hinge, linear_loss_terms, log_loss_terms
+from ...rows.arrays import FloatArray
+from ...rows.blocks import Block
+from ...rows.reductions import Min, Sum
+from .norm_cone import outlier_correction
+
+
+class Samples(NamedTuple):
+    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a."""
+
+    u: FloatArray
+    t: FloatArray
+    r: FloatArray
+    c: FloatArray
+    a: FloatArray
+
+
+class Local(NamedTuple):
+    """The samples with what every direction from there needs.
+
+    Stiffnesses are ``c/t`` and ``a/r``, ``give`` is one over their sum, products are ``c t`` and
+    ``a r``; ``d`` are the weights of the Gram matrix, kept if it is not formed.
+    """
+
+    at: Samples
+    inverse_t: FloatArray
+    inverse_r: FloatArray
+    stiff_t: FloatArray
+    stiff_r: FloatArray
+    give: FloatArray
+    product_t: FloatArray
+    product_r: FloatArray
+    d: FloatArray | None
+
+
+class Direction(NamedTuple):
+    """A direction of the samples; slacks and multipliers change in proportion to themselves.
+
+    ``aim_t`` and ``aim_r`` are the wanted changes of the products, in proportion too, and hold
+    the second-order terms of the predictor until a corrector has been asked for.
+    """
+
+    local: Local
+    du: FloatArray
+    dt: FloatArray
+    dr: FloatArray
+    dc: FloatArray
+    da: FloatArray
+    aim_t: FloatArray
+    aim_r: FloatArray
+
+
+def open_samples(
+    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
+) -> tuple[Samples, tuple[()]]:
+    """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
+    u = block.margins(coefficients)
+    v = u - kink
+    root = np.hypot(v, 2.0 * mu)
+    large = 0.5 * (2.0 * mu + np.abs(v) + root)
+    small = mu + 2.0 * mu * mu / (np.abs(v) + root)
+    t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
+    return Samples(u, t, r, mu / t, mu / r), ()
+
+
+def linearise(
+    block: Block,
+    s: Samples,
+    kappa: float,
+    lam: float,
+    slopes: tuple[float, float] | None,
+    diagonal_only: bool,
+    rough: bool,
+) -> tuple[Local, tuple[Sum, ...]]:
+    """Gram matrix (or its diagonal), gradients and sums at the present point."""
+    w = block.weights
+    if slopes is None:
+        loss = log_loss_terms(s.u)
+    else:
+        loss = linear_loss_terms(s.u, np.where(block.y > 0.0, slopes[1], slopes[0]))
+    inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
+    stiff_t, stiff_r = s.c * inverse_t, s.a * inverse_r
+    give = 1.0 / (stiff_t + stiff_r)
+    omega = stiff_r * (stiff_t * give)
+    product_t, product_r = s.c * s.t, s.a * s.r
+    columns = np.empty((4, w.size))
+    np.multiply(w, s.a - loss.slope, out=columns[0])
+    np.multiply(w, omega, out=columns[1])
+    # What a becomes at dv = 0 when all products go to zero, and per unit of centring.
+    np.multiply(w, stiff_r * give - s.a, out=columns[2])
+    np.multiply(w, (s.c - s.a) * inverse_t * inverse_r * give, out=columns[3])
+    totals = np.array(
+        [
+            w @ loss.value,
+            w @ hinge(s.u - kappa * lam),
+            w @ (product_t + product_r),
+            w @ s.a,
+            *columns[1:].sum(axis=1),
+        ]
+    )
+    d = w * (loss.curvature + omega)
+    if diagonal_only:
+        gram, adjoints = block.squared_columns(d), block.adjoint(columns.T)
+    else:
+        gram, adjoints = block.gram_and_adjoint(d, columns.T, rough=rough)
+    local = Local(
+        s, inverse_t, inverse_r, stiff_t, stiff_r, give, product_t, product_r,
+        d if diagonal_only else None,
+    )  # fmt: skip
+    return local, (Sum(gram), Sum(adjoints), Sum(totals))
+
+
+def predict(
+    block: Block, k: Local, dcoefficients: FloatArray, dkink: float
+) -> tuple[Direction, tuple[Any, ...]]:
+    """Predictor: steps, products after it, and the second-order term's pull."""
+    w = block.weights
+    du = block.margins(dcoefficients)
+    dv = du - dkink
+    # Both products are to vanish, so dc = -c - (c/t) dt, da = -a - (a/r) dr, and c + a = 1.
+    dt = (k.stiff_r * dv - 1.0) * k.give * k.inverse_t
+    dr = (k.stiff_t * dv + 1.0) * -k.give * k.inverse_r
+    dc, da = -1.0 - dt, -1.0 - dr
+    second_t, second_r = dt * dc, dr * da
+    # Opposite aims undo the second-order terms.
+    pull = w * _hinge_response(k, -second_t, -second_r)
+    first = float(w @ (k.product_t * dt + k.product_r * dr))
+    second = float(w @ (k.product_t * second_t + k.product_r * second_r))
+    return Direction(k, du, dt, dr, dc, da, second_t, second_r), (
+        *_steps(dt, dr, dc, da),
+        Sum(first),
+        Sum(second),
+        Sum(block.adjoint(pull)),
+        Sum(float(pull.sum())),
+    )
+
+
+def correct(
+    block: Block,
+    d: Direction,
+    dcoefficients: FloatArray,
+    dkink: float,
+    centre: float,
+    share: float,
+) -> tuple[Direction, tuple[Any, ...]]:
+    """Direction towards ``centre``, with a share of the predictor's second-order terms."""
+    k = d.local
+    aimed = d._replace(
+        aim_t=centre / k.product_t - 1.0 - share * d.aim_t,
+        aim_r=centre / k.product_r - 1.0 - share * d.aim_r,
+    )
+    return follow_aims(block, aimed, dcoefficients, dkink)
+
+
+def follow_aims(
+    block: Block, d: Direction, dcoefficients: FloatArray, dkink: float
+) -> tuple[Direction, tuple[Any, ...]]:
+    """Direction that changes the products as the aims say.
+
+    Each multiplier is changed through its own product, which keeps its relative accuracy.
+    """
+    k = d.local
+    du = block.margins(dcoefficients)
+    dv = du - dkink
+    push = k.at.c * d.aim_t + k.at.a * d.aim_r
+    dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
+    dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
+    dc, da = d.aim_t - dt, d.aim_r - dr
+    return Direction(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(dt, dr, dc, da)
+
+
+def pull_back(
+    block: Block, d: Direction, primal: float, dual: float, centre: float
+) -> tuple[Direction, tuple[Sum, Sum]]:
+    """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
+    k = d.local
+    trial_t = k.product_t * (1.0 + primal * d.dt) * (1.0 + dual * d.dc)
+    trial_r = k.product_r * (1.0 + primal * d.dr) * (1.0 + dual * d.da)
+    back_t = outlier_correction(trial_t, centre) / k.product_t
+    back_r = outlier_correction(trial_r, centre) / k.product_r
+    pull = block.weights * _hinge_response(k, back_t, back_r)
+    pulled = d._replace(aim_t=d.aim_t + back_t, aim_r=d.aim_r + back_r)
+    return pulled, (Sum(block.adjoint(pull)), Sum(float(pull.sum())))
+
+
+def _hinge_response(k: Local, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
+    """The change of ``a`` at dv = 0 that the aims ask for."""
+    push = k.at.c * aim_t + k.at.a * aim_r
+    return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
+
+
+def _steps(dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray) -> tuple[Min, Min]:
+    """Longest primal and dual steps, from changes in proportion."""
+    return Min(_longest(dt, dr)), Min(_longest(dc, da))
+
+
+def _longest(one: FloatArray, other: FloatArray) -> float:
+    steepest = min(float(np.min(one, initial=0.0)), float(np.min(other, initial=0.0)))
+    return -1.0 / steepest if steepest < 0.0 else math.inf
+
+
+def advance(block: Block, d: Direction, primal: float, dual: float) -> tuple[Samples, tuple[()]]:
+    """The samples after a step of these lengths."""
+    s = d.local.at
+    return Samples(
+        s.u + primal * d.du,
+        s.t + primal * (s.t * d.dt),
+        s.r + primal * (s.r * d.dr),
+        s.c + dual * (s.c * d.dc),
+        s.a + dual * (s.a * d.da),
+    ), ()
+
+
+def gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
+    """The weights d, in the form that ``wide_system`` takes."""
+    return (k.d, None), ()
+
+
+def flip_share(block: Block, k: Local) -> tuple[FloatArray, tuple[()]]:
+    """``a``: the share of each sample whose label the worst case flips."""
+    return k.at.a, ()
+
+
+def full_share(block: Block, d: Direction) -> tuple[FloatArray, tuple[()]]:
+    """``a`` after a full predictor step, within [0, 1]."""
+    a = d.local.at.a
+    return np.clip(a + a * d.da, 0.0, 1.0), ()

@@ -1,0 +1,155 @@
+"""The best certified point of a run, kept while its solver moves on.
+
+A solver offers each iterate with sums it has at hand; from them a rigorous lower bound
+follows without another pass over the data.  Where that bound is too weak but the iterate
+looks optimal, the full certificate with its corrections is computed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...problem.certificate import certify, dual_bound, feasible_factors
+from ...problem.losses import log_loss_terms
+from ...problem.problem import Problem
+from ...problem.result import Monitor, Solution, Status
+from ...rows.arrays import FloatArray
+from ...rows.blocks import Block
+from ...rows.interface import State
+from ...rows.reductions import Sum
+
+#: An estimate of the gap below this share of tol cannot be what keeps the gap open.
+_NEGLIGIBLE = 1e-5
+
+#: An estimate of the gap within this multiple of tol makes the bound worth its two passes.
+_PROMISING = 2.0
+
+#: An estimate within this share of tol should have been certified by shrinking alone.
+_OVERDUE = 0.02
+
+
+class Progress:
+    """Best primal and dual point so far, and whether they are close enough."""
+
+    def __init__(self, problem: Problem, tol: float, monitor: Monitor) -> None:
+        self.problem = problem
+        self.tol = tol
+        self.monitor = monitor
+        self.n_iter = 0
+        self.primal = math.inf
+        self.dual = 0.0
+        self.coefficients = np.zeros(problem.costs.size)
+        self.status = Status.MAX_ITER
+        self._dual_point: tuple[FloatArray, State, FloatArray | None] | None = None
+        self._checked = math.inf
+        self._corrections_needed = problem.free.sum() > problem.fit_intercept
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    def report(
+        self,
+        coefficients: FloatArray,
+        primal: float,
+        flip_share: State,
+        estimate: float,
+        lam: float,
+    ) -> bool:
+        """Take note of an iterate; True when the run is over (see ``status``).
+
+        ``estimate`` is what the gap would be if the iterate were exactly dual feasible.  Unless
+        somebody watches, the bound is only worked out when the estimate says it matters.
+        """
+        self._offer_primal(primal, coefficients)
+        if self.monitor.watched or estimate <= _PROMISING * self.tol:
+            self._bound(coefficients, flip_share, estimate)
+        stop = self.monitor.report(self.n_iter, self.primal, self.dual, lam)
+        self.n_iter += 1
+        if self.gap <= self.tol:
+            self.status = Status.OPTIMAL
+        elif stop:
+            self.status = Status.STOPPED
+        elif estimate < _NEGLIGIBLE * self.tol or math.isnan(estimate):
+            self.status = Status.STALLED  # optimal as far as the method can tell
+        else:
+            return False
+        return True
+
+    def _bound(self, coefficients: FloatArray, flip_share: State, estimate: float) -> None:
+        """Lower bound by shrinking; by the full certificate where only that can be enough."""
+        _, sums = self.problem.rows.run(_class_sums, flip_share, coefficients)
+        factors = feasible_factors(self.problem, *sums[:2])
+        # H is concave with H(0) = 0, so shrinking s costs at most in proportion.
+        self._offer_dual(float(factors @ sums[2]), coefficients, flip_share)
+        # Another iteration costs as much as corrections do and leaves the better point, so
+        # they wait, unless free features make them the only way to a bound.
+        due = self.tol if self._corrections_needed else _OVERDUE * self.tol
+        if self.gap > self.tol and estimate <= min(due, 0.5 * self._checked):
+            self._checked = estimate
+            bound = dual_bound(
+                self.problem, coefficients, flip_share, wanted=self.primal - self.tol
+            )
+            self._offer_dual(bound.value, coefficients, flip_share)
+
+    def try_step(
+        self, coefficients: FloatArray, step: FloatArray, length: float, flip_share: State
+    ) -> bool:
+        """Certify the point that part of a Newton step leads to; True if it is optimal.
+
+        The dual point is that of the whole step, with flip shares to go with it.
+        """
+        # Without corrections, which cost more than another iteration would.
+        there = coefficients + length * step
+        certificate = certify(
+            self.problem,
+            there,
+            flip_share=flip_share,
+            dual_coefficients=coefficients,
+            dual_step=step,
+            tol=math.inf,
+        )
+        self._offer_primal(certificate.primal, there)
+        self._offer_dual(certificate.dual, coefficients, flip_share, step)
+        if self.gap <= self.tol:
+            self.status = Status.OPTIMAL
+        return self.gap <= self.tol
+
+    def solution(self, status: Status, **info: object) -> Solution:
+        """What the solver returns."""
+        dual_coefficients, flip_share, step = self._dual_point or (None, None, None)
+        return Solution(
+            self.coefficients, status, self.n_iter, flip_share, dual_coefficients, step, dict(info)
+        )
+
+    def _offer_primal(self, value: float, coefficients: FloatArray) -> None:
+        if value < self.primal and np.isfinite(coefficients).all():
+            self.primal, self.coefficients = value, coefficients
+
+    def _offer_dual(
+        self,
+        value: float,
+        coefficients: FloatArray,
+        flip_share: State,
+        step: FloatArray | None = None,
+    ) -> None:
+        # Kept as it was handed to the certificate, which will find the same bound from it.
+        if value > self.dual or self._dual_point is None:
+            self.dual = max(value, self.dual)
+            self._dual_point = (coefficients, flip_share, step)
+
+
+def _class_sums(
+    block: Block, a: FloatArray, coefficients: FloatArray
+) -> tuple[FloatArray, tuple[Sum, Sum, Sum]]:
+    """Per class: ``Zᵀ W (s - a)``, ``Σ w a`` and ``Σ w H(s)`` at the coefficients' margins."""
+    w = block.weights
+    u = block.margins(coefficients)
+    loss = log_loss_terms(u)
+    return a, (
+        Sum(block.adjoint(block.by_class(w * (loss.slope - a)))),
+        Sum(block.by_class(w * a).sum(axis=0)),
+        Sum(block.by_class(w * (loss.value + loss.slope * u)).sum(axis=0)),
+    )

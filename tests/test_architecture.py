@@ -1,0 +1,58 @@
+"""The order of the packages, as CONTRIBUTING.md states it, and the names at the top."""
+
+import ast
+import re
+from pathlib import Path
+
+import drlogit
+
+SOURCE = Path(drlogit.__file__).parent
+SENTENCE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ORDER = re.search(r"Imports go down this list and never up: ([\w\s,`]+)\.", SENTENCE)
+
+
+def order() -> list[str]:
+    assert ORDER is not None
+    return re.findall(r"\w+", ORDER[1])[::-1]
+
+
+def packages_imported(path: Path) -> set[str]:
+    """The packages of drlogit that a module imports from, wherever in it; "" for the top itself."""
+    place = path.relative_to(SOURCE).parts[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level > len(place):
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            found |= {name.partition(".")[0] for name in names}
+    return found & {p.name for p in SOURCE.iterdir() if p.is_dir()}
+
+
+def test_imports_go_down_the_list_that_contributing_states():
+    packages = [p.name for p in SOURCE.iterdir() if (p / "__init__.py").exists()]
+    assert sorted(order()) == sorted(packages)
+    upward = {
+        f"{path.relative_to(SOURCE)} -> {target}"
+        for rank, package in enumerate(order())
+        for path in (SOURCE / package).rglob("*.py")
+        for target in packages_imported(path)
+        if target != package and order().index(target) > rank
+    }
+    assert not upward
+
+
+def test_nothing_but_packages_at_the_top():
+    modules = {p.stem for p in SOURCE.glob("*.py")}
+    assert modules == {"__init__", "__main__"}
+    assert len(order()) <= 12
+
+
+def test_no_package_shares_its_name_with_a_public_function():
+    functions = {name for name in drlogit.__all__ if callable(getattr(drlogit, name))}
+    assert not functions & set(order())
+
+
+def test_public_classes_go_by_their_public_address():
+    for name in drlogit.__all__:
+        value = getattr(drlogit, name)
+        if isinstance(value, type):
+            assert value.__module__ == "drlogit"
