@@ -19,6 +19,7 @@ import drlogit
 from drlogit.problem.certificate import certify, dual_bound
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem, build_problem
+from drlogit.problem.transport import TransportCost
 from drlogit.rows.memory import MemoryRows
 
 LENGTHS = {
@@ -38,7 +39,8 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     w = np.asarray(weights, dtype=float)
     rows = MemoryRows.from_arrays(Z, np.ones(len(Z)), w / w.sum(), intercept=False)
     prices = np.ones(Z.shape[1]) if costs is None else np.asarray(costs, dtype=float)
-    return Problem(rows, epsilon, kappa, get_norm(norm), prices, fit_intercept=False)
+    cost = TransportCost(get_norm(norm), prices, kappa)
+    return Problem(rows, epsilon, cost, fit_intercept=False)
 
 
 # --- closed forms -----------------------------------------------------------------------------

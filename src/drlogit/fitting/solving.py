@@ -226,9 +226,11 @@ class _Call:
         monitor = Monitor(self.callback, self.verbose)
         with _cores_for_blocks(problem):
             solution = self.function(problem, tol=self.tol, monitor=monitor, **options)
+            # What is certified is what is returned: coefficients of the features as given.
+            coef, intercept = problem.split(solution.coefficients)
             certificate = certify(
                 problem,
-                solution.coefficients,
+                problem.join(coef, intercept),
                 lam=lam,
                 flip_share=solution.flip_share,
                 dual_coefficients=solution.dual_coefficients,
@@ -236,7 +238,6 @@ class _Call:
                 tol=self.tol,
             )
         solve_time = monitor.elapsed
-        coef, intercept = problem.split(solution.coefficients)
         return Result(
             coef=coef,
             intercept=intercept,

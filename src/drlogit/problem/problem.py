@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
+from ..rows.centring import centred, exact_dot
 from ..rows.checks import check_features, check_labels, check_weights
 from ..rows.interface import Rows, State
 from ..rows.matrix import nonzeros
@@ -33,6 +34,7 @@ from ..rows.threads import threads_for
 from .losses import LAMBDA_CONSTANT, hinge, log_loss
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
+from .transport import TransportCost
 
 #: Bins of one pass of the weighted-quantile search: three passes resolve 2^30 steps.
 _QUANTILE_BINS = 1024
@@ -42,26 +44,38 @@ _QUANTILE_BINS = 1024
 class Problem:
     """One instance of (P).  Build it from data with :func:`build_problem`.
 
-    Coefficients travel as one vector: features first, then the intercept if there is one.
-    ``costs`` has one entry per coefficient; ``inf`` marks the free ones.
+    Coefficients travel as one vector: features first, then the intercept if there is one.  Where
+    the rows are shifted (see :mod:`drlogit.rows.centring`) it is the intercept of the shifted
+    features; :meth:`split` and :meth:`join` are the way out and in.
     """
 
     rows: Rows
     epsilon: float
-    kappa: float
-    norm: Norm
-    costs: FloatArray
+    cost: TransportCost
     fit_intercept: bool
 
-    @cached_property
-    def free(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which coefficients the norm constraint leaves alone (all of them at ε = 0)."""
-        if self.epsilon == 0.0:
-            return np.ones(self.costs.size, dtype=bool)
-        return np.isinf(self.costs)
+    @property
+    def norm(self) -> Norm:
+        """The transport norm."""
+        return self.cost.norm
+
+    @property
+    def costs(self) -> FloatArray:
+        """What it costs to move each feature; ``inf`` for free coefficients."""
+        return self.cost.costs
+
+    @property
+    def kappa(self) -> float:
+        """What it costs to flip a label."""
+        return self.cost.kappa
 
     @cached_property
-    def penalised(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def free(self) -> BoolArray:
+        """Which coefficients the norm constraint leaves alone (all of them at ε = 0)."""
+        return np.ones_like(self.cost.free) if self.epsilon == 0.0 else self.cost.free
+
+    @cached_property
+    def penalised(self) -> BoolArray:
         """Which coefficients the norm constraint bounds."""
         return ~self.free
 
@@ -73,14 +87,18 @@ class Problem:
     def with_radius(self, epsilon: float, kappa: float | None = None) -> Problem:
         """The same samples under another ε (and κ); nothing is copied."""
         epsilon = check_epsilon(epsilon)
-        kappa = self.kappa if kappa is None else check_kappa(kappa)
-        return replace(self, epsilon=epsilon, kappa=kappa)
+        if kappa is None:
+            return replace(self, epsilon=epsilon)
+        return replace(self, epsilon=epsilon, cost=replace(self.cost, kappa=check_kappa(kappa)))
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """``(β, b)`` of a coefficient vector."""
-        if self.fit_intercept:
-            return coefficients[:-1].copy(), float(coefficients[-1])
-        return coefficients.copy(), 0.0
+        if not self.fit_intercept:
+            return coefficients.copy(), 0.0
+        beta, intercept = coefficients[:-1].copy(), float(coefficients[-1])
+        if self.rows.shift is None:
+            return beta, intercept
+        return beta, exact_dot(np.append(-self.rows.shift, 1.0), coefficients)
 
     def join(self, coef: ArrayLike, intercept: float) -> FloatArray:
         """The coefficient vector of ``(β, b)``."""
@@ -90,12 +108,13 @@ class Problem:
             raise ValueError(
                 f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
             )
+        if self.fit_intercept and self.rows.shift is not None:
+            vector[-1] = exact_dot(np.append(self.rows.shift, 1.0), vector)
         return vector
 
     def dual_norm(self, coefficients: FloatArray) -> float:
-        """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ."""
-        kept = self.penalised
-        return self.norm.dual(coefficients[kept] / self.costs[kept])
+        """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ (0 at ε = 0)."""
+        return self.cost.dual_norm(coefficients) if self.epsilon > 0.0 else 0.0
 
     def allows(self, coefficients: FloatArray, lam: float) -> bool:
         """Whether ``‖β / c‖_* ≤ λ``, up to rounding."""
@@ -103,8 +122,7 @@ class Problem:
 
     def transport_norm(self, gradient: FloatArray) -> float:
         """``‖c g‖`` over the penalised coordinates of a gradient-like vector."""
-        kept = self.penalised
-        return self.norm.value(gradient[kept] * self.costs[kept])
+        return self.cost.move_norm(gradient) if self.epsilon > 0.0 else 0.0
 
     def margins(self, coefficients: FloatArray) -> State:
         """The margins ``Z v``, as a state of one vector per block."""
@@ -221,11 +239,11 @@ def build_problem(
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows = _rows(X, y, sample_weight, bool(fit_intercept), n_jobs, n_blocks)
+    rows = centred(_rows(X, y, sample_weight, bool(fit_intercept), n_jobs, n_blocks))
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     if fit_intercept:
         costs = np.append(costs, np.inf)
-    return Problem(rows, epsilon, kappa, transport, costs, bool(fit_intercept))
+    return Problem(rows, epsilon, TransportCost(transport, costs, kappa), bool(fit_intercept))
 
 
 def _rows(

@@ -27,7 +27,9 @@ from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem
 from ..problem.result import Result
+from ..problem.transport import TransportCost
 from ..rows.arrays import FloatArray, Matrix
+from ..rows.centring import centred
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
 from ..rows.interface import Rows, State
 from ..rows.matrix import matvec
@@ -338,7 +340,9 @@ def pose(
         rows = StoredRows(X, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
-    problem = Problem(rows, epsilon, kappa, transport, costs, fit_intercept=True)
+    problem = Problem(
+        centred(rows), epsilon, TransportCost(transport, costs, kappa), fit_intercept=True
+    )
     return Question(problem, problem.join(linear.coef, linear.intercept), classes)
 
 

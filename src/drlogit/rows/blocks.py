@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import FloatArray, IndexArray, Matrix
+from .arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .matrix import (
     RareColumns,
+    full_columns,
     matvec,
     outer_product,
     rmatvec,
     row_chunks,
+    shifted,
     squared_columns,
     transposed,
     weighted_gram,
@@ -123,6 +125,20 @@ class Block:
     def mean_squares(self) -> FloatArray:
         """``Σ_i w_i z_ij²`` for each column."""
         return self.squared_columns(self.weights)
+
+    @property
+    def full_columns(self) -> BoolArray:
+        """Features of which every entry is stored."""
+        return full_columns(self.X)
+
+    def shifted(self, shift: FloatArray) -> Block:
+        """The same samples with features ``x - shift``."""
+        return Block(shifted(self.X, shift), self.y, self.weights, self.intercept)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """``Σ_i w_i x_i`` and, after it if there is an intercept, the weight of the samples."""
+        return self.adjoint(self.y * self.weights)
 
     def by_class(self, r: FloatArray) -> FloatArray:
         """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""

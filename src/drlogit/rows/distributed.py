@@ -18,6 +18,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, TypeAlias
@@ -65,6 +66,7 @@ class DaskRows(Rows):
         self.n_samples = sum(self.lengths)
         self.largest_block = max(self.lengths)
         self.n_columns = facts[0].n_columns
+        self.intercept = facts[0].intercept
         self.n_nonzeros = sum(fact.n_nonzeros for fact in facts)
         self._members = _groups(blocks)
         groups = [
@@ -159,6 +161,16 @@ class DaskRows(Rows):
                 parts[k] = da.from_delayed(part, shape=(self.lengths[k],), dtype=np.float64)
         return da.concatenate([parts[k] for k in range(len(self.lengths))])
 
+    def shifted(self, shift: FloatArray) -> DaskRows:
+        """The same samples with features ``x - shift``, shifted where they are."""
+        rows = copy(self)
+        rows.__dict__.pop("column_scale", None)
+        rows.shift = shift
+        moved = _literal(shift, _unique("shift"))
+        groups = [_task(_shifted, _unique("group"), group, moved) for group in self._groups]
+        rows._groups = tuple(dask.persist(*groups, optimize_graph=False))
+        return rows
+
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
         blocks: dict[int, Block] = {}
@@ -234,6 +246,10 @@ def _second(pair: tuple[Any, Any]) -> Any:
 
 def _together(*parts: Any) -> tuple[Any, ...]:
     return parts
+
+
+def _shifted(blocks: Sequence[Block], shift: FloatArray) -> tuple[Block, ...]:
+    return tuple(block.shifted(shift) for block in blocks)
 
 
 def _member(parts: Sequence[Any], position: int) -> Any:
@@ -354,6 +370,7 @@ class _Facts:
     length: int
     n_columns: int
     n_nonzeros: int
+    intercept: bool
 
 
 def dask_rows(X: Any, y: Any, sample_weight: Any, *, intercept: bool) -> DaskRows:
@@ -556,7 +573,7 @@ def _block(features: Matrix, signs: Any, weights: Any, intercept: bool) -> Block
 
 
 def _facts(block: Block) -> _Facts:
-    return _Facts(block.y.size, block.n_columns, nonzeros(block.X))
+    return _Facts(block.y.size, block.n_columns, nonzeros(block.X), block.intercept)
 
 
 def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:

@@ -44,6 +44,8 @@ class Rows(ABC):
     n_columns: int
     n_nonzeros: int
     largest_block: int  # samples in the largest block
+    intercept: bool  # whether there is a constant column after the features
+    shift: FloatArray | None = None  # what was subtracted from the features
 
     @abstractmethod
     def run(
@@ -62,6 +64,10 @@ class Rows(ABC):
     @abstractmethod
     def gather(self, state: State) -> Any:
         """Put a state of one vector per block together, in the order of the samples."""
+
+    @abstractmethod
+    def shifted(self, shift: FloatArray) -> Rows:
+        """The same samples with features ``x - shift``; nothing dense is copied."""
 
     @abstractmethod
     def together(self) -> Block:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from .arrays import FloatArray, IndexArray, Matrix
+from .arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .threads import cores_are_shared
 
 #: Bytes of one dense chunk: half of a common second-level cache, so that the scaled copy of
@@ -37,6 +37,50 @@ RARE_DENSITY = 0.05
 
 #: A sparse matrix above that share is kept as a dense copy if this many bytes suffice.
 DENSE_COPY_BYTES = 1 << 27
+
+
+class ShiftedArray:
+    """A dense array less a constant in each column, made when rows of it are asked for."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, array: Any, shift: FloatArray) -> None:
+        self.array = array
+        self.shift = shift
+        self.shape: tuple[int, int] = array.shape
+        self.size: int = array.size
+        self.nbytes: int = array.nbytes
+
+    def __getitem__(self, index: Any) -> Any:
+        columns = index[1] if isinstance(index, tuple) else slice(None)
+        return self.array[index] - self.shift[columns]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self[:], dtype=dtype)
+
+
+def shifted(X: Matrix, shift: FloatArray) -> Matrix:
+    """``X - 1·shiftᵀ``; of sparse matrices, stored entries only are shifted."""
+    if isinstance(X, ShiftedArray):
+        return ShiftedArray(X.array, X.shift + shift)
+    if not sp.issparse(X):
+        return ShiftedArray(X, shift)
+    parts = X.data - shift[X.indices], X.indices, X.indptr
+    matrix = _compressed(sp.csr_array, parts, X.shape)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def full_columns(X: Matrix) -> BoolArray:
+    """Columns of which every entry is stored."""
+    if not sp.issparse(X):
+        return np.ones(X.shape[1], dtype=bool)
+    return np.asarray(np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0])
+
+
+def _at_once(X: Matrix) -> bool:
+    """Whether X can be multiplied as it is, not only chunk by chunk."""
+    return X.dtype == np.float64 and not isinstance(X, ShiftedArray)
 
 
 def row_chunks(n_rows: int, n_columns: int, least: int = 64) -> Iterator[slice]:
@@ -73,6 +117,8 @@ def row_range(X: Matrix, first: int, last: int) -> Matrix:
     """Rows ``first`` to ``last - 1``, sharing the entries of X."""
     if (first, last) == (0, X.shape[0]):
         return X
+    if isinstance(X, ShiftedArray):
+        return ShiftedArray(X.array[first:last], X.shift)
     if not sp.issparse(X):
         return X[first:last]
     start, stop = X.indptr[first], X.indptr[last]
@@ -82,8 +128,15 @@ def row_range(X: Matrix, first: int, last: int) -> Matrix:
     return part
 
 
+def take_rows(X: Matrix, rows: IndexArray) -> Matrix:
+    """Some of the rows, as a copy."""
+    return ShiftedArray(X.array[rows], X.shift) if isinstance(X, ShiftedArray) else X[rows]
+
+
 def transposed(X: Matrix) -> Matrix:
-    """``Xᵀ``, sharing the entries of X."""
+    """``Xᵀ``, sharing the entries of X; a shifted array, which is only read by rows, as it is."""
+    if isinstance(X, ShiftedArray):
+        return X
     if not sp.issparse(X):
         return X.T
     return _compressed(sp.csc_array, (X.data, X.indices, X.indptr), X.shape[::-1])
@@ -108,7 +161,7 @@ def density(X: Matrix) -> float:
 
 def matvec(X: Matrix, v: FloatArray) -> FloatArray:
     """``X v`` in double precision; ``v`` is a vector or a matrix of few columns."""
-    if X.dtype == np.float64:
+    if _at_once(X):
         return np.asarray(X @ v, dtype=np.float64)
     out = np.empty((X.shape[0], *v.shape[1:]))
     if sp.issparse(X):
@@ -126,7 +179,7 @@ def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> Float
     ``transposed`` is ``X.T`` if the caller keeps it: for sparse matrices making that view takes
     longer than a small product.
     """
-    if X.dtype == np.float64 and (r.ndim == 1 or sp.issparse(X)):
+    if _at_once(X) and (r.ndim == 1 or sp.issparse(X)):
         return np.asarray((X.T if transposed is None else transposed) @ r, dtype=np.float64)
     out = np.zeros((*r.shape[1:], X.shape[1]))
     if sp.issparse(X):
@@ -307,7 +360,7 @@ def thin_copy(X: Matrix) -> Matrix | None:
     BLAS keeps its lead for Gram matrices, but a product with a vector takes as long as reading
     the matrix, and the copy is a third of X at most.
     """
-    if sp.issparse(X) or X.dtype != np.float64 or X.size < FEW_ENTRIES:
+    if sp.issparse(X) or not _at_once(X) or X.size < FEW_ENTRIES:
         return None
     some = X[:: max(1, X.shape[0] // 64)]
     if np.count_nonzero(some) > THIN_DENSITY * some.size:

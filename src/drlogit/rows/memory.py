@@ -106,6 +106,7 @@ class MemoryRows(LocalRows):
         self.blocks = tuple(blocks)
         self._whole = whole
         self.n_columns = self.blocks[0].n_columns
+        self.intercept = self.blocks[0].intercept
         self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
 
     @classmethod
@@ -134,6 +135,14 @@ class MemoryRows(LocalRows):
         ]  # fmt: skip
         return cls(blocks, n_threads, whole)
 
+    def shifted(self, shift: FloatArray) -> MemoryRows:
+        """The same samples with features ``x - shift``; nothing dense is copied."""
+        whole = None if self._whole is None else self._whole.shifted(shift)
+        blocks = [block.shifted(shift) for block in self.blocks]
+        rows = MemoryRows(blocks, self._n_threads, whole)
+        rows.shift = shift
+        return rows
+
     def together(self) -> Block:
         """All samples as one block."""
         return super().together() if self._whole is None else self._whole
@@ -159,6 +168,7 @@ class MemoryRows(LocalRows):
             n_blocks=len(self.blocks), n_threads=self._n_threads,
         )  # fmt: skip
         rows.column_scale = self.column_scale
+        rows.shift = self.shift
         return rows, origin
 
 

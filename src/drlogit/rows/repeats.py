@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .arrays import FloatArray, IndexArray, Matrix
-from .matrix import DENSE_COPY_BYTES, matvec
+from .matrix import DENSE_COPY_BYTES, matvec, take_rows
 
 #: Merging copies the samples that stay; it pays if at most this share of them does ...
 _WORTHWHILE = 0.9
@@ -43,4 +43,4 @@ def merge_repeats(
     origin = np.empty(y.size, dtype=np.intp)
     origin[order] = np.cumsum(begins) - 1
     kept = order[begins]
-    return X[kept], y[kept], np.bincount(origin, weights).astype(np.float64), origin
+    return take_rows(X, kept), y[kept], np.bincount(origin, weights).astype(np.float64), origin

@@ -6,6 +6,7 @@ if they differ, and the state of the solver, a few numbers per sample.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +17,13 @@ from .arrays import FloatArray, Matrix
 from .blocks import Block
 from .checks import check_features
 from .interface import BlockFunction, BlockState
-from .matrix import held, nonzeros
+from .matrix import held, nonzeros, shifted
 from .memory import LocalRows
 from .reductions import Reduction, Sum
 from .row_blocks import RowBlocks
 
 #: What a block knows about its columns once it has seen them: of length n, and worth keeping.
-_KNOWLEDGE = ("mean_squares", "_used")
+_KNOWLEDGE = ("mean_squares", "means", "_used")
 
 
 class StoredRows(LocalRows):
@@ -41,9 +42,9 @@ class StoredRows(LocalRows):
         n_threads: int = 1,
     ) -> None:
         super().__init__(source.lengths, n_threads)
+        self.intercept = intercept
         self.n_columns = source.shape[1] + int(intercept)
         self._source = source
-        self._intercept = intercept
         self._signs = signs.astype(np.int8)
         self._weights = weights
         self._knowledge: list[dict[str, Any]] = [{} for _ in source.lengths]
@@ -54,9 +55,19 @@ class StoredRows(LocalRows):
         last = int(self._ends[index])
         rows = slice(last - self._source.lengths[index], last)
         weights = 1.0 / self.n_samples if self._weights is None else self._weights[rows]
-        block = StoredBlock(self._source, index, self._signs[rows], weights, self._intercept)
+        block = StoredBlock(
+            self._source, index, self._signs[rows], weights, self.intercept, self.shift
+        )
         block.__dict__.update(self._knowledge[index])
         return block
+
+    def shifted(self, shift: FloatArray) -> StoredRows:
+        """The same samples with features ``x - shift``."""
+        rows = copy(self)
+        rows.__dict__.pop("column_scale", None)
+        rows.shift = shift
+        rows._knowledge = [{} for _ in self._knowledge]
+        return rows
 
     def _visit(
         self, index: int, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
@@ -81,22 +92,26 @@ class StoredBlock(Block):
         signs: NDArray[np.int8],
         weights: FloatArray | float,
         intercept: bool,
+        shift: FloatArray | None,
     ) -> None:
         # Block is frozen; like its own attributes, these are set once and for all.
         self.__dict__.update(
-            source=source, index=index, signs=signs, given=weights, intercept=intercept
-        )
+            source=source, index=index, signs=signs, given=weights, intercept=intercept,
+            shift=shift,
+        )  # fmt: skip
 
     source: RowBlocks
     index: int
     signs: NDArray[np.int8]
     given: FloatArray | float
+    shift: FloatArray | None
 
     @cached_property
     def X(self) -> Matrix:  # noqa: N802
         matrix = self.source.block(self.index)
         plain = isinstance(matrix, np.ndarray) and matrix.dtype in (np.float64, np.float32)
-        return matrix if plain else held(_checked(matrix, self.source.name(self.index)))
+        matrix = matrix if plain else held(_checked(matrix, self.source.name(self.index)))
+        return matrix if self.shift is None else shifted(matrix, self.shift)
 
     @cached_property
     def y(self) -> FloatArray:
@@ -126,5 +141,5 @@ def _checked(matrix: Matrix, name: str) -> Matrix:
 def _inspect(block: StoredBlock, _: BlockState) -> tuple[None, tuple[Sum]]:
     """Check the block, count its entries, and look at its columns while it is here."""
     _checked(block.X, block.source.name(block.index))
-    _ = block.mean_squares
+    _ = block.mean_squares, block.means
     return None, (Sum(nonzeros(block.X)),)

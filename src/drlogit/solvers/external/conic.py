@@ -169,7 +169,7 @@ def signed_rows(problem: Problem) -> tuple[Matrix, FloatArray]:
         Z = sp.diags_array(block.y) @ block.X.astype(np.float64)
         Z = sp.hstack([Z, block.y[:, None]]) if problem.fit_intercept else Z
         return Z.tocsr(), block.weights
-    Z = block.y[:, None] * block.X
+    Z = block.y[:, None] * np.asarray(block.X)
     return (np.column_stack([Z, block.y]) if problem.fit_intercept else Z), block.weights
 
 

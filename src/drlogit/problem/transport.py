@@ -1,0 +1,53 @@
+"""What it costs the adversary to move a sample: a norm of the move, and κ for the label.
+
+    d((x, y), (x', y')) = ‖C (x - x')‖ + κ 1[y ≠ y']
+
+``C`` is the diagonal of the feature costs.  The dual of that norm bounds the coefficients,
+``‖C⁻¹β‖_* ≤ λ``; a feature of infinite cost cannot move, and its coefficient is free of the bound,
+as the intercept is: the constant feature does not move either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..rows.arrays import BoolArray, FloatArray
+from .norms import Norm
+
+
+@dataclass(frozen=True, eq=False)
+class TransportCost:
+    """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for the free ones."""
+
+    norm: Norm
+    costs: FloatArray
+    kappa: float
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """Which coefficients the norm constraint leaves alone."""
+        return np.isinf(self.costs)
+
+    @cached_property
+    def movable(self) -> BoolArray:
+        """Which features can move: those whose coefficients the constraint bounds."""
+        return ~self.free
+
+    @property
+    def flips(self) -> bool:
+        """Whether labels can flip at all."""
+        return math.isfinite(self.kappa)
+
+    def dual_norm(self, coefficients: FloatArray) -> float:
+        """``‖C⁻¹β‖_*`` over the movable features: the least feasible λ."""
+        kept = self.movable
+        return self.norm.dual(coefficients[kept] / self.costs[kept])
+
+    def move_norm(self, gradient: FloatArray) -> float:
+        """``‖C g‖`` over the movable features."""
+        kept = self.movable
+        return self.norm.value(gradient[kept] * self.costs[kept])
