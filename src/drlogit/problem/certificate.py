@@ -36,11 +36,19 @@ from typing import TypeAlias
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Reduction, Sum
 from .dual_step import DenseModel, ImplicitModel, Model
+from .free_equations import (
+    FreeEquations,
+    charges,
+    free_equations,
+    intercept_equation,
+    rounding_of_pairwise_sum,
+    rounding_of_sum,
+)
 from .losses import entropy, flip_probability
 from .norms import Norm
 from .problem import Problem
@@ -60,15 +68,23 @@ _LEFT = 1e-2
 #: go first: beside others they are too light for the Hessian to see them.
 _LIGHT = (0.0, 1e-9, 1e-7, 1e-5)
 
-#: What rounding may leave of a sum, relative to the product of the root mean squares.
-_ROUNDING = 1e-13
+#: A free equation counts as met when this much of it is left, relative to the product of the root
+#: mean squares; what is left is paid for in any case.
+_MET = 1e-13
+
+#: Free columns whose matrix is put together by products with it where no Hessian is formed.
+_FEW_FREE = 64
+
+#: A bound above the value of a point, by more than rounding explains, is no bound.
+_ALARM = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Primal value, certified lower bound, and the dual point that proves it.
 
-    ``gap = primal - dual`` bounds the suboptimality rigorously, up to rounding.
+    ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
+    taken from the margins, and ``dual`` has been charged for what it left of the free equations.
     ``flip_share`` is the feasible ``a``, as a state of the rows.
     """
 
@@ -100,14 +116,22 @@ def certify(
     """
     margins = problem.margins(coefficients)
     level = problem.best_lambda(coefficients, margins) if lam is None else lam
-    primal = problem.objective_at(margins, level)
+    primal = problem.objective_at(margins, level) + _margin_noise(problem, coefficients)
     if lam is not None and not problem.allows(coefficients, lam):
         primal = math.inf
     if flip_share is None:
         flip_share = flip_shares_of(problem, margins, level)
     start = coefficients if dual_coefficients is None else dual_coefficients
     bound = dual_bound(problem, start, flip_share, step=dual_step, lam=lam, wanted=primal - tol)
+    if bound.value > primal + _ALARM * max(1.0, primal):
+        bound = replace(bound, value=0.0)
     return Certificate(primal, bound.value, level, bound.flip_share, bound.coefficients)
+
+
+def _margin_noise(problem: Problem, coefficients: FloatArray) -> float:
+    """What rounding of the margins may hide of the objective, which has slope one at most."""
+    size = float(np.abs(coefficients) @ problem.rows.column_scale)
+    return rounding_of_sum(coefficients.size) * size
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +151,10 @@ def dual_bound(
     step: FloatArray | None = None,
     lam: float | None = None,
     wanted: float = math.inf,
-    hessian: FloatArray | None = None,
 ) -> DualBound:
     """Best lower bound from the candidate ``(β̃, a)``, stopping early once it is ``wanted``.
 
     With ``step`` the candidate is the one that a linear step from β̃ leads to.
-    ``hessian`` is ``Σ w_i s_i(1-s_i) z_i z_iᵀ`` at β̃ if the caller has it already.
     """
     if math.isinf(problem.kappa):
         flip_share, _ = problem.rows.run(_zero_like, flip_share)
@@ -143,7 +165,12 @@ def dual_bound(
     if best.value >= wanted:
         return best
     candidate = first = candidate.with_curvature(problem)
-    model = _quadratic_model(problem, candidate.state, hessian)
+    model = _quadratic_model(problem, candidate.state)
+    equations = _equations(problem, model, candidate.state)
+    if equations is not None:  # now that there is a way to pay for them
+        best = _better(best, candidate.bound(problem, lam, equations))
+        if best.value >= wanted:
+            return best
     shifted = None
     for _ in range(_MAX_MOVES + 1):
         step = model.step(
@@ -156,10 +183,10 @@ def dual_bound(
         if damped is None:
             break
         candidate = candidate.moved(problem, damped)
-        best = _better(best, candidate.bound(problem, lam))
+        best = _better(best, candidate.bound(problem, lam, equations))
         if best.value >= wanted:
             return best
-    best = _settled(problem, model, shifted, best, lam, wanted)
+    best = _settled(problem, model, equations, shifted, best, lam, wanted)
     if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
@@ -181,13 +208,14 @@ def _without_separated_samples(
     of their s; but no step from ``s > 0`` ends at 0 exactly.
     """
     for _ in range(_ROUNDS):
-        model = _quadratic_model(problem, candidate.state, None)
+        model = _quadratic_model(problem, candidate.state)
         step = model.step(
             candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
         )
         shifted = candidate.shifted(problem, step)
         if shifted is not None:
-            return _settled(problem, model, shifted, best, lam, wanted)
+            equations = _equations(problem, model, candidate.state)
+            return _settled(problem, model, equations, shifted, best, lam, wanted)
         fewer = candidate.emptied(problem, step)
         if fewer is None:
             break
@@ -198,6 +226,7 @@ def _without_separated_samples(
 def _settled(
     problem: Problem,
     model: Model,
+    equations: FreeEquations | None,
     shifted: _Candidate | None,
     best: DualBound,
     lam: float | None,
@@ -209,12 +238,14 @@ def _settled(
         if shifted is None:
             return best
         candidate = shifted
-        best = _better(best, candidate.bound(problem, lam))
+        best = _better(best, candidate.bound(problem, lam, equations))
         imbalance = candidate.imbalance(problem)
         if best.value >= wanted or not imbalance.any():
             return best
         shifted = candidate.shifted(problem, model.free_step(imbalance))
-    return best if shifted is None else _better(best, shifted.bound(problem, lam))
+    if shifted is None:
+        return best
+    return _better(best, shifted.bound(problem, lam, equations))
 
 
 def _better(one: DualBound, other: DualBound) -> DualBound:
@@ -314,7 +345,11 @@ class _Candidate:
 
     def rounding(self, problem: Problem) -> FloatArray:
         """What rounding alone may leave of each coordinate of the gradient."""
-        return _ROUNDING * self.size * problem.rows.column_scale
+        n = problem.rows.n_samples
+        noise = np.full(problem.costs.size, rounding_of_sum(n))
+        if problem.fit_intercept:
+            noise[-1] = rounding_of_pairwise_sum(n)
+        return noise * self.size * problem.rows.column_scale
 
     def within_budget(self, problem: Problem) -> _Candidate:
         """Shrink ``a`` so that flips alone do not exceed ε."""
@@ -330,33 +365,50 @@ class _Candidate:
 
     def imbalance(self, problem: Problem) -> FloatArray:
         """What is left of the free columns' equations, where it is more than rounding."""
-        wrong = problem.free & (np.abs(self.gradient) > self.rounding(problem))
+        rounding = np.maximum(self.rounding(problem), _MET * self.size * problem.rows.column_scale)
+        wrong = problem.free & (np.abs(self.gradient) > rounding)
         return np.where(wrong, self.gradient, 0.0)
 
-    def bound(self, problem: Problem, lam: float | None) -> DualBound:
-        """Value after balancing and scaling; 0 where the free equations do not hold."""
+    def bound(
+        self, problem: Problem, lam: float | None, equations: FreeEquations | None = None
+    ) -> DualBound:
+        """Value after balancing and scaling, and after the free equations were paid for.
+
+        ``equations`` are those of several free columns; without them the bound is the trivial one.
+        """
         factors = np.ones(2)
-        open_equations = problem.free.copy()
-        if problem.fit_intercept:
+        alone = problem.free.sum() == problem.fit_intercept
+        if alone and problem.fit_intercept:
             noise = float(self.rounding(problem)[-1])
             factors = _balance(-self.gradients[-1, 0], self.gradients[-1, 1], noise)
-            # Balanced to the last digit, unless it was so but for rounding before.
-            open_equations[-1] = bool((factors == 1.0).all())
-        gradient = self.gradients @ factors
-        left = np.abs(gradient[open_equations])
-        if (left > self.rounding(problem)[open_equations]).any():
-            factors, left = np.zeros(2), np.zeros_like(left)
+        elif not alone and (equations is None or self.imbalance(problem).any()):
+            factors = np.zeros(2)
+        residual = np.abs(self.gradients @ factors) + self.rounding(problem)
+        if alone and problem.fit_intercept:
+            _, (curvature,) = problem.rows.run(_total_curvature, self.state, factors)
+            equations = intercept_equation(float(curvature), problem.costs.size)
+        elif alone:
+            equations = FreeEquations.none()
+        distance, move = 0.0, None
+        if equations is None:
+            factors = np.zeros(2)
+        else:
+            distance, move = equations.distance(residual)
         flips = float(self.flips @ factors)
         used = problem.transport_norm(self.gradients @ factors)
         used += problem.kappa * flips if flips > 0.0 else 0.0
+        used += distance * problem.transport_norm(0.5 * problem.rows.column_scale)
         if lam is None and used > problem.epsilon:
             factors = factors * (problem.epsilon / used)
-        state, (value,) = problem.rows.run(_bound_value, self.state, factors)
+        state, (value, square, stiffness, furthest) = problem.rows.run(
+            _bound_value, self.state, factors, move if distance > 0.0 else None
+        )
+        value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
         if lam is not None:
             value += lam * (problem.epsilon - used)
-        # What rounding left of the free equations multiplies the free coefficients.
-        value -= float(left @ np.abs(self.coefficients[open_equations]))
-        return DualBound(max(value, 0.0), state, self.coefficients)
+        if not (furthest <= 0.5 and value > 0.0):
+            value = 0.0
+        return DualBound(value, state, self.coefficients)
 
 
 def _balance(negative: float, positive: float, noise: float) -> FloatArray:
@@ -380,7 +432,8 @@ def feasible_factors(problem: Problem, gradients: FloatArray, flips: FloatArray)
     """
     factors = np.ones(2)
     if problem.fit_intercept:
-        noise = _ROUNDING * float(flips.sum() + np.abs(gradients[-1]).sum())
+        noise = rounding_of_pairwise_sum(problem.rows.n_samples)
+        noise *= float(flips.sum() + np.abs(gradients[-1]).sum())
         factors = _balance(-gradients[-1, 0], gradients[-1, 1], noise)
     if problem.free.sum() > problem.fit_intercept:
         return np.zeros(2)
@@ -390,9 +443,9 @@ def feasible_factors(problem: Problem, gradients: FloatArray, flips: FloatArray)
     return factors * (problem.epsilon / used) if used > problem.epsilon else factors
 
 
-def _quadratic_model(problem: Problem, state: State, hessian: FloatArray | None) -> Model:
+def _quadratic_model(problem: Problem, state: State) -> Model:
     """The model of a candidate with this state, with or without forming the Hessian."""
-    if hessian is None and problem.rows.n_columns > DIRECT_LIMIT:
+    if problem.rows.n_columns > DIRECT_LIMIT:
         _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)
 
         def product(v: FloatArray) -> FloatArray:
@@ -400,9 +453,20 @@ def _quadratic_model(problem: Problem, state: State, hessian: FloatArray | None)
             return np.asarray(image)
 
         return ImplicitModel(problem, diagonal, product)
-    if hessian is None:
-        _, (hessian,) = problem.rows.run(_hessian, state)
+    _, (hessian,) = problem.rows.run(_hessian, state)
     return DenseModel(problem, hessian)
+
+
+def _equations(problem: Problem, model: Model, state: State) -> FreeEquations | None:
+    """What proves that the equations of several free columns can be met; None if nothing does."""
+    free = np.flatnonzero(problem.free)
+    if free.size == problem.fit_intercept:
+        return None
+    matrix = model.among(free) if free.size <= _FEW_FREE or isinstance(model, DenseModel) else None
+    if matrix is None:
+        return None
+    active, _ = problem.rows.run(_active, state)
+    return free_equations(problem.rows, free, matrix, active)
 
 
 def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
@@ -509,10 +573,29 @@ def _without_light(block: Block, state: _Dual, least: float) -> tuple[_Dual, tup
     return (s, a, curvature), _dual_sums(block, s, a)
 
 
-def _bound_value(block: Block, state: _Dual, factors: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
-    s, a, _ = state
+def _bound_value(
+    block: Block, state: _Dual, factors: FloatArray, move: FloatArray | None
+) -> tuple[FloatArray, tuple[Reduction, ...]]:
+    s, a, curvature = state
     shrink = np.where(block.y > 0.0, factors[1], factors[0])
-    return shrink * a, (Sum(float(block.weights @ entropy(shrink * s))),)
+    s = shrink * s
+    value = Sum(float(block.weights @ entropy(s)))
+    curvature = curvature if curvature.size else s * (1.0 - s)
+    return shrink * a, (value, *charges(block, s, curvature, move))
+
+
+def _total_curvature(block: Block, state: _Dual, factors: FloatArray) -> tuple[_Dual, tuple[Sum]]:
+    s, _, curvature = state
+    if not curvature.size:
+        s = np.where(block.y > 0.0, factors[1], factors[0]) * s
+        curvature = s * (1.0 - s)
+    return state, (Sum(float(block.weights @ curvature)),)
+
+
+def _active(block: Block, state: _Dual) -> tuple[BoolArray, tuple[()]]:
+    """Samples that take part in the equations."""
+    s, a, _ = state
+    return (s > 0.0) | (a > 0.0), ()
 
 
 def _hessian(block: Block, state: _Dual) -> tuple[_Dual, tuple[Sum]]:

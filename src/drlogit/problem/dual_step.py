@@ -61,6 +61,10 @@ class Model(Protocol):
         """``x - β̃`` for the solution x of the model; ``radius`` is r, ``lam`` is λ for (B)."""
         ...
 
+    def among(self, columns: IndexArray) -> FloatArray:
+        """The rows and columns of H that belong to these (free) columns."""
+        ...
+
     def free_step(self, excess: FloatArray) -> FloatArray:
         """A step in the free coefficients alone, after which ``g`` has lost ``excess`` there."""
         ...
@@ -113,6 +117,9 @@ class DenseModel:
         right[kept] += rho * z - y
         return np.asarray(self.costs * (self.factor.solve(right) - theta))
 
+    def among(self, columns: IndexArray) -> FloatArray:
+        return np.asarray(self.hessian[np.ix_(columns, columns)])
+
     def free_step(self, excess: FloatArray) -> FloatArray:
         step = np.zeros_like(excess)
         block = self.hessian[np.ix_(self.free, self.free)]
@@ -144,6 +151,10 @@ class ImplicitModel:
         moved = gradient[kept] * costs
         excess[kept] = (moved - problem.norm.project(moved, radius)) / costs
         return self._solve(excess, np.ones(excess.size, dtype=bool))
+
+    def among(self, columns: IndexArray) -> FloatArray:
+        units = np.eye(self.diagonal.size)[columns]
+        return np.array([self.product(unit)[columns] for unit in units])
 
     def free_step(self, excess: FloatArray) -> FloatArray:
         return self._solve(excess, self.problem.free)

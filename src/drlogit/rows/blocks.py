@@ -13,8 +13,11 @@ import scipy.sparse as sp
 from .arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .matrix import (
     RareColumns,
+    absolute_matvec,
+    are_whole,
     full_columns,
     matvec,
+    occurring,
     outer_product,
     rmatvec,
     row_chunks,
@@ -60,7 +63,9 @@ class Block:
         product = rmatvec(X, signed, self._transposed)
         if not self.intercept:
             return product
-        return np.concatenate([product, signed.sum(axis=0, keepdims=True)])
+        # Along its memory NumPy adds in pairs, which keeps the intercept's equation exact.
+        total = np.ascontiguousarray(signed.T).sum(axis=-1, keepdims=True)
+        return np.concatenate([product, total.T if r.ndim > 1 else total])
 
     def gram(self, d: FloatArray, *, rough: bool = False) -> FloatArray:
         """``Zᵀ diag(d) Z`` for ``d ≥ 0``; ``rough`` allows single precision (and twice the speed).
@@ -125,6 +130,20 @@ class Block:
     def mean_squares(self) -> FloatArray:
         """``Σ_i w_i z_ij²`` for each column."""
         return self.squared_columns(self.weights)
+
+    def absolute_margins(self, v: FloatArray) -> FloatArray:
+        """``|Z| v``: margins of the sizes of the entries."""
+        product = absolute_matvec(self.X, v[: self.X.shape[1]])
+        return product + v[-1] if self.intercept else product
+
+    def occurring(self, samples: BoolArray) -> FloatArray:
+        """1 for columns with an entry other than zero in one of these samples, 0 for others."""
+        found = occurring(self.X, samples).astype(np.float64)
+        return np.append(found, float(samples.any())) if self.intercept else found
+
+    def are_whole(self, columns: BoolArray, limit: float) -> bool:
+        """Whether these features are whole numbers up to ``limit`` in size."""
+        return are_whole(self.X, columns, limit)
 
     @property
     def full_columns(self) -> BoolArray:

@@ -192,6 +192,39 @@ def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> Float
     return out.T
 
 
+def absolute_matvec(X: Matrix, v: FloatArray) -> FloatArray:
+    """``|X| v``, with the sizes of the entries instead of them."""
+    if sp.issparse(X):
+        return np.asarray(abs(X) @ v, dtype=np.float64)
+    out = np.empty(X.shape[0])
+    for rows in row_chunks(*X.shape):
+        out[rows] = np.abs(X[rows]).astype(np.float64, copy=False) @ v
+    return out
+
+
+def occurring(X: Matrix, rows: BoolArray) -> BoolArray:
+    """Columns with an entry other than zero in one of the ``rows``."""
+    if sp.issparse(X):
+        counts = (X != 0).astype(np.int64).T @ rows.astype(np.int64)
+        return np.asarray(counts > 0)
+    found = np.zeros(X.shape[1], dtype=bool)
+    for chunk in row_chunks(*X.shape):
+        found |= (X[chunk][rows[chunk]] != 0.0).any(axis=0)
+    return found
+
+
+def are_whole(X: Matrix, columns: BoolArray, limit: float) -> bool:
+    """Whether these columns hold nothing but whole numbers up to ``limit`` in size."""
+    if sp.issparse(X):
+        values = X.data[columns[X.indices]]
+        return bool(((values == np.rint(values)) & (np.abs(values) <= limit)).all())
+    for rows in row_chunks(*X.shape):
+        values = X[rows][:, columns]
+        if not ((values == np.rint(values)) & (np.abs(values) <= limit)).all():
+            return False
+    return True
+
+
 def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
     """``Σ_i d_i X_ij²`` for every column j: the diagonal of the weighted Gram matrix."""
     out = np.zeros(X.shape[1])

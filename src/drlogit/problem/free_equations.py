@@ -1,0 +1,219 @@
+"""What it costs to meet the free columns' equations exactly.
+
+A dual point must satisfy ``Σ w_i (s_i - a_i) z_ij = 0`` for every free column j, and in floating
+point it never quite does: a residual ρ is left.  It would multiply the free coefficients *of the
+optimum*, which nobody knows and which nothing bounds where columns are nearly dependent.  So
+nothing is charged against coefficients at all.  Instead a point that satisfies the equations
+exactly is shown to exist, and its value bounded from below:
+
+*Theorem.*  Let ``D_i ≥ 0``, ``M = Σ w_i D_i z_iF z_iFᵀ`` positive definite, ``Mc = ρ`` and
+``q² = ρᵀM⁻¹ρ``.  If ``D_i |z_iF·c| ≤ ½ min(s_i, 1-s_i)`` for all i, then the point
+``s'_i = s_i - D_i z_iF·c`` lies in [0, 1], satisfies the equations exactly, and
+
+    Σ w_i H(s'_i) ≥ Σ w_i H(s_i) - A q - K q²,     A² = Σ w_i D_i log²(s_i/(1-s_i)),
+                                                    K = max_i D_i / (s_i(1-s_i)).
+
+*Proof.*  ``Σ w_i D_i (z_iF·c) z_iF = Mc = ρ``; with ``δ = s' - s``, ``Σ w_i δ_i²/D_i = cᵀMc = q²``.
+On the way from s to s' both s and 1-s stay above half of what they are, one of them above all, so
+``-H'' ≤ 2/(s(1-s))`` and ``H(s') ≥ H(s) + H'(s)δ - δ²/(s(1-s))``; sum, with Cauchy and Schwarz.  ∎
+
+For a penalised column j the sum ``Σ w_i (s_i - a_i) z_ij`` moves by at most
+``q √(Σ w_i D_i z_ij²) ≤ ½ q √(Σ w_i z_ij²)``.
+
+Free columns may depend on each other (all levels of a category, next to an intercept).  A column
+that is an exact combination of others adds no equation; that it is one is verified on the data, in
+arithmetic without rounding.  Columns that are only nearly dependent give no proof: in the direction
+in which they differ, however little, the true optimum may be far away and far lower.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
+
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.matrix import matvec
+from ..rows.reductions import Max, Sum
+
+#: Unit roundoff of double precision.
+UNIT = 2.0**-53
+
+#: A column counts as independent while this much of its square is left by the others; below,
+#: rounding of the matrix itself would decide.
+_INDEPENDENT = 1e-11
+
+#: Squares below this have lost digits to underflow.
+_UNDERFLOW = 1e-280
+
+#: Whole numbers up to this size, times whole factors up to the next, add up without rounding.
+_WHOLE = 2.0**31
+_FACTOR = 2.0**10
+
+
+def rounding_of_pairwise_sum(n: int) -> float:
+    """The same for a sum of n products that NumPy adds in pairs, over some blocks."""
+    return UNIT * (64.0 + math.log2(n + 1.0))
+
+
+def rounding_of_sum(n: int) -> float:
+    """What rounding may make of a sum of n products, relative to the sum of their sizes.
+
+    Rigorous for short sums.  For long ones, where errors do not conspire, sixteen times their root
+    mean square (N. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019).
+    """
+    return UNIT * (n + 4.0 if n <= 256 else 16.0 * math.sqrt(n))
+
+
+@dataclass(frozen=True, eq=False)
+class FreeEquations:
+    """The free columns, with what proves that their equations can be met.
+
+    ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry.
+    """
+
+    columns: IndexArray
+    inverse: FloatArray
+
+    def distance(self, residual: FloatArray) -> tuple[float, FloatArray]:
+        """Bounds on q and on the entries of c, for residuals of at most these sizes."""
+        r = residual[self.columns]
+        c = np.zeros(residual.size)
+        c[self.columns] = self.inverse @ r
+        return math.sqrt(float(r @ c[self.columns])), c
+
+    @classmethod
+    def none(cls) -> FreeEquations:
+        """No equation at all."""
+        return cls(np.zeros(0, dtype=np.intp), np.zeros((0, 0)))
+
+
+def intercept_equation(curvature: float, n_columns: int) -> FreeEquations | None:
+    """The equation of the intercept alone; ``curvature`` is ``Σ w_i D_i``."""
+    if not curvature > _UNDERFLOW:
+        return None
+    return FreeEquations(np.array([n_columns - 1]), np.array([[1.0 / curvature]]))
+
+
+def free_equations(
+    rows: Rows, free: IndexArray, matrix: FloatArray, active: State
+) -> FreeEquations | None:
+    """The equations of the columns ``free``, ``matrix`` being M; None if there is no proof.
+
+    ``active`` says per sample whether s or a is anything but zero: others have no part.
+    """
+    with np.errstate(all="ignore"):
+        _, (occurs,) = rows.run(_occurring, active)
+        present = np.flatnonzero(occurs[free] > 0.0)
+        diagonal = np.diagonal(matrix)[present]
+        if not (np.isfinite(matrix).all() and (diagonal > _UNDERFLOW).all()):
+            return None
+        size = 1.0 / np.sqrt(diagonal)
+        scaled = size[:, None] * matrix[np.ix_(present, present)] * size
+        chosen = _independent(scaled)
+        inverse = _inverse(scaled[np.ix_(chosen, chosen)], rounding_of_sum(rows.n_samples))
+        if inverse is None:
+            return None
+        others = np.setdiff1d(np.arange(present.size), chosen)
+        if others.size:
+            factors = np.linalg.solve(
+                matrix[np.ix_(present[chosen], present[chosen])],
+                matrix[np.ix_(present[chosen], present[others])],
+            )
+            if not _dependent(rows, active, free[present], chosen, others, np.rint(factors)):
+                return None
+    return FreeEquations(
+        free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen]
+    )
+
+
+def _independent(scaled: FloatArray) -> IndexArray:
+    """Columns of which no one is nearly a combination of the others, by pivoted Cholesky."""
+    if scaled.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    _, pivots, rank, _ = dpstrf(scaled, tol=_INDEPENDENT, lower=1)
+    return np.sort(pivots[:rank] - 1).astype(np.intp)
+
+
+def _inverse(scaled: FloatArray, rounding: float) -> FloatArray | None:
+    """An upper bound on the inverse; None where rounding leaves doubts about it."""
+    p = scaled.shape[0]
+    if p == 0:
+        return scaled
+    factor, failed = dpotrf(scaled, lower=1)
+    if failed:
+        return None
+    lower, _ = dpotri(factor, lower=1)
+    full = np.tril(lower) + np.tril(lower, -1).T
+    # ‖error of the matrix‖ ‖inverse‖: entries are off by rounding, factors by p roundings each.
+    size = float(np.linalg.norm(full))
+    doubt = size * p * (rounding + 4.0 * p * UNIT)
+    return None if doubt > 0.1 else np.asarray((np.abs(full) + doubt * size) / (1.0 - doubt))
+
+
+def _dependent(
+    rows: Rows,
+    active: State,
+    columns: IndexArray,
+    chosen: IndexArray,
+    others: IndexArray,
+    factors: FloatArray,
+) -> bool:
+    """Whether each of the ``others`` is exactly the combination of the ``chosen`` columns."""
+    if (np.abs(factors) > _FACTOR).any():
+        return False
+    combination = np.zeros((rows.n_columns, others.size))
+    combination[columns[others], np.arange(others.size)] = 1.0
+    combination[columns[chosen]] = -factors
+    involved = (combination != 0.0).any(axis=1)
+    if rows.shift is not None and (rows.shift[involved[: rows.shift.size]] != 0.0).any():
+        return False  # differences were rounded
+    copies = (np.count_nonzero(combination, axis=0) == 2) & (np.abs(factors).max(axis=0) == 1.0)
+    whole = involved if not copies.all() else np.zeros_like(involved)
+    _, (difference, broken) = rows.run(_combined, active, combination, whole)
+    return bool(difference == 0.0 and broken == 0.0)
+
+
+def _occurring(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max]]:
+    """1 for columns with an entry other than zero among the active samples."""
+    return active, (Max(block.occurring(active)),)
+
+
+def _combined(
+    block: Block, active: BoolArray, combination: FloatArray, whole: BoolArray
+) -> tuple[BoolArray, tuple[Max, Max]]:
+    """Largest value of a combination of columns, and whether those in ``whole`` may round."""
+    n = block.X.shape[1]
+    values = matvec(block.X, combination[:n])
+    if block.intercept:
+        values = values + combination[-1]
+    difference = np.max(np.abs(values[active]), initial=0.0)
+    return active, (Max(difference), Max(float(not block.are_whole(whole[:n], _WHOLE))))
+
+
+def charges(
+    block: Block,
+    s: FloatArray,
+    curvature: FloatArray,
+    move: FloatArray | None,
+) -> tuple[Sum, Max, Max]:
+    """``A²``, K and the largest ``D |z_F·c| / min(s, 1-s)`` of a block, D being ``curvature``.
+
+    ``move`` bounds the entries of c; None stands for none at all.
+    """
+    inside = (s > 0.0) & (s < 1.0) & (curvature > 0.0)
+    s, d, w = s[inside], curvature[inside], block.weights[inside]
+    logit = np.log(s) - np.log1p(-s)
+    reach = np.zeros(1)
+    with np.errstate(over="ignore"):  # too far, then
+        stiffness = float(np.max(d / (s * (1.0 - s)), initial=0.0))
+        if move is not None:
+            reach = d * block.absolute_margins(move)[inside] / np.minimum(s, 1.0 - s)
+    # A sample that a correction would take out of [0, 1] has no room at all.
+    stuck = np.any(~inside & (curvature > 0.0))
+    furthest = math.inf if stuck else float(np.max(reach, initial=0.0))
+    return Sum(float(w @ (d * np.square(logit)))), Max(stiffness), Max(furthest)
