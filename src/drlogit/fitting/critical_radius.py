@@ -62,12 +62,12 @@ _SAME = 1e-9
 _DOUBTFUL = 1e-7
 
 #: Steps of Newton's method; on piecewise linear functions it ends by itself, after 12 in 150
-#: random problems at most.
+#: random problems at most
 _NEWTON_STEPS = 40
 
 #: Relative accuracy of the bisection, and the share of E below which it does not look.
 _NARROW = 1e-6
-_NOTHING = 1e-9
+_NOTHING = 1e-6
 
 
 def epsilon_max(
@@ -128,14 +128,14 @@ def _by_newton(problem: Problem, positive: float, levelled: float) -> float:
     for _ in range(_NEWTON_STEPS):
         null, _ = constant_model(problem.with_radius(epsilon), positive)
         budget = flip_budget(problem, null)
-        excess = budget.lower - epsilon
-        if excess <= _SAME * epsilon:
-            return epsilon if budget.upper <= epsilon * (1.0 + _DOUBTFUL) else levelled
         # The value of β at ε: s of the larger class rises by 1/κ per unit of ε, the other's falls.
         _, (margins,) = problem.rows.run(_class_margins, None, budget.coefficients)
         rise = float(margins[larger] - margins[1 - larger]) / problem.kappa
+        excess = budget.lower - epsilon
         if excess >= (levelled - epsilon) * (1.0 - rise):
             break  # no room below E
+        if excess <= _SMALL_STEP * epsilon * (1.0 - rise):
+            return epsilon if budget.upper <= epsilon * (1.0 + _DOUBTFUL) else levelled
         epsilon += excess / (1.0 - rise)
     return levelled
 

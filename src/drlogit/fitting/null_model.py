@@ -8,6 +8,10 @@ norm: maximise ``Σ w_i H(s_i)`` subject to ``κ Σ w_i a_i ≤ ε`` and the equ
 With an intercept alone this is arithmetic.  Let p be the weight of the smaller class.  Flips take
 from the larger class what makes it larger: the doubt ``s`` about its samples is ``p + ε/κ``, at
 most one half, and 1 - s about the others; the value is the entropy ``H(s)`` and ``b`` is the logit.
+
+Where flips can level the free columns altogether the model is zero, and its value log 2.  Its
+predictions are then a matter of taste; the intercept, where there is one, keeps the sign of the
+larger class, at a size that no objective can tell from zero.
 """
 
 from __future__ import annotations
@@ -30,6 +34,12 @@ from ..solvers.interior_point.smoothing import solve_with_smoothing
 
 #: Cost of moving a feature that makes its coefficient nothing: ‖β/c‖_* ≤ λ leaves it no room.
 _NEXT_TO_NOTHING = 1e-300
+
+#: Classes whose weights differ by less are of equal size but for rounding.
+_EQUAL = 1e-12
+
+#: An intercept that changes no objective in double precision.
+_LEANING = 1e-18
 
 #: Gap of the null model in nats, and iterations.
 _TOL = 1e-13
@@ -57,10 +67,18 @@ def doubt(problem: Problem, positive: float) -> float:
 def constant_model(problem: Problem, positive: float) -> tuple[FloatArray, float]:
     """Coefficients and value of the null model without immovable features, in closed form."""
     s = doubt(problem, positive)
-    v = np.zeros(problem.costs.size)
-    if problem.fit_intercept:
-        v[-1] = math.copysign(math.log1p(-s) - math.log(s), positive - 0.5) if s < 0.5 else 0.0
+    v = levelled_model(problem, positive)
+    if s < 0.5:
+        v[-1] = math.copysign(math.log1p(-s) - math.log(s), positive - 0.5)
     return v, float(entropy(np.array([s]))[0])
+
+
+def levelled_model(problem: Problem, positive: float) -> FloatArray:
+    """No coefficients, and an intercept that does no more than lean to the larger class."""
+    v = np.zeros(problem.costs.size)
+    if problem.fit_intercept and abs(positive - 0.5) > _EQUAL:
+        v[-1] = math.copysign(_LEANING, positive - 0.5)
+    return v
 
 
 def null_model(problem: Problem) -> FloatArray:
@@ -98,7 +116,8 @@ def _plain_fit(problem: Problem) -> FloatArray:
 
 def _robust_fit(problem: Problem) -> FloatArray:
     """Finite κ: the interior point, with the penalised features out of its sight."""
-    nothing = replace(problem, costs=np.where(problem.free, np.inf, _NEXT_TO_NOTHING))
+    costs = np.where(problem.free, np.inf, _NEXT_TO_NOTHING)
+    nothing = replace(problem, cost=replace(problem.cost, costs=costs))
     scaled = Scaled.of(problem)
     scaled = Scaled(nothing, np.where(problem.free, scaled.scale, 0.0), scaled.sigma)
     progress = Progress(nothing, _TOL, Monitor())
