@@ -10,8 +10,7 @@ costs, ε, κ and norm.  For each problem:
 * the certified gap is within ``tol``, or the status says in words that it is not;
 * nothing that was handed over is changed;
 * the objective does not depend on the order of the rows, on storage or on threads, beyond ``tol``;
-* a second run gives the same bits, with one thread.
-
+* a second run gives the same bits, with one thread;
 * the critical radius is finite, and that of the data in other units is the same in those units;
 * from there on penalised coefficients are exactly zero, and a model without them is no worse.
 
