@@ -10,7 +10,9 @@ costs, ε, κ and norm.  For each problem:
 * the certified gap is within ``tol``, or the status says in words that it is not;
 * nothing that was handed over is changed;
 * the objective does not depend on the order of the rows, on storage or on threads, beyond ``tol``;
-* a second run gives the same bits, with one thread.
+* a second run gives the same bits, with one thread;
+* the critical radius is finite, and that of the data in other units is the same in those units;
+* from there on penalised coefficients are exactly zero, and a model without them is no worse.
 
 Besides: fits from many threads at once, and interrupts at random moments.  A problem that breaks a
 rule is shrunk by Hypothesis and printed; the exit code is then 1.
@@ -263,8 +265,12 @@ def check(case: Case, totals: Totals) -> None:
         return
     totals.ended["certified"] += 1
     # One comparison for each case: together they would take most of the time.
-    kind = ("again", "order", "storage", "threads")[int(digest(repr(case))[0], 16) % 4]
+    kinds = ("again", "order", "storage", "threads", "critical radius")
+    kind = kinds[int(digest(repr(case))[:4], 16) % len(kinds)]
     totals.checks[kind] += 1
+    if kind == "critical radius":
+        check_critical_radius(dense, y, options, totals)
+        return
     if kind == "again":
         assert bits(solve(X, y, options)) == bits(result), "a second run gives other bits"
         return
@@ -284,6 +290,36 @@ def check(case: Case, totals: Totals) -> None:
         assert difference <= TOL, f"{kind}: objectives differ by {difference:.1e}"
     else:
         totals.open_cases.append(f"gap {other.gap:.1e}, {other.status.name}, after {kind}: {case}")
+
+
+def check_critical_radius(
+    X: np.ndarray[Any, Any], y: np.ndarray[Any, Any], options: dict[str, Any], totals: Totals
+) -> None:
+    """``epsilon_max`` of a case: in other units, and what the model is from there on."""
+    model = {name: value for name, value in options.items() if name != "epsilon"}
+    unit = 2.0**12 * 1.1
+    size = float(np.abs(X).max(initial=0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        limit = drlogit.epsilon_max(X, y, **model)
+        other = drlogit.epsilon_max(unit * X, y, **{**model, "kappa": unit * model["kappa"]}) / unit
+    assert np.isfinite(limit), f"epsilon_max is {limit}"
+    assert limit <= 0.5 * model["kappa"] * (1.0 + 1e-12), f"epsilon_max {limit} is above kappa / 2"
+    # Sums that cancel are known to the rounding of their terms, bisections to a millionth.
+    costs = np.asarray(model.get("feature_costs", 1.0))
+    accuracy = 1e-5 if np.isinf(costs).any() else 1e-7
+    noise = 1e-13 * size * float(np.where(np.isinf(costs), 0.0, costs).max(initial=0.0))
+    assert abs(other - limit) <= accuracy * limit + noise, f"in other units {other}, not {limit}"
+    radius = max(2.0 * limit, 1e-3 * size)
+    if radius == 0.0:
+        return
+    above = solve(X, y, {**options, "epsilon": radius})
+    if not above.converged:
+        totals.open_cases.append(f"gap {above.gap:.1e}, {above.status.name}, at {radius:.4g}")
+        return
+    penalised = ~np.isinf(costs) if costs.ndim else np.ones(X.shape[1], dtype=bool)
+    found = above.coef[penalised]
+    assert not found.any(), f"{np.abs(found).max():.1e} at {radius:.4g}, critical is {limit:.4g}"
 
 
 def _both_classes_weigh(y: np.ndarray[Any, Any], options: dict[str, Any]) -> bool:

@@ -9,11 +9,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
-from drlogit.fitting import critical_radius as radius
+from drlogit.fitting.flip_budget import flip_budget
 from drlogit.problem.problem import build_problem
-from drlogit.problem.result import Status
-from drlogit.solvers.interior_point.barrier import solve_with_barrier
-from drlogit.solvers.interior_point.scaled import Scaled
 
 
 @pytest.fixture(scope="module")
@@ -91,17 +88,90 @@ def test_both_bounds_on_the_budget_meet():
     """The upper one is that of the flip shares: without it nothing would be proved."""
     X, y = drlogit.datasets.make_synthetic(100, 4, 7)
     for fit_intercept in (True, False):
-        problem = build_problem(X, y, epsilon=1.0, kappa=0.7, fit_intercept=fit_intercept)
-        judge = radius._BudgetJudge(problem, (0.5, 0.5))
-        solve_with_barrier(Scaled.of(problem), judge, max_iter=100, lam=1.0, slopes=(0.5, 0.5))
-        assert judge.status is Status.OPTIMAL
-        assert 0.0 < judge.lower <= judge.upper <= judge.lower * (1.0 + 1e-9)
+        for unit in (1.0, 1e5):
+            problem = build_problem(
+                unit * X, y, epsilon=1.0, kappa=0.7 * unit, fit_intercept=fit_intercept
+            )
+            budget = flip_budget(problem, np.zeros(problem.costs.size))
+            assert 0.0 < budget.lower <= budget.upper <= budget.lower * (1.0 + 1e-9)
+            assert problem.dual_norm(budget.coefficients) <= 1.0 + 1e-12
 
 
-def test_immovable_features_stay():
-    X, y = drlogit.datasets.make_synthetic(150, 3, 5)
-    costs = [np.inf, 1.0, 1.0]
-    for kappa in (1.0, np.inf):
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_units_of_the_features_do_not_matter(norm, fit_intercept):
+    """X, κ → cX, cκ multiplies ε_max by c: with equal classes, unequal ones, few samples."""
+    for seed, shift in enumerate((0.0, 2.5, 0.0)):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300 if seed < 2 else 9, 2))
+        y = X[:, 0] + rng.logistic(size=len(X)) + shift > 0.0
+        options = {"norm": norm, "fit_intercept": fit_intercept}
+        limit = drlogit.epsilon_max(X, y, kappa=0.3, **options)
+        assert 0.0 < limit <= 0.15
+        for unit in (1e-6, 1e4, 1e6):
+            found = drlogit.epsilon_max(unit * X, y, kappa=0.3 * unit, **options)
+            assert found / unit == pytest.approx(limit, rel=1e-8)
+
+
+def test_constant_below_the_radius_that_levels_the_classes():
+    """With an intercept: the least ratio of doubts is a linear program of its own, by HiGHS."""
+    rng = np.random.default_rng(4)
+    X, rare = rng.standard_normal((120, 3)), np.arange(120) < 12
+    A = np.column_stack([X, np.ones(120)]) / 120
+    # Shares (s-a)/(1-s) of the larger class in [-1, r], with the sums of the smaller class.
+    n = int((~rare).sum())
+    oracle = linprog(
+        np.append(np.zeros(n), 1.0),
+        A_ub=np.column_stack([np.eye(n), -np.ones(n)]), b_ub=np.zeros(n),
+        A_eq=np.column_stack([A[~rare].T, np.zeros(4)]), b_eq=A[rare].sum(axis=0),
+        bounds=[(-1, None)] * n + [(0, None)],
+    )  # fmt: skip
+    doubt = oracle.fun / (1.0 + oracle.fun)
+    for norm in ("l1", "l2", "linf"):
+        found = drlogit.epsilon_max(X, rare, kappa=2.0, norm=norm)
+        assert found == pytest.approx(2.0 * (doubt - 0.1), rel=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.parametrize(
+    ("shift", "norm", "kappa"),
+    [(0.0, "l1", 0.5), (0.0, "l2", 5.0), (2.0, "linf", 0.5), (2.0, "l1", 5.0), (2.0, "l2", np.inf)],
+)
+def test_immovable_features_stay(shift, norm, kappa):
+    """By objectives: what the other features are worth, according to a conic solver."""
+    cvxpy = pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 3))
+    y = np.where(X @ [1.0, 0.5, 0.0] + shift + rng.logistic(size=40) > 0.0, 1.0, -1.0)
+    limit = drlogit.epsilon_max(X, y, kappa=kappa, norm=norm, feature_costs=[np.inf, 1.0, 1.0])
+
+    def worth(epsilon):
+        values = []
+        for used in (0.0, 1.0):
+            beta, b, lam = cvxpy.Variable(3), cvxpy.Variable(), cvxpy.Variable()
+            u = cvxpy.multiply(y, X @ beta + b)
+            loss = cvxpy.logistic(-u)
+            if np.isfinite(kappa):
+                loss += cvxpy.pos(u - kappa * lam)
+            order = {"l1": "inf", "l2": 2, "linf": 1}[norm]
+            limits = [cvxpy.norm(beta[1:], order) <= used * lam, lam >= 0.0]
+            problem = cvxpy.Problem(cvxpy.Minimize(epsilon * lam + cvxpy.sum(loss) / 40), limits)
+            values.append(problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10))
+        return values[0] - values[1]
+
+    assert worth(1.0001 * limit) < 1e-8
+    assert worth(0.97 * limit) > 1e-7
+
+
+def test_coefficients_that_are_not_unique():
+    """Fewer samples than immovable features: only values tell whether the others matter."""
+    X, y = np.random.default_rng(0).standard_normal((3, 4)), np.array([1, 1, -1])
+    costs = np.where(np.arange(4) < 3, np.inf, 1.0)
+    for kappa in (1e4, np.inf):
         limit = drlogit.epsilon_max(X, y, kappa=kappa, feature_costs=costs)
-        fit = drlogit.solve(X, y, epsilon=1.01 * limit, kappa=kappa, feature_costs=costs, tol=1e-10)
-        assert np.abs(fit.coef[1:]).max() < 1e-4
+        # Labels that immovable features separate leave nothing to the others.
+        assert limit <= 1e-2
+        whole = drlogit.solve(X, y, epsilon=1e-2, kappa=kappa, feature_costs=costs)
+        assert whole.coef[3] == 0.0
+        without = drlogit.solve(X[:, :3], y, epsilon=1e-2, kappa=kappa, feature_costs=costs[:3])
+        assert without.objective - whole.dual_objective < 3e-6

@@ -30,6 +30,7 @@ from ..solvers.paper.lp_admm import lp_admm
 from ..solvers.paper.pdhg import pdhg
 from ..solvers.paper.standard_admm import standard_admm
 from ..solvers.paper.subgradient import subgradient
+from .exact_faces import on_exact_face
 
 #: Solvers of the joint problem (P).
 JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
@@ -237,6 +238,10 @@ class _Call:
                 dual_step=solution.dual_step,
                 tol=self.tol,
             )
+            if lam is None:
+                coef, intercept, certificate = on_exact_face(
+                    problem, coef, intercept, certificate, self.tol
+                )
         solve_time = monitor.elapsed
         return Result(
             coef=coef,

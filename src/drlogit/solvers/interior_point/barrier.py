@@ -125,12 +125,12 @@ def solve_with_barrier(
     max_iter: int,
     x: FloatArray | None = None,
     lam: float | None = None,
-    slopes: tuple[float, float] | None = None,
+    null: FloatArray | None = None,
 ) -> Status:
     """Run the method until ``progress`` is satisfied; the result is in ``progress``.
 
-    With ``lam`` the method keeps λ fixed there, and with ``slopes`` it replaces the log-loss by
-    ``-s u``, s being the slope of the sample's class (-1, +1): what ``epsilon_max`` asks for.
+    With ``lam`` the method keeps λ fixed there, and with ``null`` it replaces the log-loss by its
+    slope at these coefficients' margins, ``-s u``: what ``epsilon_max`` asks for.
     """
     point, mu = _start(scaled, x, lam), _START_MU
     rows = scaled.problem.rows
@@ -138,7 +138,7 @@ def solve_with_barrier(
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
         rough = mu > _ROUGH_MU
         samples, sums = rows.run(
-            linearise, point.samples, scaled.kappa, point.lam, slopes, wide(rows), rough
+            linearise, point.samples, scaled.kappa, point.lam, null, wide(rows), rough
         )
         point = Point(point.x, point.lam, point.cone, samples)
         here = _Linearised(scaled, point, sums, fixed=lam is not None)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...problem.losses import hinge, linear_loss_terms, log_loss_terms
+from ...problem.losses import flip_probability, hinge, linear_loss_terms, log_loss_terms
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.reductions import Min, Sum
@@ -83,16 +83,16 @@ def linearise(
     s: Samples,
     kappa: float,
     lam: float,
-    slopes: tuple[float, float] | None,
+    null: FloatArray | None,
     diagonal_only: bool,
     rough: bool,
 ) -> tuple[Local, tuple[Sum, ...]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
     w = block.weights
-    if slopes is None:
+    if null is None:
         loss = log_loss_terms(s.u)
     else:
-        loss = linear_loss_terms(s.u, np.where(block.y > 0.0, slopes[1], slopes[0]))
+        loss = linear_loss_terms(s.u, flip_probability(block.margins(null)))
     inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
     stiff_t, stiff_r = s.c * inverse_t, s.a * inverse_r
     give = 1.0 / (stiff_t + stiff_r)

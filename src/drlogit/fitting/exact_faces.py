@@ -1,0 +1,126 @@
+"""Solutions moved to the face of the constraint that they lie next to.
+
+Interior points and splitting methods come close to ``‖β/c‖_* = λ`` and to β = 0 without ever
+arriving: a model that is constant then predicts from the last digits of its solver.  Here a
+certified solution is compared with the points that it is close to,
+
+* the null model, which is optimal from ``epsilon_max`` on: its value is an entropy, known without
+  a look at the features;
+* with ℓ∞ transport (``Σ|β_j/c_j| ≤ λ``) the point whose negligible coefficients are zero;
+* with ℓ1 transport (``|β_j/c_j| ≤ λ``) the point whose coefficients next to the bound are there,
+
+and gives way to them.  This can do no harm.  The lower bound holds for every β: of the new point
+it proves a gap that is within ``tol`` if that of the old one was.  The null model must not be
+worse beyond rounding; a face may cost, where margins leave the kink of the loss, as much as
+the gap, which is what the solver left undecided anyhow.  It takes one product with the data, and
+none where there is nothing to move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..problem.certificate import Certificate
+from ..problem.problem import Problem
+from ..rows.arrays import FloatArray
+from .null_model import (
+    constant_model,
+    has_immovable_features,
+    levelled_model,
+    null_model,
+    weight_of_positives,
+)
+
+#: Relative error of an objective: 1e-16 times the root of some thousand terms.
+_ROUNDING = 1e-14
+
+#: Coefficients count as negligible up to this multiple of ``gap/ε``.  A multiplier of the order
+#: of ε keeps them where they are, and a product of both is part of the gap.
+_NEXT_TO = 10.0
+
+#: ... but never if they are more than this share of the largest.
+_LARGE = 1e-3
+
+#: With immovable features the null model is fitted if the solution without the other coefficients
+#: has a gap of at most this multiple of √tol: it is not yet the null model, and next to a kink of
+#: the loss its distance from that, not the square of it, adds to the gap.
+_PLAUSIBLE = 1.0
+
+
+def on_exact_face(
+    problem: Problem, coef: FloatArray, intercept: float, certificate: Certificate, tol: float
+) -> tuple[FloatArray, float, Certificate]:
+    """The solution ``(β, b)``, or a point of a face next to it, and its certificate."""
+    coefficients = problem.join(coef, intercept)
+    if not coefficients[problem.penalised].any():
+        return coef, intercept, certificate
+    no_worse = certificate.primal * (1.0 + _ROUNDING)
+    for null in _null_models(problem, coefficients, certificate, tol, no_worse):
+        moved = _under_same_bound(problem, null, certificate)
+        if moved.primal <= no_worse:
+            return *problem.split(null), moved
+    face = _face(problem, coefficients, certificate)
+    if face is not None:
+        moved = _under_same_bound(problem, face, certificate)
+        if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
+            return *problem.split(face), moved
+    return coef, intercept, certificate
+
+
+def _null_models(
+    problem: Problem,
+    coefficients: FloatArray,
+    certificate: Certificate,
+    tol: float,
+    no_worse: float,
+) -> Iterator[FloatArray]:
+    """Models without penalised features, as long as they may be optimal."""
+    positive = weight_of_positives(problem)
+    if not has_immovable_features(problem):
+        null, value = constant_model(problem, positive)
+        if value <= no_worse:
+            yield null
+        return
+    if math.log(2.0) <= no_worse:
+        yield levelled_model(problem, positive)
+    # Without its other coefficients the solution is a rough null model: far above the bound, no
+    # better one will be optimal.
+    alone = np.where(problem.free, coefficients, 0.0)
+    if _under_same_bound(problem, alone, certificate).gap <= _PLAUSIBLE * math.sqrt(tol):
+        yield null_model(problem)
+
+
+def _under_same_bound(
+    problem: Problem, coefficients: FloatArray, known: Certificate
+) -> Certificate:
+    """Another point, as it will be returned, with the lower bound that is known."""
+    coefficients = problem.join(*problem.split(coefficients))
+    margins = problem.margins(coefficients)
+    lam = problem.best_lambda(coefficients, margins)
+    return replace(known, primal=problem.objective_at(margins, lam), lam=lam)
+
+
+def _face(
+    problem: Problem, coefficients: FloatArray, certificate: Certificate
+) -> FloatArray | None:
+    """The coefficients with those next to a bound moved there; None if there are none."""
+    kept = problem.penalised
+    theta = coefficients[kept] / problem.costs[kept]
+    size = np.abs(theta)
+    largest = float(size.max())
+    near = min(_NEXT_TO * certificate.gap / problem.epsilon, _LARGE * largest)
+    if problem.norm.name == "linf":
+        exact = np.where(size <= near, 0.0, theta)
+    elif problem.norm.name == "l1" and certificate.lam <= largest + near:
+        exact = np.where(largest - size <= near, np.copysign(largest, theta), theta)
+    else:
+        return None  # λ is larger than any coefficient, or the ball is round
+    if (exact == theta).all():
+        return None
+    moved = coefficients.copy()
+    moved[kept] = np.where(exact == theta, coefficients[kept], exact * problem.costs[kept])
+    return moved

@@ -1,0 +1,112 @@
+"""Exact zeros and exact bounds: what solvers only come close to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+from drlogit.fitting.exact_faces import on_exact_face
+from drlogit.problem.certificate import certify
+from drlogit.problem.problem import build_problem
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def test_a_constant_model_does_not_predict_from_noise(cancer):
+    X, y = cancer
+    with pytest.warns(UserWarning, match="is constant"):
+        model = drlogit.DRLogisticRegression(epsilon=0.6, kappa=1.0).fit(X, y)
+    assert not model.coef_.any()
+    assert model.score(X, y) == max(y.mean(), 1.0 - y.mean())
+    assert model.dual_gap_[0] <= 1e-6
+
+
+def test_cross_validation_does_not_choose_a_constant_model(cancer):
+    X, y = cancer
+    search = drlogit.DRLogisticRegressionCV(
+        epsilons=[0.6, 0.5, 0.4, 0.1], kappas=[1.0], cv=3, scoring="accuracy"
+    ).fit(X, y)
+    assert search.epsilon_ == 0.1
+    constant = search.cv_results_["mean_test_score"][search.cv_results_["param_epsilon"] > 0.35]
+    np.testing.assert_allclose(constant, y.mean(), atol=2e-3)
+
+
+@pytest.mark.parametrize("solver", ["auto", "lp-admm"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [0.5, np.inf])
+def test_zero_from_the_critical_radius_on(kappa, norm, fit_intercept, solver):
+    X, y = drlogit.datasets.make_synthetic(120, 4, 3)
+    options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
+    limit = drlogit.epsilon_max(X, y, **options)
+    for fraction in (1.0 + 1e-9, 1.5) if solver == "auto" else (1.5,):
+        fit = drlogit.solve(X, y, epsilon=fraction * limit, solver=solver, **options)
+        assert not fit.coef.any()
+        assert fit.gap <= 1e-6
+    below = drlogit.solve(X, y, epsilon=0.95 * limit, tol=1e-8, **options)
+    assert below.coef.any()
+
+
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+def test_zero_beside_immovable_features(kappa):
+    X, y = drlogit.datasets.make_synthetic(150, 3, 5)
+    for labels in (y, X[:, 0] + 0.5 * X[:, 1] > -1.5):  # ψ(½) > E, and the contrary
+        options = {"kappa": kappa, "feature_costs": [np.inf, 1.0, 2.0]}
+        limit = drlogit.epsilon_max(X, labels, **options)
+        fit = drlogit.solve(X, labels, epsilon=1.01 * limit, **options)
+        assert not fit.coef[1:].any()
+        assert fit.gap <= 1e-6
+    if np.isinf(kappa):  # plain logistic regression on the immovable feature
+        plain = LogisticRegression(C=np.inf, tol=1e-10).fit(X[:, :1], labels)
+        assert fit.coef[0] == pytest.approx(plain.coef_[0, 0], rel=1e-4)
+
+
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+def test_faces_are_exact(cancer, kappa):
+    """Zeros where the adversary moves by ℓ∞, coefficients at the bound where it moves by ℓ1."""
+    X, y = cancer
+    for norm in ("linf", "l1"):
+        epsilon = 0.3 * drlogit.epsilon_max(X, y, kappa=kappa, norm=norm)
+        fit = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, norm=norm)
+        fine = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, norm=norm, tol=1e-10)
+        size, exact = np.abs(fit.coef), np.abs(fine.coef)
+        if norm == "linf":
+            there, wanted = size == 0.0, exact <= 1e-7 * fine.lam
+        elif np.isinf(kappa):
+            there, wanted = size == fit.lam, exact >= (1.0 - 1e-7) * fine.lam
+        assert there.sum() >= max(0.9 * wanted.sum(), 10)  # some leave a face nearby
+        assert fit.objective - fine.dual_objective <= 1e-6
+
+
+def test_what_is_no_optimum_stays(cancer):
+    """A point far from every face, and one that a gap of any size must not move to zero."""
+    X, y = cancer
+    problem = build_problem(X, y, epsilon=0.01, kappa=1.0, norm="linf")
+    fit = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, norm="linf")
+    beta = fit.coef + 0.01
+    known = certify(problem, problem.join(beta, fit.intercept))
+    moved, _, certificate = on_exact_face(problem, beta, fit.intercept, known, 1e-6)
+    assert moved is beta
+    assert certificate is known
+    small = np.where(np.arange(30) == 0, -1.0, 2e-4)
+    known = certify(problem, problem.join(small, 0.3))
+    claimed = replace(known, dual=known.primal)
+    moved, _, certificate = on_exact_face(problem, small, 0.3, claimed, 1e-6)
+    assert moved is small
+    assert certificate is claimed
+
+
+def test_fixed_lambda_is_left_alone(cancer):
+    X, y = cancer
+    fit = drlogit.solve_subproblem(X, y, lam=1e-3, epsilon=0.6, kappa=1.0)
+    assert fit.coef.any()
