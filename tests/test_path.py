@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import drlogit.path as path_module
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
+import drlogit.fitting.paths as path_module
 from drlogit.estimators.folds import choose
 from drlogit.fitting.grids import check_kappas, check_radii, kappas_around, radii_below
 

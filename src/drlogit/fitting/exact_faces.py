@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..problem.certificate import Certificate
+from ..problem.certificate import Certificate, primal_value
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .null_model import (
@@ -101,7 +101,7 @@ def _under_same_bound(
     coefficients = problem.join(*problem.split(coefficients))
     margins = problem.margins(coefficients)
     lam = problem.best_lambda(coefficients, margins)
-    return replace(known, primal=problem.objective_at(margins, lam), lam=lam)
+    return replace(known, primal=primal_value(problem, coefficients, margins, lam), lam=lam)
 
 
 def _face(

@@ -116,7 +116,7 @@ def certify(
     """
     margins = problem.margins(coefficients)
     level = problem.best_lambda(coefficients, margins) if lam is None else lam
-    primal = problem.objective_at(margins, level) + _margin_noise(problem, coefficients)
+    primal = primal_value(problem, coefficients, margins, level)
     if lam is not None and not problem.allows(coefficients, lam):
         primal = math.inf
     if flip_share is None:
@@ -128,10 +128,10 @@ def certify(
     return Certificate(primal, bound.value, level, bound.flip_share, bound.coefficients)
 
 
-def _margin_noise(problem: Problem, coefficients: FloatArray) -> float:
-    """What rounding of the margins may hide of the objective, which has slope one at most."""
+def primal_value(problem: Problem, coefficients: FloatArray, margins: State, lam: float) -> float:
+    """The objective, and what rounding of the margins may hide of it: its slope is one at most."""
     size = float(np.abs(coefficients) @ problem.rows.column_scale)
-    return rounding_of_sum(coefficients.size) * size
+    return problem.objective_at(margins, lam) + rounding_of_sum(coefficients.size) * size
 
 
 @dataclass(frozen=True, eq=False)
