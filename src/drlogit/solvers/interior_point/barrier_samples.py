@@ -9,25 +9,32 @@ are kept in proportion to these, which takes fewer operations and gives the step
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...problem.losses import hinge, linear_loss_terms, log_loss_terms
+from ...problem.losses import LogLoss, hinge, linear_loss_terms, log_loss_terms
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.reductions import Min, Sum
 from .norm_cone import outlier_correction
 
+#: Slopes of a linear loss that stands in for the log-loss, for the classes -1 and +1; or None.
+Slopes: TypeAlias = tuple[float, float] | None
+
 
 class Samples(NamedTuple):
-    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a."""
+    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a.
+
+    ``loss`` holds the loss and its derivatives at these margins.
+    """
 
     u: FloatArray
     t: FloatArray
     r: FloatArray
     c: FloatArray
     a: FloatArray
+    loss: LogLoss
 
 
 class Local(NamedTuple):
@@ -66,7 +73,7 @@ class Direction(NamedTuple):
 
 
 def open_samples(
-    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
+    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float, slopes: Slopes
 ) -> tuple[Samples, tuple[()]]:
     """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
     u = block.margins(coefficients)
@@ -75,7 +82,14 @@ def open_samples(
     large = 0.5 * (2.0 * mu + np.abs(v) + root)
     small = mu + 2.0 * mu * mu / (np.abs(v) + root)
     t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
-    return Samples(u, t, r, mu / t, mu / r), ()
+    return Samples(u, t, r, mu / t, mu / r, _loss_terms(block, u, slopes)), ()
+
+
+def _loss_terms(block: Block, u: FloatArray, slopes: Slopes) -> LogLoss:
+    """The log-loss, or the linear one with these slopes per class."""
+    if slopes is None:
+        return log_loss_terms(u)
+    return linear_loss_terms(u, np.where(block.y > 0.0, slopes[1], slopes[0]))
 
 
 def linearise(
@@ -83,16 +97,11 @@ def linearise(
     s: Samples,
     kappa: float,
     lam: float,
-    slopes: tuple[float, float] | None,
     diagonal_only: bool,
     rough: bool,
 ) -> tuple[Local, tuple[Sum, ...]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
-    w = block.weights
-    if slopes is None:
-        loss = log_loss_terms(s.u)
-    else:
-        loss = linear_loss_terms(s.u, np.where(block.y > 0.0, slopes[1], slopes[0]))
+    w, loss = block.weights, s.loss
     inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
     stiff_t, stiff_r = s.c * inverse_t, s.a * inverse_r
     give = 1.0 / (stiff_t + stiff_r)
@@ -214,16 +223,25 @@ def _longest(one: FloatArray, other: FloatArray) -> float:
     return -1.0 / steepest if steepest < 0.0 else math.inf
 
 
-def advance(block: Block, d: Direction, primal: float, dual: float) -> tuple[Samples, tuple[()]]:
-    """The samples after a step of these lengths."""
+def advance(
+    block: Block, d: Direction, primal: float, dual: float, slopes: Slopes
+) -> tuple[Samples, tuple[Sum]]:
+    """The samples after a step of these lengths, and by how much Newton's model was wrong there.
+
+    That is the loss minus the parabola through the present point, summed over the samples.
+    """
     s = d.local.at
+    du = primal * d.du
+    loss = _loss_terms(block, s.u + du, slopes)
+    model = s.loss.value + du * (0.5 * du * s.loss.curvature - s.loss.slope)
     return Samples(
-        s.u + primal * d.du,
+        s.u + du,
         s.t + primal * (s.t * d.dt),
         s.r + primal * (s.r * d.dr),
         s.c + dual * (s.c * d.dc),
         s.a + dual * (s.a * d.da),
-    ), ()
+        loss,
+    ), (Sum(float(block.weights @ (loss.value - model))),)
 
 
 def gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
