@@ -11,7 +11,13 @@ import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
 from drlogit.solvers.interior_point import barrier, method
-from drlogit.solvers.interior_point.barrier_samples import advance, linearise, open_samples, predict
+from drlogit.solvers.interior_point.barrier_samples import (
+    advance,
+    linearise,
+    open_samples,
+    parabola,
+    predict,
+)
 from drlogit.solvers.interior_point.progress import Progress
 
 
@@ -112,20 +118,20 @@ def test_standing_still_is_noticed():
     assert progress.status is Status.STALLED
 
 
-def test_excess_of_the_loss_over_its_parabola():
+def test_parabola_of_the_loss_along_a_direction():
     problem = build_problem(*gaussian(1, 12, 2), epsilon=0.1, kappa=1.0, fit_intercept=False)
     rows, at, by = problem.rows, np.array([0.3, -2.0]), np.array([-4.0, 9.0])
     samples, _ = rows.run(open_samples, None, at, 1.0, 0.05, None)
     local, _ = rows.run(linearise, samples, 1.0, 1.0, False, False)
     direction, _ = rows.run(predict, local, by, 0.0)
-    _, (excess,) = rows.run(advance, direction, 0.5, 0.5, None)
 
     def mean_loss(length):
         return np.logaddexp(0.0, -rows.gather(problem.margins(at + length * by))).mean()
 
-    # Derivatives by differences, with the steps that rounding likes best.
-    slope = (mean_loss(1e-5) - mean_loss(-1e-5)) / 2e-5
-    curvature = (mean_loss(1e-4) - 2.0 * mean_loss(0.0) + mean_loss(-1e-4)) / 1e-8
-    expected = mean_loss(0.5) - mean_loss(0.0) - 0.5 * slope - 0.125 * curvature
-    assert expected > 0.1
-    assert float(excess) == pytest.approx(expected, abs=1e-6)
+    _, (slope, curvature) = rows.run(parabola, direction)
+    # By differences, with the steps that rounding likes best.
+    assert float(slope) == pytest.approx((mean_loss(1e-5) - mean_loss(-1e-5)) / 2e-5, rel=1e-6)
+    second = (mean_loss(1e-4) - 2.0 * mean_loss(0.0) + mean_loss(-1e-4)) / 1e-8
+    assert float(curvature) == pytest.approx(second, rel=1e-5)
+    _, (there,) = rows.run(advance, direction, 0.5, 0.5, None)
+    assert float(there) == pytest.approx(mean_loss(0.5), rel=1e-12)

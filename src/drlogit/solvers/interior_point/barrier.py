@@ -14,8 +14,8 @@ corrections, with primal and dual step lengths of their own: one weighted Gram m
 Cholesky factorisation, and a few products with Z and Zᵀ.  These rules are made for constraints and
 know nothing of a curved objective: a sample with a large margin has next to no curvature, so a
 Newton step may carry it across to the wrong side, where it has none either and every step after
-that is too long by orders of magnitude.  Hence steps are cut where the log-loss leaves its
-parabola by more than the step is good for.  What happens to the samples is in
+that is too long by orders of magnitude.  Hence steps are cut where the log-loss rises, and leaves
+its parabola, by more than the step is good for.  What happens to the samples is in
 ``barrier_samples``; here is the driver, which never sees one of them.
 
 Reference: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
@@ -43,6 +43,7 @@ from .barrier_samples import (
     gram_weights,
     linearise,
     open_samples,
+    parabola,
     predict,
     pull_back,
 )
@@ -69,8 +70,8 @@ _LEAST_SIGMA = 0.01
 _DECREMENT_SHARE = 0.1
 _MOST_SIGMA = 10.0
 
-#: The log-loss may exceed Newton's parabola by this share of what there is to gain: the decrement
-#: or the complementarity.  Anything from 0.1 to 2 serves the nearly separable alike.
+#: The log-loss may rise, and exceed Newton's parabola, by this share of what there is to gain: the
+#: decrement or the complementarity.  Anything from 0.1 to 2 serves the nearly separable alike.
 _EXCESS = 0.5
 #: What rounding makes of the difference, for an objective of one.
 _ROUNDING = 1e-14
@@ -327,11 +328,16 @@ def _moved(
     primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
     allowed = max(_EXCESS * gain, _ROUNDING * (1.0 + abs(here.primal)))
     while True:
-        samples, (excess,) = rows.run(advance, step.samples, primal, dual, slopes)
+        samples, (loss,) = rows.run(advance, step.samples, primal, dual, slopes)
+        rise = float(loss - here.loss)
+        if not rise > allowed:
+            break  # as most steps do, without another pass
+        _, (slope, curvature) = rows.run(parabola, step.samples)
+        excess = rise - primal * float(slope + 0.5 * primal * curvature)
         if not excess > allowed:
             break
         # The excess is of third order in the length.
-        cut = (allowed / float(excess)) ** (1.0 / 3.0)
+        cut = (allowed / excess) ** (1.0 / 3.0)
         primal *= min(_LONGEST_CUT, max(_SHORTEST_CUT, cut))
         dual = min(dual, primal)
     alphas = (primal, dual)

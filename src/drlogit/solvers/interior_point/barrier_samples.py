@@ -226,22 +226,27 @@ def _longest(one: FloatArray, other: FloatArray) -> float:
 def advance(
     block: Block, d: Direction, primal: float, dual: float, slopes: Slopes
 ) -> tuple[Samples, tuple[Sum]]:
-    """The samples after a step of these lengths, and by how much Newton's model was wrong there.
-
-    That is the loss minus the parabola through the present point, summed over the samples.
-    """
+    """The samples after a step of these lengths, and their loss."""
     s = d.local.at
-    du = primal * d.du
-    loss = _loss_terms(block, s.u + du, slopes)
-    model = s.loss.value + du * (0.5 * du * s.loss.curvature - s.loss.slope)
+    u = s.u + primal * d.du
+    loss = _loss_terms(block, u, slopes)
     return Samples(
-        s.u + du,
+        u,
         s.t + primal * (s.t * d.dt),
         s.r + primal * (s.r * d.dr),
         s.c + dual * (s.c * d.dc),
         s.a + dual * (s.a * d.da),
         loss,
-    ), (Sum(float(block.weights @ (loss.value - model))),)
+    ), (Sum(float(block.weights @ loss.value)),)
+
+
+def parabola(block: Block, d: Direction) -> tuple[Direction, tuple[Sum, Sum]]:
+    """Slope and curvature of the loss along a direction: what Newton's method takes it for."""
+    weighted, loss = block.weights * d.du, d.local.at.loss
+    return d, (
+        Sum(-float(weighted @ loss.slope)),
+        Sum(float(weighted @ (d.du * loss.curvature))),
+    )
 
 
 def gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
