@@ -22,7 +22,8 @@ PLAIN = torture.Case(
 )  # fmt: skip
 
 #: Not certified once: free columns that separate samples, of weights down to 1e-12; full steps that
-#: are too long by many orders of magnitude; a second-order cone that runs ahead of the residuals.
+#: are too long by many orders of magnitude; a second-order cone that runs ahead of the residuals;
+#: margins where the log-loss has no curvature.
 FOUND = [
     replace(
         PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",
@@ -41,6 +42,14 @@ FOUND = [
     replace(
         PLAIN, seed=16672506, n_samples=6, n_features=43, scale=6.555846376104066, spread=2.0,
         epsilon=0.000825563582394377, kappa=inf, norm="l2", fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=655, n_samples=5, n_features=5, shape="nearly separable", spread=6.0,
+        epsilon=1e-05, kappa=inf, norm="l2", fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=81238, n_samples=9, n_features=9, shape="zero rows and columns", spread=6.0,
+        epsilon=1e-05, kappa=1.3,
     ),
 ]  # fmt: skip
 

@@ -11,7 +11,11 @@ leaves one linear system of size n + 1 (see ``reduced_system``) with the weights
 
 An iteration is Mehrotra's predictor-corrector followed by up to two of Gondzio's centrality
 corrections, with primal and dual step lengths of their own: one weighted Gram matrix, one
-Cholesky factorisation, and a few products with Z and Zᵀ.  What happens to the samples is in
+Cholesky factorisation, and a few products with Z and Zᵀ.  These rules are made for constraints and
+know nothing of a curved objective: a sample with a large margin has next to no curvature, so a
+Newton step may carry it across to the wrong side, where it has none either and every step after
+that is too long by orders of magnitude.  Hence steps are cut where the log-loss rises, and leaves
+its parabola, by more than the step is good for.  What happens to the samples is in
 ``barrier_samples``; here is the driver, which never sees one of them.
 
 Reference: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
@@ -38,6 +42,7 @@ from .barrier_samples import (
     gram_weights,
     linearise,
     open_samples,
+    parabola,
     predict,
     pull_back,
 )
@@ -60,7 +65,18 @@ _LEAST_SIGMA = 0.01
 
 #: ... nor below this share of the Newton decrement, the distance from the central path in
 #: units of the objective: complementarity that runs ahead of the residuals blocks all steps.
+#: Where it did, centring aims above the present complementarity, by at most this factor.
 _DECREMENT_SHARE = 0.1
+_MOST_SIGMA = 10.0
+
+#: The log-loss may rise, and exceed Newton's parabola, by this share of what there is to gain: the
+#: decrement or the complementarity.  Anything from 0.1 to 2 serves the nearly separable alike.
+_EXCESS = 0.5
+#: What rounding makes of the difference, for an objective of one.
+_ROUNDING = 1e-14
+#: A cut leaves between these shares of a step.
+_SHORTEST_CUT = 0.1
+_LONGEST_CUT = 0.7
 
 #: The predictor's point is looked at when it should leave a gap within this multiple of tol.
 _PROMISING = 5.0
@@ -132,13 +148,13 @@ def solve_with_barrier(
     With ``lam`` the method keeps λ fixed there, and with ``null`` it replaces the log-loss by its
     slope at these coefficients' margins, ``-s u``: what ``epsilon_max`` asks for.
     """
-    point, mu = _start(scaled, x, lam), _START_MU
+    point, mu = _start(scaled, x, lam, null), _START_MU
     rows = scaled.problem.rows
     for _ in range(max_iter):
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
         rough = mu > _ROUGH_MU
         samples, sums = rows.run(
-            linearise, point.samples, scaled.kappa, point.lam, null, wide(rows), rough
+            linearise, point.samples, scaled.kappa, point.lam, wide(rows), rough
         )
         point = Point(point.x, point.lam, point.cone, samples)
         here = _Linearised(scaled, point, sums, fixed=lam is not None)
@@ -167,7 +183,8 @@ def solve_with_barrier(
         ):
             return progress.status
         # Corrector: towards the central path, as far along as the predictor suggests.
-        centre = here.centre(system, predictor)
+        decrement = here.decrement(system)
+        centre = here.centre(decrement, predictor)
         share_kept = min(predictor.alphas)
         aim = point.cone.corrected(centre, predictor.cone, share_kept)
         correction, flips = predictor.sums[2:]
@@ -180,22 +197,15 @@ def solve_with_barrier(
         if step is None:
             return Status.STALLED
         # Go.
-        reach = max(_CLOSEST, min(0.1, here.mu))
-        primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
-        alphas = (primal, dual)
-        moved, _ = rows.run(advance, step.samples, *alphas)
-        point = Point(
-            point.x + alphas[0] * step.dx,
-            point.lam + alphas[0] * step.dlam,
-            point.cone.moved(step.cone, alphas),
-            moved,
-        )
+        point, alphas = _moved(here, step, max(decrement, here.estimate), null is not None)
         if max(alphas) < 1e-9:
             return Status.STALLED
     return Status.MAX_ITER
 
 
-def _start(scaled: Scaled, x: FloatArray | None, fixed: float | None) -> Point:
+def _start(
+    scaled: Scaled, x: FloatArray | None, fixed: float | None, null: FloatArray | None
+) -> Point:
     """On the central path of λ at β = 0 (or at ``x``): ``ε = κ Σ w a + (multiplier of λ)``."""
     problem, mu = scaled.problem, _START_MU
     x = np.zeros(problem.costs.size) if x is None else x.copy()
@@ -218,7 +228,7 @@ def _start(scaled: Scaled, x: FloatArray | None, fixed: float | None) -> Point:
         lam = fixed * scaled.sigma
     cone = norm_cone(problem.norm.name, theta, lam, mu)
     samples, _ = problem.rows.run(
-        open_samples, None, scaled.coefficients(x), scaled.kappa * lam, mu
+        open_samples, None, scaled.coefficients(x), scaled.kappa * lam, mu, null
     )
     return Point(x, lam, cone, samples)
 
@@ -288,21 +298,57 @@ class _Linearised:
         )
         return hinge_part + self.point.cone.after(predictor.cone, predictor.alphas)
 
-    def centre(self, system: System, predictor: Step) -> float:
-        """The complementarity per unit of degree to aim at."""
+    def decrement(self, system: System) -> float:
+        """Newton's decrement, squared: what a step to the central path should gain."""
         mu = self.mu
-        ratio = max(self.after(predictor), 0.0) / self.estimate
         rhs, rhs_lam = self.right_side(
             self.point.cone.centred(mu),
             self.hinge_affine + mu * self.hinge_centre,
             self.flips_affine + mu * self.flips_centre,
         )
         dx, dlam = system.solve(rhs, rhs_lam)
-        decrement = float(rhs @ dx) + rhs_lam * dlam
+        return float(rhs @ dx) + rhs_lam * dlam
+
+    def centre(self, decrement: float, predictor: Step) -> float:
+        """The complementarity per unit of degree to aim at."""
+        ratio = max(self.after(predictor), 0.0) / self.estimate
         sigma = max(
-            min(1.0, ratio**3), _LEAST_SIGMA, min(1.0, _DECREMENT_SHARE * decrement / self.estimate)
+            min(1.0, ratio**3),
+            _LEAST_SIGMA,
+            min(_MOST_SIGMA, _DECREMENT_SHARE * decrement / self.estimate),
         )
-        return sigma * mu
+        return sigma * self.mu
+
+
+def _moved(
+    here: _Linearised, step: Step, gain: float, linear: bool
+) -> tuple[Point, tuple[float, float]]:
+    """The point after a step, cut where the loss leaves its parabola, and the lengths taken."""
+    point, rows = here.point, here.scaled.problem.rows
+    reach = max(_CLOSEST, min(0.1, here.mu))
+    primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
+    allowed = max(_EXCESS * gain, _ROUNDING * (1.0 + abs(here.primal)))
+    while True:
+        samples, (loss,) = rows.run(advance, step.samples, primal, dual, linear)
+        rise = float(loss - here.loss)
+        if not rise > allowed:
+            break  # as most steps do, without another pass
+        _, (slope, curvature) = rows.run(parabola, step.samples)
+        excess = rise - primal * float(slope + 0.5 * primal * curvature)
+        if not excess > allowed:
+            break
+        # The excess is of third order in the length.
+        cut = (allowed / excess) ** (1.0 / 3.0)
+        primal *= min(_LONGEST_CUT, max(_SHORTEST_CUT, cut))
+        dual = min(dual, primal)
+    alphas = (primal, dual)
+    there = Point(
+        point.x + primal * step.dx,
+        point.lam + primal * step.dlam,
+        point.cone.moved(step.cone, alphas),
+        samples,
+    )
+    return there, alphas
 
 
 def _direction(

@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...problem.losses import flip_probability, hinge, linear_loss_terms, log_loss_terms
+from ...problem.losses import (
+    LogLoss,
+    flip_probability,
+    hinge,
+    linear_loss_terms,
+    log_loss_terms,
+)
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.reductions import Min, Sum
@@ -21,13 +27,17 @@ from .norm_cone import outlier_correction
 
 
 class Samples(NamedTuple):
-    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a."""
+    """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a.
+
+    ``loss`` holds the loss and its derivatives at these margins.
+    """
 
     u: FloatArray
     t: FloatArray
     r: FloatArray
     c: FloatArray
     a: FloatArray
+    loss: LogLoss
 
 
 class Local(NamedTuple):
@@ -66,7 +76,12 @@ class Direction(NamedTuple):
 
 
 def open_samples(
-    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
+    block: Block,
+    _: None,
+    coefficients: FloatArray,
+    kink: float,
+    mu: float,
+    null: FloatArray | None,
 ) -> tuple[Samples, tuple[()]]:
     """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
     u = block.margins(coefficients)
@@ -75,7 +90,11 @@ def open_samples(
     large = 0.5 * (2.0 * mu + np.abs(v) + root)
     small = mu + 2.0 * mu * mu / (np.abs(v) + root)
     t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
-    return Samples(u, t, r, mu / t, mu / r), ()
+    if null is None:
+        loss = log_loss_terms(u)
+    else:
+        loss = linear_loss_terms(u, flip_probability(block.margins(null)))
+    return Samples(u, t, r, mu / t, mu / r, loss), ()
 
 
 def linearise(
@@ -83,16 +102,11 @@ def linearise(
     s: Samples,
     kappa: float,
     lam: float,
-    null: FloatArray | None,
     diagonal_only: bool,
     rough: bool,
 ) -> tuple[Local, tuple[Sum, ...]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
-    w = block.weights
-    if null is None:
-        loss = log_loss_terms(s.u)
-    else:
-        loss = linear_loss_terms(s.u, flip_probability(block.margins(null)))
+    w, loss = block.weights, s.loss
     inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
     stiff_t, stiff_r = s.c * inverse_t, s.a * inverse_r
     give = 1.0 / (stiff_t + stiff_r)
@@ -214,16 +228,30 @@ def _longest(one: FloatArray, other: FloatArray) -> float:
     return -1.0 / steepest if steepest < 0.0 else math.inf
 
 
-def advance(block: Block, d: Direction, primal: float, dual: float) -> tuple[Samples, tuple[()]]:
-    """The samples after a step of these lengths."""
+def advance(
+    block: Block, d: Direction, primal: float, dual: float, linear: bool
+) -> tuple[Samples, tuple[Sum]]:
+    """The samples after a step of these lengths, and their loss."""
     s = d.local.at
+    u = s.u + primal * d.du
+    loss = linear_loss_terms(u, s.loss.slope) if linear else log_loss_terms(u)
     return Samples(
-        s.u + primal * d.du,
+        u,
         s.t + primal * (s.t * d.dt),
         s.r + primal * (s.r * d.dr),
         s.c + dual * (s.c * d.dc),
         s.a + dual * (s.a * d.da),
-    ), ()
+        loss,
+    ), (Sum(float(block.weights @ loss.value)),)
+
+
+def parabola(block: Block, d: Direction) -> tuple[Direction, tuple[Sum, Sum]]:
+    """Slope and curvature of the loss along a direction: what Newton's method takes it for."""
+    weighted, loss = block.weights * d.du, d.local.at.loss
+    return d, (
+        Sum(-float(weighted @ loss.slope)),
+        Sum(float(weighted @ (d.du * loss.curvature))),
+    )
 
 
 def gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:

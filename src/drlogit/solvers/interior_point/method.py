@@ -11,11 +11,15 @@ faster depends on how many samples there are for each coefficient:
 * at least 300 samples for each coefficient: smoothing, and the barrier if that gets stuck;
 * otherwise: the barrier, and smoothing if that gets stuck.
 
+Stuck is a method that cannot go on, that stands still (:class:`.progress.Progress`), or that has
+used up its share of the iterations.  The next one starts from the best point found.
+
 Samples that occur several times are merged first (:mod:`drlogit.rows.repeats`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -32,6 +36,12 @@ from .smoothing import solve_with_smoothing
 #: Samples per coefficient from which the rounded hinge behaves like a smooth function.
 SMOOTHING_RATIO = 300
 
+#: A method that another one follows may stand still for this many iterations, and take this share
+#: of those left, but never fewer than the least number: fits that end well rarely need as many.
+PATIENCE = 12
+SHARE = 0.5
+LEAST = 60
+
 Method: TypeAlias = tuple[str, Callable[..., Status], dict[str, Any]]
 
 
@@ -40,7 +50,7 @@ def interior_point(
     *,
     tol: float,
     monitor: Monitor,
-    max_iter: int = 100,
+    max_iter: int = 200,
     start: Result | None = None,
     hinge: str = "auto",
 ) -> Solution:
@@ -68,12 +78,19 @@ def interior_point(
     status = Status.STALLED
     names = []
     with np.errstate(all="ignore"):
-        for name, method, options in _methods(scaled, hinge):
+        methods = _methods(scaled, hinge)
+        for name, method, options in methods:
             names.append(name)
-            remaining = max_iter - progress.n_iter
-            status = method(scaled, progress, max_iter=max(remaining, 1), x=x, **options)
-            if status is not Status.STALLED or progress.n_iter >= max_iter:
+            left = max_iter - progress.n_iter
+            if len(names) == len(methods):
+                progress.begin()
+            else:
+                progress.begin(PATIENCE)
+                left = min(left, max(LEAST, math.ceil(SHARE * left)))
+            status = method(scaled, progress, max_iter=left, x=x, **options)
+            if status not in (Status.STALLED, Status.MAX_ITER) or progress.n_iter >= max_iter:
                 break
+            x = progress.coefficients / scaled.scale
     solution = progress.solution(
         status,
         solver="interior-point",

@@ -29,9 +29,16 @@ _PROMISING = 2.0
 #: An estimate within this share of tol should have been certified by shrinking alone.
 _OVERDUE = 0.02
 
+#: An iteration is a step forward if the objective falls by tol, or if the estimate of the gap falls
+#: below this share of the least so far.
+_FORWARD = 0.9
+
 
 class Progress:
-    """Best primal and dual point so far, and whether they are close enough."""
+    """Best primal and dual point so far, and whether they are close enough.
+
+    Several methods may take turns; each says with :meth:`begin` how long it may stand still.
+    """
 
     def __init__(self, problem: Problem, tol: float, monitor: Monitor) -> None:
         self.problem = problem
@@ -43,8 +50,15 @@ class Progress:
         self.coefficients = np.zeros(problem.costs.size)
         self.status = Status.MAX_ITER
         self._dual_point: tuple[FloatArray, State, FloatArray | None] | None = None
-        self._checked = math.inf
         self._corrections_needed = problem.free.sum() > problem.fit_intercept
+        self.begin()
+
+    def begin(self, patience: float = math.inf) -> None:
+        """A method starts, to end as STALLED after ``patience`` iterations without progress."""
+        self._patience = patience
+        self._idle = 0
+        self._reached = (math.inf, math.inf)
+        self._checked = math.inf
 
     @property
     def gap(self) -> float:
@@ -74,9 +88,20 @@ class Progress:
             self.status = Status.STOPPED
         elif estimate < _NEGLIGIBLE * self.tol or math.isnan(estimate):
             self.status = Status.STALLED  # optimal as far as the method can tell
+        elif self._stands_still(primal, estimate):
+            self.status = Status.STALLED
         else:
             return False
         return True
+
+    def _stands_still(self, primal: float, estimate: float) -> bool:
+        """Whether neither objective nor estimate has moved for longer than the method may wait."""
+        least, smallest = self._reached
+        if primal < least - self.tol or estimate < _FORWARD * smallest:
+            self._idle, self._reached = 0, (min(primal, least), min(estimate, smallest))
+        else:
+            self._idle += 1
+        return self._idle >= self._patience
 
     def _bound(self, coefficients: FloatArray, flip_share: State, estimate: float) -> None:
         """Lower bound by shrinking; by the full certificate where only that can be enough."""

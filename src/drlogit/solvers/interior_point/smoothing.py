@@ -56,7 +56,11 @@ _PROMISING = 1.0
 #: The cone's complementarity is not driven below this share of tol.
 _LEAST_MU = 0.1
 _LEAST_SIGMA = 0.01
+
+#: As in ``barrier``: residuals that are left behind call complementarity back.
 _DECREMENT_SHARE = 0.1
+_MOST_SIGMA = 10.0
+
 _CORRECTIONS = 2
 _REACH = 0.3
 _WORTHWHILE = 0.05
@@ -285,7 +289,7 @@ def _search_direction(here: _Linearised, system: System, tol: float) -> tuple[fl
     sigma = max(
         min(1.0, ratio**3),
         _LEAST_SIGMA,
-        min(1.0, _DECREMENT_SHARE * decrement / here.products),
+        min(_MOST_SIGMA, _DECREMENT_SHARE * decrement / here.products),
         min(1.0, _LEAST_MU * tol / here.products),
     )
     centre = sigma * mu
