@@ -60,9 +60,8 @@ def on_exact_face(
         return coef, intercept, certificate
     no_worse = certificate.primal * (1.0 + _ROUNDING)
     for null in _null_models(problem, coefficients, certificate, tol, no_worse):
-        moved = _under_same_bound(problem, null, certificate)
-        if moved.primal <= no_worse:
-            return *problem.split(null), moved
+        if problem.objective(problem.join(*problem.split(null))) <= no_worse:
+            return *problem.split(null), _under_same_bound(problem, null, certificate)
     face = _face(problem, coefficients, certificate)
     if face is not None:
         moved = _under_same_bound(problem, face, certificate)
