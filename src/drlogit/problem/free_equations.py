@@ -107,7 +107,7 @@ def free_equations(
     ``active`` says per sample whether s or a is anything but zero: others have no part.
     """
     with np.errstate(all="ignore"):
-        _, (occurs,) = rows.run(_occurring, active)
+        _, (occurs, n_active) = rows.run(_occurring, active)
         present = np.flatnonzero(occurs[free] > 0.0)
         diagonal = np.diagonal(matrix)[present]
         if not (np.isfinite(matrix).all() and (diagonal > _UNDERFLOW).all()):
@@ -119,7 +119,8 @@ def free_equations(
         if inverse is None:
             return None
         others = np.setdiff1d(np.arange(present.size), chosen)
-        if others.size:
+        # As many independent columns as samples span everything there is.
+        if others.size and chosen.size < n_active:
             factors = np.linalg.solve(
                 matrix[np.ix_(present[chosen], present[chosen])],
                 matrix[np.ix_(present[chosen], present[others])],
@@ -178,9 +179,9 @@ def _dependent(
     return bool(difference == 0.0 and broken == 0.0)
 
 
-def _occurring(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max]]:
-    """1 for columns with an entry other than zero among the active samples."""
-    return active, (Max(block.occurring(active)),)
+def _occurring(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
+    """1 for columns with an entry other than zero among the active samples; their number."""
+    return active, (Max(block.occurring(active)), Sum(int(active.sum())))
 
 
 def _combined(
