@@ -53,6 +53,7 @@ docs: $(VENV)/.docs
 stress: $(VENV)/.test
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
+	$(BIN)/python -m benchmarks.degenerate --count 1000
 
 clean:
 	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference

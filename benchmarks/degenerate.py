@@ -37,7 +37,9 @@ class Degenerate:
 
 
 def _offset(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return a + 10.0 ** rng.uniform(3.0, 15.0)
+    """Another feature, far from zero; now and then the first one once more, but for rounding."""
+    other = a if rng.random() < 0.2 else rng.standard_normal(a.size)
+    return other + 10.0 ** rng.uniform(3.0, 15.0)
 
 
 def _beside(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,0 +1,135 @@
+"""Columns far from zero: shifted where that is the same model, and nowhere else."""
+
+import math
+from fractions import Fraction
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.problem.problem import build_problem
+from drlogit.rows.centring import exact_dot
+
+LABELS = np.array([1, 1, 1, -1, -1, -1])
+VALUES = np.array([1.0, 2.0, -1.0, 0.5, -2.0, -3.0])
+
+
+def data(offset=0.0, n_samples=60, n_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.standard_normal((n_samples, n_features)), 3)
+    y = X[:, 0] + rng.logistic(size=n_samples) > 0.0
+    return X + offset, y
+
+
+@pytest.mark.parametrize(
+    ("offset", "epsilon", "value"), [(1e13, 0.0, 0.473071), (1e9, 1e-3, 0.474015)]
+)
+def test_a_single_column_far_away(offset, epsilon, value):
+    near = drlogit.solve(VALUES[:, None], LABELS, epsilon=epsilon, kappa=math.inf)
+    far = drlogit.solve(offset + VALUES[:, None], LABELS, epsilon=epsilon, kappa=math.inf)
+    assert near.converged
+    assert far.converged
+    assert far.objective == pytest.approx(value, abs=1e-6)
+    assert far.dual_objective <= near.objective + 1e-12
+    assert near.dual_objective <= far.objective + 1e-12
+
+
+def test_what_doubles_cannot_hold_is_not_claimed():
+    """Next to 1e17 the intercept is known to within 16: no such model is optimal."""
+    X = 1e17 + 64.0 * VALUES[:, None]
+    result = drlogit.solve(X, LABELS, epsilon=0.0, kappa=math.inf)
+    near = drlogit.solve(64.0 * VALUES[:, None], LABELS, epsilon=0.0, kappa=math.inf)
+    assert result.dual_objective <= near.objective + 1e-12
+    assert result.gap >= result.objective - near.objective - 1e-12
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+@pytest.mark.parametrize("exponent", [10, 17, 23, 30])
+def test_offsets_change_nothing_but_the_intercept(norm, kappa, exponent):
+    X, y = data()
+    X = np.round(X * 1024.0) / 1024.0  # so that adding 2^30 is exact
+    options = {"epsilon": 0.02, "kappa": kappa, "norm": norm, "tol": 1e-8}
+    near = drlogit.solve(X, y, **options)
+    offset = 2.0**exponent * np.array([1.0, -3.0, 0.0])
+    far = drlogit.solve(X + offset, y, **options)
+    assert far.converged
+    assert far.objective == pytest.approx(near.objective, abs=2e-8)
+    np.testing.assert_allclose(far.coef, near.coef, atol=2e-3)
+
+
+def test_dates_as_numbers():
+    rng = np.random.default_rng(1)
+    dates = np.array([20260000 + 100 * m + d for m in range(1, 13) for d in range(1, 6)])
+    y = (dates // 100 % 100 + rng.integers(-3, 4, dates.size)) > 6
+    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=5.0).fit(dates[:, None], y)
+    assert model.dual_gap_ <= 1e-6
+    assert model.score(dates[:, None], y) > 0.8
+
+
+def test_all_kinds_of_rows_agree(tmp_path):
+    X, y = data(offset=2.0**22)
+    options = {"epsilon": 0.02, "kappa": 1.0, "tol": 1e-8}
+    expected = drlogit.solve(X, y, **options)
+    np.save(tmp_path / "X.npy", X)
+    kinds = {
+        "threads": (X, {"n_jobs": 2}),
+        "sparse": (sp.csr_array(X), {}),
+        "mapped": (np.load(tmp_path / "X.npy", mmap_mode="r"), {}),
+        "blocks": (drlogit.RowBlocks.from_array(X, 17), {}),
+        "dask": (da.from_array(X, chunks=(25, -1)), {}),
+        "conic": (X, {"solver": "conic"}),
+    }
+    for name, (matrix, more) in kinds.items():
+        result = drlogit.solve(matrix, y, **options, **more)
+        assert result.objective == pytest.approx(expected.objective, abs=2e-8), name
+
+
+def test_single_precision_far_from_zero():
+    X, y = data()
+    X = (np.round(X * 64.0) / 64.0 + 2.0**14).astype(np.float32)
+    options = {"epsilon": 0.02, "kappa": 1.0}
+    single, double = (drlogit.solve(A, y, **options) for A in (X, X.astype(np.float64)))
+    assert single.objective == pytest.approx(double.objective, abs=1e-12)
+
+
+def test_a_constant_feature_is_left_out_exactly():
+    X, y = data()
+    constant = np.column_stack([X, np.full(len(X), 0.1)])
+    result = drlogit.solve(constant, y, epsilon=0.02, kappa=1.0)
+    assert result.coef[-1] == 0.0
+    assert result.objective == pytest.approx(
+        drlogit.solve(X, y, epsilon=0.02, kappa=1.0).objective, abs=1e-9
+    )
+
+
+def test_nothing_dense_is_copied_and_nothing_near_is_shifted():
+    X, y = data(offset=1e6)
+    rows = build_problem(X, y, epsilon=0.1, kappa=1.0).rows
+    assert np.shares_memory(rows.block(0).X.array, X)
+    assert build_problem(X, y, epsilon=0.1, kappa=1.0, fit_intercept=False).rows.shift is None
+    near, _ = data(offset=3.0)
+    assert build_problem(near, y, epsilon=0.1, kappa=1.0).rows.shift is None
+    gaps = sp.csr_array(np.where(np.arange(60)[:, None] == 0, 0.0, X))  # a zero in each column
+    assert build_problem(gaps, y, epsilon=0.1, kappa=1.0).rows.shift is None
+
+
+def test_coefficients_go_in_and_out():
+    X, y = data(offset=2.0**20)
+    problem = build_problem(X, y, epsilon=0.1, kappa=1.0)
+    coef, intercept = np.array([0.5, -0.25, 0.125]), -0.375 * 2.0**20
+    inside = problem.join(coef, intercept)
+    np.testing.assert_array_equal(problem.split(inside)[0], coef)
+    assert problem.split(inside)[1] == pytest.approx(intercept, rel=1e-15)
+    margins = np.where(y, 1.0, -1.0) * (X @ coef + intercept)
+    np.testing.assert_allclose(problem.margins(inside)[0], margins, atol=1e-9)
+
+
+def test_dot_products_are_rounded_once():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x, y = rng.standard_normal((2, 9)) * 10.0 ** rng.integers(-12, 13, (2, 9))
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(x.tolist(), y.tolist(), strict=True))
+        assert exact_dot(x, y) == float(exact)
