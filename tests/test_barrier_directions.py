@@ -9,6 +9,7 @@ import drlogit
 from drlogit.solvers.interior_point import barrier
 from drlogit.solvers.interior_point import barrier_samples as samples
 from drlogit.solvers.interior_point.norm_cone import outlier_correction
+from drlogit.solvers.interior_point.reduced_system import ReducedSystem
 
 
 class Seen:
@@ -171,3 +172,30 @@ def test_only_outliers_are_corrected():
     products = np.array([0.0, 0.05, 0.1, 0.5, 10.0, 15.0, 1000.0])
     wanted = np.array([0.1, 0.05, 0.0, 0.0, 0.0, -5.0, -10.0])
     np.testing.assert_allclose(outlier_correction(2.0 * products, 2.0), 2.0 * wanted, atol=1e-15)
+
+
+def test_refinement_takes_the_shift_out_of_a_solution():
+    matrix = np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    factor = np.asfortranarray(np.linalg.cholesky(matrix + 1e-5 * np.eye(3)))
+    right = np.array([1.0, -2.0, 3.0])
+    errors = []
+    for refine in (True, False):
+        system = ReducedSystem(np.arange(2), np.asfortranarray(matrix), np.ones(3), factor, refine)
+        dx, dlam = system.solve(right[:2], float(right[2]))
+        errors.append(np.abs(np.append(dx, dlam) - np.linalg.solve(matrix, right)).max())
+    assert errors[0] <= 1e-8
+    assert errors[1] >= 1e-6
+
+
+def test_directions_are_refined_once_they_must_be_exact(monkeypatch):
+    asked, build = [], barrier.reduced_system
+
+    def recorded(*arguments, refine):
+        asked.append(refine)
+        return build(*arguments, refine=refine)
+
+    monkeypatch.setattr(barrier, "reduced_system", recorded)
+    X, y = drlogit.datasets.make_synthetic(120, 5, random_state=3)
+    drlogit.solve(X, y, epsilon=0.03, kappa=0.5, tol=1e-9, hinge="barrier")
+    assert asked[-1]
+    assert asked == sorted(asked)  # rough first
