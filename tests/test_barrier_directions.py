@@ -124,7 +124,7 @@ def test_complementarity_after_a_predictor_is_what_it_will_be(seen):
     """The formula, with its cross terms, against the products at the point itself."""
     for here, predictor, value in seen.predictors:
         rows, alphas = here.scaled.problem.rows, predictor.alphas
-        moved, _ = rows.run(samples.advance, predictor.samples, *alphas)
+        moved, _ = rows.run(samples.advance, predictor.samples, *alphas, False)
 
         def products(block, s):
             return s, (samples.Sum(float(block.weights @ (s.c * s.t + s.a * s.r))),)
