@@ -5,6 +5,8 @@
 #   make test     all checks: lint, format, types, tests
 #   make coverage the lines of src that no test runs
 #   make docs     the documentation, in build/docs; warnings are errors
+#   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
+#   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
 #   make stress   ten minutes of generated problems and files of every awkward kind
 #
 # Another interpreter: make demo PYTHON=python3.12
@@ -15,9 +17,10 @@ PYTEST_ARGS ?= -n 2 --dist worksteal
 
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 
 .NOTPARALLEL:
-.PHONY: help demo test coverage lint format types docs stress clean
+.PHONY: help demo test coverage lint format types docs dist oldest stress clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -50,20 +53,38 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
 
+# With TAG=v1.2.3, only if that is the version of the package.
+dist: $(VENV)/.release
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	@test -z "$$TAG" || ls dist/drlogit-"$${TAG#v}"-*.whl
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/wheel && bin/drlogit demo --quiet
+
+# Direct dependencies at their lower bounds, as uv finds them; what those need is as new as it gets.
+oldest: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
+	$(BIN)/uv venv --quiet --clear --python "$$(command -v $(PYTHON))" $(OLDEST)
+	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable ".[test]"
+	$(OLDEST)/bin/python -m pytest $(PYTEST_ARGS)
+
 stress: $(VENV)/.test
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
 	$(BIN)/python -m benchmarks.degenerate --count 1000
 
 clean:
-	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
+	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; a changed pyproject.toml makes them stale.
 $(VENV)/.demo: EXTRAS :=
 $(VENV)/.test: EXTRAS := [test]
 $(VENV)/.docs: EXTRAS := [docs]
-$(VENV)/.demo $(VENV)/.test $(VENV)/.docs: pyproject.toml | $(BIN)/python
+$(VENV)/.release: EXTRAS := [release]
+$(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.release: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS)"
 	@touch $@
 

@@ -16,7 +16,8 @@ separable, few samples for each coefficient, ε small.  For each problem:
 * the critical radius is finite, and that of the data in other units is the same in those units;
 * from there on penalised coefficients are exactly zero, and a model without them is no worse.
 
-Besides: fits from many threads at once, and interrupts at random moments.  A problem that breaks a
+Besides: worst-case distributions of generated models (:mod:`benchmarks.worst_cases`), fits from
+many threads at once, and interrupts at random moments.  A problem that breaks a
 rule is shrunk by Hypothesis and printed; the exit code is then 1.
 """
 
@@ -29,6 +30,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -41,6 +43,7 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 
 import drlogit
+from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case, powers
 from drlogit.rows.threads import limit_threads
 
 TOL = 1e-6
@@ -76,11 +79,6 @@ class Case:
     norm: str
     fit_intercept: bool
     in_units: bool = True
-
-
-def powers(low: float, high: float) -> st.SearchStrategy[float]:
-    """Numbers between two powers of ten, evenly in logarithm."""
-    return st.floats(low, high).map(lambda exponent: float(10.0**exponent))
 
 
 #: Entries of X up to which the conic solver is asked about a problem left open.
@@ -375,7 +373,19 @@ def _both_classes_weigh(y: np.ndarray[Any, Any], options: dict[str, Any]) -> boo
     return all(weights[y == label].any() for label in (-1, 1))
 
 
-def rounds(totals: Totals, first_seed: int, deadline: float) -> None:
+def check_distribution(case: WorstCase, totals: Totals) -> None:
+    """Hold a worst-case distribution to its ball and its supremum."""
+    check_worst_case(case)
+    totals.checks["worst case"] += 1
+
+
+def rounds(
+    totals: Totals,
+    first_seed: int,
+    deadline: float,
+    cases: st.SearchStrategy[Any],
+    check: Callable[[Any, Totals], None],
+) -> None:
     """Rounds of generated cases until the time is up."""
     number = first_seed
     while time.monotonic() < deadline:
@@ -383,8 +393,8 @@ def rounds(totals: Totals, first_seed: int, deadline: float) -> None:
         @hypothesis_seed(number)
         @settings(max_examples=ROUND, deadline=None, database=None, print_blob=False,
                   report_multiple_bugs=False, suppress_health_check=list(HealthCheck))  # fmt: skip
-        @given(st.one_of(CASES, nearly_separable()))
-        def attempt(case: Case) -> None:
+        @given(cases)
+        def attempt(case: Any) -> None:
             if time.monotonic() < deadline:
                 check(case, totals)
 
@@ -460,7 +470,10 @@ def main() -> None:
     with limit_threads(1):
         concurrent(totals)
         interrupted(totals)
-        rounds(totals, 1000 * arguments.seed, deadline)
+        part = time.monotonic() + 0.1 * arguments.seconds
+        rounds(totals, 1000 * arguments.seed, part, WORST_CASES, check_distribution)
+        fits = st.one_of(CASES, nearly_separable())
+        rounds(totals, 1000 * arguments.seed, deadline, fits, check)
     print(f"{totals.ended.total()} problems: " + ", ".join(
         f"{count} {name}" for name, count in totals.ended.most_common()))  # fmt: skip
     print("refused: " + "; ".join(f"{n} × {m}" for m, n in totals.refusals.most_common()))

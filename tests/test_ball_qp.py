@@ -194,13 +194,13 @@ def test_steps_of_the_paper():
 
 def test_factors_of_faces_are_kept(monkeypatch):
     made = []
-    original = active_set_newton.cho_factor
+    original = active_set_newton.shifted_cholesky
 
     def counted(*arguments, **options):
         made.append(1)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(active_set_newton, "cho_factor", counted)
+    monkeypatch.setattr(active_set_newton, "shifted_cholesky", counted)
     H, c = make_qp("well-conditioned", n=20)
     ball = Ball(NORMS["l1"], radii(H, c, "l1")[1])
     solve = ActiveSetNewton(Quadratic.from_matrix(H), ball.norm)

@@ -8,7 +8,6 @@ import io
 import json
 import lzma
 import struct
-import sys
 import time
 import tracemalloc
 import warnings
@@ -567,7 +566,21 @@ def test_one_line_and_an_exit_code(model, tmp_path, capsys):
         assert len(err.splitlines()) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_free_memory_is_known(monkeypatch):
     monkeypatch.undo()
     assert 1 << 20 < file_limits.free_memory() < 1 << 50
+
+
+@pytest.mark.parametrize(
+    ("limit", "room"), [("1000000", 1000000 - 900000 + 200000), ("max\n", None), ("100", 0)]
+)
+def test_memory_that_a_container_uses_is_not_free(limit, room, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    (tmp_path / "memory.max").write_text(limit)
+    (tmp_path / "memory.current").write_text("900000")
+    (tmp_path / "memory.stat").write_text("anon 600000\ninactive_file 200000\n")
+    group = (str(tmp_path / "memory.max"), str(tmp_path / "memory.current"))
+    machine = file_limits.free_memory()
+    monkeypatch.setattr(file_limits, "_CONTROL_GROUPS", (group,))
+    found = file_limits.free_memory()
+    assert found == room if room is not None else found > machine // 2

@@ -289,8 +289,7 @@ def test_failure_in_a_thread_is_not_silent(monkeypatch):
 
 
 def test_thread_count_follows_limit_then_environment(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(threads, "core_count", lambda: 8)
     for value, expected in (("3", 3), ("2,1", 2), ("100", 8), ("0", 8), ("", 8), ("many", 8)):
         monkeypatch.setenv("OMP_NUM_THREADS", value)
         assert threads.thread_count() == expected
@@ -300,6 +299,12 @@ def test_thread_count_follows_limit_then_environment(monkeypatch):
             assert threads.thread_count() == 1
         assert threads.thread_count() == 5
     assert threads.thread_count() == 8
+
+
+def test_cores_are_those_of_the_container(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "3")
+    assert threads.core_count.__wrapped__() <= 3
 
 
 def test_dense_problems_do_not_import_numba():

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import drlogit
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks are not installed
 
 from benchmarks import torture
+from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 
 PLAIN = torture.Case(
     seed=7, n_samples=30, n_features=3, shape="plain", storage="C", scale=1.0, spread=0.0,
@@ -97,3 +99,32 @@ def test_broken_rules_are_noticed(monkeypatch):
         monkeypatch.setattr(drlogit, "solve", wrong)
         with pytest.raises(AssertionError, match=complaint):
             torture.check(PLAIN, torture.Totals())
+
+
+#: Outside their balls once: by 1.3e-7; with a loss 1.9e-3 above the supremum; where samples far
+#: from the origin move by less than the last place of their features.
+OUTSIDE = [
+    WorstCase(
+        seed=5011, n_samples=2, n_features=1, scale=1.0, offset=0.0, steepness=10.0,
+        weights="wide", costs="none", epsilon=1.0, kappa=1.0, norm="l1", tol=1e-10,
+    ),
+    WorstCase(
+        seed=3091, n_samples=2, n_features=1, scale=1.0, offset=0.0, steepness=1000.0,
+        weights="wide", costs="none", epsilon=1.0, kappa=1.0, norm="l1", tol=1e-6,
+    ),
+    WorstCase(
+        seed=0, n_samples=20, n_features=3, scale=1.0, offset=1e9, steepness=1.0,
+        weights="equal", costs="wide", epsilon=1e-9, kappa=inf, norm="l2", tol=1e-4,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OUTSIDE, ids=("masses", "loss", "offset"))
+def test_worst_cases_that_were_outside_are_inside(case):
+    check_worst_case(case)
+
+
+@given(case=WORST_CASES)
+@settings(max_examples=60)
+def test_worst_cases_lie_in_their_balls(case):
+    check_worst_case(case)

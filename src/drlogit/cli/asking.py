@@ -17,6 +17,7 @@ from ..files.model_file import ModelFile, read_model
 from ..robustness.linear_model import LinearModel
 from ..rows.arrays import FloatArray
 from ..rows.matrix import matvec
+from .console import Console
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,12 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
         raise ValueError(
             f"{samples.source} has {found} features, but the model {arguments.model} has "
             f"{n_features}"
+        )
+    if names is None and samples.feature_names is not None:
+        shown = ", ".join(samples.feature_names[:8]) + (", …" if n_features > 8 else "")
+        Console(arguments).note(
+            f"warning: {arguments.model} was fitted without feature names, so the columns of "
+            f"{samples.source} are taken in the order in which they stand: {shown}"
         )
     return Asked(file, samples)
 

@@ -27,7 +27,7 @@ from ..fitting.solving import solve_problem
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
-from ..rows.checks import check_weights
+from ..rows.checks import check_numeric, check_unmasked, check_weights
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .training_data import Samples
 
@@ -73,7 +73,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if is_in_blocks(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(
+            self, check_numeric(X), accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
@@ -163,6 +165,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         else:
             self.__dict__.pop("feature_names_in_", None)
         if not is_dask(y):
+            check_unmasked(y, "y")
             return self._with_labels(X, column_or_1d(y), sample_weight)
         if self.class_weight is not None:
             raise ValueError(
@@ -182,9 +185,11 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Validate the samples, remember the classes, and fold class weights into weights."""
         if is_in_blocks(X):
             return self._check_blocks(X, y, sample_weight)
+        check_unmasked(y, "y")
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order=None
-        )
+            self, check_numeric(X), y, accept_sparse="csr", dtype=[np.float64, np.float32],
+            order=None,
+        )  # fmt: skip
         return self._with_labels(X, y, sample_weight)
 
     def _with_labels(self, X: Any, y: Any, sample_weight: Any) -> Samples:

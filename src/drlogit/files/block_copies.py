@@ -123,7 +123,7 @@ def convert_parquet(path: Path, target: str, folder: Path) -> dict[str, Any]:
         for batch in file.iter_batches(_batch_rows(len(features))):
             if not batch.num_rows:
                 continue
-            rows = np.column_stack([doubles(batch.column(name)) for name in features])
+            rows = np.column_stack([doubles(batch.column(name), name, path) for name in features])
             rows.astype(dtype).tofile(data)
             labels.append(_label_part(batch.column(target)))
             n_read += batch.num_rows

@@ -7,6 +7,7 @@ as written in svmlight files.
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -200,22 +201,40 @@ def is_missing(text: str) -> bool:
 def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:
     """Labels as whole numbers if all are, else as numbers if all are, else as text.
 
-    Numbers that 64 bits do not tell apart, or that are none (infinity), stay text.
+    Numbers that 64 bits do not tell apart, or that are none (infinity), stay text.  Labels that
+    only leading zeros tell apart are refused: they may be two codes or one number.
     """
     stripped = [text.strip() for text in texts]
     if any("_" in text for text in stripped):  # int would read 1_2 as 12
         return text_labels(stripped, source)
+    numbers: NDArray[Any]
     try:
-        return np.array([int(text) for text in stripped], dtype=np.int64)
+        numbers = np.array([int(text) for text in stripped], dtype=np.int64)
     except OverflowError:
         return text_labels(stripped, source)
     except ValueError:
-        pass
-    try:
-        numbers = np.array([float(text) for text in stripped])
-    except (ValueError, OverflowError):
-        return text_labels(stripped, source)
-    return numbers if np.isfinite(numbers).all() else text_labels(stripped, source)
+        try:
+            numbers = np.array([float(text) for text in stripped])
+        except (ValueError, OverflowError):
+            return text_labels(stripped, source)
+        if not np.isfinite(numbers).all():
+            return text_labels(stripped, source)
+    _check_leading_zeros(stripped, source)
+    return numbers
+
+
+def _check_leading_zeros(texts: Sequence[str], source: str) -> None:
+    """``ValueError`` for labels such as 01 and 1 in one column."""
+    spelt: dict[str, str] = {}
+    for text in dict.fromkeys(texts):
+        without_sign = text.removeprefix("+")
+        number = re.sub(r"^(-?)0+(?=\d)", r"\1", without_sign)
+        other = spelt.setdefault(number, without_sign)
+        if other != without_sign:
+            raise ValueError(
+                f"{source} has the labels {other!r:.60} and {text!r:.60}, which are one number: "
+                "spell them alike, or with a letter if they are two codes"
+            )
 
 
 def text_labels(texts: Sequence[str], source: str) -> NDArray[np.str_]:

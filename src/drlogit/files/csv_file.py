@@ -170,12 +170,23 @@ def _explain(row: Sequence[str], columns: Sequence[int], header: Header, place: 
                 f"{place}: the value of column {column} is missing{found}; fill in or leave out "
                 "such rows first"
             )
-        if re.fullmatch(r"[-+]?\d*,\d+", field):
-            raise ValueError(
-                f"{place}: column {column} holds {field!r:.60}: write a decimal point, not a comma"
-            )
+        if re.fullmatch(r"[-+]?\d*(,\d+)+([.]\d*)?", field):
+            raise ValueError(f"{place}: column {column} holds {field!r:.60}: {_about_comma(field)}")
         raise ValueError(
             f"{place}: column {column} holds {field[:40]!r}, but features must be numbers: "
             f"leave it out with --drop {column}, or code it as numbers (a column per category)"
         )
     raise ValueError(f"{place}: found something other than numbers")
+
+
+def _about_comma(field: str) -> str:
+    """What to write for a number with commas, without a guess at what they mean."""
+    plain = field.replace(",", "")
+    thousands = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+([.]\d*)?", field)
+    decimal = field.count(",") == 1 and "." not in field
+    if thousands and decimal:
+        point = field.replace(",", ".")
+        return f"write {plain:.60} if its comma groups thousands, {point:.60} if it is decimal"
+    if thousands:
+        return f"write {plain:.60}, without commas between thousands"
+    return "write a decimal point, not a comma" if decimal else "write it without commas"

@@ -18,7 +18,6 @@ Everything refused is a ``ValueError`` of one line that names it (a :class:`TooL
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -35,8 +34,14 @@ _CLAIMED = 16 * 8
 #: A line may take this part of the memory: split into fields, it takes thirty times as much.
 _LINE = 1 / 64
 
-#: What is assumed where the system does not tell its memory.
-_USUAL_MEMORY = 1 << 34
+#: Where Linux keeps a container's limit on memory and what it uses of it: control groups 2 and 1.
+_CONTROL_GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
+)
 
 
 class TooLargeError(ValueError):
@@ -44,15 +49,27 @@ class TooLargeError(ValueError):
 
 
 def free_memory() -> int:
-    """Bytes that this process can still get, as far as the system tells."""
-    known = []
-    with contextlib.suppress(OSError, KeyError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found = dict(line.split(":", 1) for line in lines)
-        known.append(int(found["MemAvailable"].split()[0]) << 10)
-    with contextlib.suppress(OSError, ValueError):  # a container's share; "max" if it has all
-        known.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(known, default=_USUAL_MEMORY)
+    """Bytes that this process can still get: of the machine's, and of its container's share."""
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    return min([free, *(room for group in _CONTROL_GROUPS if (room := _room(*group)) is not None)])
+
+
+def _room(limit: str, used: str) -> int | None:
+    """What a container may still take; None where there is none, or no limit on it.
+
+    Its files' cache counts as used, but is given up when memory is wanted.
+    """
+    try:
+        most = int(Path(limit).read_text())  # "max" without a limit
+        taken = int(Path(used).read_text())
+        lines = Path(used).with_name("memory.stat").read_text().splitlines()
+        known = dict(line.split() for line in lines)
+    except (OSError, ValueError):
+        return None
+    cached = known.get("total_inactive_file", known.get("inactive_file", 0))
+    return max(most - taken + int(cached), 0)
 
 
 def most_bytes() -> int:

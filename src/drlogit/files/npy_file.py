@@ -1,8 +1,8 @@
 """Arrays in NumPy's own format, from files and from members of archives: numbers and text only.
 
 NumPy believes the header of an array: it allocates what is claimed there, and may unpickle what
-follows, which can run code.  Here the header must agree with the number of bytes that follow it,
-fit in memory, and name numbers or text.
+follows, which can run code.  So here it reads only what has a header that agrees with the number of
+bytes that follow it, fits in memory, and names numbers or text.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -28,8 +30,8 @@ _PICKLED = (
 )
 
 
-#: Bytes before the length of a header, and the longest that NumPy reads.
-_MAGIC, _LONGEST = 8, 10_000
+#: Bytes in which a header must end: the longest that NumPy reads, and what comes before it.
+_LONGEST = 10_000 + 12
 
 
 class NpyHeader(NamedTuple):
@@ -44,22 +46,15 @@ class NpyHeader(NamedTuple):
 def read_header(file: IO[bytes], size: int, source: str) -> NpyHeader:
     """The header of an array in a stream of ``size`` bytes; ``ValueError`` unless they agree."""
     try:
-        start = file.read(_MAGIC)
-        version = np.lib.format.read_magic(io.BytesIO(start))
-        # Version 2 differs from 1 in how it writes its length, and 3 in its encoding.
-        digits = file.read(2 if version == (1, 0) else 4)
-        length = int.from_bytes(digits, "little")
-        if length > _LONGEST:
-            raise ValueError(f"a header of {length} bytes")
-        text = file.read(length)
-        reader = "read_array_header_1_0" if version == (1, 0) else "read_array_header_2_0"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # headers that Python 2 wrote
-            shape, by_column, dtype = getattr(np.lib.format, reader)(io.BytesIO(digits + text))
+        start = io.BytesIO(file.read(_LONGEST))  # whatever length the header claims to have
+        # Versions 2 and 3 differ in their encoding only, and only for types that are refused.
+        reader = "1_0" if np.lib.format.read_magic(start) == (1, 0) else "2_0"
+        with _old_headers():
+            shape, by_column, dtype = getattr(np.lib.format, f"read_array_header_{reader}")(start)
     except Exception as error:  # the header is a Python expression: it fails in many ways
         found = " ".join(str(error).split())
         raise ValueError(f"{source} is damaged or no NumPy array: {found:.120}") from error
-    offset = len(start) + len(digits) + len(text)
+    offset = start.tell()
     header = NpyHeader(tuple(int(length) for length in shape), by_column, dtype, offset)
     if dtype.hasobject:
         raise ValueError(f"{source} {_PICKLED}")
@@ -76,29 +71,36 @@ def read_header(file: IO[bytes], size: int, source: str) -> NpyHeader:
 
 
 def read_array(file: IO[bytes], size: int, source: str) -> NDArray[Any]:
-    """The array in a stream of ``size`` bytes."""
-    header = read_header(file, size, source)
+    """The array in a stream of ``size`` bytes that can be read from its start again."""
+    read_header(file, size, source)
     check_memory(size, source)
-    contents = np.empty(size - header.offset, dtype=np.uint8)
-    found = 0
+    file.seek(0)
     try:
-        while found < contents.size and (chunk := file.read(min(1 << 20, contents.size - found))):
-            contents[found : found + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
-            found += len(chunk)
+        with _old_headers():
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         # Reading on to the end is what makes an archive compare its checksum.
-        whole = found == contents.size and not file.read(1)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{source} is damaged: {error}") from error
+        whole = not file.read(1)
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+        raise ValueError(f"{source} is damaged or incomplete: {error!s:.120}") from error
     if not whole:
         raise ValueError(f"{source} is damaged or incomplete")
-    if header.dtype.kind == "b":
-        np.minimum(contents, 1, out=contents)  # NumPy would compute with other bytes than 0 and 1
-    if header.dtype.kind == "U":
-        letters = contents.view(np.dtype(np.uint32).newbyteorder(header.dtype.byteorder))
+    if array.dtype.kind == "b":  # NumPy would compute with other bytes than 0 and 1
+        array = array.view(np.uint8) != 0
+    if array.dtype.kind == "U":
+        letters = np.ravel(array, order="K").view(
+            np.dtype(np.uint32).newbyteorder(array.dtype.byteorder)
+        )
         if letters.max(initial=0) > sys.maxunicode:  # NumPy fails on these when it is too late
             raise ValueError(f"{source} is damaged: it holds text that is not Unicode")
-    array = contents.view(header.dtype)
-    return array.reshape(header.shape, order="F" if header.by_column else "C")
+    return array
+
+
+@contextmanager
+def _old_headers() -> Iterator[None]:
+    """Let pass what NumPy has to say of headers that Python 2 wrote."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def load_array(path: Path) -> NDArray[Any]:

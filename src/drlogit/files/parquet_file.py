@@ -66,7 +66,7 @@ def _check_kind(kind: Any, name: str, path: Path) -> None:
 
 def _numbers(column: Any, name: str, path: Path) -> FloatArray:
     _check_missing(column, name, path)
-    return doubles(column)
+    return doubles(column, name, path)
 
 
 def _labels(column: Any, name: str, path: Path) -> Any:

@@ -17,6 +17,9 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 
+#: From here on doubles do not hold every whole number.
+_LARGEST_WHOLE = 2**53
+
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
@@ -54,12 +57,24 @@ def is_number(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def doubles(column: Any) -> FloatArray:
-    """A column of numbers, in one piece or several; NaN where one is missing."""
+def doubles(column: Any, name: str, path: Path) -> FloatArray:
+    """A column of numbers, in one piece or several; NaN where one is missing.
+
+    ``ValueError`` for whole numbers that doubles do not tell from their neighbours.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
+    if column.type in (pa.int64(), pa.uint64()):
+        for value in pc.min_max(column).values():
+            if value.is_valid and abs(value.as_py()) > _LARGEST_WHOLE:
+                raise ValueError(
+                    f"{path}: column {name!r:.60} holds the whole number {value}, beyond 2^53, "
+                    "which double precision would round: leave the column out if it is a key, "
+                    "else store it as doubles"
+                )
     return np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
 
 

@@ -25,10 +25,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotri, dpotrs
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from .conjugate_gradients import conjugate_gradients
 from .problem import Problem
+from .shifted_cholesky import shifted_cholesky, unit_scale
 
 #: ADMM: penalty relative to the diagonal of H, over-relaxation, and its ends.
 _RHO = 0.1
@@ -44,7 +46,7 @@ _FAR = 10.0
 _FLAT = 1e-20
 
 #: Added to a unit diagonal so that duplicated and empty columns factor.
-_HAIR = 1e-12
+_SHIFTS = (1e-12, 1e-8, 1e-4)
 
 #: CG: curvature added to penalised coefficients, relative to their own, and its ends.
 _RIDGE = 1e-6
@@ -164,38 +166,24 @@ class ImplicitModel:
         ridge = np.where(self.problem.penalised, _RIDGE * self.diagonal, 0.0)
         positive = among & (self.diagonal > 0.0)
         inverse = np.where(positive, 1.0 / np.where(positive, self.diagonal + ridge, 1.0), 0.0)
-        x = np.zeros_like(right)
-        r = right.copy()
-        direction = inverse * r
-        rho = start = float(r @ direction)
-        for _ in range(_CG_MAX_ITER):
-            if rho <= _CG_TOLERANCE**2 * start:
-                break
-            image = self.product(direction) + ridge * direction
-            curvature = float(direction @ image)
-            if curvature <= 0.0:
-                break
-            alpha = rho / curvature
-            x += alpha * direction
-            r -= alpha * image
-            scaled = inverse * r
-            rho, previous = float(r @ scaled), rho
-            direction = scaled + (rho / previous) * direction
-        return x
+        return conjugate_gradients(
+            lambda v: self.product(v) + ridge * v,
+            lambda r: inverse * r,
+            right,
+            rtol=_CG_TOLERANCE,
+            max_steps=_CG_MAX_ITER,
+        )
 
 
 class _Factor:
     """``matrix + diag(added)``, scaled to a unit diagonal and factored."""
 
     def __init__(self, matrix: FloatArray, added: FloatArray) -> None:
-        diagonal = np.diagonal(matrix) + added
-        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        for hair in (_HAIR, 1e-8, 1e-4, 2.0 * len(matrix)):  # the last is sure to do
-            scaled = np.asfortranarray(self.scale[:, None] * matrix * self.scale)
-            np.fill_diagonal(scaled, 1.0 + hair)
-            self.factor, failed = dpotrf(scaled, lower=1, overwrite_a=1)
-            if not failed:
-                break
+        self.scale = unit_scale(np.diagonal(matrix) + added)
+        scaled = self.scale[:, None] * matrix * self.scale
+        factor = shifted_cholesky(scaled, (*_SHIFTS, 2.0 * len(matrix)))
+        assert factor is not None, "the last shift is larger than all else together"
+        self.factor = factor
 
     def solve(self, b: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):  # the certificate does not take such steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import drlogit
 
-from ..rows.threads import limit_threads
+from ..rows.threads import core_count, limit_threads
 from .store import Row
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "casadi")
@@ -67,9 +66,7 @@ def environment() -> Row:
     """Versions and processor; nothing that names the machine or its folders."""
     return {
         "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": core_count(),
         "python": platform.python_version(),
         "drlogit": drlogit.__version__,
         "drlogit_source": SOURCE,

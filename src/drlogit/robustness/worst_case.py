@@ -30,8 +30,8 @@ from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
 from .linear_model import Question, pose
 
-#: The part of the budget that is not spent, so that rounding does not overspend it.
-_HAIR = 1e-13
+#: Radii below this are not spent: a share of them that rounding may take is no longer a number.
+_SMALLEST_RADIUS = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
 
 
 def worst_case_loss(
@@ -156,7 +156,10 @@ class WorstCaseDistribution:
         return float(self.distance.max(initial=0.0))
 
     def points(self, X: Any) -> Any:
-        """Features of the atoms, given the samples (dense, or CSR if X is sparse)."""
+        """Features of the atoms, given the samples (dense, or CSR if X is sparse).
+
+        Rounded towards the samples, so that none of them lies further away than ``distance``.
+        """
         matrix = check_features(X)
         if matrix.shape[1] != self.direction.size or matrix.shape[0] <= self.index[-1]:
             raise ValueError(
@@ -164,9 +167,17 @@ class WorstCaseDistribution:
                 f"{self.index[-1] + 1} rows, got shape {matrix.shape}"
             )
         start = matrix[self.index].astype(np.float64)
-        if sp.issparse(start):
-            return start + sp.csr_array(self.shift[:, None]) @ sp.csr_array(self.direction[None, :])
-        return start + np.outer(self.shift, self.direction)
+        if not sp.issparse(start):
+            return _moved_at_most(start, np.outer(self.shift, self.direction))
+        atoms, features = np.flatnonzero(self.shift), np.flatnonzero(self.direction)
+        row, column = np.repeat(atoms, features.size), np.tile(features, atoms.size)
+        before = np.asarray(start[row, column]).ravel()
+        after = _moved_at_most(before, self.shift[row] * self.direction[column])
+        still = start.tocoo()
+        kept = (self.shift[still.row] == 0.0) | (self.direction[still.col] == 0.0)
+        entries = np.concatenate([still.data[kept], after])
+        row, column = np.append(still.row[kept], row), np.append(still.col[kept], column)
+        return sp.csr_array((entries, (row, column)), shape=start.shape)
 
     def __repr__(self) -> str:
         return (
@@ -214,14 +225,17 @@ def worst_case_distribution(
         feature_costs=feature_costs, sample_weight=sample_weight,
     )  # fmt: skip
     problem, u, w = question.problem, question.u, question.weights
-    budget = problem.epsilon * (1.0 - _HAIR)
+    supremum = loss_at(question, problem.epsilon)
+    budget = _spendable(problem.epsilon, u.size + question.coefficients.size)
     flips, left = _flips(question, budget)
 
     # The samples after the flips: what is left of each, then what was flipped of each.
     index = np.tile(np.arange(u.size), 2)
     flipped = np.repeat([False, True], u.size)
     mass, margin = np.concatenate([w - flips, flips]), np.concatenate([u, -u])
-    moved, distance = _moves(mass, margin, question.sensitivity, left, float(tol))
+    unspent = question.sensitivity * (problem.epsilon - budget)
+    shortfall = max(float(tol) - unspent, 0.5 * float(tol))
+    moved, distance = _moves(mass, margin, question.sensitivity, left, shortfall)
 
     # Of each of these, what stays and what moves.
     index, flipped, margin = (np.tile(values, 2) for values in (index, flipped, margin))
@@ -233,6 +247,7 @@ def worst_case_distribution(
         values[kept] for values in (index, flipped, margin, travelled, mass)
     )
     signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
+    loss = float(mass @ log_loss(margin - question.sensitivity * travelled))
     return WorstCaseDistribution(
         index=index,
         mass=mass,
@@ -241,12 +256,24 @@ def worst_case_distribution(
         distance=travelled,
         shift=-signs * travelled,
         direction=steepest_direction(question),
-        expected_loss=float(mass @ log_loss(margin - question.sensitivity * travelled)),
-        supremum=loss_at(question, problem.epsilon),
+        expected_loss=min(loss, supremum),  # flips attain it, but for the rounding of two sums
+        supremum=supremum,
         transport_cost=float(mass @ travelled)
         + (problem.kappa * float(mass[flipped].sum()) if flipped.any() else 0.0),
         epsilon=problem.epsilon,
     )
+
+
+def _spendable(epsilon: float, n_terms: int) -> float:
+    """The part of a radius that stays within it however its parts are added up again.
+
+    A sum of k positive numbers is off by at most k/2 units of the last place, in whatever order
+    they are taken; so is what was spent here, and what others find that it cost.  Sixteen more are
+    for the few roundings of each term.
+    """
+    if epsilon < _SMALLEST_RADIUS:
+        return 0.0
+    return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
 
 
 def _flips(question: Question, budget: float) -> tuple[FloatArray, float]:
@@ -265,7 +292,8 @@ def _flips(question: Question, budget: float) -> tuple[FloatArray, float]:
     flips[order[:full]] = w[order[:full]]
     if full == order.size:
         return flips, budget - before
-    flips[order[full]] = (budget - before) / kappa
+    part = order[full]
+    flips[part] = min((budget - before) / kappa, float(w[part]))
     return flips, 0.0
 
 
@@ -295,10 +323,12 @@ def _moves(
     order = order[mass[order] > 0.0]
     v, m = margin[order], mass[order]
     total = np.cumsum(m)
+    # The mass before each atom.  Not total - m: that is off by the last place of m, which may be
+    # large beside all of the mass that moves, and costs that much times the distance.
+    before = np.append(0.0, total[:-1])
 
     def choice(distance: float) -> FloatArray:
-        wanted = budget / distance
-        return np.asarray(np.clip(wanted - (total - m), 0.0, m))
+        return np.asarray(np.clip(budget / distance - before, 0.0, m))
 
     def shortfall(distance: float) -> float:
         eta = choice(distance)
@@ -334,3 +364,13 @@ def steepest_direction(question: Question) -> FloatArray:
     direction = np.zeros_like(costs)
     direction[movable] = unit / costs[movable]
     return direction
+
+
+def _moved_at_most(start: FloatArray, move: FloatArray) -> FloatArray:
+    """``start + move``, rounded towards ``start`` where rounding to nearest would go further."""
+    moved = start + move
+    # The rounding error of a sum, exactly (Knuth's two-sum): moved + error = start + move.
+    shift = moved - start
+    error = (start - (moved - shift)) + (move - shift)
+    too_far = np.sign(error) * np.sign(move) < 0.0
+    return np.asarray(np.where(too_far, np.nextafter(moved, start), moved))

@@ -14,11 +14,67 @@ from .arrays import FloatArray, Matrix
 TOO_LARGE = 1e150
 
 
+def check_unmasked(values: Any, name: str) -> None:
+    """``ValueError`` for masked entries: what lies under a mask would be computed with."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        masked = np.count_nonzero(values.mask)
+        raise ValueError(
+            f"{name} must have no masked entries, got {masked}: fill them in, or leave out the "
+            "samples that have any"
+        )
+
+
+def check_numeric(X: Any) -> Any:
+    """X, lists as an array; ``ValueError`` for masked entries and for text.
+
+    scikit-learn, which makes the other checks, drops masks, and reads text as numbers where it can.
+    """
+    check_unmasked(X, "X")
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            return X  # rows of several lengths: scikit-learn says so
+    if sp.issparse(X):
+        return X
+    found = _some_text(X)
+    if found is not None:
+        text, where = found
+        raise ValueError(
+            f"X must hold numbers, got the text {text!r:.60}{where}: code it as numbers, or "
+            "convert it if it is one (X.astype(float))"
+        )
+    return X
+
+
+def _some_text(X: Any) -> tuple[str, str] | None:
+    """A text in an array or a data frame, and in which column of the latter."""
+    columns: Any
+    if hasattr(X, "iter_columns"):  # polars
+        columns = ((series.name, series) for series in X.iter_columns())
+    elif hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas; numbers are passed over at once
+        kinds = [getattr(dtype, "kind", "O") for dtype in X.dtypes]
+        columns = ((X.columns[j], X.iloc[:, j]) for j, kind in enumerate(kinds) if kind in "OUS")
+    else:
+        columns = ((None, X),)
+    for name, values in columns:
+        kind = getattr(getattr(values, "dtype", None), "kind", None)
+        if kind is not None and kind not in "OUS":
+            continue
+        array = np.asarray(values)
+        if array.dtype.kind in "OUS":
+            text = next((v for v in array.flat if isinstance(v, str | bytes)), None)
+            if text is not None:
+                return str(text), "" if name is None else f" in column {name!r:.60}"
+    return None
+
+
 def as_numbers(values: Any, name: str) -> FloatArray:
     """Values as a float array, or ``ValueError`` with their name."""
+    check_unmasked(values, name)
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "cmM":
+        if array.dtype.kind in "cmM" or _some_text(array) is not None:
             raise TypeError
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
@@ -28,6 +84,7 @@ def as_numbers(values: Any, name: str) -> FloatArray:
 
 def check_features(X: Any) -> Matrix:
     """A finite float array (float32 and float64 kept) or canonical CSR matrix."""
+    X = check_numeric(X)
     try:
         if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn
             raise ValueError("Dates and times are not numbers")
@@ -56,6 +113,7 @@ def check_features(X: Any) -> Matrix:
 
 def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:
     """One label per sample, of whatever kind."""
+    check_unmasked(y, "y")
     try:
         labels = column_or_1d(y, warn=False)
     except (TypeError, ValueError) as error:

@@ -30,7 +30,7 @@ from dask import delayed
 
 from .arrays import FloatArray, Matrix
 from .blocks import Block, join_blocks
-from .checks import check_features, check_labels, check_weights
+from .checks import as_numbers, check_features, check_labels, check_unmasked, check_weights
 from .interface import BlockFunction, BlockState, Rows
 from .matrix import held, nonzeros
 from .memory import visit_blocks
@@ -532,6 +532,7 @@ def _shape(matrix: Matrix) -> tuple[int, int]:
 
 
 def _distinct(labels: Any) -> Any:
+    check_unmasked(labels, "y")
     values = np.asarray(labels).ravel()
     if values.dtype != object:
         return np.unique(values)
@@ -550,7 +551,7 @@ def _signs(labels: Any, positive: Any, index: int, length: int) -> Any:
 
 def _checked_sum(weights: Any) -> tuple[float, float]:
     """The largest weight of a part, and their sum in units of it."""
-    values = np.asarray(weights, dtype=np.float64).ravel()
+    values = as_numbers(weights, "sample_weight").ravel()
     if values.size == 0 or not values.any():
         return 0.0, 0.0
     check_weights(values, values.size)

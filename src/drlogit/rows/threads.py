@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
+import joblib
+
 #: Stored entries of X for each thread of a fit, at least.  With fewer, handing over the work
 #: takes longer than the second core saves.
 _ENTRIES_PER_THREAD = 500_000
@@ -35,10 +37,15 @@ def thread_count() -> int:
     limit = _limit.get()
     if limit is not None:
         return limit
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    asked = int(wanted) if wanted.isdigit() and int(wanted) > 0 else cores or 1
-    return max(1, min(asked, cores or 1))
+    asked = int(wanted) if wanted.isdigit() and int(wanted) > 0 else core_count()
+    return min(asked, core_count())
+
+
+@cache
+def core_count() -> int:
+    """Cores that this process may use: those it is bound to, within its container's quota."""
+    return int(joblib.cpu_count())
 
 
 def threads_for(n_jobs: int | None, n_entries: int) -> int:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrs
 
 from ...problem.norms import Norm
+from ...problem.shifted_cholesky import shifted_cholesky, unit_scale
 from ...rows.arrays import BoolArray, FloatArray
 from .quadratic import Ball, Inner, Quadratic
 
@@ -52,7 +53,7 @@ class ActiveSetNewton:
         self._box = norm.name == "l1"
         # Box: the diagonal metric keeps the projection simple and spares badly scaled columns.
         self._metric = H.row_sums if self._box else H.largest_eigenvalue
-        self._factors: OrderedDict[bytes, Any] = OrderedDict()
+        self._factors: OrderedDict[bytes, _Factor] = OrderedDict()
         self._kept_factors = max(1, _FACTOR_ENTRIES // max(H.size, 1) ** 2)
 
     def __call__(
@@ -155,19 +156,19 @@ class ActiveSetNewton:
         if key in self._factors:
             self._factors.move_to_end(key)
         else:
-            self._factors[key] = _factored(self.H.dense[np.ix_(free, free)])
+            self._factors[key] = _Factor(self.H.dense[np.ix_(free, free)])
             if len(self._factors) > self._kept_factors:
                 self._factors.popitem(last=False)
-        return np.asarray(cho_solve(self._factors[key], r, check_finite=False))
+        return self._factors[key].solve(r)
 
 
-def _factored(matrix: FloatArray) -> Any:
-    """Cholesky factor after the smallest shift that lets it exist."""
-    diagonal = np.diagonal(matrix)
-    scale = np.where(diagonal > 0.0, diagonal, 1.0)
-    for shift in _SHIFTS:
-        try:
-            return cho_factor(matrix + np.diag(shift * scale), lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            continue
-    return cho_factor(np.diag(scale))
+class _Factor:
+    """``H⁻¹`` on a face, by a Cholesky factor after the smallest shift that lets it exist."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.scale = unit_scale(np.diagonal(matrix))
+        factor = shifted_cholesky(self.scale[:, None] * matrix * self.scale, _SHIFTS)
+        self.factor = np.eye(len(matrix), order="F") if factor is None else factor
+
+    def solve(self, r: FloatArray) -> FloatArray:
+        return np.asarray(self.scale * dpotrs(self.factor, self.scale * r, lower=1)[0])

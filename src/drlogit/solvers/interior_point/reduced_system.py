@@ -15,19 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg.blas import dsymv
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
+from ...problem.shifted_cholesky import shifted_cholesky, unit_scale
 from ...rows.arrays import FloatArray, IndexArray
 from .norm_cone import Curvature
 from .scaled import Scaled
 
-#: First shift of the unit diagonal; it grows a hundredfold until the matrix factors.
-_SHIFT = 1e-14
-_LARGEST_SHIFT = 1e-4
+#: Shifts of the unit diagonal, until the matrix factors.
+_SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 #: Share of columns with non-zeros up to which they are picked out of the matrix.
 _MOST = 0.9
-
-# LAPACK is called directly: on small problems SciPy's checks cost more than the work.
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class ReducedSystem:
                 diagonal[p] = scaled.kappa**2 * hinge_total + cone.corner + weight
             diagonal[:p] += weight * np.square(rank_one)
         # Scaled to unit diagonal in the same stroke.
-        unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        unit = unit_scale(diagonal)
         both = scale * unit[:p]
         matrix = np.zeros((p + 1, p + 1))
         body = matrix[:p, :p]
@@ -95,15 +93,10 @@ class ReducedSystem:
     def _factor(
         cls, active: IndexArray, matrix: FloatArray, scale: FloatArray, refine: bool
     ) -> ReducedSystem:
-        shift = _SHIFT
-        while shift <= _LARGEST_SHIFT:
-            shifted = matrix.copy(order="F")
-            np.fill_diagonal(shifted, 1.0 + shift)
-            factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-            if not failed:
-                return cls(active, matrix, scale, factor, refine)
-            shift *= 100.0
-        raise LinAlgError("the reduced matrix is not positive definite")
+        factor = shifted_cholesky(matrix, _SHIFTS)
+        if factor is None:
+            raise LinAlgError("the reduced matrix is not positive definite")
+        return cls(active, matrix, scale, factor, refine)
 
     def solve(self, rhs_x: FloatArray, rhs_lam: float) -> tuple[FloatArray, float]:
         """``(dx, dλ)`` for a right-hand side."""

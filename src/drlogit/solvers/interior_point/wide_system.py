@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ...problem.conjugate_gradients import conjugate_gradients
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
@@ -99,11 +100,11 @@ class WideSystem:
         )  # fmt: skip
         if not coupling.any():
             return system
-        return replace(system, coupling_solved=system._conjugate_gradients(coupling))
+        return replace(system, coupling_solved=system._solved(coupling))
 
     def solve(self, rhs_x: FloatArray, rhs_lam: float) -> tuple[FloatArray, float]:
         """``(dx, dλ)`` for a right-hand side."""
-        y = self._conjugate_gradients(rhs_x)
+        y = self._solved(rhs_x)
         schur = self.corner - float(self.coupling @ self.coupling_solved)
         dlam = (rhs_lam - float(self.coupling @ y)) / max(schur, 1e-14 * abs(self.corner))
         return y - dlam * self.coupling_solved, dlam
@@ -120,26 +121,10 @@ class WideSystem:
         _, (correction,) = rows.run(_woodbury, self.weights, scaled.coefficients(first))
         return np.asarray(first - self.inverse * scaled.scaled(correction))
 
-    def _conjugate_gradients(self, rhs: FloatArray) -> FloatArray:
-        x = np.zeros_like(rhs)
-        r = rhs.copy()
-        z = self._precondition(r)
-        direction = z
-        rho = first = float(r @ z)
-        for _ in range(self.max_steps):
-            if not rho > _RTOL**2 * first:
-                break
-            product = self._product(direction)
-            curvature = float(direction @ product)
-            if not curvature > 0.0:
-                break
-            alpha = rho / curvature
-            x += alpha * direction
-            r -= alpha * product
-            z = self._precondition(r)
-            rho, previous = float(r @ z), rho
-            direction = z + (rho / previous) * direction
-        return x
+    def _solved(self, rhs: FloatArray) -> FloatArray:
+        return conjugate_gradients(
+            self._product, self._precondition, rhs, rtol=_RTOL, max_steps=self.max_steps
+        )
 
 
 System: TypeAlias = ReducedSystem | WideSystem

@@ -1,0 +1,139 @@
+"""Worst-case distributions of generated models, each measured again with sixty digits.
+
+A distribution that :func:`drlogit.worst_case_distribution` returns must lie in its ball, not nearly
+so: what it cost to get there is added up from the atoms themselves, ``points(X)`` against ``X``,
+in decimal arithmetic that shares no code with drlogit and, plainly, in double precision.  Its loss
+must not exceed the supremum.  Part of ``make stress``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import drlogit
+
+_LENGTHS = {
+    "l1": lambda moves: np.abs(moves).sum(axis=1),
+    "l2": lambda moves: np.sqrt((moves**2).sum(axis=1)),
+    "linf": lambda moves: np.abs(moves).max(axis=1, initial=0.0),
+}
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """A model, samples and a ball; the numbers follow from it."""
+
+    seed: int
+    n_samples: int
+    n_features: int
+    scale: float
+    offset: float
+    steepness: float
+    weights: str
+    costs: str
+    epsilon: float
+    kappa: float
+    norm: str
+    tol: float
+
+
+def powers(low: float, high: float) -> st.SearchStrategy[float]:
+    """Numbers between two powers of ten, evenly in logarithm."""
+    return st.floats(low, high).map(lambda exponent: float(10.0**exponent))
+
+
+WORST_CASES = st.builds(
+    WorstCase,
+    seed=st.integers(0, 2**32 - 1),
+    n_samples=st.integers(2, 40),
+    n_features=st.integers(1, 5),
+    scale=powers(-3, 3),
+    offset=st.one_of(st.just(0.0), powers(0, 9)),
+    steepness=powers(-2, 3),
+    weights=st.sampled_from(("equal", "wide")),
+    costs=st.sampled_from(("none", "wide", "first immovable")),
+    epsilon=st.one_of(st.just(0.0), powers(-14, 2)),
+    kappa=st.one_of(st.just(math.inf), powers(-2, 2)),
+    norm=st.sampled_from(tuple(_LENGTHS)),
+    tol=powers(-12, -1),
+)
+
+
+def numbers(case: WorstCase) -> tuple[tuple[Any, float], Any, Any, dict[str, Any]]:
+    """A model ``(coef, intercept)``, X, y and the arguments of ``worst_case_distribution``."""
+    rng = np.random.default_rng(case.seed)
+    shape = (case.n_samples, case.n_features)
+    X = case.scale * (rng.standard_normal(shape) * 10.0 ** rng.uniform(-2, 2, shape[1]))
+    X += case.offset
+    y = np.where(np.arange(shape[0]) % 2, 1, -1)
+    coef = rng.standard_normal(shape[1]) * case.steepness / np.abs(X).max(axis=0)
+    costs = np.ones(shape[1])
+    if case.costs == "wide":
+        costs = 10.0 ** rng.uniform(-3, 3, shape[1])
+    elif case.costs == "first immovable":
+        costs[0] = np.inf
+    exponents = rng.uniform(-12, 0, shape[0]) if case.weights == "wide" else np.zeros(shape[0])
+    options = {
+        "epsilon": case.epsilon, "kappa": case.kappa, "norm": case.norm, "tol": case.tol,
+        "feature_costs": costs, "sample_weight": 10.0**exponents,
+    }  # fmt: skip
+    return (coef, float(rng.standard_normal())), X, y, options
+
+
+def check_worst_case(case: WorstCase) -> None:
+    """The distribution lies in its ball and below its supremum."""
+    model, X, y, options = numbers(case)
+    found = drlogit.worst_case_distribution(model, X, y, **options)
+    costs, kappa = options["feature_costs"], case.kappa if found.flipped.any() else 0.0
+    movable = np.isfinite(costs)
+    start, points = X[found.index], found.points(X)
+    assert (points[:, ~movable] == start[:, ~movable]).all(), "an immovable feature moved"
+    lengths = _LENGTHS[case.norm]((points - start)[:, movable] * costs[movable])
+    spent = {
+        "in doubles": float(found.mass @ lengths + kappa * found.mass[found.flipped].sum()),
+        "as reported": found.transport_cost,
+        "exactly": exact_cost(
+            found, start[:, movable], points[:, movable], costs[movable], kappa, case.norm
+        ),
+    }
+    for how, cost in spent.items():
+        assert cost <= case.epsilon, f"outside by {float(cost) - case.epsilon:.1e}, added {how}"
+    assert found.expected_loss <= found.supremum, f"{-found.gap:.1e} above the supremum"
+    # The mass is that of the samples, and the loss that of the atoms, as far as scores are known.
+    sent = np.bincount(found.index, found.mass, minlength=y.size)
+    weights = options["sample_weight"] / options["sample_weight"].sum()
+    np.testing.assert_allclose(sent, weights, rtol=1e-15 * y.size)
+    signs = np.where(found.label == 1, 1.0, -1.0)
+    loss = float(found.mass @ np.logaddexp(0.0, -signs * (points @ model[0] + model[1])))
+    sizes = np.abs(points) @ np.abs(model[0]) + abs(model[1])
+    assert abs(loss - found.expected_loss) <= 1e-13 * (loss + found.mass @ sizes)
+
+
+def exact_cost(
+    found: drlogit.WorstCaseDistribution, start: Any, points: Any, costs: Any, kappa: float,
+    norm: str,
+) -> Decimal:  # fmt: skip
+    """Transport cost from the samples to the atoms, with sixty digits."""
+    with localcontext(Context(prec=60, Emin=-10000, Emax=10000)):
+        total = Decimal(0)
+        prices = [Decimal(c) for c in costs.tolist()]
+        atoms = zip(
+            found.mass.tolist(), found.flipped, start.tolist(), points.tolist(), strict=True
+        )
+        for mass, flipped, x, p in atoms:
+            moves = [
+                abs(Decimal(to) - Decimal(x_j)) * c for x_j, to, c in zip(x, p, prices, strict=True)
+            ]
+            length = max(moves, default=Decimal(0))
+            if norm == "l1":
+                length = sum(moves, Decimal(0))
+            elif norm == "l2":
+                length = sum((m * m for m in moves), Decimal(0)).sqrt()
+            total += Decimal(mass) * (length + (Decimal(kappa) if flipped else 0))
+        return total

@@ -1,0 +1,214 @@
+"""Input that can be read in two ways is refused, or remarked on, in one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import drlogit
+from drlogit import cli
+from drlogit.files.columns import Wanted
+from drlogit.files.reading import read_samples
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+Y = np.where(X[:, 0] + RNG.standard_normal(40) > 0.0, 1, -1)
+MODEL = drlogit.DRLogisticRegression(epsilon=0.1).fit(X, Y)
+
+
+def masked(values, where=(5,)):
+    mask = np.zeros(values.shape, dtype=bool)
+    mask[where] = True
+    return np.ma.MaskedArray(values, mask)
+
+
+def one_line(function, *arguments, **options):
+    with pytest.raises(ValueError, match=r".") as caught:
+        function(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- masks ----------------------------------------------------------------------------------
+
+USES = {
+    "solve": lambda X, y, w: drlogit.solve(X, y, epsilon=0.1, kappa=1.0, sample_weight=w),
+    "fit": lambda X, y, w: drlogit.DRLogisticRegression().fit(X, y, w),
+    "search": lambda X, y, w: drlogit.DRLogisticRegressionCV(cv=2).fit(X, y, w),
+    "worst case": lambda X, y, w: drlogit.worst_case_loss(
+        MODEL, X, y, epsilon=0.1, kappa=1.0, sample_weight=w
+    ),
+    "epsilon_max": lambda X, y, w: drlogit.epsilon_max(X, y, kappa=1.0, sample_weight=w),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
+def test_masked_entries_are_not_computed_with(use, what):
+    given = {"X": X, "y": Y, "sample_weight": np.ones(40)}
+    given[what] = masked(given[what])
+    message = one_line(USES[use], given["X"], given["y"], given["sample_weight"])
+    count = 3 if what == "X" else 1
+    assert message.startswith(f"{what} must have no masked entries, got {count}")
+
+
+def test_masked_entries_are_not_predicted_from():
+    assert "X must have no masked entries" in one_line(MODEL.predict, masked(X))
+
+
+def test_masked_costs():
+    costs = masked(np.ones(3), (1,))
+    message = one_line(drlogit.solve, X, Y, epsilon=0.1, kappa=1.0, feature_costs=costs)
+    assert message.startswith("feature_costs must have no masked entries")
+
+
+def test_a_mask_that_hides_nothing_is_no_matter():
+    found = drlogit.solve(np.ma.MaskedArray(X), np.ma.MaskedArray(Y), epsilon=0.1, kappa=1.0)
+    assert found.objective == drlogit.solve(X, Y, epsilon=0.1, kappa=1.0).objective
+
+
+@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
+def test_masked_entries_of_blocks_elsewhere(what):
+    da = pytest.importorskip("dask.array")
+    given = {"X": X, "y": Y, "sample_weight": np.ones(40)}
+    given = {
+        name: da.from_array(masked(values) if name == what else values, chunks=20, asarray=False)
+        for name, values in given.items()
+    }
+    options = {"epsilon": 0.1, "kappa": 1.0, "sample_weight": given["sample_weight"]}
+    message = one_line(drlogit.solve, given["X"], given["y"], **options)
+    assert f"{what} must have no masked entries" in message
+    fit = drlogit.DRLogisticRegression().fit
+    assert "masked" in one_line(fit, given["X"], given["y"], given["sample_weight"])
+
+
+def test_masked_entries_of_row_blocks():
+    blocks = drlogit.RowBlocks(lambda _: masked(X), [40], 3)
+    assert "masked" in one_line(drlogit.solve, blocks, Y, epsilon=0.1, kappa=1.0)
+    assert "masked" in one_line(MODEL.predict, blocks)
+
+
+# --- text -----------------------------------------------------------------------------------
+
+TEXTS = {
+    "array": X.astype(str),
+    "bytes": X.astype("S"),
+    "objects": np.array([[1.0, 2.0, "3"]] * 40, dtype=object),
+    "lists": X.astype(str).tolist(),
+    "one of a list": [["1", 2.0, 3.0], *X[1:].tolist()],
+    "pandas": pd.DataFrame(X, columns=list("abc")).assign(b="1"),
+    "polars": pl.DataFrame({"a": X[:, 0], "b": ["1"] * 40}),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_is_not_read_as_numbers(kind):
+    width = 2 if kind == "polars" else 3
+    model = drlogit.DRLogisticRegression().fit(X[:, :width], Y)
+    text = TEXTS[kind]
+    for message in (
+        one_line(drlogit.solve, text, Y, epsilon=0.1, kappa=1.0),
+        one_line(drlogit.DRLogisticRegression().fit, text, Y),
+        one_line(model.predict, text),
+        one_line(drlogit.worst_case_loss, model, text, Y, epsilon=0.1, kappa=1.0),
+    ):
+        assert message.startswith("X must hold numbers, got the text ")
+        assert ("in column 'b'" in message) == (kind in ("pandas", "polars"))
+
+
+def test_numbers_as_objects_and_categories_are_numbers():
+    expected = drlogit.solve(X, Y, epsilon=0.1, kappa=1.0).objective
+    frame = pd.DataFrame(X).astype({0: object, 1: "category"})
+    for same in (X.astype(object), frame, X.tolist()):
+        assert drlogit.solve(same, Y, epsilon=0.1, kappa=1.0).objective == pytest.approx(expected)
+
+
+def test_weights_and_costs_as_text():
+    options = {"epsilon": 0.1, "kappa": 1.0}
+    message = one_line(drlogit.solve, X, Y, sample_weight=["1"] * 40, **options)
+    assert message.startswith("sample_weight must hold numbers")
+    message = one_line(drlogit.solve, X, Y, feature_costs=["1"] * 3, **options)
+    assert message.startswith("feature_costs must hold numbers")
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def read(path, text):
+    path.write_text(text)
+    return read_samples(path, Wanted())
+
+
+@pytest.mark.parametrize(
+    ("field", "advice"),
+    [
+        ("1,012", "write 1012 if its comma groups thousands, 1.012 if it is decimal"),
+        ("-12,500", "write -12500 if its comma groups thousands, -12.500 if it is decimal"),
+        ("1,012,345", "write 1012345, without commas between thousands"),
+        ("1,012.5", "write 1012.5, without commas between thousands"),
+        ("0,012", "write a decimal point, not a comma"),
+        ("2,5", "write a decimal point, not a comma"),
+        ("1,2,3", "write it without commas"),
+    ],
+)
+def test_commas_in_numbers(field, advice, tmp_path):
+    message = one_line(read, tmp_path / "data.csv", f'a,b,y\n1,2,0\n"{field}",3,1\n')
+    assert message.endswith(f"data.csv, line 3: column 'a' holds {field!r}: {advice}")
+
+
+def test_labels_that_leading_zeros_tell_apart(tmp_path):
+    message = one_line(read, tmp_path / "data.csv", "a,y\n1,01\n2,1\n3,02\n")
+    assert message.endswith(
+        "data.csv has the labels '01' and '1', which are one number: spell them alike, or with a "
+        "letter if they are two codes"
+    )
+    message = one_line(read, tmp_path / "data.csv", "a,y\n1,1.5\n2,2\n3,-02.0\n4,-2.0\n")
+    assert "'-02.0' and '-2.0'" in message
+
+
+@pytest.mark.parametrize("labels", ["01 02 01", "+1 1 -1", "0 0.5 .5", "1 1.0 2", "00 0x 0"])
+def test_labels_that_are_spelt_well_enough(labels, tmp_path):
+    lines = [f"{k},{label}" for k, label in enumerate(labels.split())]
+    assert read(tmp_path / "data.csv", "\n".join(["a,y", *lines])).labels.size == 3
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**64 - 1])
+def test_whole_numbers_that_doubles_round(value, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = pa.uint64() if value > 2**63 else pa.int64()
+    table = {"a": [0.5, 1.5, 2.5], "key": pa.array([1, value, 3], kind), "y": [0, 1, 0]}
+    pq.write_table(pa.table(table), tmp_path / "data.parquet")
+    for message in (
+        one_line(read_samples, tmp_path / "data.parquet", Wanted()),
+        one_line(drlogit.open_blocks, tmp_path / "data.parquet", target="y"),
+    ):
+        assert f"column 'key' holds the whole number {value}, beyond 2^53" in message
+
+
+def test_whole_numbers_that_doubles_hold(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    keys = pa.array([2**53, -(2**53), 3], pa.int64())
+    labels = pa.array([2**62 + 1, 2**62, 2**62], pa.int64())  # labels are not computed with
+    pq.write_table(pa.table({"key": keys, "y": labels}), tmp_path / "data.parquet")
+    samples = read_samples(tmp_path / "data.parquet", Wanted())
+    assert samples.X[:, 0].tolist() == [2.0**53, -(2.0**53), 3.0]
+    assert samples.labels.tolist() == [2**62 + 1, 2**62, 2**62]
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "audit"])
+def test_model_without_names_asked_about_columns_with_names(command, tmp_path, capsys):
+    rows = [f"{a!r},{b!r},{c!r},{label}" for (a, b, c), label in zip(X.tolist(), Y, strict=True)]
+    nameless, named = tmp_path / "nameless.csv", tmp_path / "named.csv"
+    nameless.write_text("\n".join(rows))
+    named.write_text("\n".join(["c,a,b,y", *rows]))
+    model = tmp_path / "model.json"
+    fit = f"fit {nameless} --epsilon 0.1 -o {model} --quiet"
+    assert cli.main(fit.split()) == cli.DONE
+    for data, remark in ((named, 1), (nameless, 0)):
+        capsys.readouterr()
+        assert cli.main([command, str(model), str(data), "--target", "3"]) == cli.DONE
+        said = capsys.readouterr().err
+        assert said.count("fitted without feature names, so the columns of") == remark
+        assert ("in the order in which they stand: c, a, b\n" in said) == bool(remark)

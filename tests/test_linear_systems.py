@@ -1,0 +1,70 @@
+"""Linear systems that may be singular, solved the two ways there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg.lapack import dpotrs
+
+from drlogit.problem.conjugate_gradients import conjugate_gradients
+from drlogit.problem.shifted_cholesky import shifted_cholesky, unit_scale
+
+
+def scaled_matrix(rank, size, seed):
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((rank, size)) * 10.0 ** rng.uniform(-4, 4, size)
+    return half.T @ half
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_conjugate_gradients_find_the_solution_whatever_the_scales(seed):
+    matrix = scaled_matrix(30, 12, seed)
+    wanted = np.random.default_rng(seed).standard_normal(12) / np.sqrt(np.diagonal(matrix))
+    inverse, steps = 1.0 / np.diagonal(matrix), []
+
+    def product(v):
+        steps.append(v)
+        return matrix @ v
+
+    found = conjugate_gradients(
+        product, lambda r: inverse * r, matrix @ wanted, rtol=1e-10, max_steps=100
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert len(steps) <= 40
+    short = conjugate_gradients(
+        product, lambda r: inverse * r, matrix @ wanted, rtol=1e-10, max_steps=3
+    )
+    assert len(steps) <= 43
+    error = [(x - wanted) @ matrix @ (x - wanted) for x in (short, np.zeros(12))]
+    assert error[0] < error[1]
+
+
+def test_conjugate_gradients_end_where_there_is_no_curvature():
+    matrix = np.diag([1.0, 2.0, 0.0])
+    found = conjugate_gradients(
+        lambda v: matrix @ v, lambda r: r, np.array([1.0, 2.0, 3.0]), rtol=1e-10, max_steps=50
+    )
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(
+        conjugate_gradients(lambda v: 0.0 * v, lambda r: r, np.ones(3), rtol=1e-10, max_steps=50),
+        np.zeros(3),
+    )
+
+
+@pytest.mark.parametrize("rank", [3, 12])
+def test_cholesky_after_the_smallest_shift_that_serves(rank):
+    matrix = scaled_matrix(rank, 12, 0)
+    scale = unit_scale(np.diagonal(matrix))
+    unit = scale[:, None] * matrix * scale
+    factor = shifted_cholesky(unit, (1e-30, 1e-10))
+    shift = 1e-10 if rank == 3 else 1e-30
+    lower = np.tril(factor)
+    np.testing.assert_allclose(lower @ lower.T, unit + shift * np.eye(12), atol=1e-14)
+    wanted = unit @ np.ones(12)
+    found, _ = dpotrs(factor, wanted, lower=1)
+    np.testing.assert_allclose(unit @ found, wanted, atol=1e-8)
+
+
+def test_no_shift_serves_and_empty_columns():
+    assert shifted_cholesky(np.array([[1.0, 9.0], [9.0, 1.0]]), (1e-10, 1e-4)) is None
+    np.testing.assert_array_equal(unit_scale(np.array([4.0, 0.0, -1.0])), [0.5, 1.0, 1.0])
