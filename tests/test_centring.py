@@ -66,7 +66,7 @@ def test_dates_as_numbers():
     y = (dates // 100 % 100 + rng.integers(-3, 4, dates.size)) > 6
     model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=5.0).fit(dates[:, None], y)
     assert model.dual_gap_ <= 1e-6
-    assert model.score(dates[:, None], y) > 0.8
+    assert model.score(dates[:, None], y) > 0.75
 
 
 def test_all_kinds_of_rows_agree(tmp_path):
