@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..fitting.critical_radius import epsilon_max_of
-from ..fitting.suggested_radius import suggest_radius
-from ..problem.parameters import check_kappa
-from ..problem.problem import build_problem
+from ..fitting.suggested_radius import suggested_radius_of
+from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
 from ..rows.row_blocks import is_dask
 from .robust_classifier import RobustLinearClassifier
-from .training_data import Samples
+from .training_data import TrainingData
 
 #: A radius from theory above this share of ε_max deserves a word.
 _MUCH_OF_LIMIT = 0.5
@@ -180,60 +179,57 @@ class DRLogisticRegression(RobustLinearClassifier):
         UserWarning
             ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
         """
-        samples = self._check_data(X, y, sample_weight)
-        epsilon = self._radius(samples)
-        samples = samples.prepared()
+        if isinstance(self.epsilon, str) and self.epsilon != "auto":
+            raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
+        given = self._check_data(X, y, sample_weight)
+        data = given.prepared()
+        epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
+        problem = self._pose(data, epsilon, self.kappa)
         if self.epsilon == "auto":
-            self._warn_if_nearly_constant(samples, epsilon)
-        starts = self._starts(samples)
-        self._fit_classes(samples, epsilon, self.kappa, verbose=self.verbose, starts=starts)
+            # What is merged stands for several samples, of which theory wants to know.
+            if data.codes.size == given.codes.size:
+                epsilon = self._radius(data, problem)
+            else:
+                epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
+            self._warn_if_nearly_constant(data, problem, epsilon)
+            problem = problem.with_radius(epsilon)
+        self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
         return self
 
-    def _radius(self, samples: Samples) -> float:
-        if not isinstance(self.epsilon, str):
-            return self.epsilon
-        if self.epsilon != "auto":
-            raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
-        return max(
-            float(suggest_radius(samples.X, t, sample_weight=samples.weights, **self._model()))
-            for t in samples.targets
-        )
+    def _radius(self, data: TrainingData, problem: Problem) -> float:
+        """The largest of the radii that the classes would get."""
+        return max(suggested_radius_of(each) for each in data.against_rest(problem))
 
-    def _warn_if_nearly_constant(self, samples: Samples, epsilon: float) -> None:
+    def _warn_if_nearly_constant(
+        self, data: TrainingData, problem: Problem, epsilon: float
+    ) -> None:
         """Warn where flips make a radius that was not made for them very large."""
-        kappa = check_kappa(self.kappa)
-        if math.isinf(kappa):
+        if math.isinf(problem.kappa):
             return
-        problems = (
-            build_problem(
-                samples.X, target, epsilon=epsilon, kappa=kappa, sample_weight=samples.weights,
-                **self._model(),
-            )
-            for target in samples.targets
-        )  # fmt: skip
-        limit = max(epsilon_max_of(problem) for problem in problems)
+        limit = max(epsilon_max_of(each) for each in data.against_rest(problem))
         if _MUCH_OF_LIMIT * limit < epsilon < limit:
             warnings.warn(
                 f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
-                f"epsilon_max={limit:.4g} (for kappa={kappa:g}, norm={self.norm!r}), from which on "
-                "the model is constant. The radius allows for sampling error, with labels that "
-                "do not flip: choose a larger kappa, inf if labels are right, or epsilon yourself.",
+                f"epsilon_max={limit:.4g} (for kappa={problem.kappa:g}, norm={self.norm!r}), from "
+                "which on the model is constant. The radius allows for sampling error, with "
+                "labels that do not flip: choose a larger kappa, inf if labels are right, or "
+                "epsilon yourself.",
                 UserWarning,
                 stacklevel=3,
             )
 
-    def _starts(self, samples: Samples) -> list[Result | None] | None:
+    def _starts(self, data: TrainingData) -> list[Result | None] | None:
         """Earlier results to start from, if wanted and of this shape."""
         earlier = getattr(self, "results_", []) if self.warm_start else []
-        n_samples, n_features = samples.X.shape
-        if len(earlier) != len(samples.targets) or earlier[0].coef.size != n_features:
+        n_samples, n_features = data.X.shape
+        if len(earlier) != len(data.fitted_classes) or earlier[0].coef.size != n_features:
             return None
         # Flip shares are not kept: a solver that starts from them finds none.
         flips: Any
-        if is_dask(samples.X):
+        if is_dask(data.X):
             from ..rows.distributed import map_rows
 
-            flips = map_rows(_no_flips, samples.X, None, np.float64)
+            flips = map_rows(_no_flips, data.X, None, np.float64)
         else:
             flips = np.zeros(n_samples)
         return [replace(result, flip_share=flips) for result in earlier]

@@ -21,13 +21,13 @@ from ..fitting.grids import (
     radii_below,
 )
 from ..fitting.paths import warn_about_gaps
-from ..problem.problem import build_problem
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import Chain, choose, mean_log_likelihood, score_chain, tabulate
 from .robust_classifier import RobustLinearClassifier
-from .training_data import Samples
+from .training_data import TrainingData
 
 
 class DRLogisticRegressionCV(RobustLinearClassifier):
@@ -112,6 +112,9 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
 
     _if_constant = "No smaller radius scored better on the folds."
 
+    #: Told how many pairs of a fold and a κ are done, of how many, and which was the last.
+    _on_fold: Callable[[int, int, str], None] | None = None
+
     def __init__(
         self,
         epsilons: int | ArrayLike = 10,
@@ -187,16 +190,18 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                 f"DRLogisticRegressionCV does not take Dask collections, got {type(X).__name__}; "
                 "choose epsilon on a part of the rows, then fit DRLogisticRegression to all of them"
             )
-        samples = self._check_data(X, y, sample_weight)
+        given = self._check_data(X, y, sample_weight)
         splits = [
-            (samples.picked(train), samples.picked(test))
-            for train, test in check_cv(self.cv, samples.y, classifier=True).split(
-                samples.X, samples.y, **split_params
+            (given.picked(train), given.picked(test))
+            for train, test in check_cv(self.cv, given.y, classifier=True).split(
+                given.X, given.y, **split_params
             )
         ]
-        self._check_folds(samples, splits)
-        kappas, epsilons = self._grid(samples)
-        chains = self._run_folds(samples, splits, kappas, epsilons, score_params)
+        self._check_folds(given, splits)
+        data = given.prepared()
+        problem = self._pose(data, 0.0, np.inf)
+        kappas, epsilons = self._grid(data, problem)
+        chains = self._run_folds(given, splits, kappas, epsilons, score_params)
         self.n_splits_ = len(splits)
         self.cv_results_ = tabulate(kappas, epsilons, chains)
         self.best_index_ = choose(
@@ -206,8 +211,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
         self.kappa_ = float(self.cv_results_["param_kappa"][self.best_index_])
         if self.refit:
-            verbose = max(self.verbose - 1, 0)
-            self._fit_classes(samples.prepared(), self.epsilon_, self.kappa_, verbose=verbose)
+            chosen = problem.with_radius(self.epsilon_, self.kappa_)
+            self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -252,11 +257,11 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
 
-    def _check_folds(self, samples: Samples, splits: list[tuple[Any, Any]]) -> None:
+    def _check_folds(self, data: TrainingData, splits: list[tuple[Any, Any]]) -> None:
         """Every class must be there to learn from in every fold."""
         for fold, (train, _) in enumerate(splits, 1):
-            weights = None if samples.weights is None else samples.weights[train]
-            totals = np.bincount(samples.codes[train], weights, minlength=samples.n_classes)
+            weights = None if data.weights is None else data.weights[train]
+            totals = np.bincount(data.codes[train], weights, minlength=data.n_classes)
             if not totals.all():
                 missing = self.classes_[totals == 0.0].tolist()[0]
                 raise ValueError(
@@ -264,32 +269,30 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
                     f"{len(splits)}; every class needs one: use fewer folds, or stratified ones"
                 )
 
-    def _grid(self, samples: Samples) -> tuple[FloatArray, list[FloatArray]]:
+    def _grid(self, data: TrainingData, problem: Problem) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, and the radii for each."""
-        counted = samples.prepared()
-        problems = [
-            build_problem(
-                counted.X, target, epsilon=0.0, kappa=np.inf, sample_weight=counted.weights,
-                **self._model(),
-            )
-            for target in counted.targets
-        ]  # fmt: skip
 
-        def limit(kappa: float) -> float:
-            return max(epsilon_max_of(problem.with_radius(0.0, kappa)) for problem in problems)
+        def limits(kappas: Any) -> Any:
+            """ε_max for each κ: the largest of all classes'."""
+            every = [
+                [epsilon_max_of(each.with_radius(0.0, float(kappa))) for kappa in kappas]
+                for each in data.against_rest(problem)
+            ]
+            return np.max(every, axis=0).tolist()
 
         if is_count(self.kappas):
-            kappas = kappas_around(limit(np.inf), check_count(self.kappas, "kappas"))
+            count = check_count(self.kappas, "kappas")
+            kappas = kappas_around(limits([np.inf])[0], count)
         else:
             kappas = check_kappas(self.kappas)
         if not is_count(self.epsilons):
             return kappas, [check_radii(self.epsilons)] * kappas.size
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
-        return kappas, [radii_below(limit(float(kappa)), count, least) for kappa in kappas]
+        return kappas, [radii_below(limit, count, least) for limit in limits(kappas)]
 
     def _run_folds(
         self,
-        samples: Samples,
+        data: TrainingData,
         splits: list[tuple[Any, Any]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
@@ -298,13 +301,13 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
         model = DRLogisticRegression()
-        model.classes_, model.n_features_in_ = self.classes_, samples.X.shape[1]
+        model.classes_, model.n_features_in_ = self.classes_, data.X.shape[1]
         tasks = [
             (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(splits))
         ]
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_chain)(
-                samples, *splits[fold], epsilons[k], kappa, self._model(), self._controls(),
+                data, *splits[fold], epsilons[k], kappa, self._model(), self._controls(),
                 model, scorer, score_params,
             )
             for k, fold, kappa in tasks
@@ -312,12 +315,14 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         chains: list[list[Chain]] = [[] for _ in kappas]
         for done, ((k, fold, kappa), chain) in enumerate(zip(tasks, running, strict=True), 1):
             chains[k].append(chain)
+            what = f"kappa {kappa:.4g}, fold {fold + 1}/{len(splits)}"
+            if self._on_fold is not None:
+                self._on_fold(done, len(tasks), what)
             if self.verbose:
                 best = int(np.argmax(chain.scores))
                 print(
-                    f"[{done:{len(str(len(tasks)))}d}/{len(tasks)}] kappa {kappa:.4g}, fold "
-                    f"{fold + 1}/{len(splits)}: {chain.scores.size} radii in "
-                    f"{chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
+                    f"[{done:{len(str(len(tasks)))}d}/{len(tasks)}] {what}: {chain.scores.size} "
+                    f"radii in {chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
                     f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
                     flush=True,
                 )

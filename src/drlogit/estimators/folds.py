@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fitting.paths import solve_radii
-from ..problem.problem import build_problem
 from ..rows.arrays import FloatArray, Matrix
-from .training_data import Samples
+from .training_data import TrainingData
 
 
 class Chain(NamedTuple):
@@ -26,7 +25,7 @@ class Chain(NamedTuple):
 
 
 def score_chain(
-    samples: Samples,
+    data: TrainingData,
     train: Any,
     test: Any,
     epsilons: FloatArray,
@@ -39,16 +38,15 @@ def score_chain(
 ) -> Chain:
     """Fit one κ over its radii on the training part of a fold, and score the rest."""
     started = time.perf_counter()
-    training = samples.part(train).prepared()
-    fits = []
-    for target in training.targets:
-        problem = build_problem(
-            training.X, target, epsilon=0.0, kappa=kappa, sample_weight=training.weights, **model
-        )
-        fits.append(list(solve_radii(problem, epsilons, kappa, **controls)))
+    training = data.part(train).prepared()
+    problem = training.pose(epsilon=0.0, kappa=kappa, **model)
+    fits = [
+        list(solve_radii(each, epsilons, kappa, **controls))
+        for each in training.against_rest(problem)
+    ]
     rest = time.perf_counter() - started - sum(r.solve_time for fit in fits for r in fit)
-    X, y = samples.X[test], samples.y[test]
-    params = {name: _part(value, test, samples.y.size) for name, value in score_params.items()}
+    X, y = data.X[test], data.y[test]
+    params = {name: _part(value, test, data.y.size) for name, value in score_params.items()}
     classifier, scores = copy.copy(classifier), []  # others may be at work on the same one
     for results in zip(*fits, strict=True):
         classifier.coef_ = np.array([result.coef for result in results])

@@ -1,11 +1,13 @@
 """What the two scikit-learn classifiers have in common.
 
-Contract only: check, encode labels, build the Problem, solve, copy attributes.  More than two
-classes are fitted one against the rest, each with its own certificate.
+Contract only: check, encode labels, pose the Problem, solve, copy attributes; each of it once.
+More than two classes are fitted one against the rest, each with its own certificate, on rows that
+differ in their signs alone.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,12 +26,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.solving import solve_problem
-from ..problem.problem import Problem, build_problem
-from ..problem.result import Result
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.checks import check_numeric, check_unmasked, check_weights
+from ..problem.problem import Problem
+from ..problem.result import Callback, Result
+from ..rows.arrays import FloatArray, IndexArray
+from ..rows.checks import check_weights, find_classes, settled
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
-from .training_data import Samples
+from .training_data import TrainingData, balanced_weights
 
 #: Where penalised features together move the margins by less than this, it is worth asking
 #: whether the model is constant.
@@ -50,6 +52,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     verbose: int
 
     _if_constant = "Choose a smaller epsilon."
+
+    #: Told of every iteration, for who shows progress; not a parameter, and nothing for users.
+    _callback: Callback | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -73,9 +78,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if is_in_blocks(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = validate_data(
-            self, check_numeric(X), accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = self._features(X, reset=False)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
@@ -153,20 +156,41 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
         return lazy
 
-    def _check_blocks(self, X: Any, y: Any, sample_weight: Any) -> Samples:
-        """What :meth:`_check_data` does, for X that is not in memory and perhaps y neither.
+    # --- from X and y to checked samples ----------------------------------------------------
 
-        Features are checked by the fit, where they are.
-        """
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Check the samples, remember features and classes, fold class weights into weights."""
+        if isinstance(X, np.memmap):
+            X = RowBlocks.from_array(X)  # checked where it lies, as other blocks are
+        if is_in_blocks(X):
+            self._remember_columns(X)
+            if is_dask(y):
+                return self._with_lazy_labels(X, y, sample_weight)
+            return self._with_labels(X, column_or_1d(y), sample_weight)
+        X, y = self._features(X, y, reset=True)
+        return self._with_labels(X, y, sample_weight)
+
+    def _features(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        """X in memory as a matrix of finite numbers; with y, both."""
+        checked = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order=None
+        )
+        if not reset:
+            return checked
+        X, y = checked
+        return settled(X), y
+
+    def _remember_columns(self, X: Any) -> None:
+        """What scikit-learn does with X in memory; the features are checked by the fit."""
         self.n_features_in_ = int(X.shape[1])
         names = X.feature_names or [] if isinstance(X, RowBlocks) else [*getattr(X, "columns", [])]
         if names and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         else:
             self.__dict__.pop("feature_names_in_", None)
-        if not is_dask(y):
-            check_unmasked(y, "y")
-            return self._with_labels(X, column_or_1d(y), sample_weight)
+
+    def _with_lazy_labels(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Samples whose labels are a Dask collection, too."""
         if self.class_weight is not None:
             raise ValueError(
                 "class_weight must be None where y is a Dask collection; put the weights of the "
@@ -175,67 +199,57 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         from ..rows.distributed import encode
 
         self.classes_, codes = encode(y)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
-            )
-        return Samples(X, y, codes, sample_weight, self.classes_.size)
+        self._check_classes()
+        return TrainingData(X, y, codes, sample_weight, self.classes_.size)
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Samples:
-        """Validate the samples, remember the classes, and fold class weights into weights."""
-        if is_in_blocks(X):
-            return self._check_blocks(X, y, sample_weight)
-        check_unmasked(y, "y")
-        X, y = validate_data(
-            self, check_numeric(X), y, accept_sparse="csr", dtype=[np.float64, np.float32],
-            order=None,
-        )  # fmt: skip
-        return self._with_labels(X, y, sample_weight)
-
-    def _with_labels(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+    def _with_labels(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Samples with labels and weights in memory, wherever X is."""
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        n_classes = self.classes_.size
-        if n_classes < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
-            )
+        self.classes_ = find_classes(y)
+        self._check_classes()
+        codes = np.searchsorted(self.classes_, y)
         weights = None
         if sample_weight is not None:
             check_weights(sample_weight, codes.size)
             weights = np.array(sample_weight, dtype=np.float64)
         if self.class_weight is not None:
-            weights = np.ones(codes.size) if weights is None else weights
-            weights *= self._class_weights(codes, weights)[codes]
+            weights = self._with_class_weights(codes, weights)
         if weights is not None:
-            totals = np.bincount(codes, weights, minlength=n_classes)
+            totals = np.bincount(codes, weights, minlength=self.classes_.size)
             if not totals.all():
                 missing = self.classes_[totals == 0.0].tolist()[0]
                 raise ValueError(f"every class needs a positive weight, class {missing!r} has none")
-        return Samples(X, y, codes, weights, n_classes)
+        return TrainingData(X, y, codes, weights, self.classes_.size)
 
-    def _class_weights(
-        self, codes: np.ndarray[Any, np.dtype[np.intp]], weights: FloatArray
-    ) -> FloatArray:
+    def _check_classes(self) -> None:
+        """Two labels or more, and labels, not measurements."""
+        classes = self.classes_
+        if classes.dtype.kind == "f":  # scikit-learn takes whole numbers only
+            fractions = classes[classes != np.rint(classes)]
+            classes = fractions if fractions.size else classes
+        # A few will do: from 20 on, as many classes as samples are worth a warning to it.
+        check_classification_targets(classes[:20])
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
+            )
+
+    def _with_class_weights(self, codes: IndexArray, weights: FloatArray | None) -> FloatArray:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            # In the weights of the samples: those of weight two count twice.
-            totals = np.bincount(codes, weights, minlength=self.classes_.size)
-            return np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+            return balanced_weights(codes, weights, self.classes_.size)
         if not isinstance(self.class_weight, Mapping):
             raise ValueError(
                 "class_weight must be None, 'balanced' or a dict of class labels to weights, "
                 f"got {self.class_weight!r}"
             )
-        return np.asarray(
-            compute_class_weight(
-                dict(self.class_weight), classes=self.classes_, y=self.classes_[codes]
-            ),
-            dtype=np.float64,
+        of_class = compute_class_weight(
+            dict(self.class_weight), classes=self.classes_, y=self.classes_[codes]
         )
+        return np.asarray((1.0 if weights is None else weights) * of_class[codes])
+
+    # --- from samples to fitted attributes --------------------------------------------------
 
     def _model(self) -> dict[str, Any]:
-        """What ``build_problem`` wants to know besides data, ε and κ."""
+        """What a problem is besides data, ε and κ."""
         return {
             "norm": self.norm,
             "fit_intercept": self.fit_intercept,
@@ -246,30 +260,36 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """What ``solve_problem`` wants to know besides the problem."""
         return {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
 
+    def _pose(self, data: TrainingData, epsilon: float, kappa: float) -> Problem:
+        """The problem of the first class; the others' differ in their signs alone."""
+        n_jobs = None if self._fits_apart(data) else self.n_jobs
+        return data.pose(epsilon=epsilon, kappa=kappa, n_jobs=n_jobs, **self._model())
+
+    def _fits_apart(self, data: TrainingData) -> bool:
+        """Whether classes share the jobs: blocks have threads or workers of their own."""
+        return data.n_classes > 2 and not is_in_blocks(data.X)
+
     def _fit_classes(
         self,
-        samples: Samples,
-        epsilon: float,
-        kappa: float,
+        data: TrainingData,
+        problem: Problem,
         *,
         verbose: int,
         starts: list[Result | None] | None = None,
     ) -> None:
         """Solve for every class (once, if there are two) and set the fitted attributes."""
-        targets = samples.targets
-        apart = len(targets) > 1 and not is_in_blocks(samples.X)  # blocks have threads or workers
-        fits = Parallel(n_jobs=self.n_jobs if apart else 1)(
-            delayed(_fit_one)(
-                samples.X, target, samples.weights, epsilon, kappa,
-                {**self._model(), "n_jobs": None if apart else self.n_jobs},
-                {**self._controls(), "verbose": verbose, "start": start},
+        controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
+        classes = data.fitted_classes
+        fits = Parallel(n_jobs=self.n_jobs if self._fits_apart(data) else 1)(
+            delayed(_fit_one)(each, {**controls, "start": start})
+            for each, start in zip(
+                data.against_rest(problem), starts or [None] * len(classes), strict=True
             )
-            for target, start in zip(targets, starts or [None] * len(targets), strict=True)
-        )  # fmt: skip
-        self._set_results([fit.result for fit in fits], epsilon)
+        )
+        self._set_results([fit.result for fit in fits], problem.epsilon)
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
-            self._warn(fit, epsilon, kappa, name)
+            self._warn(fit, problem, name)
 
     def _set_results(self, results: list[Result], epsilon: float) -> None:
         """Set the fitted attributes that follow from the results of the fits."""
@@ -282,7 +302,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.epsilon_ = float(epsilon)
         self.results_ = results
 
-    def _warn(self, fit: _Fit, epsilon: float, kappa: float, name: str) -> None:
+    def _warn(self, fit: _Fit, problem: Problem, name: str) -> None:
         title = type(self).__name__ + name
         if not fit.result.converged:
             warnings.warn(
@@ -293,9 +313,10 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         if fit.epsilon_max is not None:
             warnings.warn(
-                f"{title} is constant: epsilon={epsilon:.4g} is not below "
-                f"epsilon_max={fit.epsilon_max:.4g} (for kappa={kappa:g}, norm={self.norm!r}), the "
-                "radius from which on the worst case leaves nothing to learn from the features. "
+                f"{title} is constant: epsilon={problem.epsilon:.4g} is not below "
+                f"epsilon_max={fit.epsilon_max:.4g} (for kappa={problem.kappa:g}, "
+                f"norm={self.norm!r}), the radius from which on the worst case leaves nothing to "
+                "learn from the features. "
                 f"{self._if_constant}",
                 UserWarning,
                 stacklevel=4,
@@ -307,23 +328,13 @@ class _Fit(NamedTuple):
     epsilon_max: float | None  # only if the model is constant
 
 
-def _fit_one(
-    X: Matrix,
-    target: np.ndarray[Any, np.dtype[np.bool_]],
-    weights: FloatArray | None,
-    epsilon: float,
-    kappa: float,
-    model: dict[str, Any],
-    controls: dict[str, Any],
-) -> _Fit:
+def _fit_one(problem: Problem, controls: dict[str, Any]) -> _Fit:
     """One class against the rest, without what has the length of the data."""
-    problem = build_problem(X, target, epsilon=epsilon, kappa=kappa, sample_weight=weights, **model)
     result = solve_problem(problem, **controls)
-    limit = None
-    if _may_be_constant(problem, result):
-        limit = epsilon_max_of(problem)
-        limit = limit if epsilon >= limit else None
-    return _Fit(replace(result, flip_share=np.zeros(0)), limit)
+    limit = epsilon_max_of(problem) if _may_be_constant(problem, result) else math.inf
+    return _Fit(
+        replace(result, flip_share=np.zeros(0)), limit if problem.epsilon >= limit else None
+    )
 
 
 def _may_be_constant(problem: Problem, result: Result) -> bool:

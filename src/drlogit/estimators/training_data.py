@@ -3,44 +3,77 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.row_blocks import is_in_blocks
+from ..problem.problem import Problem, pose_problem
+from ..rows.arrays import FloatArray, IndexArray, Matrix
+from ..rows.building import checked_rows
+from ..rows.checks import check_weights, signs_of
+from ..rows.interface import Rows
+from ..rows.row_blocks import is_dask, is_in_blocks
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """Training data as the fits see them: ``weights`` include those of the classes."""
+class TrainingData:
+    """Samples that have been checked, once: fits take them as they are.
+
+    ``codes`` are the labels as positions among the classes; ``weights`` include those of the
+    classes.
+    """
 
     X: Matrix
     y: np.ndarray[Any, Any]
-    codes: np.ndarray[Any, np.dtype[np.intp]]
+    codes: IndexArray
     weights: FloatArray | None
     n_classes: int
 
     @property
-    def targets(self) -> list[np.ndarray[Any, np.dtype[np.bool_]]]:
-        """What to tell from the rest: each class, or only the second of two."""
-        wanted = [1] if self.n_classes == 2 else range(self.n_classes)
-        return [self.codes == code for code in wanted]
+    def fitted_classes(self) -> range:
+        """Which classes are told from the rest: each, or only the second of two."""
+        return range(1, 2) if self.n_classes == 2 else range(self.n_classes)
+
+    def pose(self, *, n_jobs: int | None = None, **model: Any) -> Problem:
+        """The problem of the first of these classes."""
+        return pose_problem(partial(self._rows, n_jobs), **model)
+
+    def against_rest(self, problem: Problem) -> Iterator[Problem]:
+        """What :meth:`pose` gave, for each class in turn: only the signs change.
+
+        One at a time, as each may keep a copy of the data in another form.
+        """
+        if self.n_classes == 2:
+            yield problem
+        else:
+            for code in self.fitted_classes:
+                yield problem.with_signs(signs_of(self.codes, code))
+
+    def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
+        signs = signs_of(self.codes, self.fitted_classes[0])
+        if is_dask(self.X):
+            from ..rows.distributed import dask_rows  # an optional package
+
+            return dask_rows(self.X, signs, self.weights, intercept=intercept, signs=True)
+        weights = None if self.weights is None else check_weights(self.weights, signs.size)
+        return checked_rows(self.X, signs, weights, intercept=intercept, n_jobs=n_jobs)
 
     def picked(self, index: Any) -> Any:
         """The index in the form that X takes: ascending numbers where X is in blocks."""
         return np.sort(np.arange(self.codes.size)[index]) if is_in_blocks(self.X) else index
 
-    def part(self, index: Any) -> Samples:
+    def part(self, index: Any) -> TrainingData:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[index]
         return replace(
             self, X=self.X[index], y=self.y[index], codes=self.codes[index], weights=weights
         )
 
-    def prepared(self) -> Samples:
+    def prepared(self) -> TrainingData:
         """The samples as a fit takes them: those of weight zero left out.
 
         With fewer than two samples per feature, a hyperplane usually separates them (Cover 1965),
@@ -56,7 +89,7 @@ class Samples:
         n_samples, n_features = counted.X.shape
         return counted if n_samples >= 2 * n_features else counted._merged()
 
-    def _merged(self) -> Samples:
+    def _merged(self) -> TrainingData:
         """Each distinct sample once, in the order of a digest of its contents."""
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
         digests = np.array(
@@ -64,6 +97,17 @@ class Samples:
         )
         _, first, group = np.unique(digests, return_index=True, return_inverse=True)
         return replace(self.part(first), weights=np.bincount(group, weights).astype(np.float64))
+
+
+def balanced_weights(codes: IndexArray, weights: FloatArray | None, n_classes: int) -> FloatArray:
+    """Weights by which every class gets the same total; those of weight two count twice.
+
+    Classes without any weight keep none.
+    """
+    weights = np.ones(codes.size) if weights is None else weights
+    totals = np.bincount(codes, weights, minlength=n_classes)
+    shares = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+    return weights * shares[codes]
 
 
 def _digest(X: Matrix, row: int, code: int) -> bytes:

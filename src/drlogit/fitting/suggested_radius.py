@@ -44,6 +44,9 @@ Effective: TypeAlias = Callable[[FloatArray], FloatArray]
 #: Draws made, and columns of the Hessian formed, at a time.
 _CHUNK = 64
 
+#: Samples whose noise has a seed of its own.
+_PAGE = 1024
+
 
 def suggest_radius(
     X: Any,
@@ -101,6 +104,17 @@ def suggest_radius(
         X, y, epsilon=1.0, kappa=math.inf, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight,
     )  # fmt: skip
+    return suggested_radius_of(problem, confidence, n_draws, random_state)
+
+
+def suggested_radius_of(
+    problem: Problem,
+    confidence: float = 0.95,
+    n_draws: int = 2000,
+    random_state: int | np.random.Generator | None = 0,
+) -> float:
+    """:func:`suggest_radius` of a problem; its own ε and κ play no role."""
+    problem = problem.with_radius(1.0, math.inf)
     if not problem.penalised.any():
         return 0.0
     rng = np.random.default_rng(random_state)
@@ -166,13 +180,16 @@ def _from_covariance(problem: Problem, margins: State, effective: Effective) -> 
 
 
 def _from_samples(problem: Problem, margins: State, effective: Effective) -> Draw:
-    """The same draws as ``Σ w_i e_i (g_i - ḡ)``, ``e ~ N(0, I)``, without forming the matrix."""
+    """The same draws as ``Σ w_i e_i (g_i - ḡ)``, ``e ~ N(0, I)``, without forming the matrix.
+
+    The noise is drawn where the samples are, so that nothing of their length is here.
+    """
     rows = problem.rows
+    state = rows.pair(margins, rows.offsets)
 
     def draw(rng: np.random.Generator, count: int) -> FloatArray:
-        noise = rng.standard_normal((rows.n_samples, count))
-        state = rows.pair(margins, rows.scatter(noise))
-        _, (total, mean, mass) = rows.run(_noisy_scores, state)
+        seed = int(rng.integers(2**63))
+        _, (total, mean, mass) = rows.run(_noisy_scores, state, seed, count)
         return effective(total - np.outer(mean, mass))
 
     return draw
@@ -205,16 +222,30 @@ def _score_moments(block: Block, u: FloatArray) -> tuple[FloatArray, tuple[Sum, 
 
 
 def _noisy_scores(
-    block: Block, state: tuple[FloatArray, FloatArray]
+    block: Block, state: tuple[FloatArray, int], seed: int, count: int
 ) -> tuple[BlockState, tuple[Sum, ...]]:
     """``Σ w e g``, ``Σ w g`` and ``Σ w e`` for each column of the noise."""
-    u, noise = state
+    u, first = state
     s, w = log_loss_terms(u).slope, block.weights
+    noise = _noise(seed, first, u.size, count)
     return None, (
         Sum(block.adjoint((w * s)[:, None] * noise)),
         Sum(block.adjoint(w * s)),
         Sum(w @ noise),
     )
+
+
+def _noise(seed: int, first: int, length: int, count: int) -> FloatArray:
+    """Normal noise for consecutive samples, the same however the samples are cut into blocks.
+
+    It comes in pages, each with a seed of its own, of which a block takes the rows it wants.
+    """
+    noise = np.empty((length, count))
+    for page in range(first // _PAGE, -(-(first + length) // _PAGE)):
+        start = page * _PAGE - first
+        drawn = np.random.default_rng([seed, page]).standard_normal((_PAGE, count))
+        noise[max(start, 0) : start + _PAGE] = drawn[max(-start, 0) : length - start]
+    return noise
 
 
 def _is_real(value: Any) -> bool:

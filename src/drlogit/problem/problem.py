@@ -13,8 +13,9 @@ costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,10 @@ from numpy.typing import ArrayLike
 
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
+from ..rows.building import build_rows
 from ..rows.centring import centred, exact_dot
-from ..rows.checks import check_features, check_labels, check_weights
 from ..rows.interface import Rows, State
-from ..rows.matrix import nonzeros
-from ..rows.memory import MemoryRows
 from ..rows.reductions import Max, Min, Sum
-from ..rows.row_blocks import RowBlocks, is_dask
-from ..rows.stored import StoredRows
-from ..rows.threads import threads_for
 from .losses import LAMBDA_CONSTANT, hinge, log_loss
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
@@ -90,6 +86,10 @@ class Problem:
         if kappa is None:
             return replace(self, epsilon=epsilon)
         return replace(self, epsilon=epsilon, cost=replace(self.cost, kappa=check_kappa(kappa)))
+
+    def with_signs(self, signs: Any) -> Problem:
+        """The same samples under other labels, as ±1; nothing is checked again."""
+        return replace(self, rows=self.rows.with_signs(signs))
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """``(β, b)`` of a coefficient vector."""
@@ -230,56 +230,32 @@ def build_problem(
 ) -> Problem:
     """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
 
-    ``y`` holds two distinct labels; the one that sorts last is the positive class.  X is
-    used as it is: no copy is made of a float array or of a canonical CSR matrix.
-    There are as many blocks as threads unless ``n_blocks`` says otherwise.
+    ``y`` holds two distinct labels; the one that sorts last is the positive class.
     """
+    return pose_problem(
+        partial(build_rows, X, y, sample_weight, n_jobs=n_jobs, n_blocks=n_blocks),
+        epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs,
+    )  # fmt: skip
+
+
+def pose_problem(
+    make_rows: Callable[..., Rows],
+    *,
+    epsilon: float,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: ArrayLike | None = None,
+) -> Problem:
+    """The problem on the rows that ``make_rows(intercept=…)`` gives once the rest is checked."""
     epsilon = check_epsilon(epsilon)
     kappa = check_kappa(kappa)
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows = centred(_rows(X, y, sample_weight, bool(fit_intercept), n_jobs, n_blocks))
+    rows = centred(make_rows(intercept=bool(fit_intercept)))
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     if fit_intercept:
         costs = np.append(costs, np.inf)
     return Problem(rows, epsilon, TransportCost(transport, costs, kappa), bool(fit_intercept))
-
-
-def _rows(
-    X: Any, y: Any, sample_weight: Any, intercept: bool, n_jobs: int | None, n_blocks: int | None
-) -> Rows:
-    """The samples, checked, in the kind of rows that suits where X is."""
-    if is_dask(X):
-        from ..rows.distributed import dask_rows  # an optional package, imported only when met
-
-        return dask_rows(X, y, sample_weight, intercept=intercept)
-    if isinstance(X, np.memmap):
-        X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
-    if isinstance(X, RowBlocks):
-        signs, weights = _check_samples(y, sample_weight, X.shape[0])
-        n_threads = threads_for(n_jobs, X.shape[0] * X.shape[1])
-        given = None if sample_weight is None else weights
-        return StoredRows(X, signs, given, intercept=intercept, n_threads=n_threads)
-    matrix = check_features(X)
-    signs, weights = _check_samples(y, sample_weight, matrix.shape[0])
-    n_threads = threads_for(n_jobs, nonzeros(matrix))
-    if n_jobs is None and matrix.shape[0] < matrix.shape[1]:
-        n_threads = 1  # one block, which is preconditioned as a whole
-    if n_blocks is None:
-        n_blocks = min(n_threads, matrix.shape[0])
-    return MemoryRows.from_arrays(
-        matrix, signs, weights, intercept=intercept, n_blocks=n_blocks, n_threads=n_threads
-    )
-
-
-def _check_samples(y: Any, sample_weight: Any, n_samples: int) -> tuple[FloatArray, FloatArray]:
-    """Labels as ±1 and weights that sum to one, with some weight in either class."""
-    signs = check_labels(y, n_samples)
-    weights = check_weights(sample_weight, n_samples)
-    for sign, name in ((-1.0, "smaller"), (1.0, "larger")):
-        if not weights[signs == sign].any():
-            raise ValueError(
-                f"every sample with the {name} label has weight zero; two classes are wanted"
-            )
-    return signs, weights

@@ -11,7 +11,7 @@ import enum
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,21 +33,57 @@ class Status(enum.Enum):
         return self.value
 
 
-@dataclass(frozen=True)
-class Iterate:
-    """One line of progress.  ``elapsed`` counts solver time only, not callbacks."""
+#: A lower bound, or how to work it out.
+Bound: TypeAlias = float | Callable[[], float]
 
-    n_iter: int
-    objective: float
-    dual_objective: float
-    lam: float
-    elapsed: float
-    extra: dict[str, float] = field(default_factory=dict)
+
+class Iterate:
+    """One line of progress.  ``elapsed`` counts solver time only, not callbacks.
+
+    A lower bound can take products with the data that the solver itself has no use for.  It is
+    then worked out for who asks for ``dual_objective`` or ``gap`` in a callback, and for nobody
+    else: later, an iterate that was not asked has the best bound that was known at its time.
+    """
+
+    def __init__(
+        self,
+        n_iter: int,
+        objective: float,
+        dual_objective: Bound,
+        lam: float,
+        elapsed: float,
+        extra: dict[str, float] | None = None,
+    ) -> None:
+        self.n_iter = n_iter
+        self.objective = objective
+        self.lam = lam
+        self.elapsed = elapsed
+        self.extra = extra or {}
+        self._bound = dual_objective
+
+    @property
+    def dual_objective(self) -> float:
+        """Certified lower bound on the optimum."""
+        if callable(self._bound):
+            self._bound = self._bound()
+        return self._bound
 
     @property
     def gap(self) -> float:
         """Certified distance from optimal."""
         return self.objective - self.dual_objective
+
+    def settle(self, known: float) -> None:
+        """From now on, the bound is what somebody asked for, or else what is known."""
+        if callable(self._bound):
+            self._bound = known
+
+    def __repr__(self) -> str:
+        bound = "not asked for" if callable(self._bound) else f"{self._bound:.8g}"
+        return (
+            f"Iterate(n_iter={self.n_iter}, objective={self.objective:.8g}, "
+            f"dual_objective={bound}, lam={self.lam:.6g}, elapsed={self.elapsed:.3g})"
+        )
 
 
 #: Called once per iteration; returning True stops the solver.
@@ -91,27 +127,33 @@ class Monitor:
         self._paused = 0.0
 
     @property
-    def watched(self) -> bool:
-        """Whether somebody looks at the iterations as they happen."""
-        return self._verbose > 0 or self._callback is not None
-
-    @property
     def elapsed(self) -> float:
         """Solver seconds since the start."""
         return time.perf_counter() - self._started - self._paused
 
     def report(
-        self, n_iter: int, objective: float, dual_objective: float, lam: float, **extra: float
+        self,
+        n_iter: int,
+        objective: float,
+        dual_objective: float,
+        lam: float,
+        better_bound: Callable[[], float] | None = None,
+        **extra: float,
     ) -> bool:
-        """Record one iteration; True if the callback wants to stop."""
+        """Record one iteration; True if the callback wants to stop.
+
+        ``better_bound`` works out a bound above ``dual_objective`` for who looks at it.
+        """
         now = time.perf_counter()
         elapsed = now - self._started - self._paused
-        iterate = Iterate(n_iter, objective, dual_objective, lam, elapsed, extra)
+        bound = dual_objective if better_bound is None else better_bound
+        iterate = Iterate(n_iter, objective, bound, lam, elapsed, extra)
         self.trace(iterate)
         if self._verbose:
             self._print(iterate)
         if self._callback is not None:
             self.stopped = self._callback(iterate) is True or self.stopped
+        iterate.settle(dual_objective)
         self._paused += time.perf_counter() - now
         return self.stopped
 
@@ -134,7 +176,6 @@ class Solution:
 
     ``flip_share``, ``dual_coefficients`` and ``dual_step`` describe its dual point (see
     :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
-    ``lam`` is set by solvers of the fixed-λ problem only.
     """
 
     coefficients: FloatArray

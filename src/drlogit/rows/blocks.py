@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,9 @@ from .matrix import (
     weighted_gram,
     weighted_products,
 )
+
+#: What a block finds out about its columns, whatever the labels are.
+_OF_COLUMNS = ("mean_squares", "means", "_used", "_rare", "_transposed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +167,12 @@ class Block:
         columns = np.zeros((r.size, 2))
         columns[np.arange(r.size), (self.y > 0.0).astype(np.intp)] = r
         return columns
+
+    def with_signs(self, signs: FloatArray) -> Block:
+        """The same samples under other labels; what is known of the columns stays known."""
+        block, known = replace(self, y=signs), self.__dict__
+        block.__dict__.update({name: known[name] for name in _OF_COLUMNS if name in known})
+        return block
 
     def __getstate__(self) -> dict[str, Any]:
         # What is cached would double what travels, and is soon found again.

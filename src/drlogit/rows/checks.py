@@ -96,6 +96,11 @@ def check_features(X: Any) -> Matrix:
         raise ValueError(
             f"X must be a 2-D array of finite numbers, at least one row and one column: {found}"
         ) from error
+    return settled(matrix)
+
+
+def settled(matrix: Matrix) -> Matrix:
+    """What scikit-learn has found to be finite numbers, as products with it need it."""
     values = matrix.data if sp.issparse(matrix) else matrix
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest >= TOO_LARGE:
@@ -127,6 +132,16 @@ def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:
 def check_labels(y: Any, n_samples: int) -> FloatArray:
     """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
     labels = check_label_column(y, n_samples)
+    classes = find_classes(labels)
+    if classes.size != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        more = ", ..." if classes.size > 5 else ""
+        raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
+    return signs_of(labels, classes[1])
+
+
+def find_classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The distinct labels, in order."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y must be finite, got NaN or infinity")
     try:
@@ -138,11 +153,12 @@ def check_labels(y: Any, n_samples: int) -> FloatArray:
         ) from None
     if (classes != classes).any():  # NaN and NaT differ from themselves
         raise ValueError(f"y must hold labels and none missing, got {classes[-1]!r}")
-    if classes.size != 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
-        more = ", ..." if classes.size > 5 else ""
-        raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
-    return np.where(labels == classes[1], 1.0, -1.0)
+    return classes
+
+
+def signs_of(labels: Any, positive: Any) -> FloatArray:
+    """One class against the rest: 1 for its samples, -1 for the others."""
+    return np.where(labels == positive, 1.0, -1.0)
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> FloatArray:

@@ -152,6 +152,26 @@ class DaskRows(Rows):
         ]
         return DaskState(tuple(groups))
 
+    @property
+    def offsets(self) -> DaskState:
+        """The number of the first sample of each block, counted over all of them."""
+        first = np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).tolist()
+        groups = [
+            _literal(tuple(first[k] for k in members), _unique("offsets"))
+            for members in self._members
+        ]
+        return DaskState(tuple(groups))
+
+    def with_signs(self, signs: Any) -> DaskRows:
+        """The same samples under other labels, as ±1: new blocks of the features that are there."""
+        rows, parts = copy(self), self.scatter(signs).parts
+        groups = [
+            _task(_relabelled, _unique("group"), group, part)
+            for group, part in zip(self._groups, parts, strict=True)
+        ]
+        rows._groups = tuple(dask.persist(*groups, optimize_graph=False))
+        return rows
+
     def gather(self, state: DaskState) -> Any:
         """The state as a Dask array in the order of the samples, which stays where it is."""
         parts: dict[int, Any] = {}
@@ -254,6 +274,10 @@ def _shifted(blocks: Sequence[Block], shift: FloatArray) -> tuple[Block, ...]:
 
 def _member(parts: Sequence[Any], position: int) -> Any:
     return parts[position]
+
+
+def _relabelled(blocks: Sequence[Block], signs: Sequence[FloatArray]) -> tuple[Block, ...]:
+    return tuple(block.with_signs(part) for block, part in zip(blocks, signs, strict=True))
 
 
 def _pairs(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
@@ -373,10 +397,13 @@ class _Facts:
     intercept: bool
 
 
-def dask_rows(X: Any, y: Any, sample_weight: Any, *, intercept: bool) -> DaskRows:
+def dask_rows(
+    X: Any, y: Any, sample_weight: Any, *, intercept: bool, signs: bool = False
+) -> DaskRows:
     """Rows of Dask arrays or data frames, checked block by block where they are.
 
-    ``y`` and ``sample_weight`` may be Dask collections or anything in memory.
+    ``y`` and ``sample_weight`` may be Dask collections or anything in memory; with ``signs``, y is
+    known to hold ±1.
     """
     features = [
         _task(_features, _unique("features"), part, k) for k, part in enumerate(_row_parts(X))
@@ -389,11 +416,11 @@ def dask_rows(X: Any, y: Any, sample_weight: Any, *, intercept: bool) -> DaskRow
     lengths = [length for length, _ in shapes]
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    signs = _sign_parts(y, lengths)
+    labels = _sign_parts(y, lengths, known=signs)
     weights = _weight_parts(sample_weight, lengths)
     blocks = [
         _task(_block, _unique("block"), *parts, intercept)
-        for parts in zip(features, signs, weights, strict=True)
+        for parts in zip(features, labels, weights, strict=True)
     ]
     blocks = list(dask.persist(*blocks, optimize_graph=False))
     rows = DaskRows(blocks, _compute(_facts, _unique("facts"), blocks))
@@ -441,16 +468,18 @@ def _cut_as(vector: Any, lengths: Sequence[int], name: str = "values") -> list[D
     return parts
 
 
-def _sign_parts(y: Any, lengths: Sequence[int]) -> list[Delayed]:
-    """Labels as ±1, one byte each, for every block."""
+def _sign_parts(y: Any, lengths: Sequence[int], *, known: bool) -> list[Delayed]:
+    """Labels as ±1, one byte each, for every block; ``known`` if they are ±1 already."""
     if not dask.is_dask_collection(y):
-        signs = check_labels(y, sum(lengths)).astype(np.int8)
+        signs = (y if known else check_labels(y, sum(lengths))).astype(np.int8)
         pieces = np.split(signs, np.cumsum(lengths)[:-1])
         return [_literal(piece, _unique("signs")) for piece in pieces]
     parts = _cut_as(y, lengths, "y")
-    found = np.concatenate(_compute(_distinct, _unique("labels"), parts))
-    check_labels(found, found.size)  # two kinds, none missing
-    positive = np.unique(found)[1]
+    positive: Any = 1
+    if not known:
+        found = np.concatenate(_compute(_distinct, _unique("labels"), parts))
+        check_labels(found, found.size)  # two kinds, none missing
+        positive = np.unique(found)[1]
     return [
         _task(_signs, _unique("signs"), part, positive, k, length)
         for k, (part, length) in enumerate(zip(parts, lengths, strict=True))

@@ -73,6 +73,15 @@ class Rows(ABC):
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
 
+    @abstractmethod
+    def with_signs(self, signs: Any) -> Rows:
+        """The same samples, checked as they are, under other labels of length N, as ±1."""
+
+    @property
+    @abstractmethod
+    def offsets(self) -> State:
+        """The number of the first sample of each block, counted over all of them."""
+
     @property
     def compact(self) -> tuple[Rows, IndexArray | None] | None:
         """The same samples in a form made for many passes, if that pays.

@@ -87,6 +87,11 @@ class LocalRows(Rows):
         """Cut a vector of length N into the state that block functions see."""
         return tuple(np.split(np.asarray(values, dtype=np.float64), self._ends[:-1]))
 
+    @property
+    def offsets(self) -> State:
+        """The number of the first sample of each block, counted over all of them."""
+        return (0, *self._ends[:-1].tolist())
+
     def gather(self, state: State) -> FloatArray:
         """Put a state of one vector per block together, in the order of the samples."""
         return np.concatenate(state)
@@ -123,17 +128,19 @@ class MemoryRows(LocalRows):
     ) -> MemoryRows:
         """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
         whole = Block(held(X), y, weights, intercept, thin)
-        if n_blocks == 1:
-            return cls([whole], n_threads, whole)
-        cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
-        blocks = [
-            Block(
-                row_range(whole.X, i, j), y[i:j], weights[i:j], intercept,
-                None if thin is None else row_range(thin, i, j),
-            )
-            for i, j in pairwise(cuts)
-        ]  # fmt: skip
-        return cls(blocks, n_threads, whole)
+        return cls(_cut(whole, n_blocks), n_threads, whole)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("compact", None)  # soon found again
+        if self._whole is not None:
+            state["blocks"] = len(self.blocks)  # views, each of which would travel as a copy
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._whole is not None:
+            self.blocks = _cut(self._whole, state["blocks"])
 
     def shifted(self, shift: FloatArray) -> MemoryRows:
         """The same samples with features ``x - shift``; nothing dense is copied."""
@@ -150,6 +157,17 @@ class MemoryRows(LocalRows):
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
         return self.blocks[index]
+
+    def with_signs(self, signs: FloatArray) -> MemoryRows:
+        """The same samples under other labels, as ±1."""
+        parts = zip(self.blocks, self.scatter(signs), strict=True)
+        blocks = [block.with_signs(part) for block, part in parts]
+        whole = None if self._whole is None else self._whole.with_signs(signs)
+        rows = MemoryRows([whole] if whole and len(blocks) == 1 else blocks, self._n_threads, whole)
+        rows.shift = self.shift
+        if "column_scale" in self.__dict__:
+            rows.column_scale = self.column_scale
+        return rows
 
     @cached_property
     def compact(self) -> tuple[MemoryRows, IndexArray | None] | None:
@@ -170,6 +188,20 @@ class MemoryRows(LocalRows):
         rows.column_scale = self.column_scale
         rows.shift = self.shift
         return rows, origin
+
+
+def _cut(whole: Block, n_blocks: int) -> tuple[Block, ...]:
+    """Consecutive blocks of about equal length."""
+    if n_blocks == 1:
+        return (whole,)
+    cuts = np.linspace(0, whole.y.size, n_blocks + 1).astype(int).tolist()
+    return tuple(
+        Block(
+            row_range(whole.X, i, j), whole.y[i:j], whole.weights[i:j], whole.intercept,
+            None if whole.thin is None else row_range(whole.thin, i, j),
+        )
+        for i, j in pairwise(cuts)
+    )  # fmt: skip
 
 
 _Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]

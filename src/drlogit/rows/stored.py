@@ -69,6 +69,13 @@ class StoredRows(LocalRows):
         rows._knowledge = [{} for _ in self._knowledge]
         return rows
 
+    def with_signs(self, signs: FloatArray) -> StoredRows:
+        """The same samples under other labels, as ±1; no block is read for it."""
+        rows = copy(self)
+        rows._signs = signs.astype(np.int8)
+        rows._knowledge = list(self._knowledge)  # of columns, whose squares know no sign
+        return rows
+
     def _visit(
         self, index: int, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
     ) -> tuple[BlockState, tuple[Reduction, ...]]:

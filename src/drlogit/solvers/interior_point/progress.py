@@ -8,6 +8,7 @@ looks optimal, the full certificate with its corrections is computed.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class Progress:
         self.coefficients = np.zeros(problem.costs.size)
         self.status = Status.MAX_ITER
         self._dual_point: tuple[FloatArray, State, FloatArray | None] | None = None
+        self._shown = 0.0
         self._corrections_needed = problem.free.sum() > problem.fit_intercept
         self.begin()
 
@@ -74,13 +76,19 @@ class Progress:
     ) -> bool:
         """Take note of an iterate; True when the run is over (see ``status``).
 
-        ``estimate`` is what the gap would be if the iterate were exactly dual feasible.  Unless
-        somebody watches, the bound is only worked out when the estimate says it matters.
+        ``estimate`` is what the gap would be if the iterate were exactly dual feasible.  The bound
+        is worked out when the estimate says it matters; before, only for who looks at it, and
+        without consequences: a run goes the same way whether it is watched or not.
         """
         self._offer_primal(primal, coefficients)
-        if self.monitor.watched or estimate <= _PROMISING * self.tol:
+        better_bound = None
+        if estimate <= _PROMISING * self.tol:
             self._bound(coefficients, flip_share, estimate)
-        stop = self.monitor.report(self.n_iter, self.primal, self.dual, lam)
+        else:
+            better_bound = partial(self._bound_to_show, coefficients, flip_share)
+        stop = self.monitor.report(self.n_iter, self.primal, self.dual, lam, better_bound)
+        if stop and better_bound is not None:
+            self._bound(coefficients, flip_share, estimate)  # for the last point to have one
         self.n_iter += 1
         if self.gap <= self.tol:
             self.status = Status.OPTIMAL
@@ -105,10 +113,7 @@ class Progress:
 
     def _bound(self, coefficients: FloatArray, flip_share: State, estimate: float) -> None:
         """Lower bound by shrinking; by the full certificate where only that can be enough."""
-        _, sums = self.problem.rows.run(_class_sums, flip_share, coefficients)
-        factors = feasible_factors(self.problem, *sums[:2])
-        # H is concave with H(0) = 0, so shrinking s costs at most in proportion.
-        self._offer_dual(float(factors @ sums[2]), coefficients, flip_share)
+        self._offer_dual(self._shrunk(coefficients, flip_share), coefficients, flip_share)
         # Another iteration costs as much as corrections do and leaves the better point, so
         # they wait, unless free features make them the only way to a bound.
         due = self.tol if self._corrections_needed else _OVERDUE * self.tol
@@ -118,6 +123,17 @@ class Progress:
                 self.problem, coefficients, flip_share, wanted=self.primal - self.tol
             )
             self._offer_dual(bound.value, coefficients, flip_share)
+
+    def _shrunk(self, coefficients: FloatArray, flip_share: State) -> float:
+        """Lower bound of the dual point at the coefficients, shrunk until it is feasible."""
+        _, sums = self.problem.rows.run(_class_sums, flip_share, coefficients)
+        factors = feasible_factors(self.problem, *sums[:2])
+        # H is concave with H(0) = 0, so shrinking s costs at most in proportion.
+        return float(factors @ sums[2])
+
+    def _bound_to_show(self, coefficients: FloatArray, flip_share: State) -> float:
+        self._shown = max(self._shown, self.dual, self._shrunk(coefficients, flip_share))
+        return self._shown
 
     def try_step(
         self, coefficients: FloatArray, step: FloatArray, length: float, flip_share: State

@@ -1,0 +1,78 @@
+"""From arrays to rows: the samples checked, and put in the kind of rows that suits where X is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arrays import FloatArray, Matrix
+from .checks import check_features, check_labels, check_weights
+from .interface import Rows
+from .matrix import nonzeros
+from .memory import MemoryRows
+from .row_blocks import RowBlocks, is_dask
+from .stored import StoredRows
+from .threads import threads_for
+
+
+def build_rows(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    intercept: bool,
+    n_jobs: int | None = None,
+    n_blocks: int | None = None,
+) -> Rows:
+    """Rows of whatever a user hands over; ``ValueError`` says what is wrong with it.
+
+    X is used as it is: no copy is made of a float array or of a canonical CSR matrix.  There are
+    as many blocks as threads unless ``n_blocks`` says otherwise.
+    """
+    if is_dask(X):
+        from .distributed import dask_rows  # an optional package, imported only when met
+
+        return dask_rows(X, y, sample_weight, intercept=intercept)
+    if isinstance(X, np.memmap):
+        X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
+    if not isinstance(X, RowBlocks):
+        X = check_features(X)
+    signs = check_labels(y, X.shape[0])
+    weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
+    if weights is not None:
+        for sign, name in ((-1.0, "smaller"), (1.0, "larger")):
+            if not weights[signs == sign].any():
+                raise ValueError(
+                    f"every sample with the {name} label has weight zero; two classes are wanted"
+                )
+    return checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs, n_blocks=n_blocks)
+
+
+def checked_rows(
+    X: Matrix | RowBlocks,
+    signs: FloatArray,
+    weights: FloatArray | None,
+    *,
+    intercept: bool,
+    n_jobs: int | None = None,
+    n_blocks: int | None = None,
+) -> Rows:
+    """The same for samples in memory that have been checked, and for row blocks, which are now.
+
+    ``signs`` are the labels as ±1; weights, if any, sum to one.
+    """
+    n_samples, n_features = X.shape
+    if isinstance(X, RowBlocks):
+        n_threads = threads_for(n_jobs, n_samples * n_features)
+        return StoredRows(X, signs, weights, intercept=intercept, n_threads=n_threads)
+    n_threads = threads_for(n_jobs, nonzeros(X))
+    if n_jobs is None and n_samples < n_features:
+        n_threads = 1  # one block, which is preconditioned as a whole
+    if n_blocks is None:
+        n_blocks = min(n_threads, n_samples)
+    if weights is None:
+        weights = np.full(n_samples, 1.0 / n_samples)
+    return MemoryRows.from_arrays(
+        X, signs, weights, intercept=intercept, n_blocks=n_blocks, n_threads=n_threads
+    )
