@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..datasets.known import read_data
 from ..files.columns import Samples, Wanted
-from ..files.model_file import ModelFile, read_model
+from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.linear_model import LinearModel
 from ..rows.arrays import FloatArray
 from ..rows.matrix import matvec
@@ -87,7 +87,15 @@ class Asked:
 
 def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
     """Read a model and the samples to ask it about."""
-    file = read_model(arguments.model)
+    try:
+        file = read_model(arguments.model)
+    except (ValueError, OSError):
+        if looks_like_model(arguments.data):
+            raise ValueError(
+                f"{arguments.model} is no model, but {arguments.data} is: the model comes first, "
+                f"drlogit {arguments.command} {arguments.data} {arguments.model}"
+            ) from None
+        raise
     origin = file.origin
     names = file.feature_names
     n_features = int(file.model.n_features_in_)

@@ -13,7 +13,7 @@ from ..rows.arrays import FloatArray
 from ..rows.matrix import rmatvec, squared_columns
 from .asking import Asked, read_asked
 from .console import DONE, Console
-from .options import DATA_HELP, Commands, add_sample_options, new_parser, numbers
+from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser, numbers
 from .outputs import check_writable, need_matplotlib
 from .training import find_label
 
@@ -60,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..robustness.audits import audit
 
     console = Console(arguments)
+    check_numbers(arguments)
     check_writable(arguments.output)
     if arguments.output is not None:
         need_matplotlib("the report")

@@ -50,12 +50,12 @@ class Console:
         if not self.quiet:
             print(printable(text), file=sys.stderr)
 
-    def progress(self, title: str) -> Progress:
+    def progress(self, title: str) -> ProgressBar:
         """A bar or lines about work that takes a while; use it in a ``with`` statement."""
-        return Progress(title, silent=self.quiet)
+        return ProgressBar(title, silent=self.quiet)
 
 
-class Progress:
+class ProgressBar:
     """A bar that is redrawn on a terminal, and a line now and then in a log."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Progress:
         self._next = clock() + (0.3 if self._terminal else self._every)
         self._width = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,12 +84,16 @@ class Progress:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
 
+    @property
+    def due(self) -> bool:
+        """Whether something would be shown now."""
+        return not self._silent and self._clock() >= self._next
+
     def show(self, share: float, detail: str = "") -> None:
         """Say that a share (0 to 1) of the work is done."""
-        now = self._clock()
-        if self._silent or now < self._next:
+        if not self.due:
             return
-        self._next = now + self._every
+        self._next = self._clock() + self._every
         share = min(max(share, 0.0), 1.0)
         if not self._terminal:
             self._stream.write(f"{self._title}: {share:.0%}, {detail}\n")
@@ -101,17 +105,30 @@ class Progress:
             self._width = len(line)
         self._stream.flush()
 
-    def iterations(self, tol: float) -> Callable[[Iterate], None]:
-        """A callback for a solver: what is done is measured by the gap, in powers of ten."""
-        first: list[float] = []
+    def parts(self, done: int, total: int, what: str) -> None:
+        """Say that so many parts of the work are done, and what the last of them was."""
+        self.show(done / total, f"{done} of {total}: {what}")
+
+    def iterations(self, tol: float, n_fits: int = 1) -> Callable[[Iterate], None]:
+        """A callback for fits, one after the other: what is done is measured by the gap.
+
+        In powers of ten, from the objective of the first iterate.  The gap itself takes products
+        with the data, so it is asked for only where it is shown.
+        """
+        first, begun = 1.0, 0
 
         def callback(iterate: Iterate) -> None:
-            gap = max(iterate.gap, 1e-300)
-            if not math.isfinite(gap):
+            nonlocal first, begun
+            if iterate.n_iter == 0 or begun == 0:
+                first, begun = max(iterate.objective, tol), begun + 1
+            if not self.due or not math.isfinite(iterate.gap):
                 return
-            first.append(gap) if not first else None
-            way = math.log(first[0] / tol) if first[0] > tol else 1.0
-            share = math.log(first[0] / gap) / way
-            self.show(share, f"iteration {iterate.n_iter}, {iterate.elapsed:.1f} s, gap {gap:.1e}")
+            gap = max(iterate.gap, 1e-300)
+            share = math.log(first / gap) / math.log(first / tol) if first > tol else 1.0
+            fit = f"fit {begun} of {n_fits}, " if n_fits > 1 else ""
+            self.show(
+                (begun - 1 + min(max(share, 0.0), 1.0)) / n_fits,
+                f"{fit}iteration {iterate.n_iter}, {iterate.elapsed:.1f} s, gap {gap:.1e}",
+            )
 
         return callback

@@ -10,7 +10,7 @@ import numpy as np
 
 from .asking import Asked, read_asked
 from .console import DONE, Console
-from .options import DATA_HELP, Commands, add_sample_options, new_parser
+from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser
 from .outputs import table
 
 
@@ -39,6 +39,7 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
+    check_numbers(arguments)
     asked = read_asked(arguments, labels=True)
     record = _measure(asked, arguments)
     console.answer(record, lambda: _text(record, asked))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from .console import DONE, NOT_CONVERGED, Console
 from .options import (
@@ -16,13 +13,11 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    check_numbers,
     new_parser,
 )
 from .outputs import certificate_record, check_writable, explain_certificate, explain_radius
-from .training import Training, read_training
-
-#: Scores that differ by less are those of a model that has learnt nothing.
-_CONSTANT = 1e-2
+from .training import Training, fit_options, read_training
 
 
 def add_parser(commands: Commands) -> None:
@@ -53,76 +48,23 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from ..estimators.classifier import DRLogisticRegression
     from ..files.model_file import write_model
 
     console = Console(arguments)
+    check_numbers(arguments)
     check_writable(arguments.output)
     training = read_training(arguments, console)
-    model = fit_training(training, arguments, console)
+    estimator = DRLogisticRegression(
+        arguments.epsilon, arguments.kappa, **fit_options(arguments, training)
+    )
+    with console.progress("fit") as bar:
+        estimator._callback = bar.iterations(arguments.tol, training.n_fits)
+        model = training.fit(estimator)
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     _answer(model, training, arguments, console)
     return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
-
-
-def fit_training(training: Training, arguments: argparse.Namespace, console: Console) -> Any:
-    """A fitted estimator for the data as they were read.
-
-    Through :func:`drlogit.solve` and not the estimator's own ``fit``, which has no place for a
-    callback to show progress.
-    """
-    from ..files.model_file import fitted_model
-    from ..fitting.solving import solve
-    from ..fitting.suggested_radius import suggest_radius
-
-    problem = {
-        "norm": arguments.norm,
-        "fit_intercept": not arguments.no_intercept,
-        "feature_costs": training.costs,
-        "sample_weight": training.weights,
-    }
-    epsilon = arguments.epsilon
-    if epsilon == "auto":
-        radii = [float(suggest_radius(training.X, t, **problem)) for t in training.targets]
-        epsilon = max(radii)
-    results = []
-    for number, target in enumerate(training.targets):
-        title = "fit" if len(training.targets) == 1 else f"class {number + 1}"
-        with console.progress(title) as progress:
-            result = solve(
-                training.X, target, epsilon=epsilon, kappa=arguments.kappa, **problem,
-                solver=arguments.solver, tol=arguments.tol, max_iter=arguments.max_iter,
-                callback=progress.iterations(arguments.tol),
-            )  # fmt: skip
-        _remark_on_constant(result, training, target, epsilon, arguments.kappa, problem, console)
-        # Nothing of the length of the data stays with a model.
-        results.append(training.original_units(replace(result, flip_share=np.zeros(0))))
-    return fitted_model(
-        results, training.classes, training.feature_names,
-        epsilon=epsilon, kappa=arguments.kappa, norm=arguments.norm, tol=arguments.tol,
-        fit_intercept=not arguments.no_intercept, feature_costs=training.original_costs,
-    )  # fmt: skip
-
-
-def _remark_on_constant(
-    result: Any, training: Training, target: Any, epsilon: float, kappa: float,
-    problem: dict[str, Any], console: Console,
-) -> None:  # fmt: skip
-    """Say so if the radius leaves nothing to learn, and which radius would."""
-    from ..fitting.critical_radius import epsilon_max
-    from ..rows.matrix import matvec
-    from ..rows.row_blocks import RowBlocks
-
-    if epsilon == 0.0 or isinstance(training.X, RowBlocks):  # not worth another pass over a file
-        return
-    if np.ptp(matvec(training.X, result.coef)) > _CONSTANT:
-        return
-    limit = epsilon_max(training.X, target, kappa=kappa, **problem)
-    if epsilon >= limit:
-        console.note(
-            f"remark: the model is constant, as it is for every epsilon from {limit:.4g} on: the "
-            "worst case then leaves nothing to learn from the features"
-        )
 
 
 def _answer(

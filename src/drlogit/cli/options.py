@@ -7,7 +7,9 @@ import csv
 import textwrap
 from typing import Any
 
-from ..fitting.solving import JOINT_SOLVERS
+from ..fitting.grids import check_count, check_kappas, check_radii
+from ..fitting.solving import JOINT_SOLVERS, check_controls
+from ..problem.parameters import check_epsilon, check_kappa
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
 
@@ -209,6 +211,24 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "--tol", type=float, default=1e-6, help="wanted duality gap, in nats of log-loss"
     )
     group.add_argument("--max-iter", type=int, metavar="N", help="limit on iterations")
+
+
+def check_numbers(arguments: argparse.Namespace) -> None:
+    """Find out before the data are read that a number cannot be meant; ``ValueError`` says so."""
+    given = vars(arguments)
+    if given.get("epsilon") not in (None, "auto"):
+        check_epsilon(given["epsilon"])
+    if given.get("kappa") is not None:
+        check_kappa(given["kappa"])
+    for name, check in (("epsilons", check_radii), ("kappas", check_kappas)):
+        if isinstance(given.get(name), int):
+            check_count(given[name], name)
+        elif given.get(name) is not None:
+            check(given[name])
+    if given.get("folds", 2) < 2:
+        raise ValueError(f"--folds must be at least 2, got {given['folds']}")
+    if "tol" in given:
+        check_controls(given["tol"], given["max_iter"])
 
 
 def add_block_option(parser: argparse.ArgumentParser) -> None:

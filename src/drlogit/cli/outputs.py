@@ -27,6 +27,8 @@ def check_writable(path: str | None) -> None:
             errno.ENOENT, f"there is no folder {str(folder)!r} to write it to", path
         )
     if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
+        if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
+            raise OSError(errno.EROFS, "is on a read-only file system", path)
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import itertools
 import math
 from typing import Any
 
@@ -17,11 +18,12 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    check_numbers,
     new_parser,
     numbers,
 )
 from .outputs import check_plot, check_writable, save_plot, table
-from .training import Training, read_training
+from .training import Training, fit_options, read_training
 
 
 def add_parser(commands: Commands) -> None:
@@ -65,24 +67,19 @@ def run(arguments: argparse.Namespace) -> int:
     from ..fitting.paths import regularization_path
 
     console = Console(arguments)
+    check_numbers(arguments)
     check_writable(arguments.output)
     check_plot(arguments.plot)
     training = read_training(arguments, console, two_classes=True)
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
-    done = 0
-    with console.progress("path") as progress:
-
-        def show(result: Any) -> None:
-            nonlocal done
-            done += 1
-            progress.show(done / count, f"{done} of {count} radii, gap {result.gap:.1e}")
-
+    done = itertools.count(1)
+    with console.progress("path") as bar:
         path = regularization_path(
-            training.X, training.targets[0], arguments.epsilons,
+            training.X, training.codes, arguments.epsilons,
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
-            kappa=arguments.kappa, norm=arguments.norm, fit_intercept=not arguments.no_intercept,
-            feature_costs=training.costs, sample_weight=training.weights,
-            solver=arguments.solver, tol=arguments.tol, max_iter=arguments.max_iter, callback=show,
+            kappa=arguments.kappa, sample_weight=training.weights,
+            callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
+            **fit_options(arguments, training),
         )  # fmt: skip
     if arguments.output is not None:
         _write(path, training, arguments.output)

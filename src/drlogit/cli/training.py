@@ -1,4 +1,4 @@
-"""From the options of a command to arrays that can be fitted."""
+"""From the options of a command to samples that an estimator can be fitted to."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..datasets.known import read_data
+from ..estimators.original_units import in_original_units
+from ..estimators.training_data import balanced_weights
 from ..files import strict_json
 from ..files.columns import Samples, Wanted, tidy_labels
 from ..files.limits import check_memory
-from ..files.opening import format_of
-from ..problem.result import Result
+from ..files.opening import format_of, not_utf8
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import check_weights
 from .console import Console
@@ -35,9 +36,8 @@ class Training:
     """What a model is fitted to.
 
     ``codes`` are positions in ``classes``.  ``feature_names`` is None where features only have
-    numbers; ``names`` has something to call them by either way.  ``costs`` are in the units of X;
-    if X has been standardised, ``center`` and ``scale`` say how.  ``origin`` is what a model file
-    remembers.
+    numbers; ``names`` has something to call them by either way.  ``costs`` are in the units of X,
+    which a ``scaler`` has made if there is one.  ``origin`` is what a model file remembers.
     """
 
     X: Matrix
@@ -48,34 +48,40 @@ class Training:
     feature_names: list[str] | None
     names: list[str]
     source: str
-    center: FloatArray | None = None
-    scale: FloatArray | None = None
+    scaler: Any = None
     origin: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def targets(self) -> list[NDArray[np.bool_]]:
-        """What to tell from the rest: each class, or only the second of two."""
-        wanted = [1] if len(self.classes) == 2 else range(len(self.classes))
-        return [self.codes == code for code in wanted]
+    def n_fits(self) -> int:
+        """How many fits there are: one per class, or one for two classes."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def original_units(self, result: Result) -> Result:
-        """The same model for the data as they were before they were standardised."""
-        if self.scale is None:
-            return result
-        coef = result.coef / self.scale
-        shift = 0.0 if self.center is None else float(coef @ self.center)
-        return replace(result, coef=coef, intercept=result.intercept - shift)
+    def fit(self, estimator: Any) -> Any:
+        """The estimator, fitted, as a model of the data as they were read.
 
-    @property
-    def original_costs(self) -> FloatArray | None:
-        """Feature costs for the data as they were.
-
-        A unit of a standardised feature is ``scale`` units of the original: moving the original by
-        one costs so many times less, and the robust problem stays the same.
+        Two classes go by numbers, of which the second is the positive one whatever its label is.
         """
-        if self.scale is None:
-            return self.costs
-        return (1.0 if self.costs is None else self.costs) / self.scale
+        classes = np.array(self.classes)
+        labels = self.codes if len(self.classes) == 2 else classes[self.codes]
+        estimator.fit(self.X, labels, sample_weight=self.weights)
+        if self.scaler is not None:
+            estimator = in_original_units(estimator, self.scaler)
+        estimator.classes_ = classes
+        if self.feature_names is not None:
+            estimator.feature_names_in_ = np.array(self.feature_names, dtype=object)
+        return estimator
+
+
+def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
+    """What everybody who fits a model wants to know besides the data, ε and κ."""
+    return {
+        "norm": arguments.norm,
+        "fit_intercept": not arguments.no_intercept,
+        "feature_costs": training.costs,
+        "solver": arguments.solver,
+        "tol": arguments.tol,
+        "max_iter": arguments.max_iter,
+    }
 
 
 def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
@@ -105,18 +111,16 @@ def read_training(
         wanted = wanted_for_training(arguments)
         samples = read_data(arguments.data, wanted, label_file=arguments.labels)
     assert samples.labels is not None
-    classes, codes = encode_labels(samples.labels, arguments.positive, samples.source)
+    found, codes = np.unique(samples.labels, return_inverse=True)
+    labels = found.tolist()
+    classes, codes = choose_classes(labels, codes, arguments.positive, samples.source)
     if two_classes and len(classes) != 2:
         shown = ", ".join(map(repr, classes[:6])) + (", …" if len(classes) > 6 else "")
         raise ValueError(
             f"{samples.source} has {len(classes)} classes ({shown}), and this command wants two: "
             "choose one against the rest with --positive LABEL"
         )
-    weights = samples.weights
-    if weights is not None:
-        check_weights(weights, codes.size)
-    if arguments.balanced:
-        weights = _balanced(codes, len(classes), weights)
+    weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
     costs = read_costs(arguments.feature_costs, arguments.immovable, samples.names, samples.source)
     training = Training(
         X=samples.X,
@@ -131,17 +135,17 @@ def read_training(
             "data": Path(samples.source).name,
             "n_samples": int(codes.size),
             "target": samples.target,
-            "positive_against_rest": _against_rest(samples.labels, arguments.positive),
+            "positive_against_rest": (
+                None
+                if len(classes) == len(labels)
+                else labels[find_label(arguments.positive, labels, samples.source)]
+            ),
             "standardized": bool(arguments.standardize),
             "zero_based": bool(arguments.zero_based),
         },
     )
     _describe(training, samples, console)
-    return (
-        standardize(training, center=not arguments.no_intercept)
-        if arguments.standardize
-        else training
-    )
+    return _standardized(training, arguments) if arguments.standardize else training
 
 
 def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
@@ -203,46 +207,57 @@ def _describe(training: Training, samples: Samples, console: Console) -> None:
     )
 
 
-def standardize(training: Training, *, center: bool) -> Training:
+def _standardized(training: Training, arguments: argparse.Namespace) -> Training:
     """Features of standard deviation 1 and, if they are dense, mean 0."""
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler(with_mean=center and not sp.issparse(training.X))
+    center = not arguments.no_intercept and not sp.issparse(training.X)
+    scaler = StandardScaler(with_mean=center)
     X = scaler.fit_transform(training.X, sample_weight=training.weights)
-    mean = scaler.mean_ if scaler.with_mean else None
-    return replace(training, X=X, center=mean, scale=scaler.scale_)
+    return replace(training, X=X, scaler=scaler)
+
+
+def _checked_weights(
+    weights: FloatArray | None, codes: NDArray[np.intp], classes: list[Any], *, balanced: bool
+) -> FloatArray | None:
+    if weights is None:
+        return balanced_weights(codes, None, len(classes)) if balanced else None
+    check_weights(weights, codes.size)
+    totals = np.bincount(codes, weights, minlength=len(classes))
+    if not totals.all():
+        missing = classes[int(np.flatnonzero(totals == 0.0)[0])]
+        raise ValueError(f"--weights: no sample of class {missing!r} has a positive weight")
+    return balanced_weights(codes, weights, len(classes)) if balanced else weights
 
 
 # --- labels ---------------------------------------------------------------------------------
 
 
-def encode_labels(
-    labels: NDArray[Any], positive: str | None, source: str
+def choose_classes(
+    labels: list[Any], codes: NDArray[np.intp], positive: str | None, source: str
 ) -> tuple[list[Any], NDArray[np.intp]]:
-    """The classes in order, and the class of each sample.
+    """The classes in order, and the class of each sample, from labels and positions among them.
 
     Of two classes the positive one comes second.  A positive label among more than two makes
     two classes: it, and "not" it.
     """
-    values, codes = np.unique(labels, return_inverse=True)
-    classes = values.tolist()
-    if len(classes) < 2:
+    if len(labels) < 2:
         raise ValueError(
-            f"all {labels.size} labels of {source} are {classes[0]!r}; two classes are wanted"
+            f"all {codes.size} labels of {source} are {labels[0]!r}; two classes are wanted"
         )
     if positive is None:
-        if len(classes) > max(20, labels.size // 10):
+        if len(labels) > max(20, codes.size // 10):
             raise ValueError(
-                f"{source} has {len(classes)} different labels in {labels.size} samples: is the "
+                f"{source} has {len(labels)} different labels in {codes.size} samples: is the "
                 "column of the labels the right one? Name it with --target, or choose a label "
                 "with --positive"
             )
-        return classes, codes.astype(np.intp)
-    chosen = find_label(positive, classes, source)
+        return labels, codes.astype(np.intp)
+    chosen = find_label(positive, labels, source)
     codes = (codes == chosen).astype(np.intp)
-    if len(classes) == 2:
-        return [classes[1 - chosen], classes[chosen]], codes
-    return [f"not {classes[chosen]}", str(classes[chosen])], codes
+    if len(labels) == 2:
+        return [labels[1 - chosen], labels[chosen]], codes
+    return [f"not {labels[chosen]}", str(labels[chosen])], codes
 
 
 def find_label(text: str, classes: list[Any], source: str) -> int:
@@ -261,22 +276,6 @@ def _as_number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def _against_rest(labels: NDArray[Any], positive: str | None) -> Any:
-    """The label that was set against all others, if there were several others."""
-    classes = np.unique(labels).tolist()
-    if positive is None or len(classes) == 2:
-        return None
-    return classes[find_label(positive, classes, "the data")]
-
-
-def _balanced(codes: NDArray[np.intp], n_classes: int, weights: FloatArray | None) -> FloatArray:
-    weights = np.ones(codes.size) if weights is None else weights
-    totals = np.bincount(codes, weights, minlength=n_classes)
-    if not totals.all():
-        raise ValueError("--balanced: a class has no sample of positive weight")
-    return weights / totals[codes]
 
 
 # --- feature costs --------------------------------------------------------------------------
@@ -323,7 +322,9 @@ def _cost_file(path: Path) -> Any:
     try:
         text = path.read_text("utf-8-sig")
         rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+    except csv.Error as error:
         raise ValueError(f"{path} is not a CSV file: {error}") from None
     if rows and len(rows[0]) == 2 and _as_number(rows[0][1]) is None:
         rows = rows[1:]  # a header

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import math
-import re
 from typing import Any
 
 import numpy as np
 
-from .console import DONE, NOT_CONVERGED, Console, Progress
+from .console import DONE, NOT_CONVERGED, Console
 from .options import (
     DATA_HELP,
     Commands,
@@ -19,6 +16,7 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    check_numbers,
     new_parser,
     numbers,
 )
@@ -30,7 +28,7 @@ from .outputs import (
     save_plot,
     table,
 )
-from .training import Training, read_training
+from .training import Training, fit_options, read_training
 
 
 def add_parser(commands: Commands) -> None:
@@ -100,52 +98,28 @@ _grid.__name__ = "number or list of numbers"
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from ..estimators.classifier_cv import DRLogisticRegressionCV
-    from ..files.model_file import fitted_model, write_model
+    from ..files.model_file import write_model
 
     console = Console(arguments)
+    check_numbers(arguments)
     check_writable(arguments.output)
     check_plot(arguments.plot)
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
-        one_standard_error=arguments.one_standard_error, norm=arguments.norm,
-        fit_intercept=not arguments.no_intercept, feature_costs=training.costs,
-        solver=arguments.solver, tol=arguments.tol, max_iter=arguments.max_iter,
-        n_jobs=arguments.jobs, verbose=1,
+        one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,
+        **fit_options(arguments, training),
     )  # fmt: skip
-    with (
-        console.progress("tune") as progress,
-        contextlib.redirect_stdout(_Lines(progress)),
-    ):
-        search.fit(training.X, training.codes, sample_weight=training.weights)
+    with console.progress("tune") as bar:
+        search._on_fold = bar.parts
+        search = training.fit(search)
     if arguments.output is not None:
-        model = fitted_model(
-            [training.original_units(result) for result in search.results_],
-            training.classes, training.feature_names,
-            epsilon=search.epsilon_, kappa=search.kappa_, norm=search.norm, tol=search.tol,
-            fit_intercept=search.fit_intercept, feature_costs=training.original_costs,
-        )  # fmt: skip
-        write_model(model, arguments.output, training.origin)
+        write_model(search, arguments.output, training.origin)
     if arguments.plot is not None:
         _draw(search, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
     gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
     return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
-
-
-class _Lines(io.StringIO):
-    """Turns what the search prints, ``[done/all] …`` for each fold and κ, into progress."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self._progress = progress
-
-    def write(self, text: str) -> int:
-        found = re.match(r"\[\s*(\d+)/(\d+)\] ([^:]*)", text)
-        if found:
-            done, total = int(found[1]), int(found[2])
-            self._progress.show(done / total, f"{done} of {total}: {found[3]}")
-        return len(text)
 
 
 def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -182,12 +182,24 @@ class Header:
             last = self._first + len(self.names) - 1
             have = f"its columns have no names, only the numbers {self._first} to {last}"
         else:
-            close = difflib.get_close_matches(text, self.names[:_COMPARED], n=1, cutoff=0.6)
+            near = " or ".join(f"{name!r:.60}" for name in self._near(text))
             listed = ", ".join(f"{name!r:.30}" for name in self.names[:8]) + (
-                ", …" if len(self.names) > 8 else ""
+                f", … ({len(self.names)} columns)" if len(self.names) > 8 else ""
             )
-            have = f"did you mean {close[0]!r:.60}?" if close else f"it has {listed}"
+            have = f"did you mean {near}? It has {listed}" if near else f"it has {listed}"
         raise ValueError(f"{self.source} has no column {text!r:.60} ({purpose}): {have}")
+
+    def _near(self, text: str) -> list[str]:
+        """Up to three names that may have been meant: misspelt, in other case, or cut short."""
+        found = difflib.get_close_matches(text, self.names[:_COMPARED], n=3, cutoff=0.6)
+        lowered = text.lower()
+        if len(lowered) >= 2:
+            found += [
+                name
+                for name in self.names
+                if lowered in name.lower() or (len(name) >= 3 and name.lower() in lowered)
+            ]
+        return list(dict.fromkeys(found))[:3]
 
 
 # --- values ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from .columns import Header, Samples, Wanted, check_finite, is_missing, parse_labels
 from .compressed import opened
 from .limits import Allowance, check_claim
-from .opening import DELIMITERS, TextLines, text_of
+from .opening import DELIMITERS, TextLines, not_utf8, refuse_spreadsheet, text_of
 
 #: Bytes that a number takes while it is read, as its array grows; a label; a letter of one.
 _NUMBER, _LABEL, _LETTER = 16, 128, 4
@@ -26,9 +26,11 @@ def read_csv(path: Path, wanted: Wanted) -> Samples:
     """Samples of a CSV file."""
     try:
         with opened(path) as file, text_of(file) as text:
+            refuse_spreadsheet(file.read(512), path)
+            file.seek(0)
             return _read(text, path, wanted)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+        raise not_utf8(path, error) from error
     except csv.Error as error:
         raise ValueError(f"{path} is not a CSV file: {error}") from error
 

@@ -217,6 +217,15 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
 
 
+def looks_like_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as those that :func:`write_model` writes do."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return f'"schema": "{SCHEMA}"'.encode() in file.read(256)
+
+
 def _check_digest(document: dict[str, Any]) -> None:
     """Damage that leaves a sound model is still damage; whoever means a change drops the digest."""
     if "digest" in document and document["digest"] != _digest(document):

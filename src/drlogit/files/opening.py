@@ -40,6 +40,7 @@ def format_of(path: Path, given: str | None) -> str:
         return _SUFFIXES[suffixes[-1]]
     with opened(path) as file:
         start = file.read(1 << 16)
+    refuse_spreadsheet(start, path)
     if start.startswith(b"PAR1"):
         return "parquet"
     if start.startswith(b"PK\x03\x04"):
@@ -55,6 +56,30 @@ def format_of(path: Path, given: str | None) -> str:
         return "csv"
     raise ValueError(
         f"cannot tell what {path} is by its name or contents: say --format {'|'.join(FORMATS)}"
+    )
+
+
+#: How a workbook begins: old Excel's, and what is in the first part of the others, zip archives.
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+_WORKBOOK_PARTS = (b"[Content_Types].xml", b"_rels/", b"xl/", b"opendocument.spreadsheet")
+
+
+def refuse_spreadsheet(start: bytes, path: Path) -> None:
+    """``ValueError`` if a file that begins so is a workbook, whatever its name is."""
+    zipped = start.startswith(b"PK\x03\x04") and any(p in start[:512] for p in _WORKBOOK_PARTS)
+    if zipped or start.startswith(_OLD_WORKBOOK):
+        raise ValueError(
+            f"{path} is a spreadsheet, which is not read: save the sheet as CSV (in Excel: "
+            "CSV UTF-8)"
+        )
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> ValueError:
+    """What to say of text in another encoding."""
+    return ValueError(
+        f"{path} is not UTF-8 text: it holds the byte 0x{error.object[error.start]:02x}, as text "
+        "in Latin-1 or another encoding does; save it as UTF-8 (in Excel: CSV UTF-8), or convert "
+        "it: iconv -f latin1 -t utf-8"
     )
 
 

@@ -126,7 +126,7 @@ def solve(
     """
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
-    _check_controls(tol, max_iter)
+    check_controls(tol, max_iter)
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
@@ -152,7 +152,7 @@ def solve_problem(
     """
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
-    _check_controls(tol, max_iter)
+    check_controls(tol, max_iter)
     call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
     return call.run(problem, None, started)
 
@@ -187,7 +187,7 @@ def solve_subproblem(
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
     function = _lookup(solver, SUBPROBLEM_SOLVERS, None)
-    _check_controls(tol, max_iter)
+    check_controls(tol, max_iter)
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
@@ -298,7 +298,8 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _check_controls(tol: float, max_iter: int | None) -> None:
+def check_controls(tol: float, max_iter: int | None) -> None:
+    """``ValueError`` unless a run can be ended by these."""
     if not _is_real(tol) or not (math.isfinite(tol) and tol > 0.0):
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")
     whole = isinstance(max_iter, numbers.Integral) and not isinstance(max_iter, bool)

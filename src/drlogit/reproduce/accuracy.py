@@ -111,6 +111,10 @@ class Search(Task):
     folds: int = FOLDS
     tol: float = SEARCH_TOL
 
+    def obstacle(self, results: Results) -> Obstacle | None:
+        """Nothing to run it on."""
+        return self.without_data()
+
     def run(self, results: Results) -> Row:
         """Fit every candidate on every fold."""
         sample = split(self.data, SEARCH_SPLIT)
@@ -174,10 +178,10 @@ class Trial(Task):
         return best["chosen"], best["kappa"]
 
     def obstacle(self, results: Results) -> Obstacle | None:
-        """Without the searches there is nothing to fit."""
+        """Without data or searches there is nothing to fit."""
         missing = sum(search not in results for search in self.searches)
-        if not missing:
-            return None
+        if self.without_data() or not missing:
+            return self.without_data()
         return Obstacle("not searched", f"{missing} searches for its parameters are missing")
 
     def run(self, results: Results) -> Row:

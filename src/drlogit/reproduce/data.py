@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,16 @@ def title_of(data: str) -> str:
 def load(data: str, trial: int = 0) -> Samples:
     """X and y; ``trial`` seeds synthetic data and means nothing for real ones."""
     return _draw(data, trial) if data.startswith("synthetic-") else _read(data)
+
+
+@cache  # a download is tried once
+def why_missing(data: str) -> str | None:
+    """Why a data set is not to be had; None if it is."""
+    try:
+        load(data)
+    except (FileNotFoundError, ImportError) as error:
+        return str(error)
+    return None
 
 
 @lru_cache(maxsize=1)  # tasks on the same data follow each other

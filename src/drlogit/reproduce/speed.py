@@ -93,7 +93,7 @@ class Speed(Task):
         return cls(experiment, data, method.name, options, trial, limit, budget)
 
     def obstacle(self, results: Results) -> Obstacle | None:
-        """Too large, too slow before, or nothing to run it with."""
+        """Too large, too slow before, nothing to run it with or on."""
         method = METHODS[self.method]
         earlier = results.where(experiment=self.experiment, method=self.method)
         here = [row for row in earlier if row["data"] == self.data]
@@ -101,8 +101,8 @@ class Speed(Task):
         if here and spent >= self.budget:
             long = f"{method.label}: {len(here)} runs took {spent:.0f} s, its budget"
             return Obstacle("budget used up", long)
-        if method.needs is None:
-            return None
+        if self.without_data() or method.needs is None:
+            return self.without_data()
         if importlib.util.find_spec(method.needs) is None:
             long = f"{method.label} is not installed: pip install 'drlogit[conic]'"
             return Obstacle("not installed", long)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..files.strict_json import dumps
 from . import store
+from .data import why_missing
 from .environment import environment
 from .store import Row
 
@@ -44,6 +45,11 @@ class Task(ABC):
     def obstacle(self, results: Results) -> Obstacle | None:
         """Why not to run it, judged by the rows so far; None if nothing speaks against it."""
         return None
+
+    def without_data(self) -> Obstacle | None:
+        """For tasks on real data, which may not be there."""
+        reason = why_missing(self.data)
+        return None if reason is None else Obstacle("no data", reason)
 
     @abstractmethod
     def run(self, results: Results) -> Row:

@@ -359,7 +359,8 @@ def _signs(
     unknown = ~(negative | positive)
     if unknown.any():
         known = " or ".join(repr(c) for c in np.asarray(classes).tolist())
-        raise ValueError(f"y must hold labels of the model, {known}, got {labels[unknown][0]!r}")
+        found = labels[unknown][:1].tolist()[0]
+        raise ValueError(f"y must hold labels of the model, {known}, got {found!r}")
     return np.where(positive, 1.0, -1.0), classes
 
 

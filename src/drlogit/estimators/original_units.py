@@ -1,0 +1,28 @@
+"""A model of standardised features as a model of the features as they were.
+
+A unit of a standardised feature is ``scale`` units of the original.  So its coefficient is divided
+by ``scale``, and so is what it costs to move the original by one: the robust problem, its value and
+its certificate stay the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+
+def in_original_units(model: Any, scaler: Any) -> Any:
+    """A copy of a fitted estimator that takes what the fitted ``StandardScaler`` took."""
+    results = []
+    for result in model.results_:
+        coef = result.coef / scaler.scale_
+        shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
+        results.append(replace(result, coef=coef, intercept=result.intercept - shift))
+    model = copy.copy(model)
+    costs = 1.0 if model.feature_costs is None else np.asarray(model.feature_costs)
+    model.feature_costs = costs / scaler.scale_
+    model._set_results(results, model.epsilon_)
+    return model
