@@ -8,6 +8,8 @@ import os
 import re
 import shlex
 import sys
+import types
+import zipfile
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import cli
-from drlogit.cli.console import Progress
+from drlogit.cli.console import ProgressBar
 from drlogit.files import strict_json
 
 
@@ -225,7 +227,9 @@ def test_running_out_of_iterations_is_code_3_and_the_model_is_written(folder, ru
 def test_a_constant_model_is_remarked_on(run):
     code, _, err = run("fit cancer.csv --standardize --epsilon 0.4")
     assert code == cli.DONE
-    assert re.search(r"the model is constant, as it is for every epsilon from 0\.32\d* on", err)
+    said = r"drlogit: warning: .* is constant: epsilon=0\.4 is not below epsilon_max=0\.32"
+    assert re.search(said, err)
+    assert run("fit cancer.csv --standardize --epsilon 0.4 -o x.json --quiet")[1:] == ("", "")
 
 
 # --- labels ---------------------------------------------------------------------------------
@@ -434,6 +438,14 @@ def bad_files(folder):
     (folder / "text.csv").write_text("a,b,y\n1,red,x\n2,blue,z\n")
     (folder / "numbers.csv").write_text("a,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(50)))
     (folder / "empty.csv").write_text("")
+    (folder / "zeros.csv").write_text("a,w,y\n1,1,x\n2,0,z\n3,1,x\n")
+    (folder / "latin.csv").write_bytes("caf\xe9,y\n1,x\n2,z\n".encode("latin-1"))
+    (folder / "zero.svm").write_text("1 0:1 2:3\n-1 1:2\n")
+    for name in ("book.xlsx", "renamed.csv"):
+        with zipfile.ZipFile(folder / name, "w") as book:
+            book.writestr("[Content_Types].xml", "<Types/>")
+            book.writestr("xl/workbook.xml", "<workbook/>")
+    (folder / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     (folder / "narrow.csv").write_text("1,2,0\n3,4,1\n")
     (folder / "nameless.csv").write_text("1,2,3,4,benign\n2,3,4,5,malignant\n")
     (folder / "other.json").write_text('{"weights": [1, 2]}')
@@ -470,8 +482,26 @@ def bad_files(folder):
         ("path iris.csv", "has 3 classes ('setosa', 'versicolor', 'virginica'), and this command"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
-        ("tune small.csv --folds 1", "k-fold"),
+        ("tune small.csv --folds 1", "--folds must be at least 2, got 1"),
+        ("tune small.csv --kappas 1,-1", "kappa must be > 0 (inf: labels cannot flip), got"),
+        ("fit nowhere.csv --epsilon -1", "epsilon must be finite and >= 0, got -1.0"),
+        ("tune nowhere.csv --folds 0", "--folds must be at least 2, got 0"),
+        ("path nowhere.csv --max-iter 0", "max_iter must be a positive integer"),
+        ("audit nowhere.json x.csv --kappa 0", "kappa must be > 0"),
+        ("fit small.csv --weights zeros", "has no column 'zeros' (--weights): it has 'a', 'b'"),
+        ("fit zeros.csv --weights w", "--weights: no sample of class 'z' has a positive weight"),
+        ("fit cancer.csv --target Diagnosis", "did you mean 'diagnosis'? It has 'mean radius'"),
+        ("fit cancer.csv --target diag", "did you mean 'diagnosis'?"),
+        ("fit cancer.csv --target 'mean radis'", "did you mean 'mean radius'"),
+        ("fit latin.csv", "latin.csv is not UTF-8 text: it holds the byte 0xe9, as text in"),
+        ("fit small.csv --feature-costs latin.csv", "latin.csv is not UTF-8 text: it holds the"),
+        ("fit book.xlsx", "book.xlsx is a spreadsheet, which is not read: save the sheet as CSV"),
+        ("fit renamed.csv", "renamed.csv is a spreadsheet, which is not read"),
+        ("fit old.xls", "old.xls is a spreadsheet, which is not read"),
+        ("fit zero.svm", "zero.svm numbers its columns from 0: say so with --zero-based"),
         ("predict nowhere.json small.csv", "nowhere.json: No such file or directory"),
+        ("predict cancer.csv model.json", "the model comes first, drlogit predict model.json can"),
+        ("evaluate gone.csv model.json", "gone.csv is no model, but model.json is: the model"),
         ("predict small.csv small.csv", "small.csv is not a model file"),
         ("predict other.json cancer.csv", "other.json is JSON but not a model file"),
         ("predict half.json cancer.csv", "half.json is not a model file, or not all of one"),
@@ -506,6 +536,10 @@ def test_places_that_cannot_be_written_to(run, monkeypatch):
     code, out, err = run("fit small.csv -o locked.json")
     assert (code, out) == (cli.BAD_INPUT, "")
     assert err == "drlogit fit: error: locked.json: Permission denied\n"
+    flags = types.SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _: flags)
+    err = run("fit small.csv -o locked.json")[2]
+    assert err == "drlogit fit: error: locked.json: is on a read-only file system\n"
 
 
 def test_without_matplotlib(monkeypatch, run):
@@ -577,7 +611,7 @@ class Terminal(list):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_progress(terminal):
     stream, now = Terminal(terminal), [0.0]
-    with Progress("fit", stream=stream, clock=lambda: now[0]) as progress:
+    with ProgressBar("fit", stream=stream, clock=lambda: now[0]) as progress:
         progress.show(0.1, "early")
         for second in (1.0, 2.5, 2.5, 5.0):
             now[0] = second
@@ -599,7 +633,7 @@ def test_progress_of_a_solver():
         now[0] += 10.0
         return now[0]
 
-    with Progress("fit", stream=stream, clock=clock) as progress:
+    with ProgressBar("fit", stream=stream, clock=clock) as progress:
         drlogit.solve(
             np.eye(4), [0, 1, 0, 1], epsilon=0.01, kappa=1.0, callback=progress.iterations(1e-6)
         )

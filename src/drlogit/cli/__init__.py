@@ -36,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            # Ours are for the user, whatever the interpreter was told to do with warnings.
+            warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
                 warnings.simplefilter("ignore")
             code: int = arguments.run(arguments)

@@ -65,6 +65,7 @@ class Document:
 
     def write(self) -> Path:
         """Write both forms; the page is last, for who waits for it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         write_text(self._folder / "report.md", "\n".join(self._lines))
         page = self._folder / "index.html"
         self._page.write(page)

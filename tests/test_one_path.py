@@ -1,0 +1,233 @@
+"""One way to fit: data checked and posed once, the same model from Python and from a file.
+
+X, y → rows → Problem → solve → certificate → fitted attributes → model file
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.utils.validation
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.preprocessing import StandardScaler
+
+import drlogit
+from drlogit import cli
+from drlogit.problem import problem as problems
+from drlogit.rows import checks
+from drlogit.rows.blocks import Block
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """How often features are checked, labels looked through, and problems posed."""
+    calls = Counter()
+
+    def counted(name, function, counts=lambda *_: True):
+        def wrapper(*arguments, **options):
+            calls[name] += bool(counts(*arguments))
+            return function(*arguments, **options)
+
+        return wrapper
+
+    def long(values, *_):
+        return np.ndim(values) == 1 and np.size(values) >= 100
+
+    def table(values, *_):
+        return getattr(values, "ndim", 0) == 2 and values.shape[0] in (100, 150, 569)
+
+    check_array = counted("X checks", sklearn.utils.validation.check_array, table)
+    monkeypatch.setattr(sklearn.utils.validation, "check_array", check_array)
+    monkeypatch.setattr(checks, "check_array", check_array)
+    monkeypatch.setattr(np, "unique", counted("label passes", np.unique, long))
+    pose = problems.pose_problem
+    posed = counted("problems", pose)
+    for module in [m for name, m in sys.modules.items() if name.startswith("drlogit")]:
+        if getattr(module, "pose_problem", None) is pose:
+            monkeypatch.setattr(module, "pose_problem", posed)
+    return calls
+
+
+ONCE = {"X checks": 1, "label passes": 1, "problems": 1}
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("epsilon", [0.1, 0.6, "auto"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fit_looks_at_the_data_once(passes, make, epsilon, n_classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < n_classes], y[y < n_classes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # 0.6 makes a constant model
+        drlogit.DRLogisticRegression(epsilon).fit(make(X), y + 100)
+    assert passes == ONCE
+
+
+def test_a_function_looks_at_the_data_once(passes, cancer):
+    for function in (
+        lambda: drlogit.solve(*cancer, epsilon=0.1, kappa=1.0),
+        lambda: drlogit.suggest_radius(*cancer),
+        lambda: drlogit.regularization_path(*cancer, n_epsilons=2),
+    ):
+        passes.clear()
+        function()
+        assert passes == ONCE
+
+
+def test_a_search_checks_the_data_once(passes, cancer):
+    splits = [(np.arange(300), np.arange(300, 569)), (np.arange(200, 569), np.arange(200))]
+    drlogit.DRLogisticRegressionCV(epsilons=2, kappas=[1.0], cv=splits).fit(*cancer)
+    assert passes == {"X checks": 1, "label passes": 1, "problems": 3}  # all, and each fold
+
+
+def test_three_classes_are_three_binary_fits():
+    """A class against the rest, on rows that differ in their signs: the fits alone say the same."""
+    X, y = load_iris(return_X_y=True)
+    weights = np.random.default_rng(0).random(150) + 0.5
+    model = drlogit.DRLogisticRegression(0.05, n_jobs=2).fit(X, y, weights)
+    for k in range(3):
+        alone = drlogit.DRLogisticRegression(0.05).fit(X, y == k, weights)
+        np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-10)
+        assert model.worst_case_loss_[k] == pytest.approx(alone.worst_case_loss_[0], abs=1e-12)
+
+
+def test_wide_data_with_auto_keep_labels_with_their_samples():
+    """Few samples are put in another order: the radius must not mix up their classes."""
+    rng = np.random.default_rng(1)
+    y = np.arange(30) % 3
+    X = rng.standard_normal((30, 20)) + 10.0 * np.eye(20)[y]
+    model = drlogit.DRLogisticRegression("auto", kappa=np.inf).fit(X, y)
+    order = rng.permutation(30)
+    again = drlogit.DRLogisticRegression("auto", kappa=np.inf).fit(X[order], y[order])
+    assert model.epsilon_ == pytest.approx(again.epsilon_, rel=1e-6)
+    expected = max(drlogit.suggest_radius(X, y == k) for k in range(3))
+    assert model.epsilon_ == pytest.approx(expected, rel=1e-6)
+
+
+# --- watching -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def products(monkeypatch):
+    calls = Counter()
+    for name in ("margins", "adjoint"):
+        method = getattr(Block, name)
+
+        def wrapper(self, *arguments, _method=method, _name=name):
+            calls[_name] += 1
+            return _method(self, *arguments)
+
+        monkeypatch.setattr(Block, name, wrapper)
+    return calls
+
+
+def test_watching_costs_nothing_unless_somebody_looks(products):
+    X, y = drlogit.datasets.make_synthetic(3000, 20, random_state=0)
+
+    def work(callback):
+        products.clear()
+        result = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, callback=callback)
+        return result, dict(products)
+
+    alone, least = work(None)
+    gaps = []
+    for look in (lambda it: None, lambda it: it.n_iter + it.objective + it.lam < 0.0):
+        watched, found = work(look)
+        assert found == least
+        np.testing.assert_array_equal(watched.coef, alone.coef)
+    looked, more = work(lambda it: gaps.append(it.gap))
+    assert more["margins"] > least["margins"]
+    # Looking changes nothing but what is seen, and what is seen is a bound.
+    np.testing.assert_array_equal(looked.coef, alone.coef)
+    assert looked.gap == alone.gap
+    assert len(gaps) == len(looked.trace)
+    np.testing.assert_allclose(looked.trace.column("gap"), gaps)
+    assert (looked.trace.column("dual_objective") <= alone.objective + 1e-12).all()
+    assert (looked.trace.column("dual_objective")[:5] > 0.0).any()  # not the trivial one
+    assert (alone.trace.column("dual_objective") <= looked.trace.column("dual_objective")).all()
+
+
+def test_a_run_that_is_stopped_has_a_bound():
+    X, y = drlogit.datasets.make_synthetic(500, 10, random_state=0)
+    stopped = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, callback=lambda it: it.n_iter == 6)
+    assert stopped.status.name == "STOPPED"
+    assert 1e-6 < stopped.gap < 0.1
+
+
+# --- the command line -----------------------------------------------------------------------
+
+
+def columns(name):
+    if name == "iris":
+        X, y = load_iris(return_X_y=True)
+        return X, load_iris().target_names[y]
+    if name == "repeated":  # few samples, some of them twice: merged, and in another order
+        X, y = columns("iris")
+        X = np.repeat(X[::6], 2, axis=0) @ np.random.default_rng(0).standard_normal((4, 60))
+        return X, np.repeat(y[::6], 2)
+    X, y = load_breast_cancer(return_X_y=True)
+    return X, load_breast_cancer().target_names[y]
+
+
+@pytest.fixture
+def both(tmp_path, capsys, monkeypatch):
+    """A model and its warnings from the command line and from the estimator."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name, options, **parameters):
+        X, y = columns(name)
+        rows = [
+            ",".join([*map(repr, row), str(label)])
+            for row, label in zip(X.tolist(), y, strict=True)
+        ]
+        (tmp_path / "data.csv").write_text("\n".join(rows) + "\n")
+        code = cli.main(["fit", "data.csv", *options.split(), "-o", "model.json"])
+        said = [line for line in capsys.readouterr().err.splitlines() if "warning: " in line]
+        ours = drlogit.load_model("model.json")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            theirs = drlogit.DRLogisticRegression(**parameters).fit(X, y)
+        expected = [f"drlogit: warning: {' '.join(str(w.message).split())}" for w in caught]
+        assert said == expected
+        return code, ours, theirs, said
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "parameters", "warning"),
+    [
+        ("cancer", "--epsilon 1 --kappa inf", {"epsilon": 1.0, "kappa": np.inf}, None),
+        ("cancer", "--epsilon 9 --kappa 9", {"epsilon": 9.0, "kappa": 9.0}, "is constant"),
+        ("iris", "--epsilon 0.05 --norm l2", {"epsilon": 0.05, "norm": "l2"}, None),
+        ("iris", "--epsilon 0.6", {"epsilon": 0.6}, "(class 'setosa') is constant"),
+        ("iris", "--epsilon auto", {"epsilon": "auto"}, "(class 'versicolor') is constant"),
+        ("iris", "--epsilon auto --kappa 0.5", {"epsilon": "auto", "kappa": 0.5}, "% of epsilon_m"),
+        ("iris", "--max-iter 2", {"max_iter": 2}, "(class 'setosa') stopped at max_iter before"),
+        ("iris", "--balanced --no-intercept",
+         {"class_weight": "balanced", "fit_intercept": False}, None),
+        ("repeated", "--epsilon auto --kappa inf", {"epsilon": "auto", "kappa": np.inf}, None),
+    ],
+)  # fmt: skip
+def test_the_command_line_fits_as_the_estimator_does(both, name, options, parameters, warning):
+    code, ours, theirs, said = both(name, options, **parameters)
+    for attribute in ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "n_iter_"):
+        np.testing.assert_array_equal(getattr(ours, attribute), getattr(theirs, attribute))
+    assert ours.epsilon_ == theirs.epsilon_
+    assert ours.classes_.tolist() == theirs.classes_.tolist()
+    converged = all(result.converged for result in theirs.results_)
+    assert code == (cli.DONE if converged else cli.NOT_CONVERGED)
+    assert bool(said) == (warning is not None)
+    if warning is not None:
+        assert any(warning in line for line in said)
