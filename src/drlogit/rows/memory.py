@@ -163,7 +163,9 @@ class MemoryRows(LocalRows):
         parts = zip(self.blocks, self.scatter(signs), strict=True)
         blocks = [block.with_signs(part) for block, part in parts]
         whole = None if self._whole is None else self._whole.with_signs(signs)
-        rows = MemoryRows([whole] if whole and len(blocks) == 1 else blocks, self._n_threads, whole)
+        if self.blocks[0] is self._whole:
+            whole = blocks[0]
+        rows = MemoryRows(blocks, self._n_threads, whole)
         rows.shift = self.shift
         if "column_scale" in self.__dict__:
             rows.column_scale = self.column_scale
