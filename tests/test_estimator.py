@@ -58,7 +58,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("module", ["estimator", "path"])
+@pytest.mark.parametrize("module", ["estimators.classifier", "fitting.paths"])
 def test_docstrings_tell_the_truth(module):
     __import__(f"drlogit.{module}")
     failures, tried = doctest.testmod(sys.modules[f"drlogit.{module}"])

@@ -22,10 +22,11 @@ import drlogit
 from drlogit import cli
 from drlogit.datasets import storage
 from drlogit.datasets.catalogue import DataFile
-from drlogit.files import block_copies, strict_json
 from drlogit.files import limits as file_limits
+from drlogit.files import strict_json
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_labels, read_samples
+from drlogit.files.svmlight import blocks as svmlight_blocks
 
 X = np.array([[1.0, 2.5, 0.0], [0.0, -3.0, 4.0], [0.5, 0.0, 1e-3], [7.0, 1.0, 0.0]])
 Y = np.array([0, 1, 1, 0])
@@ -102,7 +103,7 @@ def sparse(form="csr", **changed):
 def test_compressed_files_may_not_grow_out_of_proportion(suffix, line, tmp_path, monkeypatch):
     monkeypatch.setattr(file_limits, "FLOOR", 1 << 14)
     monkeypatch.setattr(file_limits, "GROWTH", 50)
-    monkeypatch.setattr(block_copies, "_TEXT_BYTES", 1 << 15)
+    monkeypatch.setattr(svmlight_blocks, "_TEXT_BYTES", 1 << 15)
     form = "svmlight" if b":" in line else "csv"
     path = tmp_path / f"data{suffix}"
     path.write_bytes(PACK[suffix](line * ((1 << 17) // len(line))))
@@ -179,7 +180,7 @@ def test_lines_may_not_be_longer_than_memory_allows(name, text, tmp_path, monkey
     message = refused(read_samples, tmp_path / name, Wanted(header=False))
     assert "a line of" in message or "not svmlight text" in message or "not a CSV" in message
     if name == "d.svm" and "\n" not in text:
-        monkeypatch.setattr(block_copies, "_TEXT_BYTES", 30_000)
+        monkeypatch.setattr(svmlight_blocks, "_TEXT_BYTES", 30_000)
         assert "a line of" in refused(drlogit.open_blocks, tmp_path / name)
 
 

@@ -48,8 +48,8 @@ def test_rows_come_back_as_they_were(tmp_path):
     rows = [{"kappa": math.inf, "gap": 1e-300, "name": "ε\n|", "list": [1, 2.5]}, {"none": None}]
     store.append(path, rows[:1])
     store.append(path, rows[1:])
-    assert store.read(path) == store.Rows(rows)
-    assert store.read(tmp_path / "nothing.jsonl") == store.Rows([])
+    assert store.read(path) == store.Contents(rows)
+    assert store.read(tmp_path / "nothing.jsonl") == store.Contents([])
 
 
 def test_a_file_cut_anywhere_gives_whole_rows_only_and_can_be_continued(tmp_path):
@@ -74,7 +74,7 @@ def test_a_file_cut_anywhere_gives_whole_rows_only_and_can_be_continued(tmp_path
 def test_other_lines_are_no_rows(tmp_path, line):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(line + b"\n")
-    assert store.read(path) == store.Rows([], damaged=1)
+    assert store.read(path) == store.Contents([], damaged=1)
 
 
 KILLED = """

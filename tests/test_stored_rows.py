@@ -17,7 +17,8 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
-from drlogit.files import block_copies, block_files
+from drlogit.files import block_files
+from drlogit.files.svmlight import blocks as svmlight_blocks
 from drlogit.problem.problem import build_problem
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -256,7 +257,7 @@ def test_npy_files_are_read_in_place(tmp_path):
 @pytest.mark.parametrize("compression", ["", ".gz", ".bz2"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_svmlight_files_become_sparse_blocks(tmp_path, monkeypatch, compression, first):
-    monkeypatch.setattr(block_copies, "_TEXT_BYTES", 500)  # many pieces
+    monkeypatch.setattr(svmlight_blocks, "_TEXT_BYTES", 500)  # many pieces
     X, y = data()
     X[:, 0] = X[:, 0] if first == 0 else 0.0
     path = tmp_path / "data.svm"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.known import read_data
-from ..files.columns import Samples, Wanted
+from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.linear_model import LinearModel
 from ..rows.arrays import FloatArray
@@ -25,7 +25,7 @@ class Asked:
     """A model, samples with the model's features in the model's order, and scores."""
 
     file: ModelFile
-    samples: Samples
+    samples: FileSamples
 
     @property
     def classes(self) -> list[Any]:

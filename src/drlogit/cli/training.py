@@ -17,7 +17,7 @@ from ..datasets.known import read_data
 from ..estimators.original_units import in_original_units
 from ..estimators.training_data import balanced_weights
 from ..files import strict_json
-from ..files.columns import Samples, Wanted, tidy_labels
+from ..files.columns import FileSamples, Wanted, tidy_labels
 from ..files.limits import check_memory
 from ..files.opening import format_of, not_utf8
 from ..rows.arrays import FloatArray, Matrix
@@ -166,7 +166,7 @@ def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
     return True
 
 
-def _read_blocks(arguments: argparse.Namespace) -> Samples:
+def _read_blocks(arguments: argparse.Namespace) -> FileSamples:
     """Samples whose features stay in their file."""
     from ..files.block_files import open_blocks
 
@@ -182,7 +182,7 @@ def _read_blocks(arguments: argparse.Namespace) -> Samples:
         n_features=arguments.n_features,
         zero_based=bool(arguments.zero_based),
     )
-    return Samples(
+    return FileSamples(
         X=X,
         labels=tidy_labels(y, arguments.data),
         weights=None,
@@ -192,7 +192,7 @@ def _read_blocks(arguments: argparse.Namespace) -> Samples:
     )
 
 
-def _describe(training: Training, samples: Samples, console: Console) -> None:
+def _describe(training: Training, samples: FileSamples, console: Console) -> None:
     n_samples, n_features = training.X.shape
     counts = np.bincount(training.codes, minlength=len(training.classes))
     shown = ", ".join(

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..files.svmlight_text import parse_svmlight
+from ..files.svmlight.text import parse_svmlight
 from ..rows.arrays import Matrix
 from .catalogue import DatasetInfo, Format
 

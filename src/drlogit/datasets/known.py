@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import datasets
-from ..files.columns import Header, Samples, Wanted, take_columns
+from ..files.columns import FileSamples, Header, Wanted, take_columns
 from ..files.reading import read_samples
 
 #: Comes with scikit-learn, so it is there without a network.
@@ -18,7 +18,7 @@ BUNDLED = "breast-cancer"
 
 def read_data(
     text: str, wanted: Wanted, *, label_file: str | None = None, download: bool = True
-) -> Samples:
+) -> FileSamples:
     """Samples of a file or, if there is no such file, of the data set of that name."""
     path = Path(text)
     if path.exists() or not is_known(text):
@@ -43,7 +43,7 @@ def is_known(name: str) -> bool:
     return True
 
 
-def load_known(name: str, *, data_home: str | None = None, download: bool = True) -> Samples:
+def load_known(name: str, *, data_home: str | None = None, download: bool = True) -> FileSamples:
     """A data set by name, with its own labels."""
     if name == BUNDLED:
         from sklearn.datasets import load_breast_cancer
@@ -51,12 +51,12 @@ def load_known(name: str, *, data_home: str | None = None, download: bool = True
         cancer: Any = load_breast_cancer()
         labels = np.asarray(cancer.target_names)[cancer.target].astype(str)
         names = [str(feature) for feature in cancer.feature_names]
-        return Samples(cancer.data, labels, None, names, "diagnosis", name)
+        return FileSamples(cancer.data, labels, None, names, "diagnosis", name)
     data = datasets.load(name, data_home=data_home, download=download)
-    return Samples(data.data, data.target, None, data.feature_names, None, name)
+    return FileSamples(data.data, data.target, None, data.feature_names, None, name)
 
 
-def _choose(samples: Samples, wanted: Wanted) -> Samples:
+def _choose(samples: FileSamples, wanted: Wanted) -> FileSamples:
     if wanted.weights is not None:
         raise ValueError(f"{samples.source} has no column for --weights")
     header = Header(samples.feature_names, samples.X.shape[1], samples.source)

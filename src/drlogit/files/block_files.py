@@ -15,21 +15,21 @@ import uuid
 import weakref
 from collections.abc import Callable
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..rows.arrays import Matrix
 from ..rows.row_blocks import RowBlocks, cut_rows
 from . import strict_json
-from .block_copies import convert_parquet, convert_svmlight
+from .binary_files import DenseFile, SparseFiles
 from .compressed import SUFFIXES
 from .limits import free_memory
-from .npy_file import load_array, read_header
+from .npy.array import load_array
+from .npy.blocks import npy_blocks
+from .parquet.blocks import convert_parquet
+from .svmlight.blocks import convert_svmlight
 
 #: Changes whenever older copies could no longer be read.
 _LAYOUT = 2
@@ -85,7 +85,7 @@ def open_blocks(
     if path.suffix == ".npy":
         if target is None:
             raise ValueError(f"{path} holds features only; target must name a .npy file of labels")
-        return OpenedBlocks(_npy_blocks(path, block_rows), load_array(Path(target)))
+        return OpenedBlocks(npy_blocks(path, block_rows), load_array(Path(target)))
     if path.suffix in (".parquet", ".pq"):
         if target is None:
             raise ValueError(f"target must name the column of {path} that holds the labels")
@@ -107,85 +107,7 @@ def is_large(path: str | os.PathLike[str]) -> bool:
     return 2 * growth * path.stat().st_size > free_memory()
 
 
-# --- NumPy files ----------------------------------------------------------------------------
-
-
-def _npy_blocks(path: Path, block_rows: int | None) -> RowBlocks:
-    with open(path, "rb") as file:
-        header = read_header(file, os.fstat(file.fileno()).st_size, str(path))
-    shape, by_column, dtype, offset = header
-    if len(shape) != 2 or dtype.kind not in "biuf":
-        raise ValueError(
-            f"{path} must hold a 2-D array of numbers, got {dtype} of shape {shape!s:.60}"
-        )
-    if not min(shape):
-        raise ValueError(f"{path} is empty: its array has shape {shape}")
-    if by_column:  # rows are scattered over the file: let the system find them
-        mapped = np.memmap(path, dtype, "r", offset, shape, order="F")
-        return RowBlocks.from_array(mapped, block_rows)
-    lengths = cut_rows(shape[0], shape[1] * dtype.itemsize, block_rows)
-    return RowBlocks(_DenseFile(path, offset, dtype, lengths, shape[1]), lengths, shape[1])
-
-
-class _DenseFile:
-    """``read`` for rows that follow each other in a file.
-
-    Reads rather than maps: a map of all of the file would count against a limit on memory.
-    """
-
-    def __init__(
-        self, path: Path, offset: int, dtype: Any, lengths: list[int], n_features: int
-    ) -> None:
-        self._path, self._offset = path, offset
-        self._dtype, self._lengths, self._n_features = np.dtype(dtype), lengths, n_features
-
-    def __call__(self, index: int) -> Matrix:
-        row = self._n_features * self._dtype.itemsize
-        count = self._lengths[index] * self._n_features
-        first = self._offset + row * sum(self._lengths[:index])
-        values = np.fromfile(self._path, self._dtype, count, offset=first)
-        if values.size != count:
-            raise ValueError(f"{self._path} ends before block {index}: was it changed?")
-        return values.reshape(self._lengths[index], self._n_features)
-
-
 # --- binary copies --------------------------------------------------------------------------
-
-
-class _SparseFiles:
-    """``read`` for CSR rows: entries, column numbers and row ends in a file each."""
-
-    def __init__(self, folder: Path, dtype: Any, lengths: list[int], n_features: int) -> None:
-        self._folder, self._dtype = folder, np.dtype(dtype)
-        self._starts, self._n_features = [0, *accumulate(lengths)], n_features
-
-    def __call__(self, index: int) -> Matrix:
-        first, last = self._starts[index], self._starts[index + 1]
-        ends = self._part("indptr", np.int64, first, last + 1)
-        start, stop = int(ends[0]), int(ends[-1])
-        data = self._part("data", self._dtype, start, stop)
-        indices = self._part("indices", np.int32, start, stop)
-        # Compiled code follows these without looking: a damaged copy must not lead it astray.
-        if (ends[1:] < ends[:-1]).any() or not _within(indices, self._n_features):
-            raise ValueError(f"{self._folder} is damaged: remove it, and it will be made again")
-        matrix = sp.csr_array(
-            (data, indices, (ends - start).astype(np.int32)), shape=(last - first, self._n_features)
-        )
-        matrix.has_canonical_format = True  # made so when it was converted
-        return matrix
-
-    def _part(self, name: str, dtype: Any, first: int, last: int) -> NDArray[Any]:
-        size = np.dtype(dtype).itemsize
-        if not 0 <= first <= last <= (self._folder / name).stat().st_size // size:
-            raise ValueError(f"{self._folder} is damaged: remove it, and it will be made again")
-        part = np.fromfile(self._folder / name, dtype, last - first, offset=size * first)
-        if part.size != last - first:
-            raise ValueError(f"{self._folder / name} is shorter than it was when it was written")
-        return part
-
-
-def _within(indices: NDArray[Any], n_features: int) -> bool:
-    return not indices.size or (indices.min() >= 0 and indices.max() < n_features)
 
 
 def _opened(folder: _Folder, block_rows: int | None) -> OpenedBlocks:
@@ -195,9 +117,9 @@ def _opened(folder: _Folder, block_rows: int | None) -> OpenedBlocks:
     row_bytes = about["n_entries"] * (dtype.itemsize + 4 * about["sparse"]) // max(n_rows, 1)
     lengths = cut_rows(n_rows, row_bytes, block_rows)
     read: Any = (
-        _SparseFiles(folder.path, dtype, lengths, n_features)
+        SparseFiles(folder.path, dtype, lengths, n_features)
         if about["sparse"]
-        else _DenseFile(folder.path / "data", 0, dtype, lengths, n_features)
+        else DenseFile(folder.path / "data", 0, dtype, lengths, n_features)
     )
     X = RowBlocks(read, lengths, n_features, about.get("names"))
     y = load_array(folder.path / "labels.npy")

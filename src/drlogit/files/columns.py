@@ -53,7 +53,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class FileSamples:
     """What was in a file.  ``X`` may be anything that :func:`drlogit.solve` takes.
 
     Features without names go by numbers, the first of which is ``first_number``.

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .columns import Header, Samples, Wanted, check_finite, is_missing, parse_labels
+from .columns import FileSamples, Header, Wanted, check_finite, is_missing, parse_labels
 from .compressed import opened
 from .limits import Allowance, check_claim
 from .opening import DELIMITERS, TextLines, not_utf8, refuse_spreadsheet, text_of
@@ -22,7 +22,7 @@ from .opening import DELIMITERS, TextLines, not_utf8, refuse_spreadsheet, text_o
 _NUMBER, _LABEL, _LETTER = 16, 128, 4
 
 
-def read_csv(path: Path, wanted: Wanted) -> Samples:
+def read_csv(path: Path, wanted: Wanted) -> FileSamples:
     """Samples of a CSV file."""
     try:
         with opened(path) as file, text_of(file) as text:
@@ -35,7 +35,7 @@ def read_csv(path: Path, wanted: Wanted) -> Samples:
         raise ValueError(f"{path} is not a CSV file: {error}") from error
 
 
-def _read(text: Any, path: Path, wanted: Wanted) -> Samples:
+def _read(text: Any, path: Path, wanted: Wanted) -> FileSamples:
     first_line = next(iter(TextLines(text, str(path))), "")
     delimiter = wanted.delimiter or _delimiter(first_line, path)
     start = list(islice(_Rows(text, path, delimiter), 20))
@@ -81,7 +81,7 @@ def _read(text: Any, path: Path, wanted: Wanted) -> Samples:
     X = np.frombuffer(values, dtype=np.float64).reshape(-1, len(roles.features))
     feature_names = header.feature_names(roles, wanted)
     check_finite(X, [header.names[j] for j in roles.features], str(path))
-    return Samples(
+    return FileSamples(
         X=X,
         labels=(
             parse_labels(labels, str(path)) if wanted.labels and roles.target is not None else None

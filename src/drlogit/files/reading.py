@@ -10,15 +10,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .columns import Samples, Wanted, is_missing, parse_labels, tidy_labels
+from .columns import FileSamples, Wanted, is_missing, parse_labels, tidy_labels
 from .compressed import opened
 from .csv_file import read_csv
 from .limits import Allowance
-from .npy_file import load_array
-from .npz_file import read_npz
+from .npy.archive import read_npz
+from .npy.array import load_array
 from .opening import TextLines, format_of, text_of
-from .parquet_file import read_parquet
-from .svmlight_file import read_svmlight
+from .parquet.samples import read_parquet
+from .svmlight.samples import read_svmlight
 
 _READERS = {
     "csv": read_csv,
@@ -37,7 +37,7 @@ def read_samples(
     wanted: Wanted,
     *,
     label_file: str | os.PathLike[str] | None = None,
-) -> Samples:
+) -> FileSamples:
     """The samples in a file, with labels from another file if one is given."""
     path = Path(path)
     if path.is_dir():

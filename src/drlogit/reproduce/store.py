@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Rows:
+class Contents:
     """What a file holds: its rows, oldest first, and how many lines were not rows."""
 
     rows: list[Row]
@@ -44,13 +44,13 @@ def append(path: Path, rows: Iterable[Row]) -> None:
         os.close(descriptor)
 
 
-def read(path: Path) -> Rows:
+def read(path: Path) -> Contents:
     """The rows of a file; none if there is no file."""
     try:
         check_memory(path.stat().st_size, str(path))
         contents = path.read_bytes()
     except FileNotFoundError:
-        return Rows([])
+        return Contents([])
     rows, damaged = [], 0
     for line in contents.split(b"\n"):
         row = _row(line)
@@ -58,7 +58,7 @@ def read(path: Path) -> Rows:
             rows.append(row)
         elif line:
             damaged += 1
-    return Rows(rows, damaged)
+    return Contents(rows, damaged)
 
 
 def _is_torn(descriptor: int) -> bool:

@@ -59,7 +59,7 @@ class BetaStep:
     @classmethod
     def build(cls, problem: Problem, inner: str = "auto") -> BetaStep:
         """For ``H = ZᵀWZ``: one pass over the data."""
-        rows, H = problem.rows, weighted_gram(problem)
+        rows, H = problem.rows, gram_if_formed(problem)
         if H is not None:
             return cls.from_matrix(problem, H, inner)
         kept, free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
@@ -101,14 +101,14 @@ class BetaStep:
         return result
 
 
-def weighted_gram(problem: Problem) -> FloatArray | None:
+def gram_if_formed(problem: Problem) -> FloatArray | None:
     """``ZᵀWZ``, or None where it is better not formed."""
     if problem.rows.n_columns > DENSE_LIMIT and problem.free.sum() <= _FREE_LIMIT:
         return None
     return np.asarray(problem.rows.run(_gram)[1][0])
 
 
-def weighted_product(rows: Rows, v: FloatArray) -> FloatArray:
+def gram_product(rows: Rows, v: FloatArray) -> FloatArray:
     """``ZᵀWZ v`` by one pass over the data."""
     return np.asarray(rows.run(_product, None, v)[1][0])
 
@@ -149,7 +149,7 @@ def _reduced_product(
     """``(H_KK - H_KF H_FF⁻¹ H_FK) θ`` by one pass over the data."""
     v = np.zeros(rows.n_columns)
     v[kept] = scale * theta
-    product = weighted_product(rows, v)[kept]
+    product = gram_product(rows, v)[kept]
     return np.asarray(scale * product - coupling.T @ (inverse @ (coupling @ theta)))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...problem.problem import Problem
 from ...rows.arrays import FloatArray
 from ..inner.quadratic import Quadratic
-from .beta_step import weighted_gram, weighted_product
+from .beta_step import gram_if_formed, gram_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class ScaledBall:
     @cached_property
     def curvature(self) -> float:
         """``λ_max(ZᵀWZ)`` in these coordinates."""
-        gram = weighted_gram(self.problem)
+        gram = gram_if_formed(self.problem)
         if gram is not None:
             matrix = gram * np.outer(self.scale, self.scale)
             return Quadratic.from_matrix(matrix).largest_eigenvalue
 
         def product(theta: FloatArray) -> FloatArray:
-            return self.scale * weighted_product(self.problem.rows, self.scale * theta)
+            return self.scale * gram_product(self.problem.rows, self.scale * theta)
 
         return Quadratic(self.scale.size, product).largest_eigenvalue
 

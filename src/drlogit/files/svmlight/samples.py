@@ -9,14 +9,14 @@ from typing import IO
 import numpy as np
 import scipy.sparse as sp
 
-from ..rows.arrays import Matrix
-from .columns import Header, Samples, Wanted, check_finite, take_columns, tidy_labels
-from .compressed import opened
-from .limits import check_claim, check_line, longest_line
-from .svmlight_text import parse_svmlight
+from ...rows.arrays import Matrix
+from ..columns import FileSamples, Header, Wanted, check_finite, take_columns, tidy_labels
+from ..compressed import opened
+from ..limits import check_claim, check_line, longest_line
+from .text import ZeroBasedError, parse_svmlight
 
 
-def read_svmlight(path: Path, wanted: Wanted) -> Samples:
+def read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
     """Samples of a svmlight file; columns are numbered from 1 unless ``wanted.zero_based``.
 
     A target is not looked for: labels stand at the start of each line.
@@ -24,8 +24,11 @@ def read_svmlight(path: Path, wanted: Wanted) -> Samples:
     if wanted.weights is not None:
         raise ValueError(f"{path} is svmlight text, which has no column for --weights")
     first = 0 if wanted.zero_based else 1
-    with opened(path) as file:
-        X, labels = parse_svmlight(_lines(file, path), str(path), zero_based=wanted.zero_based)
+    try:
+        with opened(path) as file:
+            X, labels = parse_svmlight(_lines(file, path), str(path), zero_based=wanted.zero_based)
+    except ZeroBasedError:
+        raise ValueError(f"{path} numbers its columns from 0: say so with --zero-based") from None
     if not X.shape[0]:
         raise ValueError(f"{path} is empty")
     check_finite(X, None, str(path), first=first)
@@ -43,7 +46,7 @@ def read_svmlight(path: Path, wanted: Wanted) -> Samples:
         # The label is no column here, and Header would make the last one the target.
         roles = header.roles(Wanted(labels=False, features=wanted.features, drop=wanted.drop))
         X, names = take_columns(X, roles.features), header.feature_names(roles, wanted)
-    return Samples(
+    return FileSamples(
         X=sp.csr_matrix(X),
         labels=tidy_labels(labels, str(path)) if wanted.labels else None,
         weights=None,

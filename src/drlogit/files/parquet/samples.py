@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
-from .columns import Header, Samples, Wanted, check_finite, text_labels, tidy_labels
-from .limits import check_memory
-from .parquet_table import doubles, is_number, open_table
+from ...rows.arrays import FloatArray
+from ..columns import FileSamples, Header, Wanted, check_finite, text_labels, tidy_labels
+from ..limits import check_memory
+from .table import doubles, is_number, open_table
 
 #: How pandas calls an index without a name: no feature.
 _PANDAS_INDEX = "__index_level_"
 
 
-def read_parquet(path: Path, wanted: Wanted) -> Samples:
+def read_parquet(path: Path, wanted: Wanted) -> FileSamples:
     """Samples of a Parquet file; only the columns wanted are read."""
     with open_table(path) as file:
         return _read(file, path, wanted)
 
 
-def _read(file: Any, path: Path, wanted: Wanted) -> Samples:
+def _read(file: Any, path: Path, wanted: Wanted) -> FileSamples:
     schema, n_rows = file.schema_arrow, file.metadata.num_rows
     names = [name for name in schema.names if not name.startswith(_PANDAS_INDEX)]
     header = Header(names, len(names), str(path))
@@ -52,7 +52,7 @@ def _read(file: Any, path: Path, wanted: Wanted) -> Samples:
     if roles.weights is not None:
         name = header.names[roles.weights]
         weights = _numbers(table.column(name), name, path)
-    return Samples(X, labels, weights, features, target, str(path))
+    return FileSamples(X, labels, weights, features, target, str(path))
 
 
 def _check_kind(kind: Any, name: str, path: Path) -> None:

@@ -21,10 +21,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..rows.arrays import Matrix
-from .columns import (
+from ...rows.arrays import Matrix
+from ..columns import (
+    FileSamples,
     Header,
-    Samples,
     Wanted,
     as_double,
     check_finite,
@@ -32,8 +32,8 @@ from .columns import (
     take_columns,
     tidy_labels,
 )
-from .limits import check_claim, check_memory
-from .npy_file import read_array
+from ..limits import check_claim, check_memory
+from .array import read_array
 
 #: What NumPy writes.  The other methods that zip archives know have no bound on what they unpack.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -50,7 +50,7 @@ _POSITIONS = {
 }
 
 
-def read_npz(path: Path, wanted: Wanted) -> Samples:
+def read_npz(path: Path, wanted: Wanted) -> FileSamples:
     """Samples of an NPZ archive; target and weights are names of arrays in it."""
     target = wanted.target or "y"
     with _archive(path) as archive:
@@ -73,7 +73,7 @@ def read_npz(path: Path, wanted: Wanted) -> Samples:
             raise ValueError(
                 f"{path}: {labels.size} labels in {target!r:.60} for {X.shape[0]} rows"
             )
-    return Samples(
+    return FileSamples(
         X=take_columns(X, roles.features),
         labels=labels,
         weights=weights,

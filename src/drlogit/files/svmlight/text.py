@@ -7,11 +7,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..rows.arrays import Matrix
-from .limits import Allowance, TooLargeError, check_claim
+from ...rows.arrays import Matrix
+from ..limits import Allowance, TooLargeError, check_claim
 
 #: Bytes for an entry of a sparse matrix, or for a row, while they are read.
 _ENTRY = 32
+
+
+class ZeroBasedError(ValueError):
+    """Columns are numbered from 0 where they should be from 1."""
 
 
 def parse_svmlight(
@@ -33,8 +37,8 @@ def parse_svmlight(
         raise ValueError(f"{source} is not svmlight text: an index is 2^31 or more") from None
     except ValueError as error:
         if "Invalid index 0" in str(error):
-            raise ValueError(
-                f"{source} numbers its columns from 0: say so with --zero-based"
+            raise ZeroBasedError(
+                f"{source} has the index 0, but indices were to begin with 1"
             ) from None
         reason = " ".join(str(error).split())
         raise ValueError(

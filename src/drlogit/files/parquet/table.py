@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ...rows.arrays import FloatArray
 
 #: From here on doubles do not hold every whole number.
 _LARGEST_WHOLE = 2**53

@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .limits import check_memory
+from ..limits import check_memory
 
 _PICKLED = (
     "holds pickled Python objects, which could run code and are never read; save numbers and text "

@@ -1,0 +1,1 @@
+"""Parquet, through pyarrow: tables, samples in memory, and row blocks."""

@@ -1,0 +1,1 @@
+"""Svmlight (libsvm) text: its lines, samples in memory, and row blocks."""
