@@ -259,7 +259,7 @@ def test_beta_step_without_the_matrix(case, monkeypatch):
     target = np.random.default_rng(1).standard_normal(problem.costs.size)
     whole = BetaStep.build(problem)
     # In the range of H, as Zᵀ(...) is.
-    target = beta_step.weighted_product(problem.rows, target)
+    target = beta_step.gram_product(problem.rows, target)
     monkeypatch.setattr(beta_step, "DENSE_LIMIT", 0)
     parts = BetaStep.build(problem)
     zero = np.zeros(problem.costs.size)
@@ -274,9 +274,9 @@ def test_all_columns_free_and_dependent():
         X, [1, 1, -1, -1], epsilon=0.1, kappa=1.0, feature_costs=[math.inf, math.inf]
     )
     step = BetaStep.build(problem)
-    target = beta_step.weighted_product(problem.rows, np.array([1.0, 0.0, 0.5]))
+    target = beta_step.gram_product(problem.rows, np.array([1.0, 0.0, 0.5]))
     beta = step(target, 1.0, np.zeros(3), 0.0)
-    np.testing.assert_allclose(beta_step.weighted_product(problem.rows, beta), target, atol=1e-12)
+    np.testing.assert_allclose(beta_step.gram_product(problem.rows, beta), target, atol=1e-12)
 
 
 def test_compiled_sweeps_do_what_their_source_says():

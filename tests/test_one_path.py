@@ -95,11 +95,20 @@ def test_three_classes_are_three_binary_fits():
     """A class against the rest, on rows that differ in their signs: the fits alone say the same."""
     X, y = load_iris(return_X_y=True)
     weights = np.random.default_rng(0).random(150) + 0.5
-    model = drlogit.DRLogisticRegression(0.05, n_jobs=2).fit(X, y, weights)
+    model = drlogit.DRLogisticRegression(0.05).fit(X, y, weights)
     for k in range(3):
         alone = drlogit.DRLogisticRegression(0.05).fit(X, y == k, weights)
         np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-10)
         assert model.worst_case_loss_[k] == pytest.approx(alone.worst_case_loss_[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, drlogit.RowBlocks.from_array])
+def test_columns_far_from_zero_stay_shifted_under_other_signs(make):
+    X, y = load_iris(return_X_y=True)
+    near = drlogit.DRLogisticRegression(0.05).fit(make(X), y)
+    far = drlogit.DRLogisticRegression(0.05).fit(make(X + np.array([0.0, 1e7, 0.0, -1e6])), y)
+    np.testing.assert_allclose(far.worst_case_loss_, near.worst_case_loss_, atol=1e-6)
+    assert (far.dual_gap_ <= 1e-6).all()
 
 
 def test_wide_data_with_auto_keep_labels_with_their_samples():

@@ -37,6 +37,9 @@ from .training_data import TrainingData, balanced_weights
 #: whether the model is constant.
 _NEARLY_CONSTANT = 1e-2
 
+#: How scikit-learn is to hand over X that is in memory.
+_AS_NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
 
 class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: the data they take, the model they fit, and prediction."""
@@ -78,7 +81,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if is_in_blocks(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = self._features(X, reset=False)
+        X = validate_data(self, X, reset=False, **_AS_NUMBERS)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
@@ -167,18 +170,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if is_dask(y):
                 return self._with_lazy_labels(X, y, sample_weight)
             return self._with_labels(X, column_or_1d(y), sample_weight)
-        X, y = self._features(X, y, reset=True)
-        return self._with_labels(X, y, sample_weight)
-
-    def _features(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-        """X in memory as a matrix of finite numbers; with y, both."""
-        checked = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order=None
-        )
-        if not reset:
-            return checked
-        X, y = checked
-        return settled(X), y
+        X, y = validate_data(self, X, y, **_AS_NUMBERS)
+        return self._with_labels(settled(X), y, sample_weight)
 
     def _remember_columns(self, X: Any) -> None:
         """What scikit-learn does with X in memory; the features are checked by the fit."""
