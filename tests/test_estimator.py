@@ -58,11 +58,10 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("module", ["estimators.classifier", "fitting.paths"])
-def test_docstrings_tell_the_truth(module):
-    __import__(f"drlogit.{module}")
-    failures, tried = doctest.testmod(sys.modules[f"drlogit.{module}"])
-    assert tried > 0
+@pytest.mark.parametrize(("module", "least"), [("drlogit", 20), ("drlogit.fitting.paths", 5)])
+def test_docstrings_tell_the_truth(module, least):
+    failures, tried = doctest.testmod(sys.modules[module])
+    assert tried >= least
     assert failures == 0
 
 

@@ -106,7 +106,9 @@ def test_three_classes_are_three_binary_fits():
 def test_columns_far_from_zero_stay_shifted_under_other_signs(make):
     X, y = load_iris(return_X_y=True)
     near = drlogit.DRLogisticRegression(0.05).fit(make(X), y)
-    far = drlogit.DRLogisticRegression(0.05).fit(make(X + np.array([0.0, 1e7, 0.0, -1e6])), y)
+    away = X + np.array([0.0, 1e7, 0.0, -1e6])
+    far = drlogit.DRLogisticRegression(0.05).fit(make(away), y)
+    np.testing.assert_allclose(far.decision_function(away), near.decision_function(X), atol=1e-2)
     np.testing.assert_allclose(far.worst_case_loss_, near.worst_case_loss_, atol=1e-6)
     assert (far.dual_gap_ <= 1e-6).all()
 
@@ -169,9 +171,10 @@ def test_watching_costs_nothing_unless_somebody_looks(products):
 
 def test_a_run_that_is_stopped_has_a_bound():
     X, y = drlogit.datasets.make_synthetic(500, 10, random_state=0)
-    stopped = drlogit.solve(X, y, epsilon=0.05, kappa=1.0, callback=lambda it: it.n_iter == 6)
+    stopped = drlogit.solve(X, y, epsilon=0.05, kappa=0.3, callback=lambda it: it.n_iter == 6)
     assert stopped.status.name == "STOPPED"
-    assert 1e-6 < stopped.gap < 0.1
+    # 5e-4, that of the iterate's own dual point; what its coefficients alone prove is 2e-2.
+    assert 1e-6 < stopped.gap < 3e-3
 
 
 # --- the command line -----------------------------------------------------------------------

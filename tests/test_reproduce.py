@@ -223,6 +223,7 @@ def _two_classes(monkeypatch):
     y = np.where(np.arange(60) % 2 == 0, 1, -1)
     X = rng.standard_normal((60, 3)) + y[:, None]
     monkeypatch.setattr("drlogit.reproduce.accuracy.load", lambda name: (X, y))
+    monkeypatch.setattr("drlogit.reproduce.tasks.why_missing", lambda name: None)
 
 
 @pytest.mark.usefixtures("_two_classes")
@@ -390,3 +391,21 @@ def test_command_says_what_is_wrong(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["reproduce", "table9"])
     assert "invalid choice: 'table9'" in capsys.readouterr().err
+
+
+def test_data_that_are_not_to_be_had_are_left_out(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def load(name, **_):
+        asked.append(name)
+        raise FileNotFoundError(f"{name} is nowhere")
+
+    monkeypatch.setattr("drlogit.datasets.load", load)
+    data.why_missing.cache_clear()
+    assert main(["reproduce", "table3", "table4", "--quick", "--out", str(tmp_path)]) == 0
+    data.why_missing.cache_clear()
+    told = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+    assert len(told) == len(asked) == len(set(asked)) == 7  # each was looked for, and told, once
+    assert told[0].endswith("a1a: left out, a1a is nowhere")
+    assert "0 of 24 runs; the others, no data: 24." in (tmp_path / "report.md").read_text()
+    assert (tmp_path / "index.html").exists()
