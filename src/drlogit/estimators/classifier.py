@@ -186,11 +186,11 @@ class DRLogisticRegression(RobustLinearClassifier):
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         problem = self._pose(data, epsilon, self.kappa)
         if self.epsilon == "auto":
-            # What is merged stands for several samples, of which theory wants to know.
-            if data.codes.size == given.codes.size:
-                epsilon = self._radius(data, problem)
-            else:
+            if data.codes.size < given.codes.size:
+                # What is merged stands for several samples, of which theory wants to know.
                 epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
+            else:
+                epsilon = self._radius(data, problem)
             self._warn_if_nearly_constant(data, problem, epsilon)
             problem = problem.with_radius(epsilon)
         self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))

@@ -37,6 +37,7 @@ class Status(enum.Enum):
 Bound: TypeAlias = float | Callable[[], float]
 
 
+@dataclass
 class Iterate:
     """One line of progress.  ``elapsed`` counts solver time only, not callbacks.
 
@@ -45,28 +46,19 @@ class Iterate:
     else: later, an iterate that was not asked has the best bound that was known at its time.
     """
 
-    def __init__(
-        self,
-        n_iter: int,
-        objective: float,
-        dual_objective: Bound,
-        lam: float,
-        elapsed: float,
-        extra: dict[str, float] | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.objective = objective
-        self.lam = lam
-        self.elapsed = elapsed
-        self.extra = extra or {}
-        self._bound = dual_objective
+    n_iter: int
+    objective: float
+    bound: Bound = field(repr=False)
+    lam: float
+    elapsed: float
+    extra: dict[str, float] = field(default_factory=dict)
 
     @property
     def dual_objective(self) -> float:
         """Certified lower bound on the optimum."""
-        if callable(self._bound):
-            self._bound = self._bound()
-        return self._bound
+        if callable(self.bound):
+            self.bound = self.bound()
+        return self.bound
 
     @property
     def gap(self) -> float:
@@ -75,15 +67,8 @@ class Iterate:
 
     def settle(self, known: float) -> None:
         """From now on, the bound is what somebody asked for, or else what is known."""
-        if callable(self._bound):
-            self._bound = known
-
-    def __repr__(self) -> str:
-        bound = "not asked for" if callable(self._bound) else f"{self._bound:.8g}"
-        return (
-            f"Iterate(n_iter={self.n_iter}, objective={self.objective:.8g}, "
-            f"dual_objective={bound}, lam={self.lam:.6g}, elapsed={self.elapsed:.3g})"
-        )
+        if callable(self.bound):
+            self.bound = known
 
 
 #: Called once per iteration; returning True stops the solver.
