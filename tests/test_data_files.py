@@ -18,6 +18,7 @@ from drlogit import open_blocks
 from drlogit.datasets.known import read_data
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_samples
+from drlogit.files.svmlight.text import parse_svmlight
 
 X = np.array([[1.0, 2.5, 0.0], [0.0, -3.0, 4.0], [0.5, 0.0, 1e-3], [7.0, 1.0, 0.0]])
 LABELS = ["no", "yes", "yes", "no"]
@@ -199,6 +200,9 @@ def test_svmlight_from_zero(tmp_path):
     path = write(tmp_path / "data.svm", svmlight(zero_based=True))
     with pytest.raises(ValueError, match="numbers its columns from 0: say so with --zero-based"):
         read_samples(path, Wanted())
+    # Who calls the library has no options to be told of.
+    with pytest.raises(ValueError, match="x has the index 0, but indices were to begin with 1"):
+        parse_svmlight(path.read_bytes().splitlines(), "x", zero_based=False)
     assert np.array_equal(read_samples(path, Wanted(zero_based=True)).X.toarray(), X)
 
 

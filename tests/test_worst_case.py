@@ -521,8 +521,8 @@ def test_three_classes_and_unknown_labels():
     two = LogisticRegression().fit(X0, Y0)
     with pytest.raises(ValueError, match="labels of the model, -1 or 1, got "):
         worst_case_loss(two, X0, (Y0 > 0).astype(int), epsilon=0.1, kappa=1.0)
-    with pytest.raises(ValueError, match="labels of the model"):
-        worst_case_loss(two, X0, np.where(Y0 > 0, "a", "b"), epsilon=0.1, kappa=1.0)
+    with pytest.raises(ValueError, match="labels of the model, -1 or 1, got 'a'"):
+        worst_case_loss(two, X0, np.where(np.arange(60) > 0, "b", "a"), epsilon=0.1, kappa=1.0)
 
 
 def test_unfitted_models():
