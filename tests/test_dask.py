@@ -130,6 +130,15 @@ def test_data_frames_and_labels_of_words():
     np.testing.assert_array_equal(predicted.compute(), model.predict(frame[list("abcdef")]))
 
 
+def test_a_class_without_any_weight_is_refused():
+    X, y = data()
+    classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))
+    weights = da.from_array((classes != 2).astype(float), chunks=50)
+    lazy = da.from_array(classes, chunks=50)
+    with pytest.raises(ValueError, match="every sample with the larger label has weight zero"):
+        drlogit.DRLogisticRegression(**ROUGH).fit(chunked(X, 2), lazy, weights)
+
+
 def test_estimator_takes_and_gives_dask_arrays():
     X, y = data()
     classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))

@@ -170,6 +170,7 @@ class DaskRows(Rows):
             for group, part in zip(self._groups, parts, strict=True)
         ]
         rows._groups = tuple(dask.persist(*groups, optimize_graph=False))
+        _check_both_classes(rows)  # weights may be lazy, so that nobody has looked before
         return rows
 
     def gather(self, state: DaskState) -> Any:
@@ -424,13 +425,17 @@ def dask_rows(
     ]
     blocks = list(dask.persist(*blocks, optimize_graph=False))
     rows = DaskRows(blocks, _compute(_facts, _unique("facts"), blocks))
+    _check_both_classes(rows)
+    return rows
+
+
+def _check_both_classes(rows: DaskRows) -> None:
     _, (mass,) = rows.run(_class_weights)
     for total, name in zip(mass, ("smaller", "larger"), strict=True):
         if not total > 0.0:
             raise ValueError(
                 f"every sample with the {name} label has weight zero; two classes are wanted"
             )
-    return rows
 
 
 def _row_parts(X: Any) -> list[Delayed]:
