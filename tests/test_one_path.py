@@ -171,10 +171,10 @@ def test_watching_costs_nothing_unless_somebody_looks(products):
 
 def test_a_run_that_is_stopped_has_a_bound():
     X, y = drlogit.datasets.make_synthetic(500, 10, random_state=0)
-    stopped = drlogit.solve(X, y, epsilon=0.05, kappa=0.3, callback=lambda it: it.n_iter == 6)
+    stopped = drlogit.solve(X, y, epsilon=0.05, kappa=0.3, callback=lambda it: it.n_iter == 4)
     assert stopped.status.name == "STOPPED"
-    # 5e-4, that of the iterate's own dual point; what its coefficients alone prove is 2e-2.
-    assert 1e-6 < stopped.gap < 3e-3
+    # 2e-3, by the iterate's own dual point; what its coefficients alone prove is 2e-2.
+    assert 1e-6 < stopped.gap < 6e-3
 
 
 # --- the command line -----------------------------------------------------------------------
