@@ -29,7 +29,13 @@ from ..fitting.solving import solve_problem
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray
-from ..rows.checks import check_weights, find_classes, settled
+from ..rows.checks import (
+    check_numeric,
+    check_unmasked,
+    check_weights,
+    find_classes,
+    settled,
+)
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .training_data import TrainingData, balanced_weights
 
@@ -81,7 +87,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if is_in_blocks(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = validate_data(self, X, reset=False, **_AS_NUMBERS)
+        X = validate_data(self, check_numeric(X), reset=False, **_AS_NUMBERS)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
@@ -169,8 +175,10 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self._remember_columns(X)
             if is_dask(y):
                 return self._with_lazy_labels(X, y, sample_weight)
+            check_unmasked(y, "y")
             return self._with_labels(X, column_or_1d(y), sample_weight)
-        X, y = validate_data(self, X, y, **_AS_NUMBERS)
+        check_unmasked(y, "y")
+        X, y = validate_data(self, check_numeric(X), y, **_AS_NUMBERS)
         return self._with_labels(settled(X), y, sample_weight)
 
     def _remember_columns(self, X: Any) -> None:
