@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import plots
+from drlogit.plots import displays
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -165,7 +166,7 @@ def test_coefficients_of_a_pipeline_are_those_of_its_input():
 
 
 def test_styles_differ():
-    styles = [tuple(style.values()) for style in plots._styles()]
+    styles = [tuple(style.values()) for style in displays._styles()]
     assert len(set(styles)) == len(styles) >= 20
 
 
