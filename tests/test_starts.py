@@ -196,3 +196,25 @@ def test_tall_data_start_from_samples():
         assert nested.n_iter <= 2 < direct.n_iter
         assert 0.0 < nested.info["sample_grams"] < direct.n_iter - nested.n_iter
         assert abs(nested.objective - direct.objective) <= 1e-6
+
+
+def test_samples_elsewhere_start_in_the_same_way():
+    dask = pytest.importorskip("dask")
+    import dask.array as da
+
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60_000, 9))
+    y = np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-2.0 * X[:, 0])), 1, -1)
+    here = drlogit.solve(X, y, epsilon=0.02, kappa=1.0)
+    assert here.info["sample_grams"] > 0.0
+    with dask.config.set(scheduler="synchronous"):
+        for elsewhere in (
+            da.from_array(X, chunks=(7000, 9)),
+            drlogit.RowBlocks.from_array(X, 9000),
+        ):
+            first = drlogit.solve(elsewhere, y, epsilon=0.02, kappa=1.0)
+            np.testing.assert_allclose(first.coef, here.coef, rtol=1e-9)
+            assert drlogit.solve(elsewhere, y, epsilon=0.02, kappa=1.0, start=first).n_iter == 0
+            near = drlogit.solve(elsewhere, y, epsilon=0.018, kappa=1.0, start=first)
+            assert (near.n_iter, near.info["hinge"]) == (1, "band")
+            assert near.gap <= 1e-6
