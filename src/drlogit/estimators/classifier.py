@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.suggested_radius import suggested_radius_of
 from ..problem.problem import Problem
 from ..problem.result import Result
-from ..rows.arrays import FloatArray
-from ..rows.row_blocks import is_dask
 from .robust_classifier import RobustLinearClassifier
 from .training_data import TrainingData
 
@@ -68,7 +64,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         Weights of the classes, which multiply those of the samples; ``"balanced"`` gives every
         class the same total weight.
     warm_start : bool
-        Whether to start from the previous fit's coefficients, if there is one of this shape.
+        Whether to start from the previous fit, if there is one of this shape.
     n_jobs : int, optional
         How many classes to fit at a time, if there are more than two; with two, how many
         threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
@@ -221,19 +217,6 @@ class DRLogisticRegression(RobustLinearClassifier):
     def _starts(self, data: TrainingData) -> list[Result | None] | None:
         """Earlier results to start from, if wanted and of this shape."""
         earlier = getattr(self, "results_", []) if self.warm_start else []
-        n_samples, n_features = data.X.shape
-        if len(earlier) != len(data.fitted_classes) or earlier[0].coef.size != n_features:
+        if len(earlier) != len(data.fitted_classes) or earlier[0].coef.size != data.X.shape[1]:
             return None
-        # Flip shares are not kept: a solver that starts from them finds none.
-        flips: Any
-        if is_dask(data.X):
-            from ..rows.distributed import map_rows
-
-            flips = map_rows(_no_flips, data.X, None, np.float64)
-        else:
-            flips = np.zeros(n_samples)
-        return [replace(result, flip_share=flips) for result in earlier]
-
-
-def _no_flips(rows: Any) -> FloatArray:
-    return np.zeros(rows.shape[0])
+        return list(earlier)

@@ -24,8 +24,9 @@ from ..fitting.paths import warn_about_gaps
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.row_blocks import is_dask
+from ..solvers.starts import start_pays
 from .classifier import DRLogisticRegression
-from .folds import Chain, choose, mean_log_likelihood, score_chain, tabulate
+from .folds import Chain, choose, mean_log_likelihood, score_chain, tabulate, whole_paths
 from .robust_classifier import RobustLinearClassifier
 from .training_data import TrainingData
 
@@ -201,7 +202,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         data = given.prepared()
         problem = self._pose(data, 0.0, np.inf)
         kappas, epsilons = self._grid(data, problem)
-        chains = self._run_folds(given, splits, kappas, epsilons, score_params)
+        siblings = self._whole_paths(data, problem, kappas, epsilons)
+        chains = self._run_folds(given, splits, kappas, epsilons, siblings, score_params)
         self.n_splits_ = len(splits)
         self.cv_results_ = tabulate(kappas, epsilons, chains)
         self.best_index_ = choose(
@@ -211,6 +213,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
         self.kappa_ = float(self.cv_results_["param_kappa"][self.best_index_])
         if self.refit:
+            # From nothing, so that the model is exactly that of a fit with these parameters.
             chosen = problem.with_radius(self.epsilon_, self.kappa_)
             self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
         return self
@@ -290,12 +293,34 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
         return kappas, [radii_below(limit, count, least) for limit in limits(kappas)]
 
+    def _whole_paths(
+        self,
+        data: TrainingData,
+        problem: Problem,
+        kappas: FloatArray,
+        epsilons: list[FloatArray],
+    ) -> list[Any]:
+        """Fits to all samples, ``paths[κ][class][radius]``: starts for the folds.
+
+        Only the interior point gains more from them than they cost, and not on small data.
+        """
+        large = start_pays(problem.rows.n_nonzeros, known=False)
+        if self.solver not in ("auto", "interior-point") or not large:
+            return [None] * kappas.size
+        return list(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(whole_paths)(data, problem, radii, float(kappa), **self._controls())
+                for kappa, radii in zip(kappas, epsilons, strict=True)
+            )
+        )
+
     def _run_folds(
         self,
         data: TrainingData,
         splits: list[tuple[Any, Any]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
+        siblings: list[Any],
         score_params: dict[str, Any],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
@@ -307,7 +332,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         ]
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_chain)(
-                data, *splits[fold], epsilons[k], kappa, self._model(), self._controls(),
+                data, *splits[fold], epsilons[k], kappa, siblings[k], self._model(),
+                self._controls(),
                 model, scorer, score_params,
             )
             for k, fold, kappa in tasks

@@ -6,11 +6,14 @@ import copy
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..fitting.paths import solve_radii
+from ..problem.problem import Problem
+from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
 from .training_data import TrainingData
 
@@ -24,25 +27,46 @@ class Chain(NamedTuple):
     gaps: FloatArray
 
 
+def whole_paths(
+    data: TrainingData, problem: Problem, epsilons: FloatArray, kappa: float, **controls: Any
+) -> list[list[Result]]:
+    """Fits of one κ over its radii on all samples, for each class: siblings of those of the folds.
+
+    Without what has the length of the data.
+    """
+    return [
+        [replace(result, dual=None) for result in solve_radii(each, epsilons, kappa, **controls)]
+        for each in data.against_rest(problem)
+    ]
+
+
 def score_chain(
     data: TrainingData,
     train: Any,
     test: Any,
     epsilons: FloatArray,
     kappa: float,
+    siblings: list[list[Result]] | None,
     model: dict[str, Any],
     controls: dict[str, Any],
     classifier: Any,
     scorer: Any,
     score_params: dict[str, Any],
 ) -> Chain:
-    """Fit one κ over its radii on the training part of a fold, and score the rest."""
+    """Fit one κ over its radii on the training part of a fold, and score the rest.
+
+    ``siblings`` are the fits to all samples, if there are any (see :func:`whole_paths`).
+    """
     started = time.perf_counter()
     training = data.part(train).prepared()
     problem = training.pose(epsilon=0.0, kappa=kappa, **model)
+    paths: Sequence[list[Result] | None] = siblings or [None] * len(training.fitted_classes)
     fits = [
-        list(solve_radii(each, epsilons, kappa, **controls))
-        for each in training.against_rest(problem)
+        [
+            replace(result, dual=None)
+            for result in solve_radii(each, epsilons, kappa, siblings=path, **controls)
+        ]
+        for each, path in zip(training.against_rest(problem), paths, strict=True)
     ]
     rest = time.perf_counter() - started - sum(r.solve_time for fit in fits for r in fit)
     X, y = data.X[test], data.y[test]

@@ -333,9 +333,7 @@ def _fit_one(problem: Problem, controls: dict[str, Any]) -> _Fit:
     """One class against the rest, without what has the length of the data."""
     result = solve_problem(problem, **controls)
     limit = epsilon_max_of(problem) if _may_be_constant(problem, result) else math.inf
-    return _Fit(
-        replace(result, flip_share=np.zeros(0)), limit if problem.epsilon >= limit else None
-    )
+    return _Fit(replace(result, dual=None), limit if problem.epsilon >= limit else None)
 
 
 def _may_be_constant(problem: Problem, result: Result) -> bool:

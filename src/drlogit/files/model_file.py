@@ -281,7 +281,7 @@ def _parse_fit(fit: _Fields, n_features: int) -> Result:
     numbers: dict[str, Any] = {name: fit.number(key) for key, name in _FIT_KEYS.items()}
     return Result(
         coef=coef,
-        flip_share=np.zeros(0),
+        dual=None,
         status=Status[fit.text("status", Status.__members__)],
         n_iter=fit.whole("n_iter", least=0),
         solver=fit.text("solver"),

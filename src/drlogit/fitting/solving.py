@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ..problem.certificate import certify
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
-from ..problem.result import Callback, Monitor, Result, Solution, Status
+from ..problem.result import Callback, DualPoint, Monitor, Result, Solution, Status
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.external.ipopt import ipopt
@@ -106,7 +106,7 @@ def solve(
     max_iter : int, optional
         Limit on iterations; None for the solver's own.
     start : Result, optional
-        An earlier result to start from.
+        An earlier result to start from, for these or other samples, radii, costs or norms.
     callback : callable, optional
         Called with an :class:`~drlogit.problem.result.Iterate` per iteration; True stops the run.
     verbose : int
@@ -236,6 +236,7 @@ class _Call:
                 flip_share=solution.flip_share,
                 dual_coefficients=solution.dual_coefficients,
                 dual_step=solution.dual_step,
+                doubt=solution.doubt,
                 tol=self.tol,
             )
             if lam is None:
@@ -250,7 +251,10 @@ class _Call:
             objective=certificate.primal,
             dual_objective=certificate.dual,
             gap=certificate.gap,
-            flip_share=problem.rows.gather(certificate.flip_share),
+            dual=DualPoint(
+                problem.rows.gather(certificate.doubt),
+                problem.rows.gather(certificate.flip_share),
+            ),
             status=_final_status(solution.status, certificate.gap, self.tol),
             n_iter=solution.n_iter,
             solver=solution.info.get("solver", self.name),

@@ -10,7 +10,8 @@ so every feasible ``(s, a)`` bounds the optimum from below.  A dual candidate is
 per sample and a coefficient vector ``β̃``, which stands for ``s = 1/(1+e^{Zβ̃})``: near a
 solution ``β̃ = β`` is a good one.  A solver that has a Newton step δ at β̃ may hand that over as
 well: ``s - s(1-s) Zδ`` is feasible but for what rounding and clipping do to it, because that
-is what the step's equations say.  Candidates are made feasible in two moves:
+is what the step's equations say.  Or it hands over s itself, from a step taken elsewhere or
+from an earlier fit.  Candidates are made feasible in two moves:
 
 *Correct.*  Move s so that ``g = Σ w_i (s_i - a_i) z_i`` becomes zero on free columns and fits into
 the ball that the constraint allows, at the least cost to the bound.  The step comes from a
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -85,12 +86,13 @@ class Certificate:
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
     taken from the margins, and ``dual`` has been charged for what it left of the free equations.
-    ``flip_share`` is the feasible ``a``, as a state of the rows.
+    ``doubt`` and ``flip_share`` are the feasible ``s`` and ``a``, as states of the rows.
     """
 
     primal: float
     dual: float
     lam: float
+    doubt: State
     flip_share: State
     dual_coefficients: FloatArray
 
@@ -107,6 +109,7 @@ def certify(
     flip_share: State | None = None,
     dual_coefficients: FloatArray | None = None,
     dual_step: FloatArray | None = None,
+    doubt: State | None = None,
     tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for (B) at fixed ``lam``.
@@ -122,10 +125,15 @@ def certify(
     if flip_share is None:
         flip_share = flip_shares_of(problem, margins, level)
     start = coefficients if dual_coefficients is None else dual_coefficients
-    bound = dual_bound(problem, start, flip_share, step=dual_step, lam=lam, wanted=primal - tol)
+    bound = dual_bound(
+        problem, start, flip_share, step=dual_step, doubt=doubt, lam=lam, wanted=primal - tol
+    )
     if bound.value > primal + _ALARM * max(1.0, primal):
         bound = replace(bound, value=0.0)
-    return Certificate(primal, bound.value, level, bound.flip_share, bound.coefficients)
+    doubt, _ = problem.rows.run(_first_of, bound.point)
+    return Certificate(
+        primal, bound.value, level, doubt, bound.flip_share(problem), bound.coefficients
+    )
 
 
 def primal_value(problem: Problem, coefficients: FloatArray, margins: State, lam: float) -> float:
@@ -136,11 +144,15 @@ def primal_value(problem: Problem, coefficients: FloatArray, margins: State, lam
 
 @dataclass(frozen=True, eq=False)
 class DualBound:
-    """A feasible dual point: its value, its ``a``, and the β̃ it came from."""
+    """A feasible dual point: its value, ``(s, a)`` as pairs per block, and the β̃ it came from."""
 
     value: float
-    flip_share: State
+    point: State
     coefficients: FloatArray
+
+    def flip_share(self, problem: Problem) -> State:
+        """``a`` alone."""
+        return problem.rows.run(_second_of, self.point)[0]
 
 
 def dual_bound(
@@ -149,16 +161,21 @@ def dual_bound(
     flip_share: State,
     *,
     step: FloatArray | None = None,
+    doubt: State | None = None,
     lam: float | None = None,
     wanted: float = math.inf,
 ) -> DualBound:
     """Best lower bound from the candidate ``(β̃, a)``, stopping early once it is ``wanted``.
 
-    With ``step`` the candidate is the one that a linear step from β̃ leads to.
+    With ``step`` the candidate is the one that a linear step from β̃ leads to; with ``doubt`` its s
+    is given, and β̃ only stands for it.
     """
     if math.isinf(problem.kappa):
         flip_share, _ = problem.rows.run(_zero_like, flip_share)
-    candidate = _Candidate.at(problem, coefficients, flip_share, step)
+    if doubt is None:
+        candidate = _Candidate.at(problem, coefficients, flip_share, step)
+    else:
+        candidate = _Candidate.given(problem, coefficients, doubt, flip_share)
     if lam is None:
         candidate = candidate.within_budget(problem)
     best = candidate.bound(problem, lam)
@@ -292,6 +309,14 @@ class _Candidate:
         state, sums = problem.rows.run(_start, flip_share, coefficients, step)
         there = coefficients if step is None else coefficients + step
         return cls._from_sums(there, state, *sums)
+
+    @classmethod
+    def given(
+        cls, problem: Problem, coefficients: FloatArray, doubt: State, flip_share: State
+    ) -> _Candidate:
+        """The candidate ``(s, a)`` with its sums: one pass over the data."""
+        state, sums = problem.rows.run(_given, problem.rows.pair(doubt, flip_share))
+        return cls._from_sums(coefficients, state, *sums)
 
     @classmethod
     def _from_sums(
@@ -539,6 +564,11 @@ def _start(
     return (s, a, s[:0]), _dual_sums(block, s, a)
 
 
+def _given(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+    s, a = pair
+    return (s, a, s[:0]), _dual_sums(block, s, a)
+
+
 def _curvature(block: Block, state: _Dual) -> tuple[_Dual, tuple[()]]:
     s, a, _ = state
     return (s, a, s * (1.0 - s)), ()
@@ -575,13 +605,22 @@ def _without_light(block: Block, state: _Dual, least: float) -> tuple[_Dual, tup
 
 def _bound_value(
     block: Block, state: _Dual, factors: FloatArray, move: FloatArray | None
-) -> tuple[FloatArray, tuple[Reduction, ...]]:
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Reduction, ...]]:
     s, a, curvature = state
-    shrink = np.where(block.y > 0.0, factors[1], factors[0])
-    s = shrink * s
+    if (factors != 1.0).any():
+        shrink = np.where(block.y > 0.0, factors[1], factors[0])
+        s, a = shrink * s, shrink * a
     value = Sum(float(block.weights @ entropy(s)))
     curvature = curvature if curvature.size else s * (1.0 - s)
-    return shrink * a, (value, *charges(block, s, curvature, move))
+    return (s, a), (value, *charges(block, s, curvature, move))
+
+
+def _first_of(block: Block, pair: tuple[Any, Any]) -> tuple[Any, tuple[()]]:
+    return pair[0], ()
+
+
+def _second_of(block: Block, pair: tuple[Any, Any]) -> tuple[Any, tuple[()]]:
+    return pair[1], ()
 
 
 def _total_curvature(block: Block, state: _Dual, factors: FloatArray) -> tuple[_Dual, tuple[Sum]]:

@@ -156,15 +156,15 @@ class Problem:
         _, (above,) = self.rows.run(_weight_above, margins, self.kappa * least)
         if above <= share:
             return least
-        return max(least, self._upper_quantile(margins, share) / self.kappa)
+        return max(least, self._upper_quantile(margins, share, self.kappa * least) / self.kappa)
 
-    def _upper_quantile(self, margins: State, share: float) -> float:
+    def _upper_quantile(self, margins: State, share: float, low: float) -> float:
         """Smallest margin of positive weight with weight at most ``share`` strictly above.
 
-        A histogram narrows the bracket a thousandfold per pass until a single value is
-        left, so the search works on blocks anywhere and is exact.
+        More than that is above ``low``.  A histogram narrows the bracket a thousandfold per pass
+        until a single value is left, so the search works on blocks anywhere and is exact.
         """
-        low, high, above_high = -math.inf, math.inf, 0.0
+        high, above_high = math.inf, 0.0
         while True:
             # Only margins in (low, high] are still in question; above_high is the weight > high.
             _, (least, greatest) = self.rows.run(_range_within, margins, low, high)

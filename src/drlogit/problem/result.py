@@ -159,7 +159,7 @@ class Monitor:
 class Solution:
     """What a solver found, before anybody else has checked it.
 
-    ``flip_share``, ``dual_coefficients`` and ``dual_step`` describe its dual point (see
+    ``flip_share``, ``dual_coefficients``, ``dual_step`` and ``doubt`` describe its dual point (see
     :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
     """
 
@@ -169,7 +169,25 @@ class Solution:
     flip_share: State | None = None
     dual_coefficients: FloatArray | None = None
     dual_step: FloatArray | None = None
+    doubt: State | None = None
     info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """A feasible point of the dual problem: the proof of a lower bound on the optimum.
+
+    Attributes
+    ----------
+    doubt
+        ``s_i`` in [0, 1]; the bound is ``Σ w_i H(s_i)``, H being the binary entropy.  At the
+        optimum it is the probability that the model gives to the other label of sample i.
+    flip_share
+        ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
+    """
+
+    doubt: FloatArray
+    flip_share: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +201,9 @@ class Result:
     objective, dual_objective, gap
         The worst-case expected log-loss of the model, a certified lower bound on what any
         model can reach, and their difference, all in nats.
-    flip_share
-        ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
+    dual
+        The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
+        where nothing of the length of the samples is kept.
     status, n_iter, solver
         How it ended, after how many iterations, and which solver ran.
     setup_time, solve_time
@@ -201,7 +220,7 @@ class Result:
     objective: float
     dual_objective: float
     gap: float
-    flip_share: FloatArray
+    dual: DualPoint | None
     status: Status
     n_iter: int
     solver: str
@@ -209,6 +228,11 @@ class Result:
     solve_time: float
     trace: Trace
     info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def flip_share(self) -> FloatArray:
+        """``a_i`` in [0, 1]: the share of sample i whose label the worst case flips."""
+        return np.zeros(0) if self.dual is None else self.dual.flip_share
 
     @property
     def converged(self) -> bool:

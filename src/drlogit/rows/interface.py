@@ -7,9 +7,9 @@ never sees a vector of length N; it hands :meth:`Rows.run` a *block function*
 
 which is pure (it changes neither the block nor the state it was given), keeps what it
 wants to remember per sample in ``new_state``, and returns a tuple of :class:`Sum`,
-:class:`Min` and :class:`Max` values, which ``run`` combines over the blocks.  The state is
-opaque to the driver.  The same solver therefore runs on all kinds of rows, and its answer does
-not depend on the cutting beyond rounding:
+:class:`Min`, :class:`Max` and :class:`Stack` values, which ``run`` combines over the blocks.
+The state is opaque to the driver.  The same solver therefore runs on all kinds of rows, and its
+answer does not depend on the cutting beyond rounding:
 
 * :class:`MemoryRows` (here): one block in memory, or one for each of several threads;
 * :class:`~drlogit.rows.stored.StoredRows`: blocks that are read when they are needed;

@@ -1,4 +1,4 @@
-"""What block functions return for the driver: sums, minima and maxima over the samples."""
+"""What block functions return for the driver: sums, minima, maxima, and samples themselves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,17 @@ class Max:
         return Max(np.maximum(self.value, other.value))
 
 
-Reduction: TypeAlias = Any  # Sum | Min | Max
+@dataclass(frozen=True)
+class Stack:
+    """A reduction that puts arrays below one another, those of later blocks perhaps first."""
+
+    value: Any
+
+    def merge(self, other: Stack) -> Stack:
+        return Stack(np.concatenate([self.value, other.value]))
+
+
+Reduction: TypeAlias = Any  # Sum | Min | Max | Stack
 
 
 def merge_reductions(

@@ -83,7 +83,7 @@ _PROMISING = 5.0
 
 #: Centrality corrections per iteration, how much further they try to go, and how much
 #: longer the steps must get (summed) for one to be kept.
-_CORRECTIONS = 2
+CORRECTIONS = 2
 _REACH = 0.3
 _WORTHWHILE = 0.05
 
@@ -157,7 +157,7 @@ def solve_with_barrier(
             linearise, point.samples, scaled.kappa, point.lam, wide(rows), rough
         )
         point = Point(point.x, point.lam, point.cone, samples)
-        here = _Linearised(scaled, point, sums, fixed=lam is not None)
+        here = Linearised(scaled, point, sums, fixed=lam is not None)
         mu = here.mu
         share, _ = rows.run(flip_share, samples)
         if progress.report(
@@ -172,7 +172,7 @@ def solve_with_barrier(
             return Status.STALLED
         affine_aim = point.cone.affine()
         dx, dlam = here.solve(system, affine_aim, here.hinge_affine, here.flips_affine)
-        predictor = _direction(scaled, point, dx, dlam, affine_aim, predict, None)
+        predictor = direction(scaled, point, dx, dlam, affine_aim, predict, None)
         if predictor is None:
             return Status.STALLED
         if here.after(predictor) < _PROMISING * progress.tol and progress.try_step(
@@ -184,15 +184,10 @@ def solve_with_barrier(
             return progress.status
         # Corrector: towards the central path, as far along as the predictor suggests.
         decrement = here.decrement(system)
-        centre = here.centre(decrement, predictor)
-        share_kept = min(predictor.alphas)
-        aim = point.cone.corrected(centre, predictor.cone, share_kept)
-        correction, flips = predictor.sums[2:]
-        step = _corrector(
-            here, system, aim, centre, share_kept,
-            here.hinge_affine + centre * here.hinge_centre + share_kept * correction,
-            here.flips_affine + centre * here.flips_centre + share_kept * flips,
-            predictor.samples,
+        worth = rows.n_nonzeros >= _CHEAP_GRAM * rows.n_samples
+        step = corrected(
+            here, system, predictor, here.centre(decrement, predictor), min(predictor.alphas),
+            CORRECTIONS if worth else 0,
         )  # fmt: skip
         if step is None:
             return Status.STALLED
@@ -233,7 +228,7 @@ def _start(
     return Point(x, lam, cone, samples)
 
 
-class _Linearised:
+class Linearised:
     """The optimality conditions at a point, linearised, in scaled coordinates."""
 
     def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...], fixed: bool) -> None:
@@ -321,7 +316,7 @@ class _Linearised:
 
 
 def _moved(
-    here: _Linearised, step: Step, gain: float, linear: bool
+    here: Linearised, step: Step, gain: float, linear: bool
 ) -> tuple[Point, tuple[float, float]]:
     """The point after a step, cut where the loss leaves its parabola, and the lengths taken."""
     point, rows = here.point, here.scaled.problem.rows
@@ -351,7 +346,7 @@ def _moved(
     return there, alphas
 
 
-def _direction(
+def direction(
     scaled: Scaled,
     point: Point,
     dx: FloatArray,
@@ -377,8 +372,26 @@ def _direction(
     return Step(dx, dlam, cone_step, new, alphas, extra)
 
 
-def _corrector(
-    here: _Linearised,
+def corrected(
+    here: Linearised,
+    system: System,
+    predictor: Step,
+    centre: float,
+    share: float,
+    corrections: int,
+) -> Step | None:
+    """The step towards ``centre``, with a share of the predictor's second-order terms."""
+    correction, flips = predictor.sums[2:]
+    return _towards(
+        here, system, here.point.cone.corrected(centre, predictor.cone, share), centre, share,
+        here.hinge_affine + centre * here.hinge_centre + share * correction,
+        here.flips_affine + centre * here.flips_centre + share * flips,
+        predictor.samples, corrections,
+    )  # fmt: skip
+
+
+def _towards(
+    here: Linearised,
     system: System,
     aim: FloatArray,
     centre: float,
@@ -386,16 +399,16 @@ def _corrector(
     hinge_adjoint: FloatArray,
     flips: float,
     samples: State,
+    corrections: int,
 ) -> Step | None:
     """The corrected direction, and centrality corrections while they lengthen the steps."""
     scaled, point = here.scaled, here.point
     dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
-    step = _direction(scaled, point, dx, dlam, aim, correct, samples, centre, share)
+    step = direction(scaled, point, dx, dlam, aim, correct, samples, centre, share)
     if step is None:
         return None
     rows = scaled.problem.rows
-    worth = rows.n_nonzeros >= _CHEAP_GRAM * rows.n_samples
-    for _ in range(_CORRECTIONS if worth else 0):
+    for _ in range(corrections):
         if min(step.alphas) >= 0.95:
             break
         trial = (min(1.0, step.alphas[0] + _REACH), min(1.0, step.alphas[1] + _REACH))
@@ -404,7 +417,7 @@ def _corrector(
         hinge_adjoint = hinge_adjoint + scaled.scaled(adjoint)
         flips = flips + pulled_flips
         dx, dlam = here.solve(system, aim, hinge_adjoint, flips)
-        longer = _direction(scaled, point, dx, dlam, aim, follow_aims, pulled)
+        longer = direction(scaled, point, dx, dlam, aim, follow_aims, pulled)
         if longer is None or sum(longer.alphas) < sum(step.alphas) + _WORTHWHILE:
             break
         step = longer

@@ -11,9 +11,6 @@ faster depends on how many samples there are for each coefficient:
 * at least 300 samples for each coefficient: smoothing, and the barrier if that gets stuck;
 * otherwise: the barrier, and smoothing if that gets stuck.
 
-Stuck is a method that cannot go on, that stands still (:class:`.progress.Progress`), or that has
-used up its share of the iterations.  The next one starts from the best point found.
-
 Samples that occur several times are merged first (:mod:`drlogit.rows.repeats`).
 """
 
@@ -26,12 +23,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...problem.certificate import certify
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
+from ...rows.arrays import FloatArray
+from ...rows.interface import State
+from ..sequential_quadratic.guess import guess_from
+from ..sequential_quadratic.method import solve_from
+from ..sequential_quadratic.nested import nested_guess
+from ..sequential_quadratic.step import Work
+from ..starts import dual_point_of, start_pays
 from .barrier import solve_with_barrier
 from .progress import Progress
 from .scaled import Scaled
 from .smoothing import solve_with_smoothing
+from .wide_system import wide
 
 #: Samples per coefficient from which the rounded hinge behaves like a smooth function.
 SMOOTHING_RATIO = 300
@@ -63,22 +69,28 @@ def interior_point(
     max_iter
         Limit on Newton iterations, each one weighted Gram matrix and one factorisation.
     start
-        An earlier result whose coefficients to start from.
+        An earlier result to start from, for these or other samples, radii, costs or norms: its
+        own dual point is tried first, then steps from its model (``sequential_quadratic``).
     hinge : {"auto", "barrier", "smoothed"}
         How the kink of the robust loss is handled; see the module.
     """
     if hinge not in ("auto", "barrier", "smoothed"):
         raise ValueError(f"hinge must be 'auto', 'barrier' or 'smoothed', got {hinge!r}")
+    if start is not None:
+        solution = _optimal_already(problem, start, tol, monitor)
+        if solution is not None:
+            return solution
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
     scaled = Scaled.of(problem)
     progress = Progress(problem, tol, monitor)
-    x = None if start is None else problem.join(start.coef, start.intercept) / scaled.scale
+    work = Work()
     status = Status.STALLED
-    names = []
+    x: FloatArray | None = None
+    names: list[str] = []
     with np.errstate(all="ignore"):
-        methods = _methods(scaled, hinge)
+        methods = _methods(scaled, hinge, start, work)
         for name, method, options in methods:
             names.append(name)
             left = max_iter - progress.n_iter
@@ -87,24 +99,83 @@ def interior_point(
             else:
                 progress.begin(PATIENCE)
                 left = min(left, max(LEAST, math.ceil(SHARE * left)))
-            status = method(scaled, progress, max_iter=left, x=x, **options)
+            if x is not None and name != "band":
+                options = {"x": x, **options}
+            status = method(scaled, progress, max_iter=left, **options)
             if status not in (Status.STALLED, Status.MAX_ITER) or progress.n_iter >= max_iter:
                 break
-            x = progress.coefficients / scaled.scale
+            x = None if name == "band" else progress.coefficients / scaled.scale
     solution = progress.solution(
         status,
         solver="interior-point",
         hinge="+".join(names),
         grams=progress.n_iter,
+        band_iterations=work.inner_iterations,
+        band_work=work.band_work,
+        sample_grams=work.sample_grams,
+        spread=work.spread,
         distinct_samples=rows.n_samples,
     )
-    if origin is None or solution.flip_share is None:
+    if origin is None:
         return solution
-    return replace(solution, flip_share=given.scatter(rows.gather(solution.flip_share)[origin]))
+
+    def for_all(values: State | None) -> State | None:
+        """What was found for distinct samples, for those they stand for."""
+        return None if values is None else given.scatter(rows.gather(values)[origin])
+
+    return replace(solution, flip_share=for_all(solution.flip_share), doubt=for_all(solution.doubt))
 
 
-def _methods(scaled: Scaled, hinge: str) -> list[Method]:
+def _optimal_already(
+    problem: Problem, start: Result, tol: float, monitor: Monitor
+) -> Solution | None:
+    """The start itself, if the dual point that comes with it proves it optimal."""
+    point = None if "predicted" in start.info else dual_point_of(problem, start)
+    coefficients = problem.join(start.coef, start.intercept)
+    if point is None or not np.isfinite(coefficients).all():
+        return None
+    doubt, share = point
+    # The equations of free features are proven with a Hessian; all others by sums alone.
+    effort = tol if problem.free.sum() > problem.fit_intercept else math.inf
+    certificate = certify(problem, coefficients, flip_share=share, doubt=doubt, tol=effort)
+    if certificate.gap > tol:
+        return None
+    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
+    info = {"solver": "interior-point", "hinge": "start", "grams": 0, "band_iterations": 0,
+            "band_work": 0.0, "spread": start.info.get("spread")}  # fmt: skip
+    return Solution(coefficients, Status.OPTIMAL, 0, share, coefficients, doubt=doubt, info=info)
+
+
+def _methods(scaled: Scaled, hinge: str, start: Result | None, work: Work) -> list[Method]:
     """What to run, in order; the next one only if the one before got stuck."""
+    problem = scaled.problem
+    if problem.epsilon == 0.0:  # plain Newton steps, which take any start as it is
+        x = None if start is None else problem.join(start.coef, start.intercept) / scaled.scale
+        return [("smoothed", solve_with_smoothing, {"x": x})]
+    guess = None
+    if start is not None and not wide(problem.rows):
+        known = start.info.get("spread") is not None or "predicted" in start.info
+        if start_pays(problem.rows.n_nonzeros, known=known):
+            guess = guess_from(problem, start)
+    if guess is None and hinge == "auto" and not wide(problem.rows):
+        guess = nested_guess(problem, _solve_cold, work)
+    if guess is None:
+        return _cold_methods(scaled, hinge)
+    return [("band", solve_from, {"guess": guess, "work": work}), *_cold_methods(scaled, hinge)]
+
+
+def _solve_cold(scaled: Scaled, progress: Progress) -> Status:
+    """From nothing, for a sample of the samples."""
+    status = Status.STALLED
+    for _, method, options in _cold_methods(scaled, "auto"):
+        status = method(scaled, progress, max_iter=100, **options)
+        if status is not Status.STALLED:
+            break
+    return status
+
+
+def _cold_methods(scaled: Scaled, hinge: str) -> list[Method]:
+    """The same, from nothing."""
     smoothed: Method = ("smoothed", solve_with_smoothing, {})
     barrier: Method = ("barrier", solve_with_barrier, {})
     if not scaled.hinge or hinge == "smoothed":

@@ -8,6 +8,7 @@ looks optimal, the full certificate with its corrections is computed.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -35,6 +36,16 @@ _OVERDUE = 0.02
 _FORWARD = 0.9
 
 
+@dataclass(frozen=True, eq=False)
+class DualCandidate:
+    """A dual point as the certificate takes it: β̃, a, and either a step from β̃ or s itself."""
+
+    coefficients: FloatArray | None
+    flip_share: State | None
+    step: FloatArray | None = None
+    doubt: State | None = None
+
+
 class Progress:
     """Best primal and dual point so far, and whether they are close enough.
 
@@ -50,9 +61,10 @@ class Progress:
         self.dual = 0.0
         self.coefficients = np.zeros(problem.costs.size)
         self.status = Status.MAX_ITER
-        self._dual_point: tuple[FloatArray, State, FloatArray | None] | None = None
+        self._dual_point: DualCandidate | None = None
         self._shown = 0.0
-        self._corrections_needed = problem.free.sum() > problem.fit_intercept
+        #: Whether equations beside the intercept's have to be met by corrections.
+        self.has_free_features = bool(problem.free.sum() > problem.fit_intercept)
         self.begin()
 
     def begin(self, patience: float = math.inf) -> None:
@@ -113,16 +125,37 @@ class Progress:
 
     def _bound(self, coefficients: FloatArray, flip_share: State, estimate: float) -> None:
         """Lower bound by shrinking; by the full certificate where only that can be enough."""
-        self._offer_dual(self._shrunk(coefficients, flip_share), coefficients, flip_share)
+        value = self._shrunk(coefficients, flip_share)
+        self._offer_dual(value, DualCandidate(coefficients, flip_share))
         # Another iteration costs as much as corrections do and leaves the better point, so
         # they wait, unless free features make them the only way to a bound.
-        due = self.tol if self._corrections_needed else _OVERDUE * self.tol
+        due = self.tol if self.has_free_features else _OVERDUE * self.tol
         if self.gap > self.tol and estimate <= min(due, 0.5 * self._checked):
             self._checked = estimate
             bound = dual_bound(
                 self.problem, coefficients, flip_share, wanted=self.primal - self.tol
             )
-            self._offer_dual(bound.value, coefficients, flip_share)
+            self._offer_dual(bound.value, DualCandidate(coefficients, flip_share))
+
+    def take(
+        self,
+        coefficients: FloatArray,
+        primal: float,
+        lam: float,
+        bound: float,
+        dual: DualCandidate,
+    ) -> bool:
+        """Take note of a point and of a dual point with its bound; True when the run is over."""
+        self._offer_primal(primal, coefficients)
+        self._offer_dual(bound, dual)
+        stop = self.monitor.report(self.n_iter, self.primal, self.dual, lam)
+        if self.gap <= self.tol:
+            self.status = Status.OPTIMAL
+        elif stop:
+            self.status = Status.STOPPED
+        else:
+            return False
+        return True
 
     def _shrunk(self, coefficients: FloatArray, flip_share: State) -> float:
         """Lower bound of the dual point at the coefficients, shrunk until it is feasible."""
@@ -153,33 +186,34 @@ class Progress:
             tol=math.inf,
         )
         self._offer_primal(certificate.primal, there)
-        self._offer_dual(certificate.dual, coefficients, flip_share, step)
+        self._offer_dual(certificate.dual, DualCandidate(coefficients, flip_share, step))
         if self.gap <= self.tol:
             self.status = Status.OPTIMAL
         return self.gap <= self.tol
 
     def solution(self, status: Status, **info: object) -> Solution:
         """What the solver returns."""
-        dual_coefficients, flip_share, step = self._dual_point or (None, None, None)
+        dual = self._dual_point or DualCandidate(None, None)
         return Solution(
-            self.coefficients, status, self.n_iter, flip_share, dual_coefficients, step, dict(info)
+            self.coefficients,
+            status,
+            self.n_iter,
+            flip_share=dual.flip_share,
+            dual_coefficients=dual.coefficients,
+            dual_step=dual.step,
+            doubt=dual.doubt,
+            info=dict(info),
         )
 
     def _offer_primal(self, value: float, coefficients: FloatArray) -> None:
         if value < self.primal and np.isfinite(coefficients).all():
             self.primal, self.coefficients = value, coefficients
 
-    def _offer_dual(
-        self,
-        value: float,
-        coefficients: FloatArray,
-        flip_share: State,
-        step: FloatArray | None = None,
-    ) -> None:
+    def _offer_dual(self, value: float, candidate: DualCandidate) -> None:
         # Kept as it was handed to the certificate, which will find the same bound from it.
         if value > self.dual or self._dual_point is None:
             self.dual = max(value, self.dual)
-            self._dual_point = (coefficients, flip_share, step)
+            self._dual_point = candidate
 
 
 def _class_sums(

@@ -25,6 +25,7 @@ from ...problem.result import Monitor, Result, Solution
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import State
+from ..starts import flip_shares_of_start
 from . import fixed_lambda
 from .beta_step import BetaStep
 from .cuts import cut_of
@@ -60,7 +61,7 @@ def first_point(
         state, _ = problem.rows.run(_constant_state, None, multiplier)
         return AdmmStart(np.zeros(problem.costs.size), state, penalty)
     beta = problem.join(start.coef, start.intercept)
-    state, _ = problem.rows.run(_warm_state, problem.rows.scatter(start.flip_share), beta)
+    state, _ = problem.rows.run(_warm_state, flip_shares_of_start(problem, start), beta)
     return AdmmStart(beta, state, penalty)
 
 

@@ -101,7 +101,7 @@ def run(
         coefficients=beta,
         status=status,
         n_iter=k,
-        flip_share=bound.flip_share,
+        flip_share=bound.flip_share(problem),
         dual_coefficients=bound.coefficients,
         info=dict(info or {}),
     )

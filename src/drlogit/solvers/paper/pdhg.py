@@ -31,6 +31,7 @@ from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import State
 from ...rows.reductions import Sum
+from ..starts import flip_shares_of_start
 from . import fixed_lambda
 from .cuts import kink_of
 from .fixed_lambda import Step, shares_bound
@@ -87,7 +88,7 @@ def pdhg_steps(
     first: State | None = None
     if start is not None:
         beta = ball.project(problem.join(start.coef, start.intercept), lam)
-        first = rows.scatter(start.flip_share)
+        first = flip_shares_of_start(problem, start)
     state, (gradient,) = rows.run(_first_state, first, beta, kink)
     while True:
         # primal step

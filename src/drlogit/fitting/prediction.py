@@ -1,0 +1,69 @@
+"""Where the next model is expected, from models that are there already.
+
+Along a path β, b and λ are smooth in log ε but for corners, where a coefficient reaches its bound
+or a sample the kink: the next model is near the *secant* of the last two.  Models of the same
+radius on most of the same samples, as folds of a cross-validation have them, differ by about as
+much as they did at the radius before: the next model is near its *sibling* plus that difference.
+Either line may be followed all the way, half the way, or not at all: whichever has the lowest
+objective for the problem at hand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..problem.problem import Problem
+from ..problem.result import Result
+from ..rows.arrays import FloatArray
+
+#: Shares of the line that are tried.
+_SHARES = (0.0, 0.5, 1.0)
+
+
+def by_secant(problem: Problem, before: tuple[float, Result], last: tuple[float, Result]) -> Result:
+    """The best model on the line through two of the path, as a start for the next radius.
+
+    ``before`` and ``last`` are (radius, result) pairs.
+    """
+    (epsilon_0, result_0), (epsilon_1, result_1) = before, last
+    if min(epsilon_0, epsilon_1, problem.epsilon) <= 0.0 or epsilon_0 == epsilon_1:
+        return result_1
+    factor = math.log(problem.epsilon / epsilon_1) / math.log(epsilon_1 / epsilon_0)
+    start, end = (problem.join(r.coef, r.intercept) for r in (result_0, result_1))
+    return _best(problem, result_1, factor * (end - start), factor * (result_1.lam - result_0.lam))
+
+
+def by_sibling(problem: Problem, sibling: Result, sibling_before: Result, before: Result) -> Result:
+    """The best model on the line from the sibling's by what was between them before."""
+    ours, theirs = (problem.join(r.coef, r.intercept) for r in (before, sibling_before))
+    spread = {"spread": before.info.get("spread")}
+    start = replace(sibling, info={**sibling.info, **spread})
+    return _best(problem, start, ours - theirs, before.lam - sibling_before.lam)
+
+
+def _best(problem: Problem, start: Result, direction: FloatArray, change: float) -> Result:
+    """The start with the best model on the line; its dual point is for other solvers to use."""
+    rows, _ = problem.rows.compact or (problem.rows, None)
+    compact = replace(problem, rows=rows)
+    model = problem.join(start.coef, start.intercept)
+    best, objective = start, math.inf
+    for share in _SHARES:
+        lam = start.lam + share * change
+        if lam <= 0.0:
+            continue
+        there = _within(problem, model + share * direction, lam)
+        value = compact.objective(there, lam)
+        if value < objective:
+            coef, intercept = problem.split(there)
+            best, objective = replace(start, coef=coef, intercept=intercept, lam=lam), value
+    return replace(best, info={**start.info, "predicted": True})
+
+
+def _within(problem: Problem, coefficients: FloatArray, lam: float) -> FloatArray:
+    """The nearest coefficients with ``‖β / c‖_* ≤ λ``."""
+    kept = problem.penalised
+    model = coefficients.copy()
+    costs = problem.costs[kept]
+    model[kept] = costs * problem.norm.project_dual(coefficients[kept] / costs, lam)
+    return model

@@ -1,0 +1,1 @@
+"""From a good start to a certified solution: quadratic programs near the kink."""

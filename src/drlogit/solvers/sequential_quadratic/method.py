@@ -1,0 +1,146 @@
+"""From a good start to a certified solution of (P): sequential quadratic programming.
+
+    minimise    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ],     u = Zβ
+    subject to  ‖β‖_* ≤ λ
+
+An interior point cannot use a good start: its iterates have to stay away from the boundary where
+the solution lies.  Here only the log-loss is linearised (to second order, around the start);
+hinge and norm are kept exact, and solved by a barrier of their own on few samples:
+
+1. *Linearise*: ``H = Zᵀ diag(w h''(u)) Z`` and the gradient, one full Gram matrix.
+2. *Band*: samples so far from the kink that the step will not take them across are flipped for
+   certain, or not at all.  How far a step goes is known from the one before, or from a probe.
+3. *Solve* the quadratic program on the band (``quadratic_barrier``).
+4. *Widen* the band by samples outside of it that crossed the kink all the same, and repeat 3.
+5. *Certify*: the dual point ``(s - h''·Zd, a)`` of the step is feasible, because that is what the
+   quadratic program's optimality says, so the gap after it is of third order in d.
+6. *Go on* with the same H (a chord) where the gap is nearly closed, else with a new one.
+
+A start that is not worth it shows in the gap after a step; the method then gives up, and the
+interior point begins from nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...problem.certificate import dual_bound
+from ...problem.result import Status
+from ...rows.arrays import FloatArray
+from ..interior_point.progress import DualCandidate, Progress
+from ..interior_point.scaled import Scaled
+from .kink_band import advance, flips, linear_doubt, linearise, loss_after
+from .step import Linearisation, Step, StepFinder, Work, from_level
+
+#: A gap below which the same Gram matrix serves once more, and once more again.
+_CHORDS = (1e-4, 1e-5)
+
+#: Steps with a Gram matrix of their own, and the gaps that the first must leave, and each other
+#: in proportion to the one before, for the method to go on.
+_MOST_GRAMS = 6
+_PROMISING = 1e-2
+_PROGRESS = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """A point to start from; ``spread`` is how far it is, in changes of margins, if known."""
+
+    coefficients: FloatArray
+    lam: float
+    spread: float | None = None
+
+
+def solve_from(
+    scaled: Scaled, progress: Progress, guess: Guess, work: Work, *, max_iter: int
+) -> Status:
+    """Run the method until ``progress`` is satisfied; STALLED if the start was not worth it."""
+    run = _Run(scaled, progress, work)
+    here = run.linearised(guess.coefficients, guess.lam)
+    spread, way, before = guess.spread, None, math.inf
+    while True:
+        step = run.finder.step(here, spread, way)
+        if step is None:
+            return Status.STALLED
+        if work.spread is None:
+            work.spread = step.spread
+        length, objective = run.line_search(here, step)
+        coefficients = here.coefficients + length * step.d
+        lam = here.lam + length * (step.lam - here.lam)
+        if run.certify(here, step, coefficients, objective, lam):
+            return progress.status
+        gap, whole = progress.gap, length == 1.0
+        if whole and here.chords < len(_CHORDS) and gap < _CHORDS[here.chords]:
+            here = run.advanced(here, step)
+        else:
+            if gap > (_PROGRESS * before if before < math.inf else _PROMISING):
+                return Status.STALLED
+            if progress.n_iter >= max_iter:
+                return Status.MAX_ITER
+            if progress.n_iter >= _MOST_GRAMS:
+                return Status.STALLED
+            before = gap
+            here = run.linearised(coefficients, lam)
+        spread = max(0.5 * step.spread, 1e-3) if whole else max(step.spread, spread or 0.0)
+        way = from_level(step.way, max(10.0 * gap, 1e-5))
+
+
+class _Run:
+    """The passes of one run, with what they share."""
+
+    def __init__(self, scaled: Scaled, progress: Progress, work: Work) -> None:
+        self.progress = progress
+        self.problem, self.rows = scaled.problem, scaled.problem.rows
+        self.finder = StepFinder(scaled, progress.tol, work)
+        self.kink = self.finder.kink
+
+    def linearised(self, coefficients: FloatArray, lam: float) -> Linearisation:
+        """One full Gram matrix."""
+        self.progress.n_iter += 1
+        samples, (upper, gradient, loss) = self.rows.run(
+            linearise, None, coefficients, self.kink(lam), False
+        )
+        hessian = upper + np.triu(upper, 1).T
+        objective = float(loss) + self.problem.epsilon * lam
+        return Linearisation(coefficients, lam, samples, hessian, gradient, objective)
+
+    def advanced(self, here: Linearisation, step: Step) -> Linearisation:
+        """The point after a whole step, with the Gram matrix of the one before."""
+        samples, (gradient, loss) = self.rows.run(advance, step.samples, 1.0, self.kink(step.lam))
+        objective = float(loss) + self.problem.epsilon * step.lam
+        return Linearisation(
+            here.coefficients + step.d, step.lam, samples, here.hessian, gradient, objective,
+            here.chords + 1,
+        )  # fmt: skip
+
+    def line_search(self, here: Linearisation, step: Step) -> tuple[float, float]:
+        """Step length at which the true objective does not rise, and the objective there."""
+        length, objective = 1.0, step.objective
+        while objective > here.objective + 1e-12 and length > 1e-3:
+            length *= 0.5
+            lam = here.lam + length * (step.lam - here.lam)
+            _, (loss,) = self.rows.run(loss_after, step.samples, length, self.kink(lam))
+            objective = float(loss) + self.problem.epsilon * lam
+        return length, objective
+
+    def certify(
+        self,
+        here: Linearisation,
+        step: Step,
+        coefficients: FloatArray,
+        objective: float,
+        lam: float,
+    ) -> bool:
+        """Offer the point and the dual point of the whole step; True when the run is over."""
+        problem = self.problem
+        share, _ = self.rows.run(flips, step.samples)
+        doubt, _ = self.rows.run(linear_doubt, step.samples)
+        there = here.coefficients + step.d
+        # Equations of free features need a correction.
+        wanted = objective - self.progress.tol if self.progress.has_free_features else -math.inf
+        bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted)
+        candidate = DualCandidate(there, share, doubt=doubt)
+        return self.progress.take(coefficients, objective, lam, bound.value, candidate)

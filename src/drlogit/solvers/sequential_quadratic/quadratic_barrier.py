@@ -1,0 +1,212 @@
+"""The quadratic program of one step, by the barrier of the interior point.
+
+    minimise    ε'λ + gᵀd + ½ dᵀHd + Σ_B w_i (u_i + z_iᵀd - κλ)_+     over d = β - β₀ and λ
+    subject to  ‖β‖_* ≤ λ
+
+The samples B are few and in memory; their weights sum to one, and ε', g and H are in units of
+what they weighed before.  Without samples (κ = ∞) only cone and quadratic are left.  Hinge and cone
+are treated as in ``interior_point.barrier``; the quadratic takes the place of the log-loss, so
+an iteration is one Gram matrix of B and one Cholesky factorisation.
+
+The start is a point close to the solution, opened at a complementarity to match.  Where that is
+too little for the distance that is left (Newton's decrement says so), more of it is given, with
+more room between β and the boundary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ...problem.losses import linear_loss_terms
+from ...rows.arrays import FloatArray
+from ...rows.blocks import Block
+from ..interior_point.barrier import CORRECTIONS, Linearised, Point, Step, corrected, direction
+from ..interior_point.barrier_samples import (
+    Samples,
+    advance,
+    flip_share,
+    full_share,
+    linearise,
+    open_samples,
+    predict,
+)
+from ..interior_point.norm_cone import norm_cone
+from ..interior_point.scaled import Scaled
+
+#: λ opens above the start's by this share, at least ‖β‖_*.
+_ROOM = 0.01
+
+#: Complementarity at the start, per unit of degree, as a share of ε'λ.
+_START_MU = 0.05
+
+#: A start is opened wider while the decrement exceeds this multiple of the complementarity, by
+#: their ratio within these limits, and not more often than this.
+_TOO_FAR = 2.0
+_LEAST_FACTOR, _MOST_FACTOR = 3.0, 30.0
+_MOST_OPENINGS = 5
+
+#: Above this complementarity per unit of degree directions need not be exact.
+_ROUGH_MU = 1e-4
+
+#: Steps stop short of the boundary by a share between the first and the last, by less the
+#: closer the solution is.
+_FARTHEST, _CLOSE, _CLOSEST = 0.1, 1e-2, 1e-3
+
+#: After a step shorter than this the next one only leads back to the central path.
+_SHORT = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """``gᵀd + ½dᵀHd`` of the step d from ``centre``, in the user's coordinates."""
+
+    centre: FloatArray
+    gradient: FloatArray
+    hessian: FloatArray
+
+    def added_to(self, sums: tuple[Any, ...], coefficients: FloatArray) -> tuple[Any, ...]:
+        """The samples' Gram matrix, gradients and totals with those of the quadratic."""
+        gram, adjoints, totals = sums
+        d = coefficients - self.centre
+        image = self.hessian @ d
+        adjoints, totals = adjoints.copy(), totals.copy()
+        adjoints[:, 0] += self.gradient + image
+        totals[0] += self.gradient @ d + 0.5 * (image @ d)
+        return gram + self.hessian, adjoints, totals
+
+
+@dataclass(frozen=True, eq=False)
+class Waypoint:
+    """A point on the way, with the gap it would have if it were dual feasible."""
+
+    estimate: float
+    x: FloatArray
+    lam: float
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticSolution:
+    """Where it ended: scaled coefficients, λ, flip shares of B, and the way there."""
+
+    x: FloatArray
+    lam: float
+    flip_share: FloatArray
+    converged: bool
+    iterations: int
+    way: list[Waypoint]
+
+
+def opening(scaled: Scaled, x: FloatArray, lam: float) -> tuple[FloatArray, float, float]:
+    """Where to open for a start ``(x, λ)``: the point, λ, and the complementarity."""
+    least = scaled.problem.norm.dual(x[scaled.kept])
+    lam = max(lam, least) * (1.0 + _ROOM)
+    return x, lam, max(_START_MU * scaled.epsilon * lam, 1e-12)
+
+
+def solve_quadratic(
+    scaled: Scaled,
+    quadratic: Quadratic,
+    x: FloatArray,
+    lam: float,
+    mu: float,
+    *,
+    tol: float,
+    max_iter: int,
+) -> QuadraticSolution:
+    """Solve to within ``tol`` from a point opened at ``mu``."""
+    rows = scaled.problem.rows
+    least = scaled.problem.norm.dual(x[scaled.kept])
+    start, point = x, _opened(scaled, x, lam, mu)
+    openings, fresh, short, converged, iterations = 0, True, False, False, 0
+    way: list[Waypoint] = []
+    here: Linearised | None = None
+    while iterations < max_iter:
+        iterations += 1
+        rough = (mu if here is None else here.mu) > _ROUGH_MU
+        samples, sums = rows.run(linearise, point.samples, scaled.kappa, point.lam, False, rough)
+        point = Point(point.x, point.lam, point.cone, samples)
+        sums = quadratic.added_to(sums, scaled.coefficients(point.x))
+        here = Linearised(scaled, point, sums, fixed=False)
+        if max(here.estimate, _unbalance(here)) <= tol:
+            converged = True
+            break
+        try:
+            system = here.system(refine=not rough)
+        except LinAlgError:
+            break
+        if fresh and openings < _MOST_OPENINGS:
+            excess = here.decrement(system) / here.estimate
+            if excess > _TOO_FAR:
+                factor = min(max(excess, _LEAST_FACTOR), _MOST_FACTOR)
+                mu *= factor
+                lam = least + min(max(lam - least, 1e-3 * lam) * factor, lam)
+                point, here, openings = _opened(scaled, start, lam, mu), None, openings + 1
+                continue
+        fresh = False
+        way.append(Waypoint(here.estimate, point.x, point.lam))
+        aim = point.cone.affine()
+        dx, dlam = here.solve(system, aim, here.hinge_affine, here.flips_affine)
+        predictor = direction(scaled, point, dx, dlam, aim, predict, None)
+        if predictor is None:
+            break
+        if min(predictor.alphas) >= 1.0 and here.after(predictor) <= 0.5 * tol and not rough:
+            # The whole step solves the equations: there is nothing left to centre.
+            share = rows.gather(rows.run(full_share, predictor.samples)[0])
+            return QuadraticSolution(point.x + dx, point.lam + dlam, share, True, iterations, way)
+        if short:
+            centre, share_kept = here.mu, 0.0
+        else:
+            centre = here.centre(here.decrement(system), predictor)
+            share_kept = min(predictor.alphas)
+        step = corrected(here, system, predictor, centre, share_kept, CORRECTIONS)
+        if step is None:
+            break
+        reach = min(_FARTHEST, max(here.mu, min(_CLOSE, 100.0 * here.mu), _CLOSEST))
+        point, alphas = _moved(scaled, point, step, reach)
+        short = min(alphas) < _SHORT and not short
+        if max(alphas) < 1e-9:
+            break
+    if here is None or not converged:  # the samples of the last point are not linearised
+        samples, _ = rows.run(linearise, point.samples, scaled.kappa, point.lam, True, True)
+    share = rows.gather(rows.run(flip_share, samples)[0])
+    return QuadraticSolution(point.x, point.lam, share, converged, iterations, way)
+
+
+def _opened(scaled: Scaled, x: FloatArray, lam: float, mu: float) -> Point:
+    """The point ``(x, λ)`` with cone and samples centred at ``mu``."""
+    problem = scaled.problem
+    cone = norm_cone(problem.norm.name, x[scaled.kept], lam, mu)
+    coefficients, kink = scaled.coefficients(x), scaled.kappa * lam
+    samples, _ = problem.rows.run(_open_without_loss, None, coefficients, kink, mu)
+    return Point(x, lam, cone, samples)
+
+
+def _open_without_loss(
+    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
+) -> tuple[Samples, tuple[()]]:
+    """Samples on the central path; their log-loss is part of the quadratic."""
+    samples, () = open_samples(block, None, coefficients, kink, mu, None)
+    return samples._replace(loss=linear_loss_terms(samples.u, np.zeros_like(samples.u))), ()
+
+
+def _moved(
+    scaled: Scaled, point: Point, step: Step, reach: float
+) -> tuple[Point, tuple[float, float]]:
+    """The point after a step that stops short of the boundary by a share ``reach``; its lengths."""
+    primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
+    samples, _ = scaled.problem.rows.run(advance, step.samples, primal, dual, True)
+    x, lam = point.x + primal * step.dx, point.lam + primal * step.dlam
+    return Point(x, lam, point.cone.moved(step.cone, (primal, dual)), samples), (primal, dual)
+
+
+def _unbalance(here: Linearised) -> float:
+    """What is left of stationarity, in units of the objective."""
+    scaled, point = here.scaled, here.point
+    free = here.residual.copy()
+    free[scaled.kept] = 0.0
+    kept = float(np.abs(here.residual[scaled.kept]).sum()) + abs(here.residual_lam)
+    return float(kept * point.lam + np.abs(free) @ (1.0 + np.abs(point.x)))
