@@ -251,18 +251,23 @@ def _settled(
 ) -> DualBound:
     """The bound of a shifted candidate, after what is left of the free equations is removed."""
     # Rounding, and a model without H, leave something of the free equations.
-    for _ in range(2):
+    candidate = None
+    for _ in range(3):
         if shifted is None:
-            return best
+            break
         candidate = shifted
         best = _better(best, candidate.bound(problem, lam, equations))
         imbalance = candidate.imbalance(problem)
         if best.value >= wanted or not imbalance.any():
-            return best
+            break
         shifted = candidate.shifted(problem, model.free_step(imbalance))
-    if shifted is None:
+    if candidate is None or equations is None or best.value > 0.0:
         return best
-    return _better(best, shifted.bound(problem, lam, equations))
+    # After a long shift the curvature at its start says nothing about the room that is left.
+    candidate = candidate.with_curvature(problem)
+    model = _quadratic_model(problem, candidate.state)
+    equations = _equations(problem, model, candidate.state)
+    return _better(best, candidate.bound(problem, lam, equations))
 
 
 def _better(one: DualBound, other: DualBound) -> DualBound:
