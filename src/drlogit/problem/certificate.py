@@ -69,6 +69,9 @@ _LEFT = 1e-2
 #: go first: beside others they are too light for the Hessian to see them.
 _LIGHT = (0.0, 1e-9, 1e-7, 1e-5)
 
+#: Share of the mean weight below which ``w s`` is what rounding left of nothing.
+_LEFTOVER = 1e-12
+
 #: A free equation counts as met when this much of it is left, relative to the product of the root
 #: mean squares; what is left is paid for in any case.
 _MET = 1e-13
@@ -263,11 +266,16 @@ def _settled(
         shifted = candidate.shifted(problem, model.free_step(imbalance))
     if candidate is None or equations is None or best.value > 0.0:
         return best
-    # After a long shift the curvature at its start says nothing about the room that is left.
-    candidate = candidate.with_curvature(problem)
-    model = _quadratic_model(problem, candidate.state)
-    equations = _equations(problem, model, candidate.state)
-    return _better(best, candidate.bound(problem, lam, equations))
+    # After a long shift the curvature at its start says nothing about the room that is left, and
+    # samples that the shift meant to empty may have kept the last digits of their s.
+    for light in (0.0, _LEFTOVER):
+        fresh = candidate.without_light(problem, light).with_curvature(problem)
+        model = _quadratic_model(problem, fresh.state)
+        equations = _equations(problem, model, fresh.state)
+        best = _better(best, fresh.bound(problem, lam, equations))
+        if best.value > 0.0:
+            break
+    return best
 
 
 def _better(one: DualBound, other: DualBound) -> DualBound:
@@ -413,7 +421,13 @@ class _Candidate:
             factors = _balance(-self.gradients[-1, 0], self.gradients[-1, 1], noise)
         elif not alone and (equations is None or self.imbalance(problem).any()):
             factors = np.zeros(2)
-        residual = np.abs(self.gradients @ factors) + self.rounding(problem)
+        rounding = self.rounding(problem)
+        if not alone:
+            # Sizes of the samples that take part: others may have most of a column's.
+            _, (squares, mass) = problem.rows.run(_sizes, self.state)
+            size = np.sqrt(float(mass)) * np.sqrt(squares)
+            rounding = np.minimum(rounding, rounding_of_sum(problem.rows.n_samples) * size)
+        residual = np.abs(self.gradients @ factors) + rounding
         if alone and problem.fit_intercept:
             _, (curvature,) = problem.rows.run(_total_curvature, self.state, factors)
             equations = intercept_equation(float(curvature), problem.costs.size)
@@ -634,6 +648,13 @@ def _total_curvature(block: Block, state: _Dual, factors: FloatArray) -> tuple[_
         s = np.where(block.y > 0.0, factors[1], factors[0]) * s
         curvature = s * (1.0 - s)
     return state, (Sum(float(block.weights @ curvature)),)
+
+
+def _sizes(block: Block, state: _Dual) -> tuple[_Dual, tuple[Sum, Sum]]:
+    """``Σ w (s + a) z²`` per column and ``Σ w (s + a)``, which bound ``Σ w (s + a) |z|``."""
+    s, a, _ = state
+    mass = block.weights * (s + a)
+    return state, (Sum(block.squared_columns(mass)), Sum(float(mass.sum())))
 
 
 def _active(block: Block, state: _Dual) -> tuple[BoolArray, tuple[()]]:
