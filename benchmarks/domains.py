@@ -62,11 +62,11 @@ class Table:
 def load(name: str) -> Table:
     """A table by name, "adult" and "mushrooms" from their LIBSVM files."""
     if name == "adult":
-        X, y = drlogit.datasets.load("a9a")
+        X, y = drlogit.datasets.load("a9a", return_X_y=True)
         groups = [list(range(a, b)) for a, b in pairwise(ADULT)]
         return Table(X, y, groups, None)
     if name == "mushrooms":
-        X, y = drlogit.datasets.load("mushrooms")
+        X, y = drlogit.datasets.load("mushrooms", return_X_y=True)
         return Table(X, y, _exclusive(X), None)
     return _text_table(name)
 

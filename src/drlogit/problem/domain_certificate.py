@@ -79,6 +79,9 @@ _ROUNDING = 1e-15
 _THRESHOLDS = (1e-6, 1e-4, 1e-9)
 _CORRECTIONS = 2
 
+#: Slopes, as shares of one, that count as none where equations must be absorbed.
+_SPECK = 1e-12
+
 #: What rounding may do to an eigenvalue of a Gram matrix with unit diagonal, per column.
 _EIGENVALUE_ROUNDING = 1e-13
 
@@ -135,6 +138,8 @@ def piece_bound(
     ``size`` is K if it is at hand; a bound of ``wanted`` ends the search.
     """
     weights, _ = problem.rows.run(_within, weights)
+    if immovable_columns(problem).size:
+        weights, _ = problem.rows.run(_without_specks, weights)
     size = size_bound(problem) if size is None else size
     here = _Sums.of(problem, weights)
     best = _bound(problem, here, size, _Equations.of(problem, here, 0.0))
@@ -264,10 +269,15 @@ class _Equations:
         _, (gram,) = self.problem.rows.run(_curvatures, here.weights)
         matrix = self.columns.T @ gram @ self.columns
         diagonal = np.diagonal(matrix)
-        if diagonal.size == 0 or not (diagonal > 0.0).all():
+        # Where no piece has any slope, an equation holds, and nothing can change it.
+        empty = (diagonal == 0.0) & (self.columns.T @ here.g == 0.0)
+        if empty.all() or not (diagonal[~empty] > 0.0).all():
             return None
-        scale = 1.0 / np.sqrt(diagonal)
-        return scale[:, None] * matrix * scale, scale
+        scale = np.zeros_like(diagonal)
+        scale[~empty] = 1.0 / np.sqrt(diagonal[~empty])
+        unit = scale[:, None] * matrix * scale
+        np.fill_diagonal(unit, 1.0)
+        return unit, scale
 
     def step(self, here: _Sums) -> FloatArray | None:
         """The c with ``M c = g`` in these equations, as a vector over all columns."""
@@ -425,6 +435,16 @@ def _within(block: Block, weights: Weights) -> tuple[Weights, tuple[()]]:
     return Weights(
         pieces, q * scale[pieces.own], np.clip(weights.p, 0.0, q) * scale[pieces.own]
     ), ()
+
+
+def _without_specks(block: Block, weights: Weights) -> tuple[Weights, tuple[()]]:
+    """No slope where there is next to none.
+
+    A category, say, that occurs in one class only and is as good as certain: its equation then
+    holds exactly, while so little could not take part in absorbing anything.
+    """
+    pieces, q, p = weights
+    return Weights(pieces, q, np.where(p > _SPECK * q, p, 0.0)), ()
 
 
 def _sums(block: Block, weights: Weights) -> tuple[Weights, tuple[Sum, Sum, Sum]]:
