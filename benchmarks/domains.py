@@ -92,7 +92,7 @@ def _text_table(name: str) -> Table:
     columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
     target = header[0] if name == "spect" else header[-1]
     labels = columns.pop(target)
-    most = max(set(labels), key=labels.count)
+    most = max(sorted(set(labels)), key=labels.count)
     parts: list[Any] = []
     groups: list[list[int]] = []
     lower: list[float] = []
