@@ -262,7 +262,8 @@ def test_rows_of_every_kind_give_the_same_answer(kind, dense_fit):
         found = drlogit.solve(np.repeat(X, 2, axis=0), np.repeat(y, 2), **options)
         assert found.info["distinct_samples"] <= len(y)
         assert found.flip_share.size == 2 * len(y)
-        same(found.__class__(**{**found.__dict__, "flip_share": found.flip_share[::2]}), dense_fit)
+        assert found.gap <= 1e-8
+        assert found.objective == pytest.approx(dense_fit.objective, abs=2e-8)
     else:
         da = pytest.importorskip("dask.array")
         chunks = da.from_array(X, chunks=(150, -1))

@@ -477,15 +477,24 @@ def certify_domains(
     lam = prices.best_lambda(problem.epsilon)
     primal = prices.value(problem.epsilon, lam)
     if weights is None:
-        flips = problem.rows.run(_no_flips)[0]
-        return Certificate(primal, 0.0, lam, flips, coefficients)
+        none = problem.rows.run(_no_flips)[0]
+        return Certificate(primal, 0.0, lam, none, none, coefficients)
     bound = piece_bound(problem, weights, wanted=primal - tol)
     flips, _ = problem.rows.run(_flip_share, bound.weights)
-    return Certificate(primal, bound.value, lam, flips, coefficients)
+    doubt, _ = problem.rows.run(_mean_slope, bound.weights)
+    return Certificate(primal, bound.value, lam, doubt, flips, coefficients)
 
 
 def _no_flips(block: Block, _: None) -> tuple[FloatArray, tuple[()]]:
     return np.zeros(block.y.size), ()
+
+
+def _mean_slope(block: Block, weights: Weights) -> tuple[FloatArray, tuple[()]]:
+    """The mean of s over the pieces of each sample: what is left of the proof without them."""
+    pieces, q, p = weights
+    n = block.y.size
+    total = pieces.totals(q, n)
+    return np.minimum(pieces.totals(p, n) / np.where(total > 0.0, total, 1.0), 1.0), ()
 
 
 def _flip_share(block: Block, weights: Weights) -> tuple[FloatArray, tuple[()]]:

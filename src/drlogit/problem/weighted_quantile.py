@@ -28,9 +28,7 @@ def weight_above(rows: Rows, values: State, threshold: float) -> float:
     return float(rows.run(_weight_above, values, threshold)[1][0])
 
 
-def upper_quantile(
-    rows: Rows, values: State, share: float, low: float = -math.inf
-) -> float:
+def upper_quantile(rows: Rows, values: State, share: float, low: float = -math.inf) -> float:
     """Smallest value of positive weight with weight at most ``share`` strictly above it.
 
     The blocks of ``values`` are pairs of values and weights; more than ``share`` is above ``low``.
