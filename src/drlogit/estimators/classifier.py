@@ -54,6 +54,12 @@ class DRLogisticRegression(RobustLinearClassifier):
     feature_costs : array of shape (n_features,), optional
         How hard each feature is to move; ``inf`` for features that cannot move, whose
         coefficients are not penalised.
+    categories : list of lists of columns, optional
+        Groups of one-hot columns, by position or name; the adversary may only change one category
+        of a group into another, at the common ``feature_costs`` of its columns.  Rows without a 1
+        make "none" a category, as a dropped level does.
+    bounds : pair (lower, upper), optional
+        Ends of what each feature can be: numbers, or one per feature, infinite for none.
     solver : str
         ``"auto"`` or the name of a solver of the joint problem, as in :func:`~drlogit.solve`.
     tol : float
@@ -126,6 +132,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         norm: str = "l1",
         fit_intercept: bool = True,
         feature_costs: ArrayLike | None = None,
+        categories: Any = None,
+        bounds: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -139,6 +147,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.norm = norm
         self.fit_intercept = fit_intercept
         self.feature_costs = feature_costs
+        self.categories = categories
+        self.bounds = bounds
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -177,6 +187,11 @@ class DRLogisticRegression(RobustLinearClassifier):
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
+        if self.epsilon == "auto" and not (self.categories is None and self.bounds is None):
+            raise ValueError(
+                "epsilon='auto' is for features without categories or bounds: the theory behind it "
+                "measures moves by a norm; choose epsilon as a number"
+            )
         given = self._check_data(X, y, sample_weight)
         data = given.prepared()
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon

@@ -64,7 +64,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
-    norm, fit_intercept, feature_costs, solver, tol, max_iter, class_weight
+    norm, fit_intercept, feature_costs, categories, bounds, solver, tol, max_iter, class_weight
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
         How many pairs of a fold and a κ to work on at a time.
@@ -129,6 +129,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         norm: str = "l1",
         fit_intercept: bool = True,
         feature_costs: ArrayLike | None = None,
+        categories: Any = None,
+        bounds: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -146,6 +148,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.norm = norm
         self.fit_intercept = fit_intercept
         self.feature_costs = feature_costs
+        self.categories = categories
+        self.bounds = bounds
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

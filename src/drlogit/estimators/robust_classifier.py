@@ -53,6 +53,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     norm: str
     fit_intercept: bool
     feature_costs: ArrayLike | None
+    categories: Any
+    bounds: Any
     solver: str
     tol: float
     max_iter: int | None
@@ -255,6 +257,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             "norm": self.norm,
             "fit_intercept": self.fit_intercept,
             "feature_costs": self.feature_costs,
+            "categories": self.categories,
+            "bounds": self.bounds,
+            "names": getattr(self, "feature_names_in_", None),
         }
 
     def _controls(self) -> dict[str, Any]:

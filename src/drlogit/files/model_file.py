@@ -156,6 +156,8 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "coef_")
+    if model.categories is not None or model.bounds is not None:
+        raise ValueError("a model with categories or bounds cannot be written to a model file yet")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
     for result in model.results_:
         _check_certificate(result, float(model.tol))  # or the file could not be read

@@ -79,6 +79,8 @@ def epsilon_max(
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """The radius from which on the robust model is constant: β = 0 (on penalised features).
@@ -91,11 +93,13 @@ def epsilon_max(
     -------
     float
         ε_max, to about nine digits; to about six where there are immovable features and
-        flips that level them level all others, too.
+        flips that level them level all others, too; to about four with ``categories`` or
+        ``bounds``, and nine again where labels cannot flip.
     """
     problem = build_problem(
         X, y, epsilon=1.0, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        sample_weight=sample_weight,
     )  # fmt: skip
     return epsilon_max_of(problem)
 
@@ -103,6 +107,10 @@ def epsilon_max(
 def epsilon_max_of(problem: Problem) -> float:
     """:func:`epsilon_max` of a problem; its own ε plays no role."""
     problem = problem.with_radius(1.0)
+    if problem.domains is not None:
+        from .critical_radius_domains import epsilon_max_with_domains  # compiled
+
+        return epsilon_max_with_domains(problem)
     if not problem.penalised.any():
         return 0.0
     if math.isinf(problem.kappa):

@@ -81,6 +81,8 @@ def regularization_path(
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
     solver: str = "auto",
     tol: float = 1e-6,
@@ -106,7 +108,7 @@ def regularization_path(
     kappa : float
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
         adversary may flip.  ``inf`` if labels are beyond doubt.
-    norm, fit_intercept, feature_costs, sample_weight, solver, tol, max_iter
+    norm, fit_intercept, feature_costs, categories, bounds, sample_weight, solver, tol, max_iter
         As in :func:`~drlogit.solve`.
     warm_start : bool
         Whether each fit starts where the ones before lead to.
@@ -138,7 +140,8 @@ def regularization_path(
     """
     problem = build_problem(
         X, y, epsilon=0.0, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        sample_weight=sample_weight,
     )  # fmt: skip
     limit = epsilon_max_of(problem)
     if epsilons is None:

@@ -11,15 +11,16 @@ import numbers
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..problem.certificate import certify
+from ..problem.certificate import Certificate, certify
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, DualPoint, Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.external.ipopt import ipopt
@@ -60,6 +61,8 @@ def solve(
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
     solver: str = "auto",
     tol: float = 1e-6,
@@ -97,6 +100,15 @@ def solve(
     feature_costs : array of shape (n_features,), optional
         How hard each feature is to move; ``inf`` for features that cannot move, whose
         coefficients are not penalised.
+    categories : list of lists of columns, optional
+        Groups of one-hot columns, by position or, for a data frame, by name.  Each row has one 1
+        in a group, or none where that occurs: then "none" is a category too.  The adversary may
+        only change one category into another, at the common ``feature_costs`` of the columns.
+    bounds : pair (lower, upper), optional
+        Ends of what each feature can be: numbers, or one per feature, infinite for none.  A feature
+        between two bounds costs ``feature_costs`` times its move, added to the norm of the others;
+        whole numbers in a range are covered exactly.  A bound on one side only changes nothing.
+        Columns in ``categories`` have no bounds.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights.  Only their proportions matter, so ε keeps its meaning.
     solver : str
@@ -129,7 +141,8 @@ def solve(
     check_controls(tol, max_iter)
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
     call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
     return call.run(problem, None, started)
@@ -216,6 +229,10 @@ class _Call:
 
     def run(self, problem: Problem, lam: float | None, started: float) -> Result:
         """Solve, certify, report."""
+        if problem.epsilon == 0.0 and problem.domains is not None:
+            # No adversary whom they could restrain.
+            problem = replace(problem, cost=replace(problem.cost, domains=None))
+        function = self.function if problem.domains is None else _with_domains(self.name)
         options = dict(self.options)
         if self.max_iter is not None:
             options["max_iter"] = int(self.max_iter)
@@ -226,20 +243,12 @@ class _Call:
         setup_time = time.perf_counter() - started
         monitor = Monitor(self.callback, self.verbose)
         with _cores_for_blocks(problem):
-            solution = self.function(problem, tol=self.tol, monitor=monitor, **options)
+            solution = function(problem, tol=self.tol, monitor=monitor, **options)
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
-            certificate = certify(
-                problem,
-                problem.join(coef, intercept),
-                lam=lam,
-                flip_share=solution.flip_share,
-                dual_coefficients=solution.dual_coefficients,
-                dual_step=solution.dual_step,
-                doubt=solution.doubt,
-                tol=self.tol,
-            )
-            if lam is None:
+            returned = problem.join(coef, intercept)
+            certificate = self._certify(problem, returned, solution, lam)
+            if lam is None and problem.domains is None:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )
@@ -262,6 +271,24 @@ class _Call:
             solve_time=solve_time,
             trace=monitor.trace,
             info=solution.info,
+        )
+
+    def _certify(
+        self, problem: Problem, coefficients: FloatArray, solution: Solution, lam: float | None
+    ) -> Certificate:
+        if problem.domains is not None:
+            from ..problem.domain_certificate import certify_domains  # compiled
+
+            return certify_domains(problem, coefficients, solution.pieces, self.tol)
+        return certify(
+            problem,
+            coefficients,
+            lam=lam,
+            flip_share=solution.flip_share,
+            dual_coefficients=solution.dual_coefficients,
+            dual_step=solution.dual_step,
+            doubt=solution.doubt,
+            tol=self.tol,
         )
 
 
@@ -292,6 +319,22 @@ def _lookup(
     if name not in known:
         raise ValueError(f"solver must be one of {', '.join(map(repr, known))}, got {name!r}")
     return table[DEFAULT_JOINT if name == "auto" else name]
+
+
+def _with_domains(name: str) -> Callable[..., Solution]:
+    """The solver of that name for features with domains, compiled code imported only here."""
+    if name == "conic":
+        from ..solvers.external.conic_domains import conic_domains
+
+        return conic_domains
+    if name not in ("auto", "interior-point"):
+        raise ValueError(
+            "solver must be 'auto', 'interior-point' or 'conic' for features with categories or "
+            f"bounds, got {name!r}"
+        )
+    from ..solvers.domains.method import solve_with_pieces
+
+    return solve_with_pieces
 
 
 #: What ``solver="auto"`` means.

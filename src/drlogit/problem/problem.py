@@ -13,7 +13,7 @@ costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -26,14 +26,13 @@ from ..rows.blocks import Block
 from ..rows.building import build_rows
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
-from ..rows.reductions import Max, Min, Sum
+from ..rows.reductions import Sum
+from .domains import Domains, check_domains, domains_of
 from .losses import LAMBDA_CONSTANT, hinge, log_loss
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
 from .transport import TransportCost
-
-#: Bins of one pass of the weighted-quantile search: three passes resolve 2^30 steps.
-_QUANTILE_BINS = 1024
+from .weighted_quantile import Weighted, upper_quantile, weight_above
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +42,9 @@ class Problem:
     Coefficients travel as one vector: features first, then the intercept if there is one.  Where
     the rows are shifted (see :mod:`drlogit.rows.centring`) it is the intercept of the shifted
     features; :meth:`split` and :meth:`join` are the way out and in.
+
+    With domains (:mod:`drlogit.problem.domains`) the norm leaves their columns alone, and what the
+    adversary does to them is in :mod:`drlogit.problem.domain_loss`.
     """
 
     rows: Rows
@@ -64,6 +66,11 @@ class Problem:
     def kappa(self) -> float:
         """What it costs to flip a label."""
         return self.cost.kappa
+
+    @property
+    def domains(self) -> Domains | None:
+        """What features can be, where that is not any number."""
+        return self.cost.domains
 
     @cached_property
     def free(self) -> BoolArray:
@@ -130,6 +137,10 @@ class Problem:
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
         """Value of (P) at ``(β, b)`` and ``lam``, by default at the best λ."""
+        if self.domains is not None:
+            from .domain_loss import prices_of  # compiled: imported only when needed
+
+            return prices_of(self, coefficients).value(self.epsilon, lam)
         margins = self.margins(coefficients)
         if lam is None:
             lam = self.best_lambda(coefficients, margins)
@@ -153,32 +164,11 @@ class Problem:
         share = self.epsilon / self.kappa
         if margins is None:
             margins = self.margins(coefficients)
-        _, (above,) = self.rows.run(_weight_above, margins, self.kappa * least)
-        if above <= share:
+        weighted, _ = self.rows.run(_weighted, margins)
+        if weight_above(self.rows, weighted, self.kappa * least) <= share:
             return least
-        return max(least, self._upper_quantile(margins, share, self.kappa * least) / self.kappa)
-
-    def _upper_quantile(self, margins: State, share: float, low: float) -> float:
-        """Smallest margin of positive weight with weight at most ``share`` strictly above.
-
-        More than that is above ``low``.  A histogram narrows the bracket a thousandfold per pass
-        until a single value is left, so the search works on blocks anywhere and is exact.
-        """
-        high, above_high = math.inf, 0.0
-        while True:
-            # Only margins in (low, high] are still in question; above_high is the weight > high.
-            _, (least, greatest) = self.rows.run(_range_within, margins, low, high)
-            if least >= greatest:
-                return float(greatest)
-            edges = np.linspace(least, greatest, _QUANTILE_BINS + 1)
-            edges[-1] = greatest
-            _, (mass,) = self.rows.run(_histogram, margins, low, high, edges)
-            # above[k]: weight strictly above edges[k+1], the upper end of bin k.
-            above = above_high + np.concatenate([np.cumsum(mass[::-1])[-2::-1], [0.0]])
-            k = int(np.flatnonzero(above <= share)[0])
-            # The answer lies in bin k: (edges[k], edges[k+1]], with `least` itself in bin 0.
-            above_high = float(above[k])
-            low, high = (low if k == 0 else float(edges[k])), float(edges[k + 1])
+        low = self.kappa * least
+        return max(least, upper_quantile(self.rows, weighted, share, low) / self.kappa)
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:
@@ -194,25 +184,8 @@ def _robust_loss(
     return u, (Sum(float(block.weights @ loss)),)
 
 
-def _weight_above(block: Block, u: FloatArray, threshold: float) -> tuple[FloatArray, tuple[Sum]]:
-    return u, (Sum(float(block.weights[u > threshold].sum())),)
-
-
-def _range_within(
-    block: Block, u: FloatArray, low: float, high: float
-) -> tuple[FloatArray, tuple[Min, Max]]:
-    inside = u[(u > low) & (u <= high) & (block.weights > 0.0)]
-    return u, (Min(np.min(inside, initial=np.inf)), Max(np.max(inside, initial=-np.inf)))
-
-
-def _histogram(
-    block: Block, u: FloatArray, low: float, high: float, edges: FloatArray
-) -> tuple[FloatArray, tuple[Sum]]:
-    inside = (u > low) & (u <= high) & (block.weights > 0.0)  # as in _range_within
-    # Bins are open below and closed above, except that the first holds its lower edge.
-    index = np.searchsorted(edges, u[inside], side="left") - 1
-    np.maximum(index, 0, out=index)
-    return u, (Sum(np.bincount(index, block.weights[inside], minlength=edges.size - 1)),)
+def _weighted(block: Block, u: FloatArray) -> tuple[Weighted, tuple[()]]:
+    return (u, block.weights), ()
 
 
 def build_problem(
@@ -225,17 +198,21 @@ def build_problem(
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     n_jobs: int | None = None,
     n_blocks: int | None = None,
 ) -> Problem:
     """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
 
-    ``y`` holds two distinct labels; the one that sorts last is the positive class.
+    ``y`` holds two distinct labels; the one that sorts last is the positive class.  ``categories``
+    and ``bounds`` are the domains of features, as in :func:`drlogit.solve`.
     """
     return pose_problem(
         partial(build_rows, X, y, sample_weight, n_jobs=n_jobs, n_blocks=n_blocks),
         epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        names=column_names(X),
     )  # fmt: skip
 
 
@@ -247,6 +224,9 @@ def pose_problem(
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
+    names: Sequence[Any] | None = None,
 ) -> Problem:
     """The problem on the rows that ``make_rows(intercept=…)`` gives once the rest is checked."""
     epsilon = check_epsilon(epsilon)
@@ -254,8 +234,40 @@ def pose_problem(
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows = centred(make_rows(intercept=bool(fit_intercept)))
+    rows = make_rows(intercept=bool(fit_intercept))
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
-    if fit_intercept:
-        costs = np.append(costs, np.inf)
-    return Problem(rows, epsilon, TransportCost(transport, costs, kappa), bool(fit_intercept))
+    rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names)
+    return Problem(rows, epsilon, cost, bool(fit_intercept))
+
+
+def ground_cost(
+    rows: Rows,
+    norm: Norm,
+    costs: FloatArray,
+    kappa: float,
+    categories: Any,
+    bounds: Any,
+    names: Sequence[Any] | None,
+) -> tuple[Rows, TransportCost]:
+    """The ground cost with domains that the samples keep to, and the samples, centred.
+
+    ``costs`` are those of the features; the intercept's is infinite.
+    """
+    domains = None
+    still = np.empty(0, dtype=np.intp)
+    if categories is not None or bounds is not None:
+        declared = check_domains(categories, bounds, costs.size, names)
+        domains, costs = domains_of(declared, costs, rows, names)
+        still = np.concatenate([still, *declared.groups])
+    rows = centred(rows, still)
+    if domains is not None:
+        costs[domains.columns] = np.inf
+        domains = domains if rows.shift is None else domains.shifted(rows.shift)
+    costs = np.append(costs, np.inf) if rows.intercept else costs
+    return rows, TransportCost(norm, costs, kappa, domains)
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """The names of the columns, if X has them."""
+    columns = getattr(X, "feature_names", None) or getattr(X, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)

@@ -161,6 +161,7 @@ class Solution:
 
     ``flip_share``, ``dual_coefficients``, ``dual_step`` and ``doubt`` describe its dual point (see
     :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
+    ``pieces`` is that of a problem with domains (:mod:`drlogit.problem.domain_certificate`).
     """
 
     coefficients: FloatArray
@@ -171,6 +172,7 @@ class Solution:
     dual_step: FloatArray | None = None
     doubt: State | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    pieces: State | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,8 @@
 
 ``C`` is the diagonal of the feature costs.  The dual of that norm bounds the coefficients,
 ``‖C⁻¹β‖_* ≤ λ``; a feature of infinite cost cannot move, and its coefficient is free of the bound,
-as the intercept is: the constant feature does not move either.
+as the intercept is: the constant feature does not move either.  Features with domains
+(:mod:`drlogit.problem.domains`) move at a price of their own, and the norm leaves them alone.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from functools import cached_property
 import numpy as np
 
 from ..rows.arrays import BoolArray, FloatArray
+from .domains import Domains
 from .norms import Norm
 
 
 @dataclass(frozen=True, eq=False)
 class TransportCost:
-    """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for the free ones."""
+    """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for the free ones.
+
+    Columns with domains are among the latter.
+    """
 
     norm: Norm
     costs: FloatArray
     kappa: float
+    domains: Domains | None = None
 
     @cached_property
     def free(self) -> BoolArray:
@@ -34,7 +40,7 @@ class TransportCost:
 
     @cached_property
     def movable(self) -> BoolArray:
-        """Which features can move: those whose coefficients the constraint bounds."""
+        """Which features the norm moves: those whose coefficients the constraint bounds."""
         return ~self.free
 
     @property

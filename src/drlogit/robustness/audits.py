@@ -22,8 +22,8 @@ from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
 from ..rows.arrays import FloatArray
 from .linear_model import Question, pose
-from .misclassification import best_error, worst_error
-from .worst_case import flip_order, loss_at
+from .misclassification import best_error, bounds_at, worst_error
+from .worst_case import flips_of, loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -136,6 +136,8 @@ def audit(
     kappa: float = 1.0,
     norm: str | Norm = "l1",
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
     n_listed: int = 5,
 ) -> Audit:
@@ -146,7 +148,7 @@ def audit(
     model : a model, or a list or mapping of models
         Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
         by their class.
-    X, y, norm, feature_costs, sample_weight
+    X, y, norm, feature_costs, categories, bounds, sample_weight
         As in :func:`drlogit.worst_case_loss`.
     epsilons : iterable of float, optional
         Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
@@ -164,7 +166,8 @@ def audit(
     questions = {
         name: pose(
             each, X, y, epsilon=0.0, kappa=kappa, norm=norm,
-            feature_costs=feature_costs, sample_weight=sample_weight,
+            feature_costs=feature_costs, categories=categories, bounds=bounds,
+            sample_weight=sample_weight,
         )
         for name, each in named_models(model).items()
     }  # fmt: skip
@@ -227,23 +230,22 @@ def _scale(questions: Iterable[Question]) -> float:
 def _audit(name: str, question: Question, radii: tuple[float, ...], n_listed: int) -> ModelAudit:
     u, w, kappa = question.u, question.weights, question.problem.kappa
     best, worst = best_error(question), worst_error(question)
-    flips = flip_order(question)
-    flippable = float(w[flips].sum())
+    flips = flips_of(question)
+    errors = [bounds_at(epsilon, best, worst) for epsilon in radii]
     rows = tuple(
         AuditRow(
             model=name,
             epsilon=epsilon,
             flip_limit=min(epsilon / kappa, 1.0),
-            flip_share=min(epsilon / kappa, flippable),
+            flip_share=flips.at(epsilon),
             worst_case_loss=loss_at(question, epsilon),
-            best_error=best.at(epsilon),
-            worst_error=worst.at(epsilon),
+            best_error=error.best,
+            worst_error=error.worst,
         )
-        for epsilon in radii
+        for epsilon, error in zip(radii, errors, strict=True)
     )
     # On the boundary, scikit-learn predicts the negative class.
     wrong = (u < 0.0) | ((u == 0.0) & (question.signs > 0.0))
-    reached = kappa * np.cumsum(w[flips]) if flips.size else np.empty(0)
     surprising = np.flatnonzero(w > 0.0)
     surprising = surprising[np.argsort(u[surprising], kind="stable")][:n_listed]
     return ModelAudit(
@@ -251,9 +253,9 @@ def _audit(name: str, question: Question, radii: tuple[float, ...], n_listed: in
         loss=float(w @ log_loss(u)),
         error=float(w[wrong].sum()),
         sensitivity=question.sensitivity,
-        half_wrong_radius=worst.radius_of(0.5),
+        half_wrong_radius=worst[1].radius_of(0.5),
         rows=rows,
-        first_flipped=_listed(question, flips[:n_listed], reached),
+        first_flipped=_listed(question, flips.samples[:n_listed], flips.reached),
         most_surprising=_listed(question, surprising, np.full(surprising.size, math.inf)),
     )
 

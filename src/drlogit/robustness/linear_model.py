@@ -25,11 +25,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
-from ..problem.problem import Problem
+from ..problem.problem import Problem, column_names, ground_cost
 from ..problem.result import Result
-from ..problem.transport import TransportCost
 from ..rows.arrays import FloatArray, Matrix
-from ..rows.centring import centred
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
 from ..rows.interface import Rows, State
 from ..rows.matrix import matvec
@@ -298,9 +296,18 @@ class Question:
 
     @cached_property
     def sensitivity(self) -> float:
-        """``‖β/c‖_*``: by how much one unit of transport can lower a margin."""
-        movable = np.isfinite(self.problem.costs)
-        return self.problem.norm.dual(self.coefficients[movable] / self.problem.costs[movable])
+        """``‖β/c‖_*``: by how much one unit of transport can lower a margin.
+
+        That of features without a domain, if some have one.
+        """
+        return self.problem.cost.dual_norm(self.coefficients)
+
+    @cached_property
+    def prices(self) -> Any:
+        """What the adversary can buy where features have domains, and at which prices."""
+        from ..problem.domain_loss import prices_of  # compiled
+
+        return prices_of(self.problem, self.coefficients)
 
     def labels(self, signs: FloatArray) -> np.ndarray[Any, Any]:
         """Signs as labels."""
@@ -321,6 +328,8 @@ def pose(
     norm: str | Norm,
     feature_costs: ArrayLike | None,
     sample_weight: ArrayLike | None,
+    categories: Any = None,
+    bounds: Any = None,
 ) -> Question:
     """Check everything and put it together; ``ValueError`` says what is wrong."""
     epsilon, kappa, transport = check_epsilon(epsilon), check_kappa(kappa), get_norm(norm)
@@ -334,15 +343,14 @@ def pose(
     _check_scores(model, linear, seen, matrix)
     signs, classes = _signs(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
-    costs = np.append(check_costs(feature_costs, n_features), np.inf)
+    costs = check_costs(feature_costs, n_features)
     rows: Rows
     if isinstance(X, RowBlocks):
         rows = StoredRows(X, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
-    problem = Problem(
-        centred(rows), epsilon, TransportCost(transport, costs, kappa), fit_intercept=True
-    )
+    rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, column_names(X))
+    problem = Problem(rows, epsilon, cost, fit_intercept=True)
     return Question(problem, problem.join(linear.coef, linear.intercept), classes)
 
 

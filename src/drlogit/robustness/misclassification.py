@@ -25,11 +25,24 @@ from ..rows.arrays import FloatArray
 from .linear_model import Question, pose
 
 
-class MisclassificationBounds(NamedTuple):
-    """Probabilities of error between which every distribution in the ball lies."""
-
+class _Bounds(NamedTuple):
     best: float
     worst: float
+
+
+class MisclassificationBounds(_Bounds):
+    """Probabilities of error between which every distribution in the ball lies.
+
+    A pair ``(best, worst)``.  ``exact`` says whether some distribution comes arbitrarily close to
+    each; otherwise ``best_at_most`` and ``worst_at_least`` say how much nearer they could be.
+    """
+
+    best_at_most: float
+    worst_at_least: float
+
+    @property
+    def exact(self) -> bool:
+        return self.best == self.best_at_most and self.worst == self.worst_at_least
 
 
 def misclassification_bounds(
@@ -41,32 +54,45 @@ def misclassification_bounds(
     kappa: float,
     norm: str | Norm = "l1",
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> MisclassificationBounds:
     """Smallest and largest probability of a wrong prediction over the Wasserstein ball.
 
-    Both are exact.  At ``epsilon=0`` they are the error on the samples, apart from samples right
-    on the decision boundary, which count as right in ``best`` and as wrong in ``worst``.
+    Both are exact, but with categories of many different costs: then they may be a little too far
+    apart, and the answer says so (``exact``).  At ``epsilon=0`` they are the error on the
+    samples, apart from samples right on the decision boundary, which count as right in ``best``
+    and as wrong in ``worst``.
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, sample_weight
+    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, sample_weight
         As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters here, so this
         compares classifiers of every kind.
 
     Returns
     -------
     MisclassificationBounds
-        A named tuple ``(best, worst)``.
+        A named tuple ``(best, worst)``.  With ``bounds``, features may take any value between them:
+        for whole numbers the true bounds can lie within these.
     """
     question = pose(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        sample_weight=sample_weight,
     )  # fmt: skip
     radius = question.problem.epsilon
-    return MisclassificationBounds(
-        best=best_error(question).at(radius), worst=worst_error(question).at(radius)
-    )
+    return bounds_at(radius, best_error(question), worst_error(question))
+
+
+def bounds_at(
+    radius: float, best: tuple[ErrorCurve, ErrorCurve], worst: tuple[ErrorCurve, ErrorCurve]
+) -> MisclassificationBounds:
+    """The bounds at a radius, from curves that enclose them."""
+    found = MisclassificationBounds(best[0].at(radius), worst[1].at(radius))
+    found.best_at_most, found.worst_at_least = best[1].at(radius), worst[0].at(radius)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,26 +117,49 @@ class ErrorCurve:
         return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))
 
 
-def worst_error(question: Question) -> ErrorCurve:
-    """The largest error rate at every radius."""
-    radii, bought = _bought(question, question.u)
+def worst_error(question: Question) -> tuple[ErrorCurve, ErrorCurve]:
+    """The largest error rate at every radius, from below and from above."""
     wrong = float(question.weights[question.u <= 0.0].sum())
-    return ErrorCurve(radii, np.minimum(wrong + bought, 1.0))
+    low, high = (
+        ErrorCurve(radii, np.minimum(wrong + bought, 1.0))
+        for radii, bought in _enclosed(question, question.u, 1.0)
+    )
+    return low, high
 
 
-def best_error(question: Question) -> ErrorCurve:
-    """The smallest error rate at every radius."""
-    radii, bought = _bought(question, -question.u)
+def best_error(question: Question) -> tuple[ErrorCurve, ErrorCurve]:
+    """The smallest error rate at every radius, from below and from above."""
     wrong = float(question.weights[question.u < 0.0].sum())
-    return ErrorCurve(radii, np.maximum(wrong - bought, 0.0))
+    high, low = (
+        ErrorCurve(radii, np.maximum(wrong - bought, 0.0))
+        for radii, bought in _enclosed(question, -question.u, -1.0)
+    )
+    return low, high
 
 
-def _bought(question: Question, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _enclosed(
+    question: Question, gap: FloatArray, label: float
+) -> tuple[tuple[FloatArray, FloatArray], ...]:
+    """Budgets and the mass with ``gap > 0`` that they bring to the other side: least, and most.
+
+    ``label`` is 1 if samples are to leave their own label's side, -1 if the other's.
+    """
+    if question.problem.domains is None:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            cost = np.maximum(gap, 0.0) / question.sensitivity
+        curve = _bought(question, gap, cost)
+        return curve, curve
+    from .crossing_costs import crossing_costs  # compiled
+
+    least, most = crossing_costs(question, gap, label)
+    return _bought(question, gap, most), _bought(question, gap, least)
+
+
+def _bought(question: Question, gap: FloatArray, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Budgets, and the mass with ``gap > 0`` that each brings to the other side."""
     some = (gap > 0.0) & (question.weights > 0.0)
     mass = question.weights[some]
-    with np.errstate(divide="ignore", over="ignore"):
-        cost = np.minimum(gap[some] / question.sensitivity, question.problem.kappa)
+    cost = np.minimum(cost[some], question.problem.kappa)
     order = np.argsort(cost)[: np.count_nonzero(np.isfinite(cost))]
     spent, bought = np.cumsum(cost[order] * mass[order]), np.cumsum(mass[order])
     return np.append(0.0, spent), np.append(0.0, bought)

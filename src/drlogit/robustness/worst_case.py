@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,6 +43,8 @@ def worst_case_loss(
     kappa: float,
     norm: str | Norm = "l1",
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """The largest expected log-loss of a model over the Wasserstein ball around the samples.
@@ -73,6 +75,9 @@ def worst_case_loss(
         Transport norm on the features.
     feature_costs : array of shape (n_features,), optional
         How hard each feature is to move; ``inf`` for features that cannot move.
+    categories, bounds : optional
+        What features can be, as in :func:`~drlogit.solve`: the worst case is then one that could be
+        in the table.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights, of which only the proportions matter.
 
@@ -83,13 +88,16 @@ def worst_case_loss(
     """
     question = pose(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        sample_weight=sample_weight,
     )  # fmt: skip
     return loss_at(question, question.problem.epsilon)
 
 
 def loss_at(question: Question, epsilon: float) -> float:
     """Worst-case log-loss at radius ε, from margins at hand."""
+    if question.problem.domains is not None:
+        return float(question.prices.value(epsilon))
     problem = question.at(epsilon)
     lam = problem.best_lambda(question.coefficients, question.margins)
     return problem.objective_at(question.margins, lam)
@@ -122,6 +130,10 @@ class WorstCaseDistribution:
         exceeds.  They are equal where only labels are flipped.
     transport_cost, epsilon : float
         What it cost to get here from the samples, at most the radius ε.
+    changes : sparse array of shape (n_atoms, n_features), optional
+        Where features have domains, what changed in them: -1 at a category that is left and +1 at
+        the one that is entered, and the moves of bounded features.  ``distance`` counts it,
+        ``shift`` does not.
     """
 
     index: NDArray[np.intp]
@@ -135,6 +147,7 @@ class WorstCaseDistribution:
     supremum: float
     transport_cost: float
     epsilon: float
+    changes: Any = None
 
     @property
     def gap(self) -> float:
@@ -167,6 +180,8 @@ class WorstCaseDistribution:
                 f"{self.index[-1] + 1} rows, got shape {matrix.shape}"
             )
         start = matrix[self.index].astype(np.float64)
+        if self.changes is not None:
+            start = start + (self.changes if sp.issparse(start) else self.changes.toarray())
         if not sp.issparse(start):
             return _moved_at_most(start, np.outer(self.shift, self.direction))
         atoms, features = np.flatnonzero(self.shift), np.flatnonzero(self.direction)
@@ -196,6 +211,8 @@ def worst_case_distribution(
     kappa: float,
     norm: str | Norm = "l1",
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-4,
 ) -> WorstCaseDistribution:
@@ -208,7 +225,7 @@ def worst_case_distribution(
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, sample_weight
+    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, sample_weight
         As in :func:`worst_case_loss`.
     tol : float
         How close to the supremum, in nats, positive.
@@ -222,8 +239,11 @@ def worst_case_distribution(
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")
     question = pose(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, sample_weight=sample_weight,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        sample_weight=sample_weight,
     )  # fmt: skip
+    if question.problem.domains is not None:
+        return _with_domains(question, float(tol))
     problem, u, w = question.problem, question.u, question.weights
     supremum = loss_at(question, problem.epsilon)
     budget = _spendable(problem.epsilon, u.size + question.coefficients.size)
@@ -276,6 +296,42 @@ def _spendable(epsilon: float, n_terms: int) -> float:
     return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
 
 
+def _with_domains(question: Question, tol: float) -> WorstCaseDistribution:
+    """The same where features have domains: edges in the order of their rates, then moves."""
+    from .bought_moves import atoms_of  # compiled
+
+    problem = question.problem
+    atoms, left = atoms_of(question, _spendable(problem.epsilon, question.u.size))
+    moved, distance = _moves(atoms.mass, atoms.margin, question.sensitivity, left, tol)
+    # Of each atom, what stays and what moves on.
+    places = np.tile(np.arange(atoms.mass.size), 2)
+    travelled = np.repeat([0.0, distance], atoms.mass.size)
+    mass = np.concatenate([atoms.mass - moved, moved])
+    kept = np.flatnonzero(mass > 0.0)
+    kept = kept[np.argsort(atoms.index[places[kept]], kind="stable")]
+    places, travelled, mass = places[kept], travelled[kept], mass[kept]
+    index, flipped = atoms.index[places], atoms.flipped[places]
+    signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
+    distances = atoms.distance[places] + travelled
+    return WorstCaseDistribution(
+        index=index,
+        mass=mass,
+        label=question.labels(signs),
+        flipped=flipped,
+        distance=distances,
+        shift=-signs * travelled,
+        direction=steepest_direction(question),
+        expected_loss=float(
+            mass @ log_loss(atoms.margin[places] - question.sensitivity * travelled)
+        ),
+        supremum=loss_at(question, problem.epsilon),
+        transport_cost=float(mass @ distances)
+        + (problem.kappa * float(mass[flipped].sum()) if flipped.any() else 0.0),
+        epsilon=problem.epsilon,
+        changes=atoms.changes[places],
+    )
+
+
 def _flips(question: Question, budget: float) -> tuple[FloatArray, float]:
     """Mass of each sample whose label is flipped, and what that leaves of the budget.
 
@@ -305,6 +361,48 @@ def flip_order(question: Question) -> NDArray[np.intp]:
     worth = (u > 0.0) & (u >= kappa * question.sensitivity) & (question.weights > 0.0)
     chosen = np.flatnonzero(worth)
     return chosen[np.argsort(-u[chosen], kind="stable")]
+
+
+class Flips(Protocol):
+    """Labels that the worst case flips, as a function of the radius.
+
+    ``samples`` are those whose label is flipped, in that order, and ``reached`` the radii at
+    which the whole of it is.
+    """
+
+    @property
+    def samples(self) -> NDArray[np.intp]: ...
+
+    @property
+    def reached(self) -> FloatArray: ...
+
+    def at(self, epsilon: float) -> float:
+        """The share of flipped labels."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _PlainFlips:
+    """Those of features without domains: the largest margins, as long as they are worth κL."""
+
+    samples: NDArray[np.intp]
+    reached: FloatArray
+    kappa: float
+    flippable: float
+
+    def at(self, epsilon: float) -> float:
+        return min(epsilon / self.kappa, self.flippable)
+
+
+def flips_of(question: Question) -> Flips:
+    """What the worst case for the log-loss flips."""
+    if question.problem.domains is not None:
+        from .bought_moves import FlipCurve  # compiled
+
+        return FlipCurve.of(question)
+    order, kappa, w = flip_order(question), question.problem.kappa, question.weights
+    reached = kappa * np.cumsum(w[order]) if order.size else np.empty(0)
+    return _PlainFlips(order, reached, kappa, float(w[order].sum()))
 
 
 def _moves(

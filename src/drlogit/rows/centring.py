@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import FloatArray, IndexArray
 from .blocks import Block
 from .interface import Rows
 from .reductions import Min, Sum
@@ -31,9 +31,10 @@ _FAR = 64.0
 _SPLIT = 2.0**27 + 1.0
 
 
-def centred(rows: Rows) -> Rows:
+def centred(rows: Rows, still: IndexArray | None = None) -> Rows:
     """The same samples with far columns shifted; themselves where there are none.
 
+    Columns ``still`` are left alone: those of categories, which are known by their 0 and 1.
     Without a constant column a shift would be another model, and there is none.
     """
     if not rows.intercept:
@@ -44,6 +45,8 @@ def centred(rows: Rows) -> Rows:
     variance = np.square(rows.column_scale[:-1]) - np.square(mean)
     far = np.square(mean) > _FAR**2 * np.maximum(variance, 0.0)
     far &= mean != 0.0
+    if still is not None:
+        far[still] = False
     if far.any():
         far &= rows.run(_without_zeros)[1][0] > 0.0
     if not far.any():

@@ -48,7 +48,17 @@ class Stack:
         return Stack(np.concatenate([self.value, other.value]))
 
 
-Reduction: TypeAlias = Any  # Sum | Min | Max | Stack
+@dataclass(frozen=True)
+class Joined:
+    """Arrays put together along their first axis, in the order of the blocks."""
+
+    value: Any
+
+    def merge(self, other: Joined) -> Joined:
+        return Joined(np.concatenate([self.value, other.value]))
+
+
+Reduction: TypeAlias = Any  # Sum | Min | Max | Stack | Joined
 
 
 def merge_reductions(

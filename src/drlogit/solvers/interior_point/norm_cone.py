@@ -171,6 +171,36 @@ class BoxCone(_LinearCone):
 
 
 @dataclass(frozen=True, eq=False)
+class HalfLine(_LinearCone):
+    """``λ ≥ 0``, where no coefficient is bounded."""
+
+    @classmethod
+    def at(cls, theta: FloatArray, lam: float, mu: float) -> HalfLine:
+        slack = np.array([lam])
+        return cls(slack, mu / slack, 1.0)
+
+    def gradient(self) -> tuple[FloatArray, float]:
+        return np.empty(0), -float(self.multiplier[0])
+
+    def curvature(self) -> Curvature:
+        corner = float(self.multiplier[0] / self.slack[0])
+        return Curvature(np.empty(0), np.empty(0), corner, np.empty(0), 0.0)
+
+    def drive(self, aim: Aim) -> tuple[FloatArray, float]:
+        return np.empty(0), -float(aim[0] / self.slack[0])
+
+    def direction(self, dtheta: FloatArray, dlam: float, aim: Aim) -> ConeStep:
+        slack = np.array([dlam])
+        return ConeStep(slack, (aim - self.multiplier * slack) / self.slack)
+
+    def moved(self, step: ConeStep, alphas: tuple[float, float]) -> HalfLine:
+        primal, dual = alphas
+        return HalfLine(
+            self.slack + primal * step.slack, self.multiplier + dual * step.multiplier, self.weight
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class CrossPolytopeCone(_LinearCone):
     """``Σ|θ_j| ≤ λ`` (ℓ∞ transport): ``|θ_j| ≤ v_j``, ``Σ v_j ≤ λ``.
 
@@ -413,7 +443,7 @@ def _longest_in_cone(x: FloatArray, dx: FloatArray) -> float:
 def norm_cone(name: str, theta: FloatArray, lam: float, mu: float) -> NormCone:
     """The cone of the transport norm ``name`` at a point, centred at ``mu``."""
     if theta.size == 0:
-        return SecondOrderCone.at(theta, lam, mu)
+        return HalfLine.at(theta, lam, mu)
     kinds: dict[str, Any] = {"l1": BoxCone, "l2": SecondOrderCone, "linf": CrossPolytopeCone}
     cone: NormCone = kinds[name].at(theta, lam, mu)
     return cone

@@ -1,0 +1,168 @@
+"""The worst-case loss of a linear model whose features have domains, at every radius at once.
+
+With ``R_i(λ)`` from :mod:`drlogit.problem.worst_moves`, problem (P) becomes
+
+    (P')   minimise over β, b, λ   F(β, b, λ) = ελ + Σ w_i R_i(β, b, λ)    s.t.  ‖β_U/c‖_* ≤ λ,
+
+convex because ``R_i`` is a maximum of convex functions.  For given ``(β, b)`` each ``R_i`` is a
+maximum of lines in λ, so with the edges e of all samples' envelopes, their rates and costs,
+
+    F(λ) = ελ + Σ w_i h(u_i) + Σ_e w_e cost_e (rate_e - λ)_+ .
+
+Its minimiser is the smallest rate above which edges cost at most ε together, or ``‖β_U/c‖_*`` if
+that is larger: a weighted quantile, found exactly.  Read the other way round, the adversary takes
+edges in the order of their rates until ε is spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..rows.arrays import FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.reductions import Joined, Sum
+from .domains import Domains, Table
+from .losses import log_loss
+from .problem import Problem
+from .weighted_quantile import Weighted, upper_quantile, weight_above
+from .worst_moves import Envelopes, Weighed, envelopes, worst_values
+
+
+class Edges(NamedTuple):
+    """A block's envelopes, the rates and masses of their edges, and the scores they belong to."""
+
+    table: Table
+    scores: FloatArray
+    envelopes: Envelopes
+    mass: FloatArray  # w cost
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What the adversary can buy of a model, and at which prices."""
+
+    rows: Rows
+    least: float  # ‖β_U/c‖_*
+    loss: float  # Σ w h(u)
+    edges: State
+    model: Weighed
+
+    @cached_property
+    def _rates(self) -> State:
+        return self.rows.run(_rates, self.edges)[0]
+
+    def best_lambda(self, epsilon: float) -> float:
+        """The λ that minimises F."""
+        if weight_above(self.rows, self._rates, self.least) <= epsilon:
+            return self.least
+        return max(self.least, upper_quantile(self.rows, self._rates, epsilon))
+
+    def value(self, epsilon: float, lam: float | None = None) -> float:
+        """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""
+        if lam is None:
+            lam = self.best_lambda(epsilon)
+        elif lam < self.least * (1.0 - 1e-12):
+            return float("inf")
+        _, (gained,) = self.rows.run(_gained, self._rates, lam)
+        return epsilon * lam + self.loss + float(gained)
+
+
+class Purchases(NamedTuple):
+    """All edges in the order in which the adversary buys them, in the memory of the driver.
+
+    ``before`` and ``after`` say where they begin and end, as ``moves`` in
+    :class:`~drlogit.problem.worst_moves.Envelopes` does (0: the sample as it is).
+    """
+
+    own: IndexArray
+    rate: FloatArray
+    cost: FloatArray
+    mass: FloatArray
+    before: IndexArray
+    after: IndexArray
+
+    @classmethod
+    def of(cls, prices: Prices) -> Purchases:
+        _, (edges, counts) = prices.rows.run(_listed, prices.edges)
+        offsets = np.cumsum(counts[:, 0]) - counts[:, 0]
+        own = edges[:, 0].astype(np.intp) + np.repeat(offsets, counts[:, 1])
+        after = edges[:, 4].astype(np.intp)
+        first = np.append(True, own[1:] != own[:-1]) if own.size else np.empty(0, dtype=bool)
+        before = np.where(first, 0, np.concatenate([[0], after[:-1]])[: own.size])
+        # Stable: the edges of one sample stay in their order.
+        order = np.argsort(-edges[:, 1], kind="stable")
+        columns = own, edges[:, 1], edges[:, 2], edges[:, 3], before, after
+        return cls(*(column[order] for column in columns))
+
+    def bought(self, epsilon: float) -> FloatArray:
+        """The share of each edge that a budget of ε pays for."""
+        spent = np.cumsum(self.mass)
+        left = np.clip(epsilon - (spent - self.mass), 0.0, self.mass)
+        return np.where(self.mass > 0.0, left / np.where(self.mass > 0.0, self.mass, 1.0), 0.0)
+
+
+def _listed(block: Block, edges: Edges) -> tuple[Edges, tuple[Joined, Joined]]:
+    found = edges.envelopes
+    columns = (found.own, found.rate, found.cost, edges.mass, found.moves)
+    table = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    return edges, (Joined(table), Joined(np.array([[block.y.size, found.own.size]])))
+
+
+def prices_of(problem: Problem, coefficients: FloatArray, tables: State | None = None) -> Prices:
+    """The prices of a model on a problem with domains."""
+    domains = _domains(problem)
+    tables = domains.tables(problem.rows) if tables is None else tables
+    model = Weighed.by(domains, coefficients)
+    least = problem.cost.dual_norm(coefficients)
+    edges, (loss,) = problem.rows.run(_edges, tables, coefficients, problem.kappa, least, model)
+    return Prices(problem.rows, least, float(loss), edges, model)
+
+
+def objective_at(problem: Problem, tables: State, coefficients: FloatArray, lam: float) -> float:
+    """``F(β, b, λ)``: one pass that keeps nothing."""
+    model = Weighed.by(_domains(problem), coefficients)
+    _, (total,) = problem.rows.run(_worst, tables, coefficients, problem.kappa, lam, model)
+    return problem.epsilon * lam + float(total)
+
+
+def _domains(problem: Problem) -> Domains:
+    if problem.domains is None:
+        raise ValueError("the problem has no domains")
+    return problem.domains
+
+
+def _edges(
+    block: Block,
+    table: Table,
+    coefficients: FloatArray,
+    kappa: float,
+    least: float,
+    model: Weighed,
+) -> tuple[Edges, tuple[Sum]]:
+    margins = block.margins(coefficients)
+    scores = block.y * margins
+    found = envelopes(scores, block.y, kappa, least, table, model)
+    mass = block.weights[found.own] * found.cost
+    return Edges(table, scores, found, mass), (Sum(float(block.weights @ log_loss(margins))),)
+
+
+def _rates(block: Block, edges: Edges) -> tuple[Weighted, tuple[()]]:
+    return (edges.envelopes.rate, edges.mass), ()
+
+
+def _gained(block: Block, state: Weighted, lam: float) -> tuple[Weighted, tuple[Sum]]:
+    rates, mass = state
+    return state, (Sum(float(mass @ np.maximum(rates - lam, 0.0))),)
+
+
+def _worst(
+    block: Block, table: Table, coefficients: FloatArray, kappa: float, lam: float, model: Weighed
+) -> tuple[Table, tuple[Sum]]:
+    scores = block.y * block.margins(coefficients)
+    values, _ = worst_values(scores, block.y, kappa, lam, table, model)
+    return table, (Sum(float(block.weights @ values)),)

@@ -1,0 +1,391 @@
+"""Features with domains: categories, and numbers between bounds.
+
+The transport norm alone lets a one-hot column become 0.37 and a share of 0.9 become 1.4.  With
+domains the adversary keeps to what a table can hold, and moving a sample costs
+
+    ‖c (x_U - x'_U)‖  +  Σ_{j∈B} c_j |x_j - x'_j|  +  Σ_g c_g [category of g changes]  +  κ [y ≠ y']
+
+with U the features without a domain, B those between two bounds, and g the *groups*: one-hot
+columns of which each sample has one 1, or none where that occurs in the data; then "none" is a
+category like the others.
+
+For a linear model a sample's move is made of *items*: for each group the change to the category
+that lowers its margin most, for each bounded feature the move to the end that does.  An item has
+a gain (what the margin loses) and a cost.  Bounds on one side only are no domain: one of the two
+labels always finds the open side adverse (``docs/domains.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
+from ..rows.blocks import Block
+from ..rows.checks import as_numbers
+from ..rows.interface import Rows, State
+from ..rows.reductions import Max, Sum
+
+
+class Table(NamedTuple):
+    """What a block keeps of its samples for their items.
+
+    ``now`` holds the column of the category that a sample has in each group, -1 for none;
+    ``values`` its bounded features.
+    """
+
+    now: NDArray[np.int32]
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """Categories and bounds that the adversary can use, checked against the data.
+
+    Attributes
+    ----------
+    groups : tuple of index arrays
+        The columns of each group whose category can change.
+    group_costs : array
+        What a change costs, for each group.
+    with_none : bool array
+        Whether "none of these columns" is a category of the group.
+    bounded : index array
+        The columns of features between two bounds.
+    lower, upper, bounded_costs : arrays
+        Their bounds, and what a move of one unit costs.
+    held : tuple of index arrays
+        Groups that cannot change and have a 1 in every row: their columns add up to the constant.
+    constant, constant_values : arrays
+        Columns that hold one value throughout.
+    """
+
+    groups: tuple[IndexArray, ...]
+    group_costs: FloatArray
+    with_none: BoolArray
+    bounded: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+    bounded_costs: FloatArray
+    held: tuple[IndexArray, ...] = ()
+    constant: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    constant_values: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups)
+
+    @cached_property
+    def columns(self) -> IndexArray:
+        """All columns that have a domain."""
+        return np.concatenate([*self.groups, self.bounded]).astype(np.intp)
+
+    @cached_property
+    def column_costs(self) -> FloatArray:
+        """What each of them costs to move, or its group to change."""
+        sizes = [group.size for group in self.groups]
+        return np.concatenate([np.repeat(self.group_costs, sizes), self.bounded_costs])
+
+    @cached_property
+    def group_of(self) -> IndexArray:
+        """The group of each column of ``np.concatenate(groups)``."""
+        return np.repeat(np.arange(self.n_groups), [group.size for group in self.groups])
+
+    @property
+    def widths(self) -> FloatArray:
+        return self.upper - self.lower
+
+    def shifted(self, shift: FloatArray) -> Domains:
+        """The same domains for features ``x - shift``; categories are never shifted."""
+        return replace(
+            self,
+            lower=self.lower - shift[self.bounded],
+            upper=self.upper - shift[self.bounded],
+            constant_values=self.constant_values - shift[self.constant],
+        )
+
+    def redundant(self, fit_intercept: bool) -> IndexArray:
+        """Columns that are combinations of others and the constant; their coefficients may be 0."""
+        if not fit_intercept and self.with_none.all():
+            return np.empty(0, dtype=np.intp)
+        return np.array([*(group[0] for group in self.held), *self.constant], dtype=np.intp)
+
+    @property
+    def largest_cost(self) -> float:
+        """No move of a sample within its domains costs more."""
+        return float(self.group_costs.sum() + self.bounded_costs @ self.widths)
+
+    def ranges(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and greatest coefficient of each group's categories; that of "none" is 0."""
+        low, high = np.zeros(self.n_groups), np.zeros(self.n_groups)
+        for g, group in enumerate(self.groups):
+            values = coefficients[group]
+            low[g], high[g] = values.min(), values.max()
+        low[self.with_none] = np.minimum(low[self.with_none], 0.0)
+        high[self.with_none] = np.maximum(high[self.with_none], 0.0)
+        return low, high
+
+    def tables(self, rows: Rows) -> State:
+        """The :class:`Table` of each block."""
+        return rows.run(_table, None, self)[0]
+
+
+def _table(block: Block, _: None, domains: Domains) -> tuple[Table, tuple[()]]:
+    X = block.X if block.thin is None else block.thin
+    now = np.full((block.y.size, domains.n_groups), -1, dtype=np.int32)
+    if sp.issparse(X):
+        rows, groups, columns, _values = _stored_categories(X, domains.groups)
+        now[rows, groups] = columns
+    else:
+        for g, group in enumerate(domains.groups):
+            part = dense_columns(X, group)
+            some = part.any(axis=1)
+            now[some, g] = group[part.argmax(axis=1)[some]]
+    return Table(now, np.ascontiguousarray(dense_columns(block.X, domains.bounded))), ()
+
+
+def _stored_categories(
+    X: Matrix, groups: tuple[IndexArray, ...]
+) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray]:
+    """Row, group, column and value of a sparse matrix's entries in columns of groups."""
+    group_of = np.full(X.shape[1], -1, dtype=np.int32)
+    for g, group in enumerate(groups):
+        group_of[group] = g
+    found = group_of[X.indices]
+    places = np.flatnonzero((found >= 0) & (X.data != 0.0))
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[places]
+    return rows, found[places].astype(np.intp), X.indices[places], X.data[places]
+
+
+def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
+    """Some columns as a dense array in double precision."""
+    part = X[:, columns]
+    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+
+
+class Declared(NamedTuple):
+    """Domains as the user states them, before any data are seen; one entry per feature."""
+
+    groups: tuple[IndexArray, ...]
+    lower: FloatArray
+    upper: FloatArray
+
+
+def check_domains(
+    categories: Any, bounds: Any, n_features: int, names: Sequence[Any] | None = None
+) -> Declared:
+    """Positions of the groups' columns, and bounds for every feature.
+
+    ``categories`` may name columns by position or, if there are ``names``, by name.
+    """
+    groups = tuple(
+        _positions(group, n_features, names) for group in _listed(categories, "categories")
+    )
+    taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
+    repeated = np.flatnonzero(np.bincount(taken, minlength=n_features) > 1)
+    if repeated.size:
+        raise ValueError(
+            f"categories must name each column once, got {_shown(repeated[0], names)} twice"
+        )
+    lower, upper = _bounds(bounds, n_features, names)
+    for j in taken:
+        if not (lower[j] <= 0.0 and upper[j] >= 1.0):
+            raise ValueError(
+                f"bounds of {_shown(j, names)}, a category, must include 0 and 1, "
+                f"got {lower[j]:g} and {upper[j]:g}"
+            )
+    lower[taken], upper[taken] = -np.inf, np.inf
+    return Declared(groups, lower, upper)
+
+
+def _listed(values: Any, name: str) -> Iterable[Any]:
+    if values is None:
+        return ()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list of groups of columns, got {values!r:.80}")
+    return values
+
+
+def _positions(group: Any, n_features: int, names: Sequence[Any] | None) -> IndexArray:
+    if isinstance(group, str | bytes) or not isinstance(group, Iterable):
+        raise ValueError(f"categories must be a list of groups of columns, got {group!r:.80}")
+    known = {} if names is None else {name: place for place, name in enumerate(names)}
+    places = []
+    for column in group:
+        place = known.get(column, column)
+        if isinstance(place, bool | np.bool_) or not isinstance(place, int | np.integer):
+            wanted = "positions" if names is None else "names or positions of columns"
+            raise ValueError(f"categories must hold {wanted}, got {column!r:.80}")
+        if not 0 <= place < n_features:
+            raise ValueError(
+                f"categories must hold positions from 0 to {n_features - 1}, got {place}"
+            )
+        places.append(int(place))
+    if not places:
+        raise ValueError("categories must be groups of at least one column, got an empty one")
+    return np.array(places, dtype=np.intp)
+
+
+def _bounds(
+    bounds: Any, n_features: int, names: Sequence[Any] | None
+) -> tuple[FloatArray, FloatArray]:
+    if bounds is None:
+        return np.full(n_features, -np.inf), np.full(n_features, np.inf)
+    if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
+        raise ValueError(f"bounds must be a pair (lower, upper), got {bounds!r:.80}")
+    ends = []
+    for name, given in zip(("lower", "upper"), bounds, strict=True):
+        values = as_numbers(given, f"bounds ({name})")
+        if values.shape not in ((), (n_features,)):
+            raise ValueError(
+                f"bounds ({name}) must be a number or one per feature, {n_features}, "
+                f"got shape {values.shape}"
+            )
+        ends.append(np.array(np.broadcast_to(values, (n_features,))))
+    lower, upper = ends
+    wrong = np.flatnonzero(~(lower <= upper))
+    if wrong.size:
+        j = int(wrong[0])
+        raise ValueError(
+            f"bounds must have lower <= upper, got {lower[j]:g} and {upper[j]:g} "
+            f"for {_shown(j, names)}"
+        )
+    return lower, upper
+
+
+def _shown(column: Any, names: Sequence[Any] | None) -> str:
+    return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+def domains_of(
+    declared: Declared, costs: FloatArray, rows: Rows, names: Sequence[Any] | None = None
+) -> tuple[Domains | None, FloatArray]:
+    """Declared domains checked against the data, and the costs of the features outside them.
+
+    Features that their domain holds in place (infinite cost, one value only) become immovable.
+    None if no domain lets anything move.
+    """
+    bounded = np.flatnonzero(np.isfinite(declared.lower) & np.isfinite(declared.upper))
+    some = np.flatnonzero(np.isfinite(declared.lower) | np.isfinite(declared.upper))
+    with_none = _check_rows(declared, some, rows, names)
+    costs = costs.copy()
+    groups, group_costs, kept_none, held = [], [], [], []
+    for g, group in enumerate(declared.groups):
+        cost = costs[group[0]]
+        unequal = np.flatnonzero(costs[group] != cost)
+        if unequal.size:
+            raise ValueError(
+                f"feature_costs of one group's columns must be equal, got {cost:g} for "
+                f"{_shown(group[0], names)} and {costs[group[unequal[0]]]:g} for "
+                f"{_shown(group[unequal[0]], names)}"
+            )
+        if np.isfinite(cost) and group.size + int(with_none[g]) > 1:
+            groups.append(group)
+            group_costs.append(float(cost))
+            kept_none.append(bool(with_none[g]))
+        else:
+            costs[group] = np.inf
+            if not with_none[g]:
+                held.append(group)
+    constant = bounded[declared.lower[bounded] == declared.upper[bounded]]
+    costs[constant] = np.inf
+    bounded = bounded[np.isfinite(costs[bounded])]
+    if not groups and bounded.size == 0:
+        return None, costs
+    domains = Domains(
+        tuple(groups),
+        np.array(group_costs),
+        np.array(kept_none, dtype=bool),
+        bounded,
+        declared.lower[bounded],
+        declared.upper[bounded],
+        costs[bounded],
+        tuple(held),
+        constant,
+        declared.lower[constant],
+    )
+    return domains, costs
+
+
+def _check_rows(
+    declared: Declared, bounded: IndexArray, rows: Rows, names: Sequence[Any] | None
+) -> BoolArray:
+    """Whether "none" occurs in each group; ``ValueError`` for the first row outside its domain."""
+    state, (n_wrong, with_none) = rows.run(
+        _find_wrong,
+        None,
+        declared.groups,
+        bounded,
+        declared.lower[bounded],
+        declared.upper[bounded],
+    )
+    if n_wrong == 0:
+        return np.asarray(with_none, dtype=bool)
+    column, value = (
+        np.asarray(rows.gather(rows.run(_component, state, place)[0])) for place in (0, 1)
+    )
+    row = int(np.flatnonzero(column >= 0.0)[0])
+    j = int(column[row])
+    where = f"row {row}, {_shown(j, names)}"
+    for group in declared.groups:
+        if j in group:
+            raise ValueError(
+                f"columns of a category must hold one 1 and zeros, got {value[row]:g} at {where}"
+            )
+    raise ValueError(
+        f"X must lie within its bounds, {declared.lower[j]:g} to {declared.upper[j]:g}, "
+        f"got {value[row]:g} at {where}"
+    )
+
+
+def _find_wrong(
+    block: Block,
+    _: None,
+    groups: tuple[IndexArray, ...],
+    bounded: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum, Max]]:
+    """Per sample: a column outside its domain and its value, or -1."""
+    column, value = np.full(block.y.size, -1.0), np.zeros(block.y.size)
+    with_none = np.zeros(len(groups))
+
+    def note(wrong: BoolArray, columns: IndexArray, values: FloatArray) -> None:
+        bad = np.flatnonzero(wrong.any(axis=1) & (column < 0.0))
+        first = wrong[bad].argmax(axis=1)
+        column[bad], value[bad] = columns[first], values[bad, first]
+
+    if groups and sp.issparse(block.X):
+        rows, owners, columns, values = _stored_categories(block.X, groups)
+        places = rows * len(groups) + owners
+        counts = np.bincount(places, minlength=block.y.size * len(groups))
+        with_none[:] = (counts.reshape(-1, len(groups)) == 0).any(axis=0)
+        # Of several entries of one group, all but the first are too many.
+        again = np.zeros(places.size, dtype=bool)
+        order = np.argsort(places, kind="stable")
+        again[order[1:]] = np.diff(places[order]) == 0
+        bad = np.flatnonzero((values != 1.0) | again)[::-1]  # the first of a row is noted last
+        column[rows[bad]], value[rows[bad]] = columns[bad], values[bad]
+    else:
+        for g, group in enumerate(groups):
+            part = dense_columns(block.X, group)
+            counts = np.cumsum(part != 0.0, axis=1)
+            note(((part != 0.0) & (part != 1.0)) | ((part != 0.0) & (counts > 1)), group, part)
+            with_none[g] = float((counts[:, -1] == 0).any()) if part.size else 0.0
+    if bounded.size:
+        part = dense_columns(block.X, bounded)
+        note((part < lower) | (part > upper), bounded, part)
+    n_wrong = int((column >= 0.0).sum())
+    return (column, value), (Sum(n_wrong), Max(with_none))
+
+
+def _component(
+    block: Block, state: tuple[FloatArray, ...], place: int
+) -> tuple[FloatArray, tuple[()]]:
+    return state[place], ()

@@ -1,0 +1,74 @@
+"""Quantiles of weighted values that lie in row blocks, exactly and in a few passes.
+
+A histogram narrows the bracket a thousandfold per pass until a single value is left, so the
+search works on blocks anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.reductions import Max, Min, Sum
+
+#: Bins of one pass: three passes resolve 2^30 steps.
+_BINS = 1024
+
+#: Values of a block, and their weights.
+Weighted: TypeAlias = tuple[FloatArray, FloatArray]
+
+
+def weight_above(rows: Rows, values: State, threshold: float) -> float:
+    """The weight of the values strictly above a threshold."""
+    return float(rows.run(_weight_above, values, threshold)[1][0])
+
+
+def upper_quantile(rows: Rows, values: State, share: float, low: float = -math.inf) -> float:
+    """Smallest value of positive weight with weight at most ``share`` strictly above it.
+
+    The blocks of ``values`` are pairs of values and weights; more than ``share`` is above ``low``.
+    """
+    high, above_high = math.inf, 0.0
+    while True:
+        # Only values in (low, high] are still in question; above_high is the weight > high.
+        _, (least, greatest) = rows.run(_range_within, values, low, high)
+        if least >= greatest:
+            return float(greatest)
+        edges = np.linspace(least, greatest, _BINS + 1)
+        edges[-1] = greatest
+        _, (mass,) = rows.run(_histogram, values, low, high, edges)
+        # above[k]: weight strictly above edges[k+1], the upper end of bin k.
+        above = above_high + np.concatenate([np.cumsum(mass[::-1])[-2::-1], [0.0]])
+        k = int(np.flatnonzero(above <= share)[0])
+        # The answer lies in bin k: (edges[k], edges[k+1]], with `least` itself in bin 0.
+        above_high = float(above[k])
+        low, high = (low if k == 0 else float(edges[k])), float(edges[k + 1])
+
+
+def _weight_above(block: Block, state: Weighted, threshold: float) -> tuple[Weighted, tuple[Sum]]:
+    values, weights = state
+    return state, (Sum(float(weights[values > threshold].sum())),)
+
+
+def _range_within(
+    block: Block, state: Weighted, low: float, high: float
+) -> tuple[Weighted, tuple[Min, Max]]:
+    values, weights = state
+    inside = values[(values > low) & (values <= high) & (weights > 0.0)]
+    return state, (Min(np.min(inside, initial=np.inf)), Max(np.max(inside, initial=-np.inf)))
+
+
+def _histogram(
+    block: Block, state: Weighted, low: float, high: float, edges: FloatArray
+) -> tuple[Weighted, tuple[Sum]]:
+    values, weights = state
+    inside = (values > low) & (values <= high) & (weights > 0.0)  # as in _range_within
+    # Bins are open below and closed above, except that the first holds its lower edge.
+    index = np.searchsorted(edges, values[inside], side="left") - 1
+    np.maximum(index, 0, out=index)
+    return state, (Sum(np.bincount(index, weights[inside], minlength=edges.size - 1)),)

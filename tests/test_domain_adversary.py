@@ -1,0 +1,207 @@
+"""The exact adversary of features with domains, against brute force and linear programs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import domain_zoo
+import drlogit
+from drlogit.problem.domain_loss import objective_at, prices_of
+from drlogit.problem.problem import build_problem
+
+
+def case_of(seed):
+    case = domain_zoo.generated(seed, n_immovable=0, n_samples=9)
+    rng = np.random.default_rng(1000 + seed)
+    return case, rng.standard_normal(case["X"].shape[1]), float(rng.standard_normal())
+
+
+def audited(case):
+    """What the functions on models take."""
+    return {key: case[key] for key in case if key not in ("X", "y", "fit_intercept")}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_worst_values_are_those_of_all_moves(seed):
+    case, coef, intercept = case_of(seed)
+    problem = build_problem(**case | {"fit_intercept": True})
+    vector = problem.join(coef, intercept)
+    tables = problem.domains.tables(problem.rows)
+    offers = domain_zoo.offers(case, coef, intercept, steps=3)
+    w = domain_zoo.weights_of(case)
+    for lam in (0.0, 0.1, 0.7, 3.0):
+        best = [float((loss - lam * cost).max()) for cost, loss in (o.T for o in offers)]
+        expected = case["epsilon"] * lam + w @ best
+        assert objective_at(problem, tables, vector, lam) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
+    case, coef, intercept = case_of(seed)
+    w, offers = domain_zoo.weights_of(case), domain_zoo.offers(case, coef, intercept, steps=2)
+    rows, right = [], []
+    for i, pairs in enumerate(offers):
+        for cost, loss in pairs:
+            row = np.zeros(1 + w.size)
+            row[0], row[1 + i] = -cost, -1.0
+            rows.append(row)
+            right.append(-loss)
+    least = domain_zoo.sensitivity(case, coef)
+    free = [(None, None)] * w.size
+    found = linprog(
+        np.append(case["epsilon"], w), A_ub=rows, b_ub=right, bounds=[(least, None), *free]
+    )
+    loss = drlogit.worst_case_loss((coef, intercept), case["X"], case["y"], **audited(case))
+    assert loss == pytest.approx(found.fun, abs=1e-8)
+
+
+def test_best_lambda_is_a_minimum():
+    case, coef, intercept = case_of(3)
+    problem = build_problem(**case | {"fit_intercept": True})
+    prices = prices_of(problem, problem.join(coef, intercept))
+    for epsilon in (0.01, 0.1, 0.5, 2.0):
+        lam = prices.best_lambda(epsilon)
+        value = prices.value(epsilon)
+        for other in lam * np.array([0.5, 0.99, 1.01, 2.0]):
+            assert prices.value(epsilon, other) >= value - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_distributions_keep_to_their_domains_and_to_the_ball(seed):
+    case, coef, intercept = case_of(seed)
+    X, costs, (lower, upper) = case["X"], case["feature_costs"], case["bounds"]
+    found = drlogit.worst_case_distribution(
+        (coef, intercept), X, case["y"], tol=1e-3, **audited(case)
+    )
+    points = found.points(X)
+    signs = np.where(found.label > 0, 1.0, -1.0)
+    w = domain_zoo.weights_of(case)
+    np.testing.assert_allclose(np.bincount(found.index, found.mass, w.size), w, atol=1e-12)
+    # What it says of itself is so.
+    loss = found.mass @ np.logaddexp(0.0, -signs * (points @ coef + intercept))
+    assert loss == pytest.approx(found.expected_loss, abs=1e-9)
+    moves = points - X[found.index]
+    spent = np.zeros(found.mass.size)
+    for group in case["categories"]:
+        assert np.isin(points[:, group], (0.0, 1.0)).all()
+        assert (points[:, group].sum(axis=1) <= 1.0).all()
+        spent += costs[group[0]] * np.abs(moves[:, group]).any(axis=1)
+    bounded = np.isfinite(lower)
+    assert (points[:, bounded] >= lower[bounded] - 1e-12).all()
+    assert (points[:, bounded] <= upper[bounded] + 1e-12).all()
+    spent += np.abs(moves[:, bounded]) @ costs[bounded]
+    rest = domain_zoo.open_features(case)
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[case["norm"]]
+    if rest.any():
+        spent += np.linalg.norm(moves[:, rest] * costs[rest], ord=order, axis=1)
+    np.testing.assert_allclose(found.distance, spent, atol=1e-9)
+    flips = found.flipped_mass * case["kappa"] if found.flipped.any() else 0.0
+    assert found.mass @ spent + flips == pytest.approx(found.transport_cost, abs=1e-9)
+    assert found.transport_cost <= case["epsilon"] * (1.0 + 1e-12)
+    # And it is the worst.
+    assert -1e-10 <= found.supremum - loss <= 1e-3 + 1e-10
+
+
+def test_words_about_atoms():
+    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    found = drlogit.worst_case_distribution(
+        (np.array([2.0, -2.0]), 0.0), X, [1, 1, -1, -1], epsilon=0.25, kappa=math.inf,
+        categories=[[0, 1]],
+    )  # fmt: skip
+    moved = found.distance > 0.0
+    assert found.moved_mass == pytest.approx(0.25)
+    changes = found.changes.toarray()[moved]
+    assert {tuple(row) for row in changes} <= {(-1.0, 1.0), (1.0, -1.0)}
+
+
+def crossing_cost(case, coef, intercept, i, sign):
+    """The cheapest way over the boundary, by trying every combination of categories."""
+    lower, upper = case["bounds"]
+    costs, X = case["feature_costs"], case["X"]
+    bounded = np.flatnonzero(np.isfinite(lower))
+    least = domain_zoo.sensitivity(case, coef)
+    grouped = dict(case, bounds=(np.full_like(lower, -np.inf), np.full_like(upper, np.inf)))
+    best = math.inf
+    for x, cost in domain_zoo.everywhere(grouped, i):
+        need = sign * float(x @ coef + intercept)
+        adverse = np.where(sign * coef > 0.0, lower, upper)
+        for j in sorted(bounded, key=lambda j: -abs(coef[j]) / costs[j]):
+            rate = abs(coef[j]) / costs[j]
+            if need <= 0.0 or rate <= least:
+                break
+            step = min(need / rate, costs[j] * abs(X[i, j] - adverse[j]))
+            cost, need = cost + step, need - step * rate
+        if need > 1e-13:
+            cost = cost + need / least if least > 0.0 else math.inf
+        best = min(best, cost)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_errors_are_those_of_the_cheapest_crossings(seed):
+    case, coef, intercept = case_of(seed)
+    w, y = domain_zoo.weights_of(case), case["y"]
+    u = y * (case["X"] @ coef + intercept)
+
+    def bought(some, sign):
+        costs = [
+            (min(crossing_cost(case, coef, intercept, i, sign * y[i]), case["kappa"]), w[i])
+            for i in np.flatnonzero(some)
+        ]
+        left, mass = case["epsilon"], 0.0
+        for cost, weight in sorted(costs):
+            if math.isfinite(cost):
+                share = min(1.0, left / (cost * weight))
+                left, mass = left - share * cost * weight, mass + share * weight
+        return mass
+
+    found = drlogit.misclassification_bounds((coef, intercept), case["X"], y, **audited(case))
+    assert found.exact
+    assert found.worst == pytest.approx(w[u <= 0.0].sum() + bought(u > 0.0, 1.0), abs=1e-9)
+    assert found.best == pytest.approx(w[u < 0.0].sum() - bought(u < 0.0, -1.0), abs=1e-9)
+
+
+def test_many_different_costs_are_enclosed(monkeypatch):
+    monkeypatch.setattr("drlogit.robustness.crossing_costs.MOST_SETS", 0)
+    strict = 0
+    for seed in range(12):
+        case, coef, intercept = case_of(seed)
+        model = (coef, intercept)
+        found = drlogit.misclassification_bounds(model, case["X"], case["y"], **audited(case))
+        with monkeypatch.context() as patch:
+            patch.setattr("drlogit.robustness.crossing_costs.MOST_SETS", 10**6)
+            exact = drlogit.misclassification_bounds(model, case["X"], case["y"], **audited(case))
+        assert found.best <= exact.best + 1e-12 <= found.best_at_most + 2e-12
+        assert found.worst_at_least <= exact.worst + 1e-12 <= found.worst + 2e-12
+        strict += not found.exact
+    assert strict
+
+
+def test_a_million_rows_take_few_passes(monkeypatch):
+    """What makes it fast: the envelopes are found once, whatever the search for λ asks."""
+    import drlogit.problem.domain_loss as domain_loss
+
+    calls = []
+    envelopes = domain_loss.envelopes
+    monkeypatch.setattr(
+        domain_loss, "envelopes", lambda *given: calls.append(1) or envelopes(*given)
+    )
+    case, coef, intercept = case_of(2)
+    drlogit.worst_case_loss((coef, intercept), case["X"], case["y"], **audited(case))
+    assert len(calls) == 1
+
+
+def test_audits_follow_the_flips():
+    case, coef, intercept = case_of(4)
+    case["kappa"] = 0.4
+    options = {key: value for key, value in audited(case).items() if key != "epsilon"}
+    report = drlogit.audit((coef, intercept), case["X"], case["y"], epsilons=[0.1], **options)
+    found = drlogit.worst_case_distribution(
+        (coef, intercept), case["X"], case["y"], epsilon=0.1, **options
+    )
+    assert report.models[0].rows[0].flip_share == pytest.approx(found.flipped_mass, abs=1e-9)
+    assert "flips" in str(report)

@@ -1,0 +1,174 @@
+"""Domains of features: what may be declared, what the data must keep to, and where it is asked."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.problem.problem import build_problem
+
+BALL = {"epsilon": 0.1, "kappa": 1.0}
+
+
+def table(n_samples=60, seed=0):
+    """A group of three, a group of two with none, a share, a count, and an open number."""
+    rng = np.random.default_rng(seed)
+    three = np.eye(3)[rng.integers(0, 3, n_samples)]
+    two = np.eye(3)[rng.integers(0, 3, n_samples)][:, :2]
+    share, count = rng.random(n_samples), rng.integers(0, 6, n_samples)
+    X = np.column_stack([three, two, share, count, rng.standard_normal(n_samples)])
+    y = X @ rng.standard_normal(8) + rng.logistic(size=n_samples) > 0.5
+    return X, y
+
+
+CATEGORIES = [[0, 1, 2], [3, 4]]
+INFINITE = [math.inf] * 5
+BOUNDS = ([-math.inf] * 5 + [0.0, 0.0, -math.inf], [*INFINITE, 1.0, 5.0, math.inf])
+
+
+def domains(X, y, **options):
+    found = build_problem(X, y, **BALL, **{"categories": CATEGORIES, "bounds": BOUNDS} | options)
+    return found.domains
+
+
+def test_none_is_a_category_where_it_occurs():
+    X, y = table()
+    assert domains(X, y).with_none.tolist() == [False, True]
+    assert domains(X, y).bounded.tolist() == [5, 6]
+
+
+def test_the_norm_leaves_columns_with_domains_alone():
+    X, y = table()
+    problem = build_problem(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    assert problem.penalised.tolist() == [False] * 7 + [True, False]
+
+
+@pytest.mark.parametrize(
+    ("categories", "bounds", "words"),
+    [
+        ("abc", None, "categories must be a list of groups"),
+        ([0, 1], None, "categories must be a list of groups"),
+        ([[0, 1], []], None, "got an empty one"),
+        ([[0, 9]], None, "positions from 0 to 7, got 9"),
+        ([[0, True]], None, "must hold positions, got True"),
+        ([["a"]], None, "must hold positions, got 'a'"),
+        ([[0, 1, 2], [2, 3]], None, "got column 2 twice"),
+        (None, 3.0, r"bounds must be a pair \(lower, upper\), got 3.0"),
+        (None, (0.0, [1.0, 2.0]), r"one per feature, 8, got shape \(2,\)"),
+        (None, (2.0, 1.0), "lower <= upper, got 2 and 1 for column 0"),
+        (None, (math.nan, 1.0), "lower <= upper, got nan and 1 for column 0"),
+        (CATEGORIES, (0.5, 9.0), "bounds of column 0, a category, must include 0 and 1"),
+    ],
+)
+def test_declarations_that_make_no_sense(categories, bounds, words):
+    X, y = table()
+    with pytest.raises(ValueError, match=words):
+        drlogit.solve(X, y, **BALL, categories=categories, bounds=bounds)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    ("row", "column", "value", "words"),
+    [
+        (7, 1, 0.5, "one 1 and zeros, got 0.5 at row 7, column 1"),
+        (8, 4, -1.0, "one 1 and zeros, got -1 at row 8, column 4"),
+        (9, 5, 1.25, "0 to 1, got 1.25 at row 9, column 5"),
+        (3, 6, -1.0, "0 to 5, got -1 at row 3, column 6"),
+    ],
+)
+def test_data_outside_their_domain(storage, row, column, value, words):
+    X, y = table()
+    X[row, column] = value
+    with pytest.raises(ValueError, match=words):
+        drlogit.solve(storage(X), y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+
+
+def test_two_categories_at_once():
+    X, y = table()
+    X[11, :3] = 0.0, 1.0, 1.0
+    with pytest.raises(ValueError, match="got 1 at row 11, column 2"):
+        drlogit.solve(X, y, **BALL, categories=CATEGORIES)
+
+
+def test_one_sided_bounds_are_kept_to_and_change_nothing():
+    X, y = table()
+    lower = np.where(np.arange(8) == 7, X[:, 7].min(), -math.inf)
+    one_sided = drlogit.solve(X, y, **BALL, bounds=(lower, math.inf))
+    assert one_sided.objective == drlogit.solve(X, y, **BALL).objective
+    with pytest.raises(ValueError, match="column 7"):
+        drlogit.solve(X, y, **BALL, bounds=(lower + 1e-6, math.inf))
+
+
+def test_unequal_costs_of_one_group():
+    X, y = table()
+    costs = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="must be equal, got 1 for column 0 and 2 for column 2"):
+        drlogit.solve(X, y, **BALL, categories=CATEGORIES, feature_costs=costs)
+
+
+def test_names_of_columns():
+    pd = pytest.importorskip("pandas")
+    X, y = table()
+    names = ["red", "green", "blue", "small", "large", "share", "count", "size"]
+    frame = pd.DataFrame(X, columns=names)
+    named = [["red", "green", "blue"], ["small", "large"]]
+    expected = drlogit.solve(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    found = drlogit.solve(frame, y, **BALL, categories=named, bounds=BOUNDS)
+    assert found.objective == pytest.approx(expected.objective, abs=1e-12)
+    model = drlogit.DRLogisticRegression(**BALL, categories=named, bounds=BOUNDS).fit(frame, y)
+    assert model.worst_case_loss_[0] == pytest.approx(expected.objective, abs=1e-6)
+    with pytest.raises(ValueError, match="names or positions of columns, got 'violet'"):
+        drlogit.solve(frame, y, **BALL, categories=[["violet"]])
+    frame.loc[2, "green"] = 0.5
+    with pytest.raises(ValueError, match="row 2, column 'green'"):
+        drlogit.solve(frame, y, **BALL, categories=named)
+
+
+def test_other_solvers_say_that_they_know_no_domains():
+    X, y = table()
+    with pytest.raises(ValueError, match="'auto', 'interior-point' or 'conic'"):
+        drlogit.solve(X, y, **BALL, categories=CATEGORIES, solver="lp-admm")
+
+
+def test_a_radius_of_zero_is_plain_logistic_regression():
+    X, y = table()
+    plain = drlogit.solve(X, y, epsilon=0.0, kappa=1.0)
+    found = drlogit.solve(X, y, epsilon=0.0, kappa=1.0, categories=CATEGORIES, bounds=BOUNDS)
+    assert found.objective == plain.objective
+
+
+def test_everywhere_that_feature_costs_are_taken():
+    X, y = table(120)
+    given = {"categories": CATEGORIES, "bounds": BOUNDS}
+    fit = drlogit.solve(X, y, **BALL, **given)
+    assert drlogit.worst_case_loss(fit, X, y, **BALL, **given) == pytest.approx(fit.objective)
+    limit = drlogit.epsilon_max(X, y, kappa=math.inf, **given)
+    path = drlogit.regularization_path(X, y, kappa=math.inf, n_epsilons=3, **given)
+    assert path.epsilon_max == limit
+    assert (path.gaps <= 1e-6).all()
+    assert np.abs(path.coefs[0]).max() < 1e-2 < np.abs(path.coefs[-1]).max()
+    model = drlogit.DRLogisticRegressionCV(epsilons=[0.1, 0.01], kappas=[1.0], cv=2, **given).fit(
+        X, y
+    )
+    assert model.dual_gap_[0] <= 1e-6
+    report = drlogit.audit(fit, X, y, kappa=1.0, epsilons=[0.1], **given)
+    assert report.models[0].rows[0].worst_case_loss == pytest.approx(fit.objective)
+    with pytest.raises(ValueError, match="epsilon='auto'"):
+        drlogit.DRLogisticRegression("auto", **given).fit(X, y)
+
+
+def test_far_numbers_are_shifted_with_their_bounds():
+    X, y = table()
+    near = drlogit.solve(X, y, **BALL, categories=CATEGORIES, bounds=BOUNDS)
+    far = X.copy()
+    far[:, 6] += 1e6
+    bounds = (np.array(BOUNDS[0]), np.array(BOUNDS[1]))
+    bounds[0][6] += 1e6
+    bounds[1][6] += 1e6
+    found = drlogit.solve(far, y, **BALL, categories=CATEGORIES, bounds=bounds)
+    assert found.gap <= 1e-6
+    assert found.objective == pytest.approx(near.objective, abs=1e-6)
