@@ -11,6 +11,7 @@ order = np.argsort(-gains / costs)
 
 
 def loss(gain):
+    """Log-loss after moves that gain so much."""
     return np.logaddexp(0.0, gain - margin)
 
 

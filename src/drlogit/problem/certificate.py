@@ -638,7 +638,7 @@ def _first_of(block: Block, pair: tuple[Any, Any]) -> tuple[Any, tuple[()]]:
     return pair[0], ()
 
 
-def _second_of(block: Block, pair: tuple[Any, Any]) -> tuple[Any, tuple[()]]:
+def _second_of(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, tuple[()]]:
     return pair[1], ()
 
 

@@ -62,7 +62,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.matrix import row_chunks
-from ..rows.reductions import Max, Sum
+from ..rows.reductions import Listed, Max, Sum
 from .certificate import Certificate
 from .domain_loss import prices_of
 from .domains import dense_columns
@@ -514,12 +514,9 @@ def spread(weights: State, rows: Rows, given: Rows, origin: IndexArray) -> State
     _, (parts,) = rows.run(_listed, weights)
     counts = [own_size for _, own_size in parts]
     offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    joined: Weights | None = None
-    for (part, _), offset in zip(parts, offsets, strict=True):
+    joined = parts[0][0]
+    for (part, _), offset in zip(parts[1:], offsets[1:], strict=True):
         moved = part._replace(pieces=part.pieces._replace(own=part.pieces.own + offset))
-        if joined is None:
-            joined = moved
-            continue
         pieces, order = joined.pieces.joined(moved.pieces, 0)
         joined = Weights(
             pieces,
@@ -529,8 +526,10 @@ def spread(weights: State, rows: Rows, given: Rows, origin: IndexArray) -> State
     return given.run(_spread, given.scatter(origin), joined, int(sum(counts)))[0]
 
 
-def _listed(block: Block, weights: Weights) -> tuple[Weights, tuple[Join]]:
-    return weights, (Join(((weights, block.y.size),)),)
+def _listed(
+    block: Block, weights: Weights
+) -> tuple[Weights, tuple[Listed[list[tuple[Weights, int]]]]]:
+    return weights, (Listed([(weights, block.y.size)]),)
 
 
 def _spread(
@@ -550,13 +549,3 @@ def _spread(
         weights.q[places] * share,
         weights.p[places] * share,
     ), ()
-
-
-@dataclass(frozen=True)
-class Join:
-    """A reduction that lists what the blocks give, in their order."""
-
-    value: tuple[tuple[Weights, int], ...]
-
-    def merge(self, other: Join) -> Join:
-        return Join(self.value + other.value)

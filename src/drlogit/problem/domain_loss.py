@@ -25,7 +25,7 @@ import numpy as np
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Joined, Sum
+from ..rows.reductions import Stack, Sum
 from .domains import Domains, Table
 from .losses import log_loss
 from .problem import Problem
@@ -106,11 +106,11 @@ class Purchases(NamedTuple):
         return np.where(self.mass > 0.0, left / np.where(self.mass > 0.0, self.mass, 1.0), 0.0)
 
 
-def _listed(block: Block, edges: Edges) -> tuple[Edges, tuple[Joined, Joined]]:
+def _listed(block: Block, edges: Edges) -> tuple[Edges, tuple[Stack, Stack]]:
     found = edges.envelopes
     columns = (found.own, found.rate, found.cost, edges.mass, found.moves)
     table = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
-    return edges, (Joined(table), Joined(np.array([[block.y.size, found.own.size]])))
+    return edges, (Stack(table), Stack(np.array([[block.y.size, found.own.size]])))
 
 
 def prices_of(problem: Problem, coefficients: FloatArray, tables: State | None = None) -> Prices:

@@ -111,7 +111,7 @@ def _block_changes(
     targets: Any,
     n_features: int,
 ) -> tuple[Any, tuple[Any]]:
-    from ..rows.reductions import Joined
+    from ..rows.reductions import Stack
 
     edges, places = state
     first = int(places[0]) if places.size else 0
@@ -121,7 +121,7 @@ def _block_changes(
         n_features,
     ).tocoo()  # fmt: skip
     table = np.column_stack([inside[found.coords[0]], found.coords[1], found.data])
-    return state, (Joined(table.astype(np.float64)),)
+    return state, (Stack(table.astype(np.float64)),)
 
 
 @dataclass(frozen=True, eq=False)

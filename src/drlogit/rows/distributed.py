@@ -76,10 +76,7 @@ class DaskRows(Rows):
         self._groups = tuple(dask.persist(*groups, optimize_graph=False))
         self._silent: set[BlockFunction] = set()  # those without reductions
 
-    def run(
-        self, function: BlockFunction, state: DaskState | None = None, *arguments: Any
-    ) -> tuple[DaskState, tuple[Any, ...]]:
-        """Apply a block function to every block; new state and combined reductions."""
+    def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
         name = _unique(getattr(function, "__name__", "visit").strip("_<>"))
         parts = (None,) * len(self._groups) if state is None else state.parts
         # One task holds what all groups share, so that it is sent and kept once.
@@ -97,7 +94,7 @@ class DaskRows(Rows):
             ((*merged, spoiled),) = dask.compute(total)
             if not merged:
                 self._silent.add(function)
-            for block in sorted(spoiled.numbers):
+            for block in sorted(spoiled.value):
                 self._examine(block, name, parts, shared, kept[len(new) :])
         after = DaskState(tuple(kept[: len(new)]), 1 if state is None else state.depth + 1)
         if after.depth >= _CHECKPOINT_EVERY:
@@ -133,13 +130,13 @@ class DaskRows(Rows):
             by = f" by {', '.join(where)}" if where else ""
             raise ValueError(f"block {k} of X ({rows}) gave NaN when visited{by}: {reason}")
 
-    def pair(self, one: DaskState, other: DaskState) -> DaskState:
+    def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
         parts = zip(one.parts, other.parts, strict=True)
         pairs = [_task(_pairs, _unique("pair"), *part) for part in parts]
         return DaskState(tuple(pairs), max(one.depth, other.depth))
 
-    def scatter(self, values: Any) -> DaskState:
+    def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
         if dask.is_dask_collection(values):
             parts = [_task(_as_floats, _unique("part"), p) for p in _cut_as(values, self.lengths)]
@@ -153,7 +150,7 @@ class DaskRows(Rows):
         return DaskState(tuple(groups))
 
     @property
-    def offsets(self) -> DaskState:
+    def offsets(self) -> Any:
         """The number of the first sample of each block, counted over all of them."""
         first = np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).tolist()
         groups = [
@@ -173,7 +170,7 @@ class DaskRows(Rows):
         _check_both_classes(rows)  # weights may be lazy, so that nobody has looked before
         return rows
 
-    def gather(self, state: DaskState) -> Any:
+    def gather(self, state: Any) -> Any:
         """The state as a Dask array in the order of the samples, which stays where it is."""
         parts: dict[int, Any] = {}
         for members, group in zip(self._members, state.parts, strict=True):
@@ -203,14 +200,12 @@ class DaskRows(Rows):
 # --- tasks ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Spoiled:
+class _Spoiled(Reduction[frozenset[int]]):
     """Numbers of the blocks whose reductions have NaN; combined as other reductions are."""
 
-    numbers: frozenset[int]
-
-    def merge(self, other: _Spoiled) -> _Spoiled:
-        return _Spoiled(self.numbers | other.numbers)
+    @staticmethod
+    def _combine(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
+        return one | other
 
 
 def _visit(
@@ -225,7 +220,7 @@ def _visit(
     def visit(position: int) -> tuple[BlockState, tuple[Reduction, ...]]:
         state = None if states is None else states[position]
         new, reductions = function(blocks[position], state, *arguments)
-        spoiled = {members[position]} if _has_nan(reductions) else ()
+        spoiled = {members[position]} if any(item.has_nan for item in reductions) else ()
         return new, (*reductions, _Spoiled(frozenset(spoiled)))
 
     with np.errstate(**errors), sharing_cores():
@@ -252,7 +247,7 @@ def _reexamine(
         return f"it has gone bad: {error}"
     state = None if states is None else (states[position],)
     *_, spoiled = _visit((block,), state, shared, (position,))[1]
-    if spoiled.numbers:
+    if spoiled.value:
         return None
     return "visited again it does not, so that worker is not to be relied on"
 
@@ -287,10 +282,6 @@ def _pairs(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
 
 def _combine(*parts: tuple[Reduction, ...]) -> tuple[Reduction, ...]:
     return reduce(merge_reductions, parts)
-
-
-def _has_nan(reductions: Iterable[Reduction]) -> bool:
-    return any(bool(np.isnan(item.value).any()) for item in reductions)
 
 
 def _as_floats(values: Any) -> FloatArray:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, overload
 
 import numpy as np
 
@@ -32,9 +32,29 @@ from .arrays import FloatArray, IndexArray
 from .blocks import Block
 from .reductions import Reduction, Sum
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    S = TypeVar("S", default=Any)
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S")
+
+#: What a block function remembers (S before, T after), its further arguments, what is reduced.
+T = TypeVar("T")
+P = ParamSpec("P")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+
 BlockState: TypeAlias = Any
 BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]]]
-State: TypeAlias = Any  # of all blocks; only the rows that made it know how
+
+
+class State(Generic[S]):
+    """What block functions remember, of all blocks; only the rows that made it know how."""
 
 
 class Rows(ABC):
@@ -47,11 +67,77 @@ class Rows(ABC):
     intercept: bool  # whether there is a constant column after the features
     shift: FloatArray | None = None  # what was subtracted from the features
 
-    @abstractmethod
+    @overload
     def run(
-        self, function: BlockFunction, state: State | None = None, *arguments: Any
-    ) -> tuple[State, tuple[Any, ...]]:
-        """Apply a block function to every block; new state and combined reductions."""
+        self,
+        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[()]]],
+        state: State[S] | None = None,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[State[T], tuple[()]]: ...
+
+    @overload
+    def run(
+        self,
+        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[Reduction[A]]]],
+        state: State[S] | None = None,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[State[T], tuple[A]]: ...
+
+    @overload
+    def run(
+        self,
+        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[Reduction[A], Reduction[B]]]],
+        state: State[S] | None = None,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[State[T], tuple[A, B]]: ...
+
+    @overload
+    def run(
+        self,
+        function: Callable[
+            Concatenate[Block, S, P], tuple[T, tuple[Reduction[A], Reduction[B], Reduction[C]]]
+        ],
+        state: State[S] | None = None,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[State[T], tuple[A, B, C]]: ...
+
+    @overload
+    def run(
+        self,
+        function: Callable[
+            Concatenate[Block, S, P],
+            tuple[T, tuple[Reduction[A], Reduction[B], Reduction[C], Reduction[D]]],
+        ],
+        state: State[S] | None = None,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[State[T], tuple[A, B, C, D]]: ...
+
+    @overload
+    def run(
+        self,
+        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[Reduction, ...]]],
+        state: State[S] | None = None,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> tuple[State[T], tuple[Any, ...]]: ...
+
+    def run(self, function: BlockFunction, state: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Apply a block function to every block; new state and combined reductions.
+
+        Up to four reductions keep their types, and so do any number in a named tuple.
+        """
+        if named:
+            raise TypeError(f"block functions take positional arguments only, got {set(named)}")
+        return self._run(function, state, *arguments)
+
+    @abstractmethod
+    def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
+        """What :meth:`run` does, on rows of this kind."""
 
     @abstractmethod
     def pair(self, one: State, other: State) -> State:

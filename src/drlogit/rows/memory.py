@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays import FloatArray, IndexArray, Matrix
 from .blocks import Block, join_blocks
-from .interface import BlockFunction, BlockState, Rows, State
+from .interface import BlockFunction, BlockState, Rows
 from .matrix import held, nonzeros, row_range, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
@@ -37,10 +37,7 @@ class LocalRows(Rows):
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
 
-    def run(
-        self, function: BlockFunction, state: State | None = None, *arguments: Any
-    ) -> tuple[State, tuple[Any, ...]]:
-        """Apply a block function to every block; new state and combined reductions."""
+    def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
         states = state if state is not None else (None,) * self._ends.size
 
         def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
@@ -79,20 +76,20 @@ class LocalRows(Rows):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_pool"}
 
-    def pair(self, one: State, other: State) -> State:
+    def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
         return tuple(zip(one, other, strict=True))
 
-    def scatter(self, values: Any) -> State:
+    def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
         return tuple(np.split(np.asarray(values, dtype=np.float64), self._ends[:-1]))
 
     @property
-    def offsets(self) -> State:
+    def offsets(self) -> Any:
         """The number of the first sample of each block, counted over all of them."""
         return (0, *self._ends[:-1].tolist())
 
-    def gather(self, state: State) -> FloatArray:
+    def gather(self, state: Any) -> FloatArray:
         """Put a state of one vector per block together, in the order of the samples."""
         return np.concatenate(state)
 

@@ -1,64 +1,96 @@
-"""What block functions return for the driver: sums, minima, maxima, and samples themselves."""
+"""What block functions return for the driver: sums, minima, maxima, and samples themselves.
+
+A reduction is of a number, of an array, or of a named tuple of them, which is combined field by
+field: ``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
 
 @dataclass(frozen=True)
-class Sum:
+class Reduction(Generic[T_co]):
+    """A value that is combined over the blocks."""
+
+    value: T_co
+
+    def merge(self, other: Any) -> Any:
+        """The reduction of both."""
+        return type(self)(_fieldwise(self._combine, self.value, other.value))
+
+    @staticmethod
+    def _combine(one: Any, other: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether any of the numbers is not a number."""
+        parts: Any = self.value if isinstance(self.value, tuple) else (self.value,)
+        return any(bool(np.isnan(part).any()) for part in parts)
+
+
+class Sum(Reduction[T_co]):
     """A reduction by addition (scalars or arrays of equal shape)."""
 
-    value: Any
+    @staticmethod
+    def _combine(one: Any, other: Any) -> Any:
+        return one + other
 
-    def merge(self, other: Sum) -> Sum:
-        return Sum(self.value + other.value)
 
-
-@dataclass(frozen=True)
-class Min:
+class Min(Reduction[T_co]):
     """A reduction by (elementwise) minimum."""
 
-    value: Any
+    @staticmethod
+    def _combine(one: Any, other: Any) -> Any:
+        return np.minimum(one, other)
 
-    def merge(self, other: Min) -> Min:
-        return Min(np.minimum(self.value, other.value))
 
-
-@dataclass(frozen=True)
-class Max:
+class Max(Reduction[T_co]):
     """A reduction by (elementwise) maximum."""
 
-    value: Any
+    @staticmethod
+    def _combine(one: Any, other: Any) -> Any:
+        return np.maximum(one, other)
 
-    def merge(self, other: Max) -> Max:
-        return Max(np.maximum(self.value, other.value))
 
-
-@dataclass(frozen=True)
-class Stack:
+class Stack(Reduction[T_co]):
     """A reduction that puts arrays below one another, those of later blocks perhaps first."""
 
-    value: Any
-
-    def merge(self, other: Stack) -> Stack:
-        return Stack(np.concatenate([self.value, other.value]))
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Arrays put together along their first axis, in the order of the blocks."""
-
-    value: Any
-
-    def merge(self, other: Joined) -> Joined:
-        return Joined(np.concatenate([self.value, other.value]))
+    @staticmethod
+    def _combine(one: Any, other: Any) -> Any:
+        return np.concatenate([one, other])
 
 
-Reduction: TypeAlias = Any  # Sum | Min | Max | Stack | Joined
+class Listed(Reduction[T_co]):
+    """What each block has to say, of whatever kind, in a list."""
+
+    @staticmethod
+    def _combine(one: Any, other: Any) -> Any:
+        return one + other
+
+    @property
+    def has_nan(self) -> bool:
+        return False
+
+
+def _fieldwise(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    if isinstance(one, tuple):
+        return type(one)(*(combine(a, b) for a, b in zip(one, other, strict=True)))
+    return combine(one, other)
 
 
 def merge_reductions(

@@ -83,7 +83,7 @@ class StoredRows(LocalRows):
         new, reductions = function(block, state, *arguments)
         found = block.__dict__
         self._knowledge[index] = {name: found[name] for name in _KNOWLEDGE if name in found}
-        if any(np.isnan(item.value).any() for item in reductions):
+        if any(item.has_nan for item in reductions):
             # Arithmetic at a trial point, or data that are no longer what they were?
             _checked(self._source.block(index), self._source.name(index))
         return new, reductions
@@ -145,7 +145,7 @@ def _checked(matrix: Matrix, name: str) -> Matrix:
         raise ValueError(f"{name}: {error}") from error
 
 
-def _inspect(block: StoredBlock, _: BlockState) -> tuple[None, tuple[Sum]]:
+def _inspect(block: Any, _: BlockState) -> tuple[None, tuple[Sum]]:
     """Check the block, count its entries, and look at its columns while it is here."""
     _checked(block.X, block.source.name(block.index))
     _ = block.mean_squares, block.means

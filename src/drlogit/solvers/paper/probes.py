@@ -212,7 +212,8 @@ def _meeting(falling: Cut | None, rising: Cut | None, top: float) -> tuple[float
 
 def mixed(problem: Problem, one: State, other: State, share: float) -> State:
     """``share·one + (1-share)·other`` for states of vectors, or of tuples of vectors."""
-    return problem.rows.run(_mix, problem.rows.pair(one, other), share)[0]
+    state: State = problem.rows.run(_mix, problem.rows.pair(one, other), share)[0]
+    return state
 
 
 def _mix(block: Block, pair: tuple[Any, Any], share: float) -> tuple[Any, tuple[()]]:
