@@ -17,8 +17,8 @@ class Seen:
 
     def __init__(self, monkeypatch, **options):
         self.predictors, self.steps, self.pulled, self.centres = [], [], 0, []
-        after, corrector = barrier._Linearised.after, barrier._corrector
-        pull_back, centre = barrier.pull_back, barrier._Linearised.centre
+        after, corrector = barrier.Linearised.after, barrier.corrected
+        pull_back, centre = barrier.pull_back, barrier.Linearised.centre
 
         def recorded_after(here, predictor):
             value = after(here, predictor)
@@ -40,9 +40,9 @@ class Seen:
             self.centres.append((here, predictor, value))
             return value
 
-        monkeypatch.setattr(barrier._Linearised, "after", recorded_after)
-        monkeypatch.setattr(barrier._Linearised, "centre", recorded_centre)
-        monkeypatch.setattr(barrier, "_corrector", recorded_corrector)
+        monkeypatch.setattr(barrier.Linearised, "after", recorded_after)
+        monkeypatch.setattr(barrier.Linearised, "centre", recorded_centre)
+        monkeypatch.setattr(barrier, "corrected", recorded_corrector)
         monkeypatch.setattr(barrier, "pull_back", recorded_pull)
         # Exact directions throughout, and corrections however few the features are.
         monkeypatch.setattr(barrier, "_ROUGH_MU", np.inf)

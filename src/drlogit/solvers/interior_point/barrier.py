@@ -34,6 +34,8 @@ from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from .barrier_samples import (
+    Conditions,
+    Predicted,
     advance,
     correct,
     flip_share,
@@ -111,7 +113,7 @@ class Step:
     cone: ConeStep
     samples: State
     alphas: tuple[float, float]
-    sums: tuple[Any, ...]
+    predicted: Predicted | None = None
 
 
 class Judge(Protocol):
@@ -153,11 +155,11 @@ def solve_with_barrier(
     for _ in range(max_iter):
         # Where are we?  One pass gives sums, gradient and weighted Gram matrix.
         rough = mu > _ROUGH_MU
-        samples, sums = rows.run(
+        samples, (conditions,) = rows.run(
             linearise, point.samples, scaled.kappa, point.lam, wide(rows), rough
         )
         point = Point(point.x, point.lam, point.cone, samples)
-        here = Linearised(scaled, point, sums, fixed=lam is not None)
+        here = Linearised(scaled, point, conditions, fixed=lam is not None)
         mu = here.mu
         share, _ = rows.run(flip_share, samples)
         if progress.report(
@@ -171,7 +173,7 @@ def solve_with_barrier(
         except LinAlgError:
             return Status.STALLED
         affine_aim = point.cone.affine()
-        dx, dlam = here.solve(system, affine_aim, here.hinge_affine, here.flips_affine)
+        dx, dlam = here.solve(system, affine_aim, here.hinge_affine, here.samples.flips_affine)
         predictor = direction(scaled, point, dx, dlam, affine_aim, predict, None)
         if predictor is None:
             return Status.STALLED
@@ -231,31 +233,28 @@ def _start(
 class Linearised:
     """The optimality conditions at a point, linearised, in scaled coordinates."""
 
-    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...], fixed: bool) -> None:
+    def __init__(self, scaled: Scaled, point: Point, samples: Conditions, fixed: bool) -> None:
         self.scaled = scaled
         self.point = point
+        self.samples = samples
         self.fixed = fixed  # λ does not move
-        self.gram, adjoints, totals = sums
-        self.loss, self.excess, self.hinge_products, flips = totals[:4]
-        self.omega, self.flips_affine, self.flips_centre = totals[4:]
-        self.omega_adjoint = adjoints[:, 1]
-        self.hinge_affine = scaled.scaled(adjoints[:, 2])
-        self.hinge_centre = scaled.scaled(adjoints[:, 3])
+        self.hinge_affine = scaled.scaled(samples.affine_adjoint)
+        self.hinge_centre = scaled.scaled(samples.centre_adjoint)
         gradient_theta, gradient_lam = point.cone.gradient()
         # Residuals of stationarity in x and λ.
-        self.residual = scaled.scaled(adjoints[:, 0])
+        self.residual = scaled.scaled(samples.gradient)
         self.residual[scaled.kept] += gradient_theta
-        self.residual_lam = scaled.epsilon - scaled.kappa * flips + gradient_lam
+        self.residual_lam = scaled.epsilon - scaled.kappa * samples.flips + gradient_lam
 
     @property
     def primal(self) -> float:
         """Objective of (P) at this point, at its own λ."""
-        return float(self.scaled.epsilon * self.point.lam + self.loss + self.excess)
+        return float(self.scaled.epsilon * self.point.lam + self.samples.loss + self.samples.excess)
 
     @property
     def estimate(self) -> float:
         """What the gap would be if the point were exactly dual feasible."""
-        return float(self.hinge_products) + self.point.cone.complementarity()
+        return float(self.samples.products) + self.point.cone.complementarity()
 
     @property
     def mu(self) -> float:
@@ -264,8 +263,9 @@ class Linearised:
     def system(self, refine: bool) -> System:
         rows, samples = self.scaled.problem.rows, self.point.samples
         return reduced_system(
-            self.scaled, self.gram, lambda: rows.run(gram_weights, samples)[0],
-            self.omega_adjoint, self.omega, self.point.cone.curvature(), self.fixed, refine=refine,
+            self.scaled, self.samples.gram, lambda: rows.run(gram_weights, samples)[0],
+            self.samples.omega_adjoint, self.samples.omega, self.point.cone.curvature(), self.fixed,
+            refine=refine,
         )  # fmt: skip
 
     def right_side(
@@ -286,10 +286,11 @@ class Linearised:
     def after(self, predictor: Step) -> float:
         """Complementarity after the longest predictor step."""
         primal, dual = predictor.alphas
-        first, second = predictor.sums[:2]
+        assert predictor.predicted is not None
+        first, second = predictor.predicted[:2]
         # Σ w (t dc + r da) is what is missing from minus the products.
         hinge_part = float(
-            (1.0 - dual) * self.hinge_products + (primal - dual) * first + primal * dual * second
+            (1.0 - dual) * self.samples.products + (primal - dual) * first + primal * dual * second
         )
         return hinge_part + self.point.cone.after(predictor.cone, predictor.alphas)
 
@@ -299,7 +300,7 @@ class Linearised:
         rhs, rhs_lam = self.right_side(
             self.point.cone.centred(mu),
             self.hinge_affine + mu * self.hinge_centre,
-            self.flips_affine + mu * self.flips_centre,
+            self.samples.flips_affine + mu * self.samples.flips_centre,
         )
         dx, dlam = system.solve(rhs, rhs_lam)
         return float(rhs @ dx) + rhs_lam * dlam
@@ -325,7 +326,7 @@ def _moved(
     allowed = max(_EXCESS * gain, _ROUNDING * (1.0 + abs(here.primal)))
     while True:
         samples, (loss,) = rows.run(advance, step.samples, primal, dual, linear)
-        rise = float(loss - here.loss)
+        rise = float(loss - here.samples.loss)
         if not rise > allowed:
             break  # as most steps do, without another pass
         _, (slope, curvature) = rows.run(parabola, step.samples)
@@ -366,10 +367,7 @@ def direction(
     )
     primal, dual = point.cone.longest(cone_step)
     alphas = (min(1.0, primal, float(sums[0])), min(1.0, dual, float(sums[1])))
-    extra = sums[2:]
-    if function is predict:
-        extra = (*extra[:2], scaled.scaled(extra[2]), extra[3])
-    return Step(dx, dlam, cone_step, new, alphas, extra)
+    return Step(dx, dlam, cone_step, new, alphas, sums[2] if function is predict else None)
 
 
 def corrected(
@@ -381,11 +379,13 @@ def corrected(
     corrections: int,
 ) -> Step | None:
     """The step towards ``centre``, with a share of the predictor's second-order terms."""
-    correction, flips = predictor.sums[2:]
+    scaled = here.scaled
+    assert predictor.predicted is not None
+    correction, flips = scaled.scaled(predictor.predicted.pull), predictor.predicted.flips
     return _towards(
         here, system, here.point.cone.corrected(centre, predictor.cone, share), centre, share,
         here.hinge_affine + centre * here.hinge_centre + share * correction,
-        here.flips_affine + centre * here.flips_centre + share * flips,
+        here.samples.flips_affine + centre * here.samples.flips_centre + share * flips,
         predictor.samples, corrections,
     )  # fmt: skip
 

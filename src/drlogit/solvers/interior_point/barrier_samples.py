@@ -75,6 +75,37 @@ class Direction(NamedTuple):
     aim_r: FloatArray
 
 
+class Conditions(NamedTuple):
+    """What the optimality conditions at a point ask of the samples, summed over them.
+
+    Adjoints are products with Zᵀ: ``gradient`` of ``w (a - s)``, the others of w times ω, of what a
+    gains when all products go to zero, and of what it gains per unit of centring.  ``flips`` are
+    the same sums without Z, that of ``a`` itself first.
+    """
+
+    gram: FloatArray  # or its diagonal
+    gradient: FloatArray
+    omega_adjoint: FloatArray
+    affine_adjoint: FloatArray
+    centre_adjoint: FloatArray
+    loss: float
+    excess: float
+    products: float
+    flips: float
+    omega: float
+    flips_affine: float
+    flips_centre: float
+
+
+class Predicted(NamedTuple):
+    """What follows from a predictor: changes of the products, and the second-order term's pull."""
+
+    first: float
+    second: float
+    pull: FloatArray
+    flips: float
+
+
 def open_samples(
     block: Block,
     _: None,
@@ -104,7 +135,7 @@ def linearise(
     lam: float,
     diagonal_only: bool,
     rough: bool,
-) -> tuple[Local, tuple[Sum, ...]]:
+) -> tuple[Local, tuple[Sum[Conditions]]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
     w, loss = block.weights, s.loss
     inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
@@ -118,15 +149,6 @@ def linearise(
     # What a becomes at dv = 0 when all products go to zero, and per unit of centring.
     np.multiply(w, stiff_r * give - s.a, out=columns[2])
     np.multiply(w, (s.c - s.a) * inverse_t * inverse_r * give, out=columns[3])
-    totals = np.array(
-        [
-            w @ loss.value,
-            w @ hinge(s.u - kappa * lam),
-            w @ (product_t + product_r),
-            w @ s.a,
-            *columns[1:].sum(axis=1),
-        ]
-    )
     d = w * (loss.curvature + omega)
     if diagonal_only:
         gram, adjoints = block.squared_columns(d), block.adjoint(columns.T)
@@ -136,13 +158,18 @@ def linearise(
         s, inverse_t, inverse_r, stiff_t, stiff_r, give, product_t, product_r,
         d if diagonal_only else None,
     )  # fmt: skip
-    return local, (Sum(gram), Sum(adjoints), Sum(totals))
+    totals = (
+        w @ loss.value, w @ hinge(s.u - kappa * lam), w @ (product_t + product_r), w @ s.a,
+        *columns[1:].sum(axis=1),
+    )  # fmt: skip
+    conditions = Conditions._make([gram, *adjoints.T, *map(float, totals)])
+    return local, (Sum(conditions),)
 
 
 def predict(
     block: Block, k: Local, dcoefficients: FloatArray, dkink: float
-) -> tuple[Direction, tuple[Any, ...]]:
-    """Predictor: steps, products after it, and the second-order term's pull."""
+) -> tuple[Direction, tuple[Min[float], Min[float], Sum[Predicted]]]:
+    """Predictor: longest steps, products after it, and the second-order term's pull."""
     w = block.weights
     du = block.margins(dcoefficients)
     dv = du - dkink
@@ -157,10 +184,7 @@ def predict(
     second = float(w @ (k.product_t * second_t + k.product_r * second_r))
     return Direction(k, du, dt, dr, dc, da, second_t, second_r), (
         *_steps(dt, dr, dc, da),
-        Sum(first),
-        Sum(second),
-        Sum(block.adjoint(pull)),
-        Sum(float(pull.sum())),
+        Sum(Predicted(first, second, block.adjoint(pull), float(pull.sum()))),
     )
 
 

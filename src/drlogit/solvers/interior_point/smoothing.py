@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -107,11 +107,11 @@ def solve_with_smoothing(
     width, short, decrement = _START_WIDTH, 0, math.inf
     rough = point.cone is not None
     for _ in range(max_iter):
-        state, sums = rows.run(
+        state, (conditions,) = rows.run(
             _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge, wide(rows),
             rough,
         )  # fmt: skip
-        here = _Linearised(scaled, point, sums, state)
+        here = _Linearised(scaled, point, conditions, state)
         # At ε = 0 there is nothing but Newton's own decrement to tell how far it is.
         estimate = here.estimate if point.cone is not None else decrement
         rough = point.cone is not None and estimate > _ROUGH
@@ -194,26 +194,41 @@ class Move:
     alphas: tuple[float, float]
 
 
+class Conditions(NamedTuple):
+    """What the optimality conditions ask of the samples, summed over them.
+
+    ``gradient`` is ``Zᵀ w (a - s)``, ``omega_adjoint`` is ``Zᵀω``, and ``rounding`` what the kink
+    costs by being rounded.
+    """
+
+    gram: FloatArray  # or its diagonal
+    gradient: FloatArray
+    omega_adjoint: FloatArray
+    loss: float
+    excess: float
+    rounding: float
+    flips: float
+    omega: float
+
+
 class _Linearised:
     """The optimality conditions of the smoothed problem at a point, linearised."""
 
-    def __init__(self, scaled: Scaled, point: Point, sums: tuple[Any, ...], state: State) -> None:
+    def __init__(self, scaled: Scaled, point: Point, samples: Conditions, state: State) -> None:
         self.scaled = scaled
         self.state = state
         self.point = point
-        self.gram, adjoints, totals = sums
-        self.loss, self.excess, self.rounding, flips, self.omega = totals
-        self.omega_adjoint = adjoints[:, 1]
-        self.residual = scaled.scaled(adjoints[:, 0])
+        self.samples = samples
+        self.residual = scaled.scaled(samples.gradient)
         self.residual_lam = 0.0
         if point.cone is not None:
             gradient, gradient_lam = point.cone.gradient()
             self.residual[scaled.kept] += gradient
-            self.residual_lam = scaled.epsilon - scaled.kappa * flips + gradient_lam
+            self.residual_lam = scaled.epsilon - scaled.kappa * samples.flips + gradient_lam
 
     @property
     def primal(self) -> float:
-        return float(self.scaled.epsilon * self.point.lam + self.loss + self.excess)
+        return float(self.scaled.epsilon * self.point.lam + self.samples.loss + self.samples.excess)
 
     @property
     def products(self) -> float:
@@ -222,20 +237,21 @@ class _Linearised:
     @property
     def estimate(self) -> float:
         """What the gap would be if the point were exactly dual feasible."""
-        return self.products + float(self.rounding)
+        return self.products + self.samples.rounding
 
     def after(self, move: Move) -> float:
         """What the gap would be after the longest step, if that were exactly dual feasible."""
         cone = self.point.cone
         if cone is None or move.cone is None:
             return 0.0
-        return cone.after(move.cone, move.alphas) + float(self.rounding)
+        return cone.after(move.cone, move.alphas) + self.samples.rounding
 
     def system(self) -> System:
         rows, cone = self.scaled.problem.rows, self.point.cone
         return reduced_system(
-            self.scaled, self.gram, lambda: rows.run(_gram_weights, self.state)[0],
-            self.omega_adjoint, self.omega, cone.curvature() if cone is not None else None,
+            self.scaled, self.samples.gram, lambda: rows.run(_gram_weights, self.state)[0],
+            self.samples.omega_adjoint, self.samples.omega,
+            cone.curvature() if cone is not None else None,
         )  # fmt: skip
 
     def right_side(self, aim: FloatArray | None) -> tuple[FloatArray, float]:
@@ -365,7 +381,7 @@ def _linearise(
     has_hinge: bool,
     diagonal_only: bool,
     rough: bool,
-) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum, ...]]:
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum[Conditions]]]:
     """Flip shares and Gram weights as state; Gram matrix, gradients and sums."""
     w = block.weights
     loss = log_loss_terms(u)
@@ -376,13 +392,13 @@ def _linearise(
         omega = np.where((a > 0.0) & (a < 1.0), w / width, 0.0)
         excess = hinge(v)
     d = w * loss.curvature + omega
-    totals = np.array([w @ loss.value, w @ excess, w @ (excess - a * v), w @ a, omega.sum()])
     columns = np.stack([w * (a - loss.slope), omega]).T
     if diagonal_only:
         gram, adjoints = block.squared_columns(d), block.adjoint(columns)
     else:
         gram, adjoints = block.gram_and_adjoint(d, columns, rough=rough)
-    return (a, d), (Sum(gram), Sum(adjoints), Sum(totals))
+    totals = w @ loss.value, w @ excess, w @ (excess - a * v), w @ a, omega.sum()
+    return (a, d), (Sum(Conditions._make([gram, *adjoints.T, *map(float, totals)])),)
 
 
 def _gram_weights(

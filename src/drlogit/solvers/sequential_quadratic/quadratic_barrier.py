@@ -16,7 +16,6 @@ more room between β and the boundary.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -26,6 +25,7 @@ from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ..interior_point.barrier import CORRECTIONS, Linearised, Point, Step, corrected, direction
 from ..interior_point.barrier_samples import (
+    Conditions,
     Samples,
     advance,
     flip_share,
@@ -68,15 +68,15 @@ class Quadratic:
     gradient: FloatArray
     hessian: FloatArray
 
-    def added_to(self, sums: tuple[Any, ...], coefficients: FloatArray) -> tuple[Any, ...]:
-        """The samples' Gram matrix, gradients and totals with those of the quadratic."""
-        gram, adjoints, totals = sums
+    def added_to(self, samples: Conditions, coefficients: FloatArray) -> Conditions:
+        """The samples' Gram matrix, gradient and loss with those of the quadratic."""
         d = coefficients - self.centre
         image = self.hessian @ d
-        adjoints, totals = adjoints.copy(), totals.copy()
-        adjoints[:, 0] += self.gradient + image
-        totals[0] += self.gradient @ d + 0.5 * (image @ d)
-        return gram + self.hessian, adjoints, totals
+        return samples._replace(
+            gram=samples.gram + self.hessian,
+            gradient=samples.gradient + self.gradient + image,
+            loss=samples.loss + float(self.gradient @ d + 0.5 * (image @ d)),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +127,12 @@ def solve_quadratic(
     while iterations < max_iter:
         iterations += 1
         rough = (mu if here is None else here.mu) > _ROUGH_MU
-        samples, sums = rows.run(linearise, point.samples, scaled.kappa, point.lam, False, rough)
+        samples, (conditions,) = rows.run(
+            linearise, point.samples, scaled.kappa, point.lam, False, rough
+        )
         point = Point(point.x, point.lam, point.cone, samples)
-        sums = quadratic.added_to(sums, scaled.coefficients(point.x))
-        here = Linearised(scaled, point, sums, fixed=False)
+        conditions = quadratic.added_to(conditions, scaled.coefficients(point.x))
+        here = Linearised(scaled, point, conditions, fixed=False)
         if max(here.estimate, _unbalance(here)) <= tol:
             converged = True
             break
@@ -149,7 +151,7 @@ def solve_quadratic(
         fresh = False
         way.append(Waypoint(here.estimate, point.x, point.lam))
         aim = point.cone.affine()
-        dx, dlam = here.solve(system, aim, here.hinge_affine, here.flips_affine)
+        dx, dlam = here.solve(system, aim, here.hinge_affine, here.samples.flips_affine)
         predictor = direction(scaled, point, dx, dlam, aim, predict, None)
         if predictor is None:
             break
