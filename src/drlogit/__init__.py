@@ -19,6 +19,7 @@ from .robustness.audits import Audit, audit
 from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
 from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
 from .rows.row_blocks import RowBlocks
+from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0.dev0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "RowBlocks",
     "Status",
     "Trace",
+    "Verification",
     "WorstCaseDistribution",
     "__version__",
     "audit",
@@ -46,6 +48,7 @@ __all__ = [
     "solve",
     "solve_subproblem",
     "suggest_radius",
+    "verify",
     "worst_case_distribution",
     "worst_case_loss",
 ]

@@ -271,6 +271,7 @@ class _Call:
             solve_time=solve_time,
             trace=monitor.trace,
             info=solution.info,
+            ball=None if lam is not None else problem.ball,
         )
 
     def _certify(

@@ -27,6 +27,7 @@ from ..rows.building import build_rows
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
+from .ball import Ball
 from .domains import Domains, check_domains, domains_of
 from .losses import LAMBDA_CONSTANT, hinge, log_loss
 from .norms import Norm, get_norm
@@ -71,6 +72,15 @@ class Problem:
     def domains(self) -> Domains | None:
         """What features can be, where that is not any number."""
         return self.cost.domains
+
+    @property
+    def ball(self) -> Ball | None:
+        """The ball in plain numbers; None with domains, of which it says nothing."""
+        if self.domains is not None:
+            return None
+        costs = self.costs[:-1] if self.fit_intercept else self.costs
+        plain = None if (costs == 1.0).all() else costs.copy()
+        return Ball(self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept)
 
     @cached_property
     def free(self) -> BoolArray:

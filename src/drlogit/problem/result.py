@@ -8,6 +8,7 @@ a :class:`Result`.  On the way a solver reports :class:`Iterate` records to a ca
 from __future__ import annotations
 
 import enum
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..rows.arrays import FloatArray
+from ..rows.checks import check_labels
 from ..rows.interface import State
+from ..rows.pieces import digest_of, in_memory
+from .ball import Ball
+from .proof import Proof, model_digest
 
 
 class Status(enum.Enum):
@@ -214,6 +219,9 @@ class Result:
         The iterations, as :class:`Trace`.
     info
         What only some solvers know (inner iterations, statuses of other packages).
+    ball
+        The Wasserstein ball that it was fitted against: ``epsilon``, ``kappa``, ``norm``,
+        ``feature_costs`` and ``fit_intercept``; None at fixed λ and where it is not known.
     """
 
     coef: FloatArray
@@ -230,11 +238,47 @@ class Result:
     solve_time: float
     trace: Trace
     info: dict[str, Any] = field(default_factory=dict)
+    ball: Ball | None = None
 
     @property
     def flip_share(self) -> FloatArray:
         """``a_i`` in [0, 1]: the share of sample i whose label the worst case flips."""
         return np.zeros(0) if self.dual is None else self.dual.flip_share
+
+    def save_proof(
+        self, path: str | os.PathLike[str], X: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Write the dual point to a file, so that others can check the bound: :func:`drlogit.verify`.
+
+        Parameters
+        ----------
+        path : path
+            A NumPy archive, ``.npz``.
+        X, y, sample_weight : optional
+            The samples of the fit.  The file then names them by a digest, and :func:`drlogit.verify`
+            can tell other samples from a wrong proof; the proof itself does not depend on it.
+
+        Raises
+        ------
+        ValueError
+            There is no dual point: it is not kept where nothing of the samples' length is.
+        """
+        self.proof(X, y, sample_weight).save(path)
+
+    def proof(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Proof:
+        """What :meth:`save_proof` writes."""
+        if self.dual is None or self.ball is None:
+            raise ValueError("this result has no dual point to save: take one of drlogit.solve")
+        doubt, flip_share = in_memory(self.dual.doubt), in_memory(self.dual.flip_share)
+        data = ""
+        if X is not None:
+            signs = check_labels(in_memory(y), doubt.size)
+            weights = None if sample_weight is None else in_memory(sample_weight)
+            data = digest_of(X, signs, weights)
+        return Proof(
+            np.atleast_2d(doubt), np.atleast_2d(flip_share), (data,),
+            (model_digest(self.coef, self.intercept),), self.ball.digest,
+        )  # fmt: skip
 
     @property
     def converged(self) -> bool:

@@ -53,7 +53,7 @@ _POSITIONS = {
 def read_npz(path: Path, wanted: Wanted) -> FileSamples:
     """Samples of an NPZ archive; target and weights are names of arrays in it."""
     target = wanted.target or "y"
-    with _archive(path) as archive:
+    with open_archive(path) as archive:
         X = _matrix(archive)
         names = _names(archive)
         label_array = archive.read(target, "--target") if wanted.labels else None
@@ -83,7 +83,7 @@ def read_npz(path: Path, wanted: Wanted) -> FileSamples:
     )
 
 
-class _Archive:
+class Archive:
     """The arrays of an NPZ archive, read one by one as they are wanted."""
 
     def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
@@ -129,7 +129,7 @@ class _Archive:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[_Archive]:
+def open_archive(path: Path) -> Iterator[Archive]:
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
             raise ValueError(f"{path} is damaged or no NPZ archive")
@@ -137,7 +137,7 @@ def _archive(path: Path) -> Iterator[_Archive]:
         with _damage_named(path):
             archive = zipfile.ZipFile(file)
         with archive:
-            yield _Archive(archive, path)
+            yield Archive(archive, path)
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is damaged or no NPZ archive") from error
 
 
-def _names(archive: _Archive) -> list[str] | None:
+def _names(archive: Archive) -> list[str] | None:
     if "feature_names" not in archive:
         return None
     names = archive.read("feature_names", "names of the features")
@@ -166,7 +166,7 @@ def _names(archive: _Archive) -> list[str] | None:
     return [str(name) for name in names.ravel().tolist()]
 
 
-def _numbers(archive: _Archive, name: str, purpose: str, kinds: str = "biuf") -> NDArray[Any]:
+def _numbers(archive: Archive, name: str, purpose: str, kinds: str = "biuf") -> NDArray[Any]:
     array = archive.read(name, purpose)
     if array.dtype.kind not in kinds:
         wanted = "numbers" if "f" in kinds else "whole numbers"
@@ -174,7 +174,7 @@ def _numbers(archive: _Archive, name: str, purpose: str, kinds: str = "biuf") ->
     return array
 
 
-def _matrix(archive: _Archive) -> Matrix:
+def _matrix(archive: Archive) -> Matrix:
     path = archive.path
     if "X" in archive:
         X = archive.read("X", "features")
@@ -196,7 +196,7 @@ def _matrix(archive: _Archive) -> Matrix:
     return matrix
 
 
-def _sparse(archive: _Archive) -> Matrix:
+def _sparse(archive: Archive) -> Matrix:
     """What ``scipy.sparse.load_npz`` does, which would not have the labels beside it."""
     path = archive.path
     form = archive.read("format", "of a sparse matrix").ravel()[:1].astype(str).tolist()

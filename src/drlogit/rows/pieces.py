@@ -1,0 +1,78 @@
+"""Samples a few rows at a time, wherever they are: for who reads them once or twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .arrays import FloatArray, Matrix
+from .checks import check_features
+from .matrix import row_range
+from .row_blocks import RowBlocks, is_dask
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    """Rows and columns; of what is elsewhere, without reading it where that can be avoided."""
+    if isinstance(X, RowBlocks):
+        return X.shape
+    if is_dask(X):
+        return sum(part.shape[0] for part in _parts(X)), int(X.shape[1])
+    n_rows, n_columns = check_features(X).shape
+    return n_rows, n_columns
+
+
+def pieces(X: Any, n_rows: int) -> Iterator[Matrix]:
+    """The rows in order, up to ``n_rows`` at a time, as checked float arrays or CSR matrices."""
+    for part in _parts(X):
+        for first in range(0, part.shape[0], n_rows):
+            yield row_range(part, first, min(first + n_rows, part.shape[0]))
+
+
+def _parts(X: Any) -> Iterator[Matrix]:
+    if isinstance(X, np.memmap):
+        X = RowBlocks.from_array(X)
+    if isinstance(X, RowBlocks):
+        for k in X.filled:
+            yield check_features(X.block(k))
+    elif is_dask(X):
+        if hasattr(X, "rechunk"):
+            X = X.rechunk({1: -1})
+        for part in np.ravel(X.to_delayed()):
+            block = part.compute()
+            if block.shape[0]:
+                yield check_features(block)
+    else:
+        yield check_features(X)
+
+
+def in_memory(values: Any) -> Any:
+    """A vector of the length of the samples, fetched if it is elsewhere."""
+    return np.asarray(values.compute() if is_dask(values) else values)
+
+
+def digest_of(X: Any, signs: FloatArray, weights: FloatArray | None) -> str:
+    """SHA-256 of the samples: the same however they are stored or cut, another if anything differs.
+
+    ``signs`` are the labels as ±1, ``weights`` those given, None for equal ones.
+    """
+    counts, columns, values = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+    n_features = 0
+    for part in pieces(X, 4096):
+        n_features = part.shape[1]
+        matrix = sp.csr_array(part)
+        if (matrix.data == 0.0).any():  # stored zeros are zeros
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
+        counts.update(np.diff(matrix.indptr).astype("<i8").tobytes())
+        columns.update(matrix.indices.astype("<i8").tobytes())
+        values.update(matrix.data.astype("<f8").tobytes())
+    whole = hashlib.sha256(f"{signs.size} {n_features}".encode())
+    for each in (counts, columns, values):
+        whole.update(each.digest())
+    whole.update((signs > 0.0).tobytes())
+    whole.update(b"" if weights is None else np.asarray(weights, dtype="<f8").tobytes())
+    return whole.hexdigest()

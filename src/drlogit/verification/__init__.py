@@ -1,0 +1,1 @@
+"""Checks of what the other packages claim, by arithmetic of its own."""

@@ -1,0 +1,322 @@
+"""Both bounds of a fit from the samples, the coefficients and the dual point, rounded outwards.
+
+*Upper.*  For any ``λ ≥ ‖β/c‖_*`` the model promises at most ``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]``.
+Margins are computed up to known errors, which the loss passes on at most as they are (its slope is
+between -1 and 1).
+
+*Lower.*  For s, a in [0, 1] let ``g = Σ w_i (s_i - a_i) z_i`` be zero on free columns and ``ρ = ‖c g‖ + κ Σ
+w_i a_i``.  No model promises less than ``min(1, ε/ρ) Σ w_i H(s_i)``: where ρ exceeds ε, the point
+``θ(s, a)`` with ``θ = ε/ρ`` satisfies the constraint, and ``H(θs) ≥ θH(s)`` because H is concave and
+zero at zero.  Free columns are the business of :mod:`drlogit.verification.free_columns`.
+
+Weights are ``w_i = ω_i / Ω`` with the ω that were given, and all sums are of ω.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..problem.ball import Ball
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.pieces import pieces
+from .free_columns import Chosen, are_combinations, choose
+from .products import Rows
+from .rounding import (
+    DOWN,
+    LOGARITHMS,
+    TINY,
+    UNIT,
+    UP,
+    Enclosed,
+    Total,
+    exact_sum,
+    two_product,
+    two_sum,
+)
+
+#: Rows at a time: sums over more of them would have larger errors, over fewer larger costs.
+_ROWS = 4096
+
+#: Entries of a piece of the free columns, which are dense.
+_ENTRIES = 1 << 22
+
+#: Free columns from which no proof is attempted: the matrix would be too large.
+_MOST_FREE = 5000
+
+#: A column further from zero than this many times its range is shifted, where an intercept makes up
+#: for it; its differences from the shift are exact.
+_FAR = 64.0
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the bounds are about: samples, ball and linear model."""
+
+    X: Any
+    signs: FloatArray
+    weights: FloatArray  # ω, at most one
+    ball: Ball
+    coef: FloatArray
+    intercept: float
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Ω, rounded once."""
+        return exact_sum(self.weights)
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        given = self.ball.feature_costs
+        return np.ones(self.coef.size) if given is None else given
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """Features whose coefficients nothing bounds."""
+        return np.isinf(self.costs) | (self.ball.epsilon == 0.0)
+
+    @cached_property
+    def step(self) -> int:
+        """Rows at a time."""
+        n_free = int(self.free.sum()) + 1
+        return _ROWS if n_free == 1 else max(64, min(_ROWS, _ENTRIES // n_free))
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """What is subtracted from features far from zero."""
+        n = self.coef.size
+        if not self.ball.fit_intercept:
+            return np.zeros(n)
+        low, high = np.full(n, np.inf), np.full(n, -np.inf)
+        for piece in pieces(self.X, _ROWS):
+            least, most = _ranges(piece)
+            low, high = np.minimum(low, least), np.maximum(high, most)
+        middle = 0.5 * low + 0.5 * high
+        with np.errstate(invalid="ignore"):
+            far = np.isfinite(middle) & (np.abs(middle) > _FAR * (high - low))
+        # Whole numbers stay whole.
+        centre = np.where(np.abs(middle) > _FAR, np.rint(middle), middle)
+        return np.where(far & (middle != 0.0), centre, 0.0)
+
+    def rows(self) -> Iterator[tuple[slice, Rows]]:
+        """Pieces of the shifted samples."""
+        first = 0
+        for piece in pieces(self.X, self.step):
+            last = first + piece.shape[0]
+            yield slice(first, last), Rows.of(piece, self.shift)
+            first = last
+
+    @cached_property
+    def shifted_intercept(self) -> Enclosed:
+        """``b + Σ shift_j β_j``, from exact fractions."""
+        exact = Fraction(self.intercept)
+        for j in np.flatnonzero(self.shift):
+            exact += Fraction(self.shift[j]) * Fraction(self.coef[j])
+        value = np.array([float(exact)])
+        return Enclosed(value, UNIT * np.abs(value) * UP + TINY)
+
+
+def _ranges(piece: Any) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest entry of each column; of sparse ones, only if all are stored."""
+    if isinstance(piece, np.ndarray):
+        return piece.min(axis=0).astype(np.float64), piece.max(axis=0).astype(np.float64)
+    low, high = np.full(piece.shape[1], -np.inf), np.full(piece.shape[1], np.inf)
+    full = np.flatnonzero(np.bincount(piece.indices, minlength=piece.shape[1]) == piece.shape[0])
+    if full.size:
+        part = piece[:, full].toarray()
+        low[full], high[full] = part.min(axis=0), part.max(axis=0)
+    return low, high
+
+
+# --- the upper bound ------------------------------------------------------------------------
+
+
+def upper_bound(given: Given, *, sharp: bool = False) -> float:
+    """What the model promises at most."""
+    ball = given.ball
+    u, error = np.empty(given.signs.size), np.empty(given.signs.size)
+    intercept = given.shifted_intercept
+    for rows, part in given.rows():
+        found = part.margins(given.coef, sharp=sharp)
+        u[rows] = found.value + intercept.value
+        error[rows] = (found.error + intercept.error + UNIT * np.abs(u[rows])) * UP
+    u *= given.signs
+    loss = np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
+    lam = 0.0
+    if ball.epsilon > 0.0:  # at 0 the limit λ = ∞ costs nothing
+        lam = _dual_norm(given)
+        if math.isfinite(ball.kappa):
+            lam = max(lam, _quantile(u, given.weights, ball.epsilon / ball.kappa) / ball.kappa)
+            loss = loss + np.maximum(u - ball.kappa * lam * DOWN, 0.0)
+    loss = (loss * (1.0 + LOGARITHMS) + error) * UP + TINY
+    mean = exact_sum(given.weights * loss) / given.total_weight
+    return float((mean + ball.epsilon * lam) * UP)
+
+
+def _dual_norm(given: Given) -> float:
+    """``‖β/c‖_*``, rounded upwards."""
+    kept = ~given.free
+    size = np.abs(given.coef[kept]) / given.costs[kept]
+    if given.ball.norm == "l1":
+        value = float(np.max(size, initial=0.0))
+    elif given.ball.norm == "linf":
+        value = exact_sum(size)
+    else:
+        value = _length(size)
+    return value * UP
+
+
+def _length(x: FloatArray) -> float:
+    """Euclidean length, up to a few roundings; no square over- or underflows."""
+    scale = float(np.max(np.abs(x), initial=0.0))
+    return scale * math.sqrt(exact_sum(np.square(x / scale))) if scale > 0.0 else 0.0
+
+
+def _quantile(u: FloatArray, weights: FloatArray, share: float) -> float:
+    """A margin with about this share of the weight above it; any λ is allowed, this one is best."""
+    order = np.argsort(-u)
+    above = np.cumsum(weights[order]) - weights[order]
+    position = int(np.searchsorted(above, share * weights.sum(), side="right")) - 1
+    return float(u[order[position]])
+
+
+# --- the lower bound ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lower:
+    """A lower bound; ``excess`` is ρ/ε - 1, ``equations`` whether free columns had a proof."""
+
+    value: float
+    excess: float
+    equations: bool = True
+
+
+def lower_bound(
+    given: Given, doubt: FloatArray, flip_share: FloatArray, *, sharp: bool = False
+) -> Lower:
+    """What no model promises less than, as far as this dual point proves it."""
+    ball, s, a, weights = given.ball, doubt, flip_share, given.weights
+    flips = exact_sum(weights * a) * UP
+    sums = _Sums.of(given, s, a, sharp=sharp)
+    reach = _reach(given, s, a, sums)
+    if reach is None or not reach <= 0.5:
+        return Lower(0.0, math.inf, equations=False)
+    total = given.total_weight
+    kept = ~given.free
+    gradient = sums.gradient.size[kept] + 0.25 * total * reach * UP * sums.column_sizes[kept]
+    spent = _norm(ball.norm, gradient * given.costs[kept])
+    if flips > 0.0:
+        spent += ball.kappa * flips
+    spent = spent / total * UP
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
+    entropy = np.where((s > 0.0) & (s < 1.0), entropy, 0.0)
+    mean = exact_sum(weights * entropy) / total * (1.0 - LOGARITHMS) - TINY
+    value = mean * DOWN - 0.5 * reach * UP
+    excess = 0.0
+    if spent > ball.epsilon:
+        value *= ball.epsilon / spent * DOWN
+        excess = spent / ball.epsilon - 1.0 if ball.epsilon > 0.0 else math.inf
+    return Lower(max(value * DOWN, 0.0), excess)
+
+
+def _norm(name: str, x: FloatArray) -> float:
+    """A transport norm of sizes, rounded upwards."""
+    if name == "l1":
+        return exact_sum(x) * UP
+    return (float(np.max(x, initial=0.0)) if name == "linf" else _length(x)) * UP
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What a pass over the samples gives: the gradient, and what the free columns need."""
+
+    gradient: Enclosed  # Σ ω_i (s_i - a_i) z_i of the features
+    balance: float  # upper bound on |Σ ω_i (s_i - a_i) y_i|, the intercept's equation
+    column_sizes: FloatArray
+    matrix: FloatArray  # M of the free columns, the intercept last
+    occurring: BoolArray
+    terms: int
+
+    @classmethod
+    def of(cls, given: Given, s: FloatArray, a: FloatArray, *, sharp: bool) -> _Sums:
+        difference, lost = two_sum(s, -a)
+        product, low = two_product(given.weights, difference)
+        low = low + given.weights * lost
+        high, low = given.signs * product, given.signs * low
+        # What is still missing from high + low.
+        missing = 8.0 * UNIT**2 * float(np.abs(product).sum()) + TINY
+        balance = abs(math.fsum([*high.tolist(), *low.tolist()])) * UP + missing
+        curvature = given.weights * (s * (1.0 - s))
+        active = _active(given, s, a)
+        which = _free_indices(given)
+        width = which.size + int(given.ball.fit_intercept)
+        total = Total(given.coef.size)
+        sizes, matrix = np.zeros(given.coef.size), np.zeros((width, width))
+        occurring = np.zeros(width, dtype=bool)
+        count = 0
+        for rows, part in given.rows():
+            part.add_adjoint(total, high[rows], sharp=sharp)
+            part.add_adjoint(total, low[rows], sharp=False)
+            sizes = np.maximum(sizes, part.column_sizes)
+            count += 1
+            if which.size and width <= _MOST_FREE:
+                Z = _free_part(given, part, which)
+                matrix += Z.T @ (curvature[rows, None] * Z)
+                occurring |= (Z[active[rows]] != 0.0).any(axis=0)
+        total.add(np.zeros(1), (missing + given.signs.size * 1e-300) * sizes)
+        if not which.size and width:
+            matrix[0, 0], occurring[0] = exact_sum(curvature), active.any()
+        terms = given.step + count + 8
+        return cls(total.enclosed(), balance, sizes, matrix, occurring, terms)
+
+
+def _active(given: Given, s: FloatArray, a: FloatArray) -> BoolArray:
+    """Samples that have a part in the equations."""
+    return ((s > 0.0) | (a > 0.0)) & (given.weights > 0.0)
+
+
+def _free_indices(given: Given) -> IndexArray:
+    return np.flatnonzero(given.free)
+
+
+def _free_part(given: Given, part: Rows, which: IndexArray) -> FloatArray:
+    """The free columns of some rows, the constant one last."""
+    Z = part.columns(which)
+    return np.append(Z, np.ones((Z.shape[0], 1)), axis=1) if given.ball.fit_intercept else Z
+
+
+def _reach(given: Given, s: FloatArray, a: FloatArray, sums: _Sums) -> float | None:
+    """T of the lemma on free columns: 0 if there are none, None if there is no proof."""
+    which = _free_indices(given)
+    sizes, residual = sums.column_sizes[which], sums.gradient.size[which]
+    if given.ball.fit_intercept:
+        sizes, residual = np.append(sizes, 1.0), np.append(residual, sums.balance)
+    if not sizes.size:
+        return 0.0
+    if sizes.size > _MOST_FREE:
+        return None
+    with np.errstate(all="ignore"):
+        chosen = choose(sums.matrix, sums.occurring, sums.terms)
+        if chosen is None or not _spanned(given, chosen, _active(given, s, a), which):
+            return None
+        reach = float(sizes[chosen.columns] @ chosen.solution(residual)) * UP
+    return reach if math.isfinite(reach) else None
+
+
+def _spanned(given: Given, chosen: Chosen, active: BoolArray, which: IndexArray) -> bool:
+    """Whether the equations of the chosen columns imply those of the others."""
+    # As many independent columns as samples: only s = a satisfies their equations, and then all.
+    if not chosen.others.size or chosen.columns.size >= active.sum():
+        return True
+    return all(
+        are_combinations(_free_part(given, part, which)[active[rows]], chosen)
+        for rows, part in given.rows()
+    )

@@ -1,0 +1,112 @@
+"""Equations of free columns that hold only up to rounding: a point that satisfies them is near.
+
+The dual point must satisfy ``Σ ω_i (s_i - a_i) z_ij = 0`` for the intercept and for every feature
+that cannot move (for every feature at ε = 0); what doubles leave of it, ρ, would multiply
+coefficients that nothing bounds.
+
+*Lemma.*  Let ``D_i = ω_i s_i (1-s_i)``, ``M = Σ D_i z_iF z_iFᵀ``, ``M c = ρ``, and let
+``T ≥ |z_iF·c|`` for all i be at most 1/2.  Then ``s'_i = s_i - s_i (1-s_i) z_iF·c`` lies in [0, 1] and
+satisfies the equations exactly; ``Σ ω H(s') ≥ Σ ω H(s) - Ω T/2``, where ``Ω = Σ ω``; and the other
+sums ``Σ ω_i (s_i - a_i) z_ij`` change by at most ``Ω T max_i |x_ij| / 4``.
+
+*Proof.*  ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``.  With ``t = z_iF·c``, s and 1-s both stay above half of
+what they are, and one of the two above all of it, so ``-H'' ≤ 2/(s(1-s))`` on the way and ``H(s') ≥ H(s) -
+s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``.  The first factor is at most ``max -x log x = 1/e``, and
+``1/e + 1/8 < 1/2``.  The last claim is ``s(1-s) ≤ 1/4``.  ∎
+
+c is bounded by a verified inverse: if ``‖I - Y M‖_∞ ≤ α < 1`` for an approximate inverse Y, then M is
+regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10).  A column that
+is exactly a combination of others adds no equation; that it is one is checked in whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpstrf
+
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from .rounding import UP, gamma
+
+#: Pivots below this share of the largest are left to the check of dependence.
+_PIVOT = 1e-10
+
+#: Whole numbers and factors up to these sizes, and so many of them, add up without rounding.
+_WHOLE = 2.0**31
+_FACTOR = 2.0**10
+
+#: The inverse must be verified to this accuracy.
+_ACCURACY = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Columns that span the free ones, and a verified inverse of M for them.
+
+    ``others`` should be combinations of them, with whole ``factors``.
+    """
+
+    columns: IndexArray
+    powers: FloatArray  # by which columns were scaled
+    inverse: FloatArray  # |Y| of the scaled matrix
+    doubt: float  # α of the scaled matrix
+    others: IndexArray
+    factors: FloatArray
+
+    def solution(self, residual: FloatArray) -> FloatArray:
+        """Bounds on ``|c|`` for residuals of at most these sizes."""
+        first = self.inverse @ (self.powers * residual[self.columns])
+        excess = self.doubt / (1.0 - self.doubt) * float(np.max(first, initial=0.0))
+        return np.asarray(self.powers * (first + excess) * UP)
+
+
+def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | None:
+    """Independent columns of M, whose entries are sums of ``terms`` products; None without proof.
+
+    Columns that do not occur have no equation.
+    """
+    present = np.flatnonzero(occurring)
+    part = matrix[np.ix_(present, present)]
+    diagonal = np.diagonal(part)
+    if not (np.isfinite(part).all() and (diagonal > 1e-250).all()):
+        return None
+    _, exponents = np.frexp(np.sqrt(diagonal))
+    powers = np.ldexp(1.0, -exponents)  # powers of two: scaling is exact
+    scaled = powers[:, None] * part * powers
+    if present.size:
+        _, pivots, rank, _ = dpstrf(scaled, tol=_PIVOT, lower=1)
+        kept = np.sort(pivots[:rank] - 1).astype(np.intp)
+    else:
+        kept = np.zeros(0, dtype=np.intp)
+    B = scaled[np.ix_(kept, kept)]
+    try:
+        Y = np.linalg.inv(B)
+    except np.linalg.LinAlgError:
+        return None
+    size = np.sqrt(np.diagonal(B))
+    wrong = gamma(terms) * np.outer(size, size) * UP
+    defect = np.abs(np.eye(kept.size) - Y @ B) + gamma(kept.size + 2) * (np.abs(Y) @ np.abs(B))
+    doubt = float(np.max((defect + np.abs(Y) @ wrong).sum(axis=1), initial=0.0)) * UP
+    if not doubt <= _ACCURACY:
+        return None
+    others = np.setdiff1d(np.arange(present.size), kept)
+    factors = np.rint((powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others])
+    return Chosen(present[kept], powers[kept], np.abs(Y), doubt, present[others], factors)
+
+
+def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:
+    """Whether the other columns of these rows are combinations of the chosen ones, exactly."""
+    if not chosen.others.size:
+        return True
+    factors = chosen.factors
+    if not (np.abs(factors) <= _FACTOR).all():
+        return False
+    involved = chosen.columns[(factors != 0.0).any(axis=1)]
+    used, wanted = Z[:, chosen.columns], Z[:, chosen.others]
+    copies = (np.count_nonzero(factors, axis=0) == 1) & (np.abs(factors).max(axis=0) == 1.0)
+    if not copies.all():
+        whole = Z[:, np.append(involved, chosen.others)]
+        if not ((np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all()):
+            return False
+    return bool((used @ factors == wanted).all())

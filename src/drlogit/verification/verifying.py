@@ -1,0 +1,311 @@
+"""``verify``: is it true that no model promises less, and that this one promises no more?"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..problem.ball import Ball
+from ..problem.norms import Norm, get_norm
+from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.proof import Proof, model_digest
+from ..problem.result import Result
+from ..robustness.linear_model import LinearModel, as_linear
+from ..rows.arrays import FloatArray
+from ..rows.checks import as_numbers, check_label_column, check_labels
+from ..rows.pieces import digest_of, in_memory, shape_of
+from .bounds import Given, Lower, lower_bound, upper_bound
+from .proof_file import BrokenProof, read_proof
+
+#: What rounding may leave between a claim, which does not account for all of it, and its proof.
+CLAIM = 2e-10
+
+#: Scaling of the dual point beyond which it counts as infeasible and not as rounded.
+_ROUNDED = 1e-9
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What :func:`verify` found; true in a condition if the claim holds.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether the claims are proven: those of a fitted model about itself, or a gap within
+        ``tol`` if it makes none.
+    lower, upper : float
+        No linear model promises less than ``lower``; this one promises at most ``upper``.  Both
+        account for all rounding, and hold whether ``ok`` or not.
+    reason : str
+        The sentence that says what was proven, or why nothing was.
+    """
+
+    ok: bool
+    lower: float
+    upper: float
+    reason: str
+
+    @property
+    def gap(self) -> float:
+        """By how much the model can be improved at most."""
+        return max(self.upper - self.lower, 0.0)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What a model says about itself."""
+
+    lower: float
+    upper: float
+
+
+def verify(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    proof: Proof | str | os.PathLike[str] | None = None,
+    *,
+    epsilon: float | None = None,
+    kappa: float | None = None,
+    norm: str | Norm | None = None,
+    fit_intercept: bool | None = None,
+    feature_costs: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float | None = None,
+) -> Verification:
+    """Recompute both bounds of a fit from the samples, the coefficients and the proof alone.
+
+    The arithmetic accounts for every rounding, and shares nothing with the solvers and the
+    certificate that it judges.  It assumes that ``log``, ``log1p`` and ``exp`` of this machine are
+    within 4 units in the last place, and nothing else.
+
+    Parameters
+    ----------
+    model : Result, estimator or tuple (coef, intercept)
+        A fit of two classes.
+    X, y, sample_weight
+        The samples that it was fitted to, in any form that :func:`drlogit.solve` takes.
+    proof : path or Proof, optional
+        What :meth:`drlogit.Result.save_proof` wrote; a Result that still has its ``dual`` needs none.
+    epsilon, kappa, norm, fit_intercept, feature_costs
+        The Wasserstein ball; by default the model's own.
+    tol : float, optional
+        Gap to be proven for a model that claims none, 1e-6 by default.  For models that do, None
+        stands for their claims.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    ValueError
+        X, y or the ball are no input to a fit, or nothing says what the ball is.
+    """
+    linear, claim = as_linear(model), _claim(model)
+    ball = _ball(model, linear, epsilon, kappa, norm, fit_intercept, feature_costs)
+    n_samples, n_features = shape_of(X)
+    if n_features != linear.coef.size:
+        raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
+    signs = _signs(in_memory(y), n_samples, linear)
+    given_weights = None if sample_weight is None else in_memory(sample_weight)
+    given = Given(
+        X, signs, _weights(given_weights, n_samples), ball, linear.coef, linear.intercept
+    )
+    if not ball.fit_intercept and linear.intercept != 0.0:
+        raise ValueError(f"a model without an intercept is wanted, got {linear.intercept}")
+    refused = _Refusal(upper_bound(given))
+    try:
+        found = _proof_of(model, proof)
+    except BrokenProof as error:
+        return refused(str(error))
+    if found is None:
+        return refused("there is no proof: pass one, or a Result with its dual point")
+    problem = _mismatch(found, given, given_weights)
+    if problem is not None:
+        return refused(problem)
+    s, a = found.doubt[0], found.flip_share[0]
+    problem = _infeasible(s, a, ball)
+    if problem is not None:
+        return refused(problem)
+    verdict = _judged(lower_bound(given, s, a), refused.upper, claim, tol)
+    if verdict.ok:
+        return verdict
+    lower, upper = lower_bound(given, s, a, sharp=True), upper_bound(given, sharp=True)
+    return _judged(lower, min(upper, refused.upper), claim, tol)
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """A verdict without a proof: the upper bound needs none, the lower is then 0."""
+
+    upper: float
+
+    def __call__(self, reason: str) -> Verification:
+        return Verification(False, 0.0, self.upper, reason)
+
+
+def _judged(lower: Lower, upper: float, claim: _Claim | None, tol: float | None) -> Verification:
+    def verdict(ok: bool, reason: str) -> Verification:
+        return Verification(ok, lower.value, upper, reason)
+
+    if not lower.equations:
+        return verdict(
+            False,
+            "the dual point does not satisfy the equations of free coefficients (intercept, "
+            "immovable features), and nothing near it is known to",
+        )
+    wanted = 1e-6 if tol is None else tol
+    if claim is not None and tol is None:
+        if upper > claim.upper + CLAIM:
+            return verdict(
+                False,
+                f"other coefficients: these promise at most {upper:.12g}, and the model claims "
+                f"{claim.upper:.12g}",
+            )
+        if lower.value < claim.lower - CLAIM:
+            return verdict(False, _too_weak(lower, f"the {claim.lower:.12g} that the model claims"))
+    elif not upper - lower.value <= wanted:
+        return verdict(False, _too_weak(lower, f"a gap of {wanted:g}"))
+    return verdict(
+        True,
+        f"no linear model can promise less than {lower.value:.12g}, and this one promises at "
+        f"most {upper:.12g}",
+    )
+
+
+def _too_weak(lower: Lower, wanted: str) -> str:
+    if lower.excess > _ROUNDED:
+        return (
+            f"infeasible dual point: it breaks the constraint of the ball by {lower.excess:.2g} of "
+            f"the radius; scaled, it proves {lower.value:.12g}, not {wanted}"
+        )
+    return f"the dual point proves {lower.value:.12g}, not {wanted}"
+
+
+# --- what is asked --------------------------------------------------------------------------
+
+
+def _claim(model: Any) -> _Claim | None:
+    model = _result_of(model)
+    return _Claim(model.dual_objective, model.objective) if isinstance(model, Result) else None
+
+
+def _result_of(model: Any) -> Any:
+    """The Result of an estimator of two classes; anything else as it is."""
+    if isinstance(model, Result):
+        return model
+    results = getattr(model, "results_", None)
+    if results is None:
+        return model
+    if len(results) != 1:
+        raise ValueError(
+            f"{type(model).__name__} has {len(results)} fits, one per class: verify them one by "
+            "one, results_[k] with y == classes_[k]"
+        )
+    return results[0]
+
+
+def _ball(
+    model: Any, linear: LinearModel, epsilon: Any, kappa: Any, norm: Any, fit_intercept: Any,
+    feature_costs: Any,
+) -> Ball:  # fmt: skip
+    """What was asked for and, for the rest, what the model was fitted against."""
+    own = getattr(_result_of(model), "ball", None)
+    if own is None and hasattr(model, "epsilon_"):
+        costs = model.feature_costs
+        own = Ball(
+            float(model.epsilon_), float(getattr(model, "kappa_", None) or model.kappa),
+            get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
+            bool(model.fit_intercept),
+        )  # fmt: skip
+    if own is None and (epsilon is None or kappa is None):
+        raise ValueError("epsilon and kappa are wanted: nothing says what this model was fitted to")
+    base = own or Ball(0.0, math.inf, "l1")
+    costs = base.feature_costs if feature_costs is None else feature_costs
+    return Ball(
+        check_epsilon(base.epsilon if epsilon is None else epsilon),
+        check_kappa(base.kappa if kappa is None else kappa),
+        get_norm(base.norm if norm is None else norm).name,
+        None if costs is None else check_costs(costs, linear.coef.size),
+        base.fit_intercept if fit_intercept is None else bool(fit_intercept),
+    )
+
+
+def _signs(y: Any, n_samples: int, linear: LinearModel) -> FloatArray:
+    """Labels as ±1, in the sense of the model if it has one."""
+    if linear.classes is None:
+        return check_labels(y, n_samples)
+    labels = check_label_column(y, n_samples)
+    known = np.isin(labels, np.asarray(linear.classes))
+    if not known.all():
+        raise ValueError(
+            f"y must hold labels of the model, {linear.classes[0]!r} or {linear.classes[1]!r}, got "
+            f"{labels[~known][0]!r}"
+        )
+    return np.where(labels == linear.classes[1], 1.0, -1.0)
+
+
+def _weights(sample_weight: Any, n_samples: int) -> FloatArray:
+    """Weights as given, over a power of two: at most one, and exact."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = as_numbers(sample_weight, "sample_weight")
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
+        raise ValueError("sample_weight must be finite, >= 0 and not all zero")
+    _, exponent = np.frexp(weights.max())
+    scaled = np.ldexp(weights, -exponent)
+    if not (np.ldexp(scaled, exponent) == weights).all():
+        raise ValueError("sample_weight must not span more than the range of doubles")
+    return np.asarray(scaled)
+
+
+def _proof_of(model: Any, proof: Any) -> Proof | None:
+    if isinstance(proof, Proof):
+        return proof
+    if proof is not None:
+        return read_proof(proof)
+    result = _result_of(model)
+    dual = getattr(result, "dual", None)
+    if dual is None:
+        return None
+    return Proof(
+        np.atleast_2d(in_memory(dual.doubt)), np.atleast_2d(in_memory(dual.flip_share)),
+        ("",), ("",), "",
+    )  # fmt: skip
+
+
+def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
+    """Why a proof is not about these samples, this ball or this model."""
+    n_samples = given.signs.size
+    if proof.doubt.shape != (1, n_samples) or proof.flip_share.shape != (1, n_samples):
+        fits, found = proof.doubt.shape if proof.doubt.ndim == 2 else (1, proof.doubt.size)
+        return f"other data: the proof is about {found} samples and {fits} fits, not {n_samples} and 1"
+    if proof.ball and proof.ball != given.ball.digest:
+        return "wrong ball: the proof is about another epsilon, kappa, norm, cost or intercept"
+    if proof.data[0] and proof.data[0] != digest_of(given.X, given.signs, weights):
+        return "other data: the proof is about other samples, labels or weights"
+    if proof.model[0] and proof.model[0] != model_digest(given.coef, given.intercept):
+        return "other coefficients: the proof came with another model"
+    return None
+
+
+def _infeasible(s: FloatArray, a: FloatArray, ball: Ball) -> str | None:
+    for name, values in (("doubt", s), ("flip_share", a)):
+        inside = (values >= 0.0) & (values <= 1.0)
+        if not inside.all():
+            wrong = values[~inside][0]
+            return f"infeasible dual point: {name} must lie in [0, 1], got {wrong}"
+    if a.any() and (math.isinf(ball.kappa) or ball.epsilon == 0.0):
+        return "infeasible dual point: labels are flipped where none can be"
+    return None
