@@ -5,7 +5,8 @@ parser, with :func:`~drlogit.cli.options.new_parser`, and ``run(arguments)`` doe
 prints the answer through :class:`~drlogit.cli.console.Console` and returns the exit code.  To add
 a command, write its module and name it in ``_COMMANDS``.
 
-Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance.
+Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance, 4 not
+proven.
 
 Written with argparse: subcommands with shared options are all that is asked of it.  What only
 one command needs is imported inside its ``run``, so that ``drlogit --help`` is quick.
@@ -21,13 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune
-from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, USAGE, printable
+from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune, verify
+from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, NOT_PROVEN, USAGE, printable
 
-__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "USAGE", "main"]
+__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, reproduce, datasets)
+_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, verify, reproduce, datasets)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

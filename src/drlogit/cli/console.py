@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from ..files.strict_json import dumps
 from ..problem.result import Iterate
 
-DONE, BAD_INPUT, USAGE, NOT_CONVERGED = 0, 1, 2, 3
+DONE, BAD_INPUT, USAGE, NOT_CONVERGED, NOT_PROVEN = 0, 1, 2, 3, 4
 INTERRUPTED = 130  # what shells report for SIGINT
 
 _BAR = 24

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
+from ..problem.result import Result
 from .console import DONE, NOT_CONVERGED, Console
 from .options import (
     DATA_HELP,
@@ -34,11 +37,17 @@ def add_parser(commands: Commands) -> None:
         drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
         drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
+        drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
         drlogit fit breast-cancer --standardize --json
         """,
     )
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("-o", "--output", metavar="MODEL", help="file to write the model to (JSON)")
+    parser.add_argument(
+        "--proof",
+        metavar="FILE",
+        help="file to write the proof to (.npz), with which drlogit verify checks the bounds",
+    )
     add_model_options(parser, epsilon=0.01, kappa=1.0)
     add_data_options(parser)
     add_block_option(parser)
@@ -49,22 +58,42 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from ..estimators.classifier import DRLogisticRegression
+    from ..files.atomic import write_bytes
     from ..files.model_file import write_model
 
     console = Console(arguments)
     check_numbers(arguments)
     check_writable(arguments.output)
+    check_writable(arguments.proof)
     training = read_training(arguments, console)
     estimator = DRLogisticRegression(
         arguments.epsilon, arguments.kappa, **fit_options(arguments, training)
     )
     with console.progress("fit") as bar:
         estimator._callback = bar.iterations(arguments.tol, training.n_fits)
+        estimator._keep_dual = arguments.proof is not None
         model = training.fit(estimator)
+    if arguments.proof is not None:
+        write_bytes(arguments.proof, _proof(model.results_, training))
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     _answer(model, training, arguments, console)
     return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
+
+
+def _proof(results: list[Result], training: Training) -> bytes:
+    """The proofs of all fits as one file."""
+    from ..problem.proof import Proof
+    from ..rows.pieces import digest_of_samples
+
+    return Proof.together(
+        [
+            result.proof(
+                digest_of_samples(training.digest, np.where(target, 1.0, -1.0), training.weights)
+            )
+            for result, target in zip(results, training.targets, strict=True)
+        ]
+    ).to_bytes()
 
 
 def _answer(
@@ -72,6 +101,7 @@ def _answer(
 ) -> None:
     record = {
         "model": arguments.output,
+        "proof": arguments.proof,
         "data": training.origin,
         "n_features": int(model.n_features_in_),
         "classes": training.classes,
@@ -99,4 +129,6 @@ def _text(model: Any, training: Training, arguments: argparse.Namespace) -> str:
         lines += ["", "The model is not kept: name a file to write it to with -o model.json"]
     else:
         lines += ["", f"Model written to {arguments.output}"]
+    if arguments.proof is not None:
+        lines.append(f"Proof written to {arguments.proof}: check it with drlogit verify")
     return "\n".join(lines)

@@ -22,6 +22,7 @@ from ..files.limits import check_memory
 from ..files.opening import format_of, not_utf8
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import check_weights
+from ..rows.pieces import digest_of_features
 from .console import Console
 
 #: Bytes that a letter of a file of costs can take once it is read.
@@ -37,7 +38,8 @@ class Training:
 
     ``codes`` are positions in ``classes``.  ``feature_names`` is None where features only have
     numbers; ``names`` has something to call them by either way.  ``costs`` are in the units of X,
-    which a ``scaler`` has made if there is one.  ``origin`` is what a model file remembers.
+    which a ``scaler`` has made if there is one.  ``origin`` is what a model file remembers,
+    ``digest`` that of the features as they were read, if a proof is to name it.
     """
 
     X: Matrix
@@ -50,11 +52,18 @@ class Training:
     source: str
     scaler: Any = None
     origin: dict[str, Any] = field(default_factory=dict)
+    digest: str = ""
 
     @property
     def n_fits(self) -> int:
         """How many fits there are: one per class, or one for two classes."""
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def targets(self) -> list[NDArray[np.bool_]]:
+        """What each fit tells from the rest: a class, or only the second of two."""
+        wanted = [1] if len(self.classes) == 2 else range(len(self.classes))
+        return [self.codes == code for code in wanted]
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, as a model of the data as they were read.
@@ -142,7 +151,9 @@ def read_training(
             ),
             "standardized": bool(arguments.standardize),
             "zero_based": bool(arguments.zero_based),
+            "balanced": bool(arguments.balanced),
         },
+        digest=digest_of_features(samples.X) if getattr(arguments, "proof", None) else "",
     )
     _describe(training, samples, console)
     return _standardized(training, arguments) if arguments.standardize else training

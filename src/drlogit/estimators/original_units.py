@@ -16,13 +16,15 @@ import numpy as np
 
 def in_original_units(model: Any, scaler: Any) -> Any:
     """A copy of a fitted estimator that takes what the fitted ``StandardScaler`` took."""
+    given = 1.0 if model.feature_costs is None else np.asarray(model.feature_costs)
+    costs = given / scaler.scale_
     results = []
     for result in model.results_:
         coef = result.coef / scaler.scale_
         shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
-        results.append(replace(result, coef=coef, intercept=result.intercept - shift))
+        ball = result.ball and replace(result.ball, feature_costs=costs)
+        results.append(replace(result, coef=coef, intercept=result.intercept - shift, ball=ball))
     model = copy.copy(model)
-    costs = 1.0 if model.feature_costs is None else np.asarray(model.feature_costs)
-    model.feature_costs = costs / scaler.scale_
+    model.feature_costs = costs
     model._set_results(results, model.epsilon_)
     return model

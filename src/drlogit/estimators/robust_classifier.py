@@ -67,6 +67,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     #: Told of every iteration, for who shows progress; not a parameter, and nothing for users.
     _callback: Callback | None = None
 
+    #: Whether results keep their dual points, which are as long as the data; likewise.
+    _keep_dual = False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -287,7 +290,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
         classes = data.fitted_classes
         fits = Parallel(n_jobs=self.n_jobs if self._fits_apart(data) else 1)(
-            delayed(_fit_one)(each, {**controls, "start": start})
+            delayed(_fit_one)(each, {**controls, "start": start}, self._keep_dual)
             for each, start in zip(
                 data.against_rest(problem), starts or [None] * len(classes), strict=True
             )
@@ -334,11 +337,12 @@ class _Fit(NamedTuple):
     epsilon_max: float | None  # only if the model is constant
 
 
-def _fit_one(problem: Problem, controls: dict[str, Any]) -> _Fit:
-    """One class against the rest, without what has the length of the data."""
+def _fit_one(problem: Problem, controls: dict[str, Any], keep_dual: bool) -> _Fit:
+    """One class against the rest, if wanted without what has the length of the data."""
     result = solve_problem(problem, **controls)
     limit = epsilon_max_of(problem) if _may_be_constant(problem, result) else math.inf
-    return _Fit(replace(result, dual=None), limit if problem.epsilon >= limit else None)
+    kept = result if keep_dual else replace(result, dual=None)
+    return _Fit(kept, limit if problem.epsilon >= limit else None)
 
 
 def _may_be_constant(problem: Problem, result: Result) -> bool:

@@ -71,6 +71,21 @@ class Proof:
             proofs[0].ball,
         )
 
+    def split(self, n_fits: int) -> list[Proof]:
+        """A proof for each fit; as it is, for all of them, if it has another number of fits."""
+        if len(self.data) != n_fits:
+            return [self] * n_fits
+        return [
+            Proof(
+                self.doubt[k : k + 1],
+                self.flip_share[k : k + 1],
+                self.data[k : k + 1],
+                self.model[k : k + 1],
+                self.ball,
+            )
+            for k in range(n_fits)
+        ]
+
 
 def model_digest(coef: FloatArray, intercept: float) -> str:
     """SHA-256 of a linear model."""

@@ -19,7 +19,7 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_labels
 from ..rows.interface import State
-from ..rows.pieces import digest_of, in_memory
+from ..rows.pieces import digest_of_features, digest_of_samples, in_memory
 from .ball import Ball
 from .proof import Proof, model_digest
 
@@ -263,22 +263,24 @@ class Result:
         ValueError
             There is no dual point: it is not kept where nothing of the samples' length is.
         """
-        self.proof(X, y, sample_weight).save(path)
-
-    def proof(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Proof:
-        """What :meth:`save_proof` writes."""
-        if self.dual is None or self.ball is None:
-            raise ValueError("this result has no dual point to save: take one of drlogit.solve")
-        doubt, flip_share = in_memory(self.dual.doubt), in_memory(self.dual.flip_share)
         data = ""
         if X is not None:
-            signs = check_labels(in_memory(y), doubt.size)
+            signs = check_labels(in_memory(y), len(self.flip_share))
             weights = None if sample_weight is None else in_memory(sample_weight)
-            data = digest_of(X, signs, weights)
+            data = digest_of_samples(digest_of_features(X), signs, weights)
+        self.proof(data).save(path)
+
+    def proof(self, data: str = "") -> Proof:
+        """What :meth:`save_proof` writes, with the digest of the samples."""
+        if self.dual is None or self.ball is None:
+            raise ValueError("this result has no dual point to save: take one of drlogit.solve")
         return Proof(
-            np.atleast_2d(doubt), np.atleast_2d(flip_share), (data,),
-            (model_digest(self.coef, self.intercept),), self.ball.digest,
-        )  # fmt: skip
+            np.atleast_2d(in_memory(self.dual.doubt)),
+            np.atleast_2d(in_memory(self.dual.flip_share)),
+            (data,),
+            (model_digest(self.coef, self.intercept),),
+            self.ball.digest,
+        )
 
     @property
     def converged(self) -> bool:

@@ -54,11 +54,8 @@ def in_memory(values: Any) -> Any:
     return np.asarray(values.compute() if is_dask(values) else values)
 
 
-def digest_of(X: Any, signs: FloatArray, weights: FloatArray | None) -> str:
-    """SHA-256 of the samples: the same however they are stored or cut, another if anything differs.
-
-    ``signs`` are the labels as ±1, ``weights`` those given, None for equal ones.
-    """
+def digest_of_features(X: Any) -> str:
+    """SHA-256 of the features: the same however they are stored or cut."""
     counts, columns, values = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
     n_features = 0
     for part in pieces(X, 4096):
@@ -70,9 +67,17 @@ def digest_of(X: Any, signs: FloatArray, weights: FloatArray | None) -> str:
         counts.update(np.diff(matrix.indptr).astype("<i8").tobytes())
         columns.update(matrix.indices.astype("<i8").tobytes())
         values.update(matrix.data.astype("<f8").tobytes())
-    whole = hashlib.sha256(f"{signs.size} {n_features}".encode())
+    whole = hashlib.sha256(str(n_features).encode())
     for each in (counts, columns, values):
         whole.update(each.digest())
-    whole.update((signs > 0.0).tobytes())
+    return whole.hexdigest()
+
+
+def digest_of_samples(features: str, signs: FloatArray, weights: FloatArray | None) -> str:
+    """SHA-256 of samples whose features have this one; ``signs`` are the labels as ±1.
+
+    ``weights`` are those given, None for equal ones.
+    """
+    whole = hashlib.sha256(features.encode() + (signs > 0.0).tobytes())
     whole.update(b"" if weights is None else np.asarray(weights, dtype="<f8").tobytes())
     return whole.hexdigest()

@@ -97,11 +97,11 @@ class Given:
         for piece in pieces(self.X, _ROWS):
             least, most = _ranges(piece)
             low, high = np.minimum(low, least), np.maximum(high, most)
-        middle = 0.5 * low + 0.5 * high
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # infinite where not every entry is stored
+            middle = 0.5 * low + 0.5 * high
             far = np.isfinite(middle) & (np.abs(middle) > _FAR * (high - low))
-        # Whole numbers stay whole.
-        centre = np.where(np.abs(middle) > _FAR, np.rint(middle), middle)
+            # Whole numbers stay whole.
+            centre = np.where(np.abs(middle) > _FAR, np.rint(middle), middle)
         return np.where(far & (middle != 0.0), centre, 0.0)
 
     def rows(self) -> Iterator[tuple[slice, Rows]]:
@@ -201,11 +201,21 @@ class Lower:
 def lower_bound(
     given: Given, doubt: FloatArray, flip_share: FloatArray, *, sharp: bool = False
 ) -> Lower:
-    """What no model promises less than, as far as this dual point proves it."""
+    """What no model promises less than, as far as this dual point proves it.
+
+    If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns,
+    rounded, instead of the one that was handed over: it satisfies their equations better.
+    """
     ball, s, a, weights = given.ball, doubt, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
+    free = _FreeColumns(given, _active(given, s, a))
     sums = _Sums.of(given, s, a, sharp=sharp)
-    reach = _reach(given, s, a, sums)
+    chosen = free.chosen(sums)
+    if sharp and chosen is not None and chosen.columns.size:
+        s = free.corrected(s, chosen, sums)
+        sums = _Sums.of(given, s, a, sharp=True)
+        chosen = free.chosen(sums)
+    reach = free.reach(chosen, sums)
     if reach is None or not reach <= 0.5:
         return Lower(0.0, math.inf, equations=False)
     total = given.total_weight
@@ -227,6 +237,19 @@ def lower_bound(
     return Lower(max(value * DOWN, 0.0), excess)
 
 
+def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:
+    """The same with all the care there is: also from the point scaled into the ball, and rounded.
+
+    ``H(θs)`` is larger than ``θH(s)``, which is all that is used of a point outside.
+    """
+    first = lower_bound(given, doubt, flip_share, sharp=True)
+    if not 0.0 < first.excess < math.inf:
+        return first
+    factor = DOWN / (1.0 + first.excess)
+    second = lower_bound(given, factor * doubt, factor * flip_share, sharp=True)
+    return Lower(max(first.value, second.value), first.excess, first.equations)
+
+
 def _norm(name: str, x: FloatArray) -> float:
     """A transport norm of sizes, rounded upwards."""
     if name == "l1":
@@ -239,7 +262,7 @@ class _Sums:
     """What a pass over the samples gives: the gradient, and what the free columns need."""
 
     gradient: Enclosed  # Σ ω_i (s_i - a_i) z_i of the features
-    balance: float  # upper bound on |Σ ω_i (s_i - a_i) y_i|, the intercept's equation
+    balance: Enclosed  # Σ ω_i (s_i - a_i) y_i, of which the intercept's equation wants 0
     column_sizes: FloatArray
     matrix: FloatArray  # M of the free columns, the intercept last
     occurring: BoolArray
@@ -253,7 +276,7 @@ class _Sums:
         high, low = given.signs * product, given.signs * low
         # What is still missing from high + low.
         missing = 8.0 * UNIT**2 * float(np.abs(product).sum()) + TINY
-        balance = abs(math.fsum([*high.tolist(), *low.tolist()])) * UP + missing
+        balance = np.array([math.fsum([*high.tolist(), *low.tolist()])])
         curvature = given.weights * (s * (1.0 - s))
         active = _active(given, s, a)
         which = _free_indices(given)
@@ -275,7 +298,8 @@ class _Sums:
         if not which.size and width:
             matrix[0, 0], occurring[0] = exact_sum(curvature), active.any()
         terms = given.step + count + 8
-        return cls(total.enclosed(), balance, sizes, matrix, occurring, terms)
+        error = UNIT * np.abs(balance) + missing
+        return cls(total.enclosed(), Enclosed(balance, error), sizes, matrix, occurring, terms)
 
 
 def _active(given: Given, s: FloatArray, a: FloatArray) -> BoolArray:
@@ -293,30 +317,54 @@ def _free_part(given: Given, part: Rows, which: IndexArray) -> FloatArray:
     return np.append(Z, np.ones((Z.shape[0], 1)), axis=1) if given.ball.fit_intercept else Z
 
 
-def _reach(given: Given, s: FloatArray, a: FloatArray, sums: _Sums) -> float | None:
-    """T of the lemma on free columns: 0 if there are none, None if there is no proof."""
-    which = _free_indices(given)
-    sizes, residual = sums.column_sizes[which], sums.gradient.size[which]
-    if given.ball.fit_intercept:
-        sizes, residual = np.append(sizes, 1.0), np.append(residual, sums.balance)
-    if not sizes.size:
-        return 0.0
-    if sizes.size > _MOST_FREE:
-        return None
-    with np.errstate(all="ignore"):
-        chosen = choose(sums.matrix, sums.occurring, sums.terms)
-        if chosen is None or not _spanned(given, chosen, _active(given, s, a), which):
+@dataclass(frozen=True, eq=False)
+class _FreeColumns:
+    """The free columns of the samples that take part."""
+
+    given: Given
+    active: BoolArray
+
+    @cached_property
+    def which(self) -> IndexArray:
+        return _free_indices(self.given)
+
+    def parts(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Pieces of the columns."""
+        for rows, part in self.given.rows():
+            yield rows, _free_part(self.given, part, self.which)
+
+    def chosen(self, sums: _Sums) -> Chosen | None:
+        """Columns whose equations imply those of all; None if there is no proof."""
+        if sums.matrix.shape[0] > _MOST_FREE:
             return None
-        reach = float(sizes[chosen.columns] @ chosen.solution(residual)) * UP
-    return reach if math.isfinite(reach) else None
+        with np.errstate(all="ignore"):
+            chosen = choose(sums.matrix, sums.occurring, sums.terms)
+        # As many independent columns as samples: only s = a satisfies their equations, then all.
+        if chosen is None or chosen.columns.size >= self.active.sum() or not chosen.others.size:
+            return chosen
+        spanned = all(are_combinations(Z[self.active[rows]], chosen) for rows, Z in self.parts())
+        return chosen if spanned else None
 
+    def corrected(self, s: FloatArray, chosen: Chosen, sums: _Sums) -> FloatArray:
+        """The point of the lemma, rounded."""
+        residual = sums.gradient.value[self.which]
+        if self.given.ball.fit_intercept:
+            residual = np.append(residual, sums.balance.value)
+        c = chosen.correction(residual)
+        moved = s.copy()
+        for rows, Z in self.parts():
+            part = s[rows]
+            step = part * (1.0 - part) * self.given.signs[rows] * (Z @ c)
+            moved[rows] = np.clip(part - step, 0.0, 1.0)
+        return moved
 
-def _spanned(given: Given, chosen: Chosen, active: BoolArray, which: IndexArray) -> bool:
-    """Whether the equations of the chosen columns imply those of the others."""
-    # As many independent columns as samples: only s = a satisfies their equations, and then all.
-    if not chosen.others.size or chosen.columns.size >= active.sum():
-        return True
-    return all(
-        are_combinations(_free_part(given, part, which)[active[rows]], chosen)
-        for rows, part in given.rows()
-    )
+    def reach(self, chosen: Chosen | None, sums: _Sums) -> float | None:
+        """T of the lemma: 0 if there are no free columns, None if there is no proof."""
+        if chosen is None:
+            return None
+        sizes, residual = sums.column_sizes[self.which], sums.gradient.size[self.which]
+        if self.given.ball.fit_intercept:
+            sizes, residual = np.append(sizes, 1.0), np.append(residual, sums.balance.size)
+        with np.errstate(all="ignore"):
+            reach = float(sizes[chosen.columns] @ chosen.solution(residual)) * UP
+        return reach if math.isfinite(reach) else None

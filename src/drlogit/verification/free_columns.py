@@ -49,16 +49,22 @@ class Chosen:
 
     columns: IndexArray
     powers: FloatArray  # by which columns were scaled
-    inverse: FloatArray  # |Y| of the scaled matrix
+    inverse: FloatArray  # Y of the scaled matrix
     doubt: float  # α of the scaled matrix
     others: IndexArray
     factors: FloatArray
 
     def solution(self, residual: FloatArray) -> FloatArray:
         """Bounds on ``|c|`` for residuals of at most these sizes."""
-        first = self.inverse @ (self.powers * residual[self.columns])
+        first = np.abs(self.inverse) @ (self.powers * residual[self.columns])
         excess = self.doubt / (1.0 - self.doubt) * float(np.max(first, initial=0.0))
         return np.asarray(self.powers * (first + excess) * UP)
+
+    def correction(self, residual: FloatArray) -> FloatArray:
+        """c itself, about; zero for columns that were not chosen."""
+        c = np.zeros(residual.size)
+        c[self.columns] = self.powers * (self.inverse @ (self.powers * residual[self.columns]))
+        return c
 
 
 def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | None:
@@ -92,7 +98,7 @@ def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | Non
         return None
     others = np.setdiff1d(np.arange(present.size), kept)
     factors = np.rint((powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others])
-    return Chosen(present[kept], powers[kept], np.abs(Y), doubt, present[others], factors)
+    return Chosen(present[kept], powers[kept], Y, doubt, present[others], factors)
 
 
 def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:

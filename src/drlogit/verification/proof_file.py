@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files.npz_file import Archive, open_archive
+from ..files.npy.archive import Archive, open_archive
 from ..problem.proof import Proof
 
 

@@ -18,8 +18,8 @@ from ..problem.result import Result
 from ..robustness.linear_model import LinearModel, as_linear
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
-from ..rows.pieces import digest_of, in_memory, shape_of
-from .bounds import Given, Lower, lower_bound, upper_bound
+from ..rows.pieces import digest_of_features, digest_of_samples, in_memory, shape_of
+from .bounds import Given, Lower, lower_bound, sharp_lower_bound, upper_bound
 from .proof_file import BrokenProof, read_proof
 
 #: What rounding may leave between a claim, which does not account for all of it, and its proof.
@@ -139,7 +139,7 @@ def verify(
     verdict = _judged(lower_bound(given, s, a), refused.upper, claim, tol)
     if verdict.ok:
         return verdict
-    lower, upper = lower_bound(given, s, a, sharp=True), upper_bound(given, sharp=True)
+    lower, upper = sharp_lower_bound(given, s, a), upper_bound(given, sharp=True)
     return _judged(lower, min(upper, refused.upper), claim, tol)
 
 
@@ -293,7 +293,9 @@ def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
         return f"other data: the proof is about {found} samples and {fits} fits, not {n_samples} and 1"
     if proof.ball and proof.ball != given.ball.digest:
         return "wrong ball: the proof is about another epsilon, kappa, norm, cost or intercept"
-    if proof.data[0] and proof.data[0] != digest_of(given.X, given.signs, weights):
+    if proof.data[0] and proof.data[0] != digest_of_samples(
+        digest_of_features(given.X), given.signs, weights
+    ):
         return "other data: the proof is about other samples, labels or weights"
     if proof.model[0] and proof.model[0] != model_digest(given.coef, given.intercept):
         return "other coefficients: the proof came with another model"

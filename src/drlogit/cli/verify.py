@@ -1,0 +1,104 @@
+"""``drlogit verify``: are the bounds of a model true, rounding and all?"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .asking import Asked, read_asked
+from .console import DONE, NOT_PROVEN, Console
+from .options import DATA_HELP, Commands, add_sample_options, new_parser
+from ..estimators.training_data import balanced_weights
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "verify",
+        help="check the bounds of a model against its data and its proof",
+        description="Compute both bounds of a model again, from the data that it was fitted to, its "
+        "coefficients and its proof alone, with every rounding accounted for. Exit code 0: the "
+        "model's claims are proven; 4: they are not, and a sentence says why.",
+        examples="""
+        drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
+        drlogit verify model.json data.csv --proof proof.npz
+        drlogit verify model.json data.csv --proof proof.npz --json
+        """,
+    )
+    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument(
+        "--proof", metavar="FILE", required=True, help="what drlogit fit --proof wrote"
+    )
+    add_sample_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    console = Console(arguments)
+    asked = read_asked(arguments, labels=True)
+    found = _verify(asked, arguments.proof)
+    record = {
+        "model": arguments.model,
+        "data": asked.samples.source,
+        "proof": arguments.proof,
+        "ok": all(verdict.ok for _, verdict in found),
+        "fits": [
+            {
+                "class": label,
+                "ok": verdict.ok,
+                "lower": verdict.lower,
+                "upper": verdict.upper,
+                "gap": verdict.gap,
+                "reason": verdict.reason,
+            }
+            for label, verdict in found
+        ],
+    }
+    console.answer(record, lambda: _text(found))
+    return DONE if record["ok"] else NOT_PROVEN
+
+
+def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
+    """The verdict on each fit."""
+    from ..problem.ball import Ball
+    from ..verification.proof_file import BrokenProof, read_proof
+    from ..verification.verifying import verify
+
+    model, weights = asked.file.model, asked.samples.weights
+    if asked.file.origin.get("balanced"):
+        weights = balanced_weights(asked.codes, weights, len(asked.classes))
+    costs = model.feature_costs
+    ball = Ball(
+        float(model.epsilon_), float(model.kappa), model.norm,
+        None if costs is None else np.asarray(costs), bool(model.fit_intercept),
+    )  # fmt: skip
+    results = [replace(result, ball=ball) for result in model.results_]
+    labels = asked.classes[-len(results) :]
+    targets = [asked.codes == asked.classes.index(label) for label in labels]
+    try:
+        proofs: list[Any] = read_proof(path).split(len(results))
+    except BrokenProof:
+        proofs = [path] * len(results)  # verify says why
+    return [
+        (label, verify(result, asked.samples.X, target, proof, sample_weight=weights))
+        for label, result, target, proof in zip(labels, results, targets, proofs, strict=True)
+    ]
+
+
+def _text(found: list[tuple[Any, Any]]) -> str:
+    lines = []
+    for label, verdict in found:
+        of = f" (class {label} against the rest)" if len(found) > 1 else ""
+        lines += [
+            f"{'proven' if verdict.ok else 'NOT PROVEN'}{of}: {verdict.reason}",
+            f"  this model promises at most   {verdict.upper:.12f}",
+            f"  no model promises less than   {verdict.lower:.12f}",
+            f"  gap                           {verdict.gap:.1e}, all rounding included",
+        ]
+    return "\n".join(lines)

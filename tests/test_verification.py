@@ -1,0 +1,421 @@
+"""``verify`` judges without the code that it judges; here it is judged, with fifty digits."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+from types import ModuleType
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.cli import main
+from drlogit.fitting import solving
+from drlogit.problem import certificate as certificate_module
+from drlogit.problem.proof import Proof
+from drlogit.verification.products import Rows
+from drlogit.verification.proof_file import BrokenProof, read_proof
+from drlogit.verification.rounding import Total
+
+mp.mp.dps = 50
+
+
+def samples(seed, n_samples=40, n_features=3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features))
+    y = np.sign(X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) + 0.2)
+    y[:2] = 1.0, -1.0
+    return X, y
+
+
+def tiny(seed):
+    """Problems of all kinds that fifty digits can do."""
+    rng = np.random.default_rng(seed)
+    X, y = samples(seed, int(rng.integers(4, 14)), int(rng.integers(1, 4)))
+    if seed % 10 == 4:  # with an intercept; without one, that is another problem
+        X += 1e6
+    if seed % 7 == 3:
+        X[:, 0] = 1000.0 * np.rint(X[:, 0])
+    options = {
+        "epsilon": 0.0 if seed % 11 == 5 else float(10.0 ** rng.uniform(-3, 0)),
+        "kappa": (1.0, inf, 0.3)[seed % 3],
+        "norm": ("l1", "l2", "linf")[(seed // 3) % 3],
+        "fit_intercept": seed % 2 == 0,
+    }
+    if seed % 4 == 1:
+        costs = rng.uniform(0.5, 2.0, X.shape[1])
+        costs[rng.random(costs.size) < 0.5] = inf
+        options["feature_costs"] = costs
+    if seed % 3 == 2:
+        options["sample_weight"] = rng.uniform(0.0, 3.0, y.size)
+    return X, y, options
+
+
+class Exact:
+    """(P) and (D) with fifty digits, straight from their formulas."""
+
+    def __init__(self, X, y, options):
+        self.epsilon, self.kappa = mp.mpf(options["epsilon"]), mp.mpf(options["kappa"])
+        self.norm = options["norm"]
+        costs = options.get("feature_costs", np.ones(X.shape[1])).tolist()
+        rows = [[mp.mpf(v) * int(t) for v in row] for row, t in zip(X.tolist(), y, strict=True)]
+        if options["fit_intercept"]:
+            rows = [[*row, mp.mpf(int(t))] for row, t in zip(rows, y, strict=True)]
+            costs = [*costs, inf]
+        self.Z, self.costs = rows, costs
+        weights = [mp.mpf(v) for v in options.get("sample_weight", np.ones(y.size)).tolist()]
+        self.w = [v / mp.fsum(weights) for v in weights]
+        self.free = [j for j, c in enumerate(costs) if c == inf or self.epsilon == 0]
+
+    def length(self, values, norm):
+        if norm == "l1":
+            return mp.fsum(map(abs, values))
+        if norm == "linf":
+            return max(map(abs, values), default=mp.mpf(0))
+        return mp.sqrt(mp.fsum(v * v for v in values))
+
+    def primal(self, coefficients):
+        """The promise of a model, at the best of the λ where the objective can bend."""
+        v = [mp.mpf(c) for c in coefficients]
+        u = [mp.fsum(z * c for z, c in zip(row, v, strict=True)) for row in self.Z]
+        plain = mp.fsum(w * mp.log1p(mp.exp(-m)) for w, m in zip(self.w, u, strict=True))
+        if self.epsilon == 0:
+            return plain
+        dual = {"l1": "linf", "linf": "l1", "l2": "l2"}[self.norm]
+        kept = [j for j in range(len(v)) if j not in self.free]
+        least = self.length([v[j] / mp.mpf(self.costs[j]) for j in kept], dual)
+        if self.kappa == mp.inf:
+            return plain + self.epsilon * least
+        return plain + min(
+            self.epsilon * lam
+            + mp.fsum(
+                w * max(m - self.kappa * lam, mp.mpf(0)) for w, m in zip(self.w, u, strict=True)
+            )
+            for lam in [least, *(m / self.kappa for m in u if m / self.kappa > least)]
+        )
+
+    def dual(self, s, a):
+        """The bound of a point near (s, a) that satisfies everything; 0 if there is none near."""
+        s, a = [mp.mpf(v) for v in s.tolist()], [mp.mpf(v) for v in a.tolist()]
+        if self.free:
+            s = self.balanced(s, a)
+            if s is None:
+                return mp.mpf(0)
+        g = self.sums(s, a)
+        kept = [j for j in range(len(g)) if j not in self.free]
+        spent = self.length([g[j] * mp.mpf(self.costs[j]) for j in kept], self.norm)
+        flips = mp.fsum(w * t for w, t in zip(self.w, a, strict=True))
+        spent += self.kappa * flips if flips else 0
+        factor = min(mp.mpf(1), self.epsilon / spent) if spent else mp.mpf(1)
+        return mp.fsum(w * entropy(factor * t) for w, t in zip(self.w, s, strict=True))
+
+    def sums(self, s, a):
+        parts = [w * (p - q) for w, p, q in zip(self.w, s, a, strict=True)]
+        return [
+            mp.fsum(r * row[j] for r, row in zip(parts, self.Z, strict=True))
+            for j in range(len(self.costs))
+        ]
+
+    def balanced(self, s, a):
+        z = [[row[j] for j in self.free] for row in self.Z]
+        d = [w * t * (1 - t) for w, t in zip(self.w, s, strict=True)]
+        size = range(len(self.free))
+        M = mp.matrix(
+            [[mp.fsum(v * r[j] * r[k] for v, r in zip(d, z, strict=True)) for k in size]
+             for j in size]
+        )  # fmt: skip
+        rho = self.sums(s, a)
+        try:
+            c = mp.lu_solve(M, mp.matrix([rho[j] for j in self.free]))
+        except ZeroDivisionError:
+            return None
+        moved = [
+            t - t * (1 - t) * mp.fsum(r[k] * c[k] for k in size) for t, r in zip(s, z, strict=True)
+        ]
+        return moved if all(0 <= t <= 1 for t in moved) else None
+
+
+def entropy(s):
+    return -s * mp.log(s) - (1 - s) * mp.log1p(-s) if 0 < s < 1 else mp.mpf(0)
+
+
+def check_with_fifty_digits(seed):
+    """lower ≤ (exact bound) ≤ optimum ≤ (exact promise) ≤ upper, and next to nothing is lost."""
+    X, y, options = tiny(seed)
+    result = drlogit.solve(X, y, **options)
+    found = drlogit.verify(result, X, y, sample_weight=options.get("sample_weight"))
+    exact = Exact(X, y, options)
+    coefficients = result.coef.tolist() + [result.intercept] * options["fit_intercept"]
+    promise, bound = exact.primal(coefficients), exact.dual(result.dual.doubt, result.dual.flip_share)
+    assert bound <= promise
+    assert promise <= found.upper <= promise + mp.mpf("1e-11")
+    # verify may move the point a little, to one that is better by rounding.
+    assert found.lower <= bound + mp.mpf("1e-14")
+    assert found.lower <= promise
+    assert found.ok, found.reason
+    return float(bound - found.lower), float(found.upper - promise)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_bounds_agree_with_fifty_digits(seed):
+    lost, _ = check_with_fifty_digits(seed)
+    assert lost <= 2e-10
+
+
+def test_sums_of_slices_are_exact():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4)) * 10.0 ** rng.uniform(-8, 8, (300, 4))
+    r, v = rng.standard_normal(300), rng.standard_normal(4)
+    for matrix in (X, sp.csr_array(X)):
+        rows = Rows.of(matrix, np.zeros(4))
+        plain, sharp = Total(4), Total(4)
+        rows.add_adjoint(plain, r, sharp=False)
+        rows.add_adjoint(sharp, r, sharp=True)
+        exact = [sum(Fraction(x) * Fraction(t) for x, t in zip(X[:, j], r, strict=True))
+                 for j in range(4)]  # fmt: skip
+        for total in (plain, sharp):
+            off = [abs(Fraction(g) - e) for g, e in zip(total.enclosed().value, exact, strict=True)]
+            assert all(o <= Fraction(e) for o, e in zip(off, total.enclosed().error, strict=True))
+        assert (sharp.enclosed().error < 1e-2 * plain.enclosed().error).all()
+        for sharply in (False, True):
+            found = rows.margins(v, sharp=sharply)
+            for i in range(0, 300, 37):
+                u = sum(Fraction(x) * Fraction(t) for x, t in zip(X[i], v, strict=True))
+                assert abs(Fraction(found.value[i]) - u) <= Fraction(found.error[i])
+
+
+X, Y = samples(1)
+BALL = {"epsilon": 0.05, "kappa": 1.0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return drlogit.solve(X, Y, **BALL)
+
+
+def test_every_way_to_fail_has_its_sentence(fitted, tmp_path):
+    path = tmp_path / "proof.npz"
+    fitted.save_proof(path, X, Y)
+    good = drlogit.verify(fitted, X, Y, path)
+    assert good.ok and good.lower <= fitted.objective and good.gap <= 1e-6
+    assert "no linear model can promise less" in good.reason
+
+    def refused(sentence, model=fitted, features=X, labels=Y, proof=path, **ball):
+        found = drlogit.verify(model, features, labels, proof, **ball)
+        assert not found.ok and found.lower == 0.0
+        assert sentence in found.reason and "\n" not in found.reason
+
+    other = X.copy()
+    other[3, 1] = np.nextafter(other[3, 1], 9.0)
+    refused("other data", features=other)
+    refused("other data", labels=np.where(np.arange(Y.size) == 5, -Y, Y))
+    refused("other data", features=X[:-1], labels=Y[:-1])
+    refused("other data", sample_weight=np.ones(Y.size))
+    refused("wrong ball", epsilon=0.06)
+    refused("wrong ball", norm="l2")
+    refused("wrong ball", feature_costs=[1.0, 2.0, 1.0])
+    refused("other coefficients", model=replace(fitted, coef=fitted.coef * (1.0 + 1e-15)))
+    refused("no proof", model=replace(fitted, dual=None), proof=None)
+
+    def proof(**changes):
+        return replace(fitted.proof(), **changes)
+
+    out = fitted.dual.doubt[None].copy()
+    out[0, 3] = 1.5
+    refused("infeasible dual point: doubt", proof=proof(doubt=out))
+    flips = np.ones_like(out)
+    refused("labels are flipped", proof=proof(flip_share=flips, ball=""), kappa=inf)
+    weak = drlogit.verify(fitted, X, Y, proof(doubt=np.full_like(out, 0.5)))
+    assert not weak.ok and "infeasible dual point: it breaks" in weak.reason
+    assert 0.0 < weak.lower < fitted.objective
+    low = drlogit.verify(fitted, X, Y, proof(doubt=0.9 * fitted.dual.doubt[None],
+                                             flip_share=0.9 * fitted.dual.flip_share[None]))  # fmt: skip
+    assert not low.ok and "not the" in low.reason
+    boast = drlogit.verify(replace(fitted, objective=fitted.objective - 1e-9), X, Y, path)
+    assert not boast.ok and "other coefficients" in boast.reason
+    with pytest.raises(ValueError, match="no dual point"):
+        replace(fitted, dual=None).save_proof(path)
+    with pytest.raises(ValueError, match="epsilon and kappa"):
+        drlogit.verify((fitted.coef, fitted.intercept), X, Y, path)
+
+
+def test_a_plain_model_is_judged_by_its_gap(fitted, tmp_path):
+    fitted.save_proof(tmp_path / "proof.npz")
+    plain = (fitted.coef, fitted.intercept)
+    assert drlogit.verify(plain, X, Y, tmp_path / "proof.npz", **BALL).ok
+    tight = drlogit.verify(plain, X, Y, tmp_path / "proof.npz", **BALL, tol=1e-14)
+    assert not tight.ok and "a gap of 1e-14" in tight.reason
+
+
+def test_tampered_proofs_are_refused(fitted, tmp_path):
+    path = tmp_path / "proof.npz"
+    fitted.save_proof(path, X, Y)
+    contents, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(contents)
+        for _ in range(int(rng.integers(1, 4))):
+            damaged[rng.integers(len(damaged))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged[: rng.integers(10, len(damaged))] if rng.random() < 0.3 else damaged)
+        try:
+            proof = read_proof(path)
+        except BrokenProof:
+            assert not drlogit.verify(fitted, X, Y, path).ok
+            continue
+        assert proof.digest == fitted.proof(proof.data[0]).digest  # a bit that means nothing
+    # Proofs that are whole, but wrong: with a digest of their own.
+    for _ in range(40):
+        s, a = fitted.dual.doubt[None].copy(), fitted.dual.flip_share[None].copy()
+        i = int(rng.integers(s.size))
+        if rng.random() < 0.5:
+            s[0, i] = rng.random()
+        else:
+            a[0, i] = 1.0 - np.rint(a[0, i])
+        found = drlogit.verify(fitted, X, Y, Proof(s, a, ("",), ("",), ""))
+        assert not found.ok and found.lower <= fitted.objective
+
+
+@pytest.mark.parametrize("kind", ["csr", "float32", "blocks", "memmap", "dask", "list"])
+def test_samples_are_the_same_wherever_they_are(kind, tmp_path):
+    narrow = X.astype(np.float32)
+    wide = narrow.astype(np.float64)
+    result = drlogit.solve(wide, Y, **BALL)
+    result.save_proof(tmp_path / "proof.npz", wide, Y)
+    stored, labels = wide, Y
+    if kind == "csr":
+        stored = sp.csr_array(wide)
+    elif kind == "float32":
+        stored = narrow
+    elif kind == "blocks":
+        stored = drlogit.RowBlocks.from_array(wide, 7)
+    elif kind == "memmap":
+        np.save(tmp_path / "x.npy", wide)
+        stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+    elif kind == "list":
+        stored = wide.tolist()
+    else:
+        da = pytest.importorskip("dask.array")
+        stored, labels = da.from_array(wide, chunks=(11, 2)), da.from_array(Y, chunks=11)
+        own = drlogit.solve(stored, labels, **BALL)
+        own.save_proof(tmp_path / "own.npz", stored, labels)
+        assert drlogit.verify(own, wide, Y, tmp_path / "own.npz").ok
+    found = drlogit.verify(result, stored, labels, tmp_path / "proof.npz")
+    assert found.ok, found.reason
+
+
+def test_all_levels_of_a_category_beside_an_intercept():
+    rng = np.random.default_rng(3)
+    group = rng.integers(4, size=200)
+    levels = np.eye(4)[group]
+    other = rng.standard_normal((200, 2))
+    features = np.hstack([levels, other, 1e5 + rng.integers(50, size=(200, 1))])
+    labels = np.sign(other[:, 0] + group - 1.5 + rng.standard_normal(200))
+    costs = [inf] * 4 + [1.0, 1.0, inf]
+    result = drlogit.solve(features, labels, **BALL, feature_costs=costs)
+    assert drlogit.verify(result, features, labels).ok
+    # A level that is no longer quite the rest: no proof, and no false one either.
+    features[0, 0] = 1e-9
+    found = drlogit.verify(result, features, labels)
+    assert not found.ok and "equations of free" in found.reason
+
+
+def test_estimators_and_files(tmp_path, capsys):
+    model = drlogit.DRLogisticRegression(**BALL).fit(X, Y)
+    solved = drlogit.solve(X, Y, **BALL)
+    solved.save_proof(tmp_path / "proof.npz", X, Y)
+    assert drlogit.verify(model, X, Y, tmp_path / "proof.npz").ok
+    data, file, proof = (str(tmp_path / name) for name in ("d.csv", "m.json", "p.npz"))
+    table = np.column_stack([5.0 * X[:, 0] + 400.0, X[:, 1:], Y])
+    np.savetxt(data, table, delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    options = ["--standardize", "--balanced", "--immovable", "b", "--epsilon", "0.05", "--quiet"]
+    assert main(["fit", data, *options, "-o", file, "--proof", proof]) == 0
+    assert main(["verify", file, data, "--proof", proof]) == 0
+    assert "proven: no linear model" in capsys.readouterr().out
+    table[0, 0] += 1.0
+    np.savetxt(data, table, delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    assert main(["verify", file, data, "--proof", proof, "--json"]) == 4
+    assert "other data" in capsys.readouterr().out
+    assert main(["verify", file, data, "--proof", data]) == 4
+    assert "cannot be read" in capsys.readouterr().out
+
+
+def test_several_classes(tmp_path, capsys):
+    data, file, proof = (str(tmp_path / name) for name in ("d.csv", "m.json", "p.npz"))
+    classes = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.4, 0.4])
+    np.savetxt(data, np.column_stack([X, classes]), delimiter=",", header="a,b,c,y", comments="")
+    assert main(["fit", data, "--quiet", "-o", file, "--proof", proof]) == 0
+    assert main(["verify", file, data, "--proof", proof]) == 0
+    assert capsys.readouterr().out.count("proven (class") == 3
+
+
+#: What is left of the free equations is paid for; without that, it must be noticed.
+NOT_PAID = ("residual = np.abs(self.gradients @ factors) +", "residual = 0.0 *")
+
+#: What a careless hand could do to the certificate: what stood there, and what stands there now.
+MUTANTS = {
+    "1e-9 more": ("return DualBound(value, state", "return DualBound(value + 1e-9, state"),
+    "1e-9 less promised": ("return problem.objective_at(margins, lam) +",
+                           "return problem.objective_at(margins, lam) - 1e-9 +"),
+    "no scaling": ("factors = factors * (problem.epsilon / used)", "pass"),
+    "half of the norm": ("used = problem.transport_norm(self.gradients @ factors)",
+                         "used = 0.5 * problem.transport_norm(self.gradients @ factors)"),
+    "flips for nothing": ("used += problem.kappa * flips if flips > 0.0 else 0.0", "pass"),
+    "flips with the wrong sign": ("used += problem.kappa * flips if", "used -= problem.kappa * flips if"),
+    "labels lost": ("gradients = block.adjoint(block.by_class(difference))",
+                    "gradients = block.adjoint(block.by_class(difference * block.y))"),
+    "a added": ("difference = block.weights * (s - a)", "difference = block.weights * (s + a)"),
+    "a dropped": ("difference = block.weights * (s - a)", "difference = block.weights * s"),
+    "no balance": ("if abs(negative - positive) <= noise:", "if True:", *NOT_PAID),
+    "equations forgotten": (
+        "elif not alone and (equations is None or self.imbalance(problem).any()):", "elif False:",
+        *NOT_PAID,
+    ),
+    "value before scaling": ("value = Sum(float(block.weights @ entropy(s)))",
+                             "value = Sum(float(block.weights @ entropy(state[0])))"),
+    "flips not scaled": ("s, a = shrink * s, shrink * a", "s = shrink * s"),
+}  # fmt: skip
+
+
+def pairs(values):
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda name: name.replace(" ", "-"))
+def test_mutants_of_the_certificate_are_caught(mutant, monkeypatch):
+    """On fits that are stopped early, too: dual points are then far from feasible at first."""
+    source = Path(certificate_module.__file__).read_text("utf-8")
+    for old, new in pairs(MUTANTS[mutant]):
+        assert old in source
+        source = source.replace(old, new)
+    wrong = ModuleType("drlogit.problem.wrong_certificate")
+    wrong.__package__ = "drlogit.problem"
+    monkeypatch.setitem(sys.modules, wrong.__name__, wrong)
+    exec(compile(source, "wrong_certificate", "exec"), wrong.__dict__)
+
+    def caught():
+        for seed, options, fit in STOPPED:
+            X, y = samples(seed)
+            result = drlogit.solve(X, y, **options, **fit)
+            found = drlogit.verify(result, X, y)
+            assert found.lower <= found.upper + 1e-12
+            if not found.ok:
+                return True
+        return False
+
+    assert not caught()
+    monkeypatch.setattr(solving, "certify", wrong.certify)
+    assert caught(), mutant
+
+
+STOPPED = [
+    (1, {"epsilon": 0.05, "kappa": 1.0}, {}),
+    (2, {"epsilon": 0.1, "kappa": 0.5, "norm": "l2"}, {"max_iter": 4}),
+    (3, {"epsilon": 0.1, "kappa": 0.5, "norm": "linf", "fit_intercept": False}, {"max_iter": 4}),
+    (4, {"epsilon": 0.1, "kappa": inf, "feature_costs": [inf, 1.0, 1.0]}, {"max_iter": 3}),
+    (5, {"epsilon": 0.2, "kappa": 0.6}, {"solver": "lp-admm", "max_iter": 3}),
+]
