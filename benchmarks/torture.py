@@ -310,6 +310,7 @@ def check(case: Case, totals: Totals) -> None:
             totals.given_up.append(totals.open_cases[-1])
         return
     totals.ended["certified"] += 1
+    check_proof(result, X, y, options)
     # One comparison for each case: together they would take most of the time.
     kinds = ("again", "order", "storage", "threads", "critical radius")
     kind = kinds[int(digest(repr(case))[:4], 16) % len(kinds)]
@@ -336,6 +337,14 @@ def check(case: Case, totals: Totals) -> None:
         assert difference <= TOL, f"{kind}: objectives differ by {difference:.1e}"
     else:
         totals.open_cases.append(f"gap {other.gap:.1e}, {other.status.name}, after {kind}: {case}")
+
+
+def check_proof(result: drlogit.Result, X: Any, y: Any, options: dict[str, Any]) -> None:
+    """Who shares no code with the certificate must come to the same conclusion."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = drlogit.verify(result, X, y, sample_weight=options.get("sample_weight"))
+    assert found.ok, f"{result} is not proven: {found.reason}"
 
 
 def check_critical_radius(

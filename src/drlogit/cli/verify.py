@@ -20,8 +20,8 @@ def add_parser(commands: Commands) -> None:
         commands,
         "verify",
         help="check the bounds of a model against its data and its proof",
-        description="Compute both bounds of a model again, from the data that it was fitted to, its "
-        "coefficients and its proof alone, with every rounding accounted for. Exit code 0: the "
+        description="Compute both bounds of a model again, from the data that it was fitted to, "
+        "its coefficients and its proof alone, with every rounding accounted for. Exit code 0: the "
         "model's claims are proven; 4: they are not, and a sentence says why.",
         examples="""
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
     """The verdict on each fit."""
     from ..problem.ball import Ball
-    from ..verification.proof_file import BrokenProof, read_proof
+    from ..verification.proof_file import BrokenProofError, read_proof
     from ..verification.verifying import verify
 
     model, weights = asked.file.model, asked.samples.weights
@@ -83,7 +83,7 @@ def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
     targets = [asked.codes == asked.classes.index(label) for label in labels]
     try:
         proofs: list[Any] = read_proof(path).split(len(results))
-    except BrokenProof:
+    except BrokenProofError:
         proofs = [path] * len(results)  # verify says why
     return [
         (label, verify(result, asked.samples.X, target, proof, sample_weight=weights))

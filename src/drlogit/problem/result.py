@@ -248,15 +248,15 @@ class Result:
     def save_proof(
         self, path: str | os.PathLike[str], X: Any = None, y: Any = None, sample_weight: Any = None
     ) -> None:
-        """Write the dual point to a file, so that others can check the bound: :func:`drlogit.verify`.
+        """Write the dual point to a file, with which :func:`drlogit.verify` checks the bounds.
 
         Parameters
         ----------
         path : path
             A NumPy archive, ``.npz``.
         X, y, sample_weight : optional
-            The samples of the fit.  The file then names them by a digest, and :func:`drlogit.verify`
-            can tell other samples from a wrong proof; the proof itself does not depend on it.
+            The samples of the fit.  The file then names them by a digest, so that other samples
+            can be told from a wrong proof; the proof itself does not depend on it.
 
         Raises
         ------

@@ -4,10 +4,10 @@
 Margins are computed up to known errors, which the loss passes on at most as they are (its slope is
 between -1 and 1).
 
-*Lower.*  For s, a in [0, 1] let ``g = Σ w_i (s_i - a_i) z_i`` be zero on free columns and ``ρ = ‖c g‖ + κ Σ
-w_i a_i``.  No model promises less than ``min(1, ε/ρ) Σ w_i H(s_i)``: where ρ exceeds ε, the point
-``θ(s, a)`` with ``θ = ε/ρ`` satisfies the constraint, and ``H(θs) ≥ θH(s)`` because H is concave and
-zero at zero.  Free columns are the business of :mod:`drlogit.verification.free_columns`.
+*Lower.*  For s, a in [0, 1] let ``g = Σ w_i (s_i - a_i) z_i`` be zero on free columns, and let
+``ρ = ‖c g‖ + κ Σ w_i a_i``.  No model promises less than ``min(1, ε/ρ) Σ w_i H(s_i)``: where ρ
+exceeds ε, the point ``θ(s, a)`` with ``θ = ε/ρ`` satisfies the constraint, and ``H(θs) ≥ θH(s)``
+because H is concave and zero at zero.  Free columns: :mod:`drlogit.verification.free_columns`.
 
 Weights are ``w_i = ω_i / Ω`` with the ω that were given, and all sums are of ω.
 """

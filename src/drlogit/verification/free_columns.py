@@ -5,18 +5,20 @@ that cannot move (for every feature at ε = 0); what doubles leave of it, ρ, wo
 coefficients that nothing bounds.
 
 *Lemma.*  Let ``D_i = ω_i s_i (1-s_i)``, ``M = Σ D_i z_iF z_iFᵀ``, ``M c = ρ``, and let
-``T ≥ |z_iF·c|`` for all i be at most 1/2.  Then ``s'_i = s_i - s_i (1-s_i) z_iF·c`` lies in [0, 1] and
-satisfies the equations exactly; ``Σ ω H(s') ≥ Σ ω H(s) - Ω T/2``, where ``Ω = Σ ω``; and the other
-sums ``Σ ω_i (s_i - a_i) z_ij`` change by at most ``Ω T max_i |x_ij| / 4``.
+``T ≥ |z_iF·c|`` for all i be at most 1/2.  Then ``s'_i = s_i - s_i (1-s_i) z_iF·c`` lies in [0, 1]
+and satisfies the equations exactly; ``Σ ω H(s') ≥ Σ ω H(s) - Ω T/2``, where ``Ω = Σ ω``; and the
+other sums ``Σ ω_i (s_i - a_i) z_ij`` change by at most ``Ω T max_i |x_ij| / 4``.
 
-*Proof.*  ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``.  With ``t = z_iF·c``, s and 1-s both stay above half of
-what they are, and one of the two above all of it, so ``-H'' ≤ 2/(s(1-s))`` on the way and ``H(s') ≥ H(s) -
-s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``.  The first factor is at most ``max -x log x = 1/e``, and
-``1/e + 1/8 < 1/2``.  The last claim is ``s(1-s) ≤ 1/4``.  ∎
+*Proof.*  ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``.  With ``t = z_iF·c``, s and 1-s both stay above
+half of what they are, and one of the two above all of it, so ``-H'' ≤ 2/(s(1-s))`` on the way and
+``H(s') ≥ H(s) - s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``.  The factor of ``|t|`` is at most
+``max -x log x = 1/e``, that of t² at most 1/4, and ``1/e + 1/8 < 1/2``.  The last claim is
+``s(1-s) ≤ 1/4`` once more.  ∎
 
-c is bounded by a verified inverse: if ``‖I - Y M‖_∞ ≤ α < 1`` for an approximate inverse Y, then M is
-regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10).  A column that
-is exactly a combination of others adds no equation; that it is one is checked in whole numbers.
+Bounds on c come from a verified inverse: if ``‖I - Y M‖_∞ ≤ α < 1`` for an approximate inverse Y,
+then M is regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10).  A
+column that is exactly a combination of others adds no equation; that it is one is checked in whole
+numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Chosen:
         return np.asarray(self.powers * (first + excess) * UP)
 
     def correction(self, residual: FloatArray) -> FloatArray:
-        """c itself, about; zero for columns that were not chosen."""
+        """About c itself; zero for columns that were not chosen."""
         c = np.zeros(residual.size)
         c[self.columns] = self.powers * (self.inverse @ (self.powers * residual[self.columns]))
         return c
@@ -87,7 +89,7 @@ def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | Non
         kept = np.zeros(0, dtype=np.intp)
     B = scaled[np.ix_(kept, kept)]
     try:
-        Y = np.linalg.inv(B)
+        Y: FloatArray = np.linalg.inv(B).astype(np.float64)
     except np.linalg.LinAlgError:
         return None
     size = np.sqrt(np.diagonal(B))

@@ -11,24 +11,24 @@ from ..files.npy.archive import Archive, open_archive
 from ..problem.proof import Proof
 
 
-class BrokenProof(ValueError):
+class BrokenProofError(ValueError):
     """A file that is no proof, or no longer the one that was written."""
 
 
 def read_proof(path: str | os.PathLike[str]) -> Proof:
-    """Read what :meth:`drlogit.Result.save_proof` wrote; :class:`BrokenProof` if it is not that."""
+    """Read what :meth:`drlogit.Result.save_proof` wrote; refuse what is not that."""
     try:
         with open_archive(Path(path)) as archive:
             doubt, flip_share = (_table(archive, name) for name in ("doubt", "flip_share"))
             data, model = (_names(archive, name) for name in ("data", "model"))
             (ball,), (digest,) = (_names(archive, name) for name in ("ball", "digest"))
     except ValueError as error:
-        raise BrokenProof(f"the proof cannot be read: {error}") from None
+        raise BrokenProofError(f"the proof cannot be read: {error}") from None
     proof = Proof(doubt, flip_share, data, model, ball)
     if doubt.shape != flip_share.shape or len(data) != len(doubt) or len(model) != len(doubt):
-        raise BrokenProof(f"{path} is no proof: its arrays do not belong together")
+        raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
     if proof.digest != digest:
-        raise BrokenProof(f"{path} was changed after it was written: its digest is another")
+        raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
     return proof
 
 

@@ -50,7 +50,7 @@ def two_sum(x: FloatArray, y: FloatArray) -> Pair:
 
 
 def two_product(x: FloatArray, y: FloatArray) -> Pair:
-    """``x y`` as a double and what rounding took from it, exactly (if nothing under- or overflows)."""
+    """``x y`` as a double and what rounding took from it, exactly unless it underflows."""
     product = x * y
     (x1, x2), (y1, y2) = _halves(x), _halves(y)
     return product, ((x1 * y1 - product) + x1 * y2 + x2 * y1) + x2 * y2

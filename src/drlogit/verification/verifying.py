@@ -20,7 +20,7 @@ from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
 from ..rows.pieces import digest_of_features, digest_of_samples, in_memory, shape_of
 from .bounds import Given, Lower, lower_bound, sharp_lower_bound, upper_bound
-from .proof_file import BrokenProof, read_proof
+from .proof_file import BrokenProofError, read_proof
 
 #: What rounding may leave between a claim, which does not account for all of it, and its proof.
 CLAIM = 2e-10
@@ -94,7 +94,7 @@ def verify(
     X, y, sample_weight
         The samples that it was fitted to, in any form that :func:`drlogit.solve` takes.
     proof : path or Proof, optional
-        What :meth:`drlogit.Result.save_proof` wrote; a Result that still has its ``dual`` needs none.
+        What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
     epsilon, kappa, norm, fit_intercept, feature_costs
         The Wasserstein ball; by default the model's own.
     tol : float, optional
@@ -117,15 +117,13 @@ def verify(
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
     signs = _signs(in_memory(y), n_samples, linear)
     given_weights = None if sample_weight is None else in_memory(sample_weight)
-    given = Given(
-        X, signs, _weights(given_weights, n_samples), ball, linear.coef, linear.intercept
-    )
+    given = Given(X, signs, _weights(given_weights, n_samples), ball, linear.coef, linear.intercept)
     if not ball.fit_intercept and linear.intercept != 0.0:
         raise ValueError(f"a model without an intercept is wanted, got {linear.intercept}")
     refused = _Refusal(upper_bound(given))
     try:
         found = _proof_of(model, proof)
-    except BrokenProof as error:
+    except BrokenProofError as error:
         return refused(str(error))
     if found is None:
         return refused("there is no proof: pass one, or a Result with its dual point")
@@ -290,7 +288,9 @@ def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
     n_samples = given.signs.size
     if proof.doubt.shape != (1, n_samples) or proof.flip_share.shape != (1, n_samples):
         fits, found = proof.doubt.shape if proof.doubt.ndim == 2 else (1, proof.doubt.size)
-        return f"other data: the proof is about {found} samples and {fits} fits, not {n_samples} and 1"
+        return (
+            f"other data: the proof is about {found} samples and {fits} fits, not {n_samples} and 1"
+        )
     if proof.ball and proof.ball != given.ball.digest:
         return "wrong ball: the proof is about another epsilon, kappa, norm, cost or intercept"
     if proof.data[0] and proof.data[0] != digest_of_samples(

@@ -130,6 +130,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
+    """Open an archive for reading its arrays one by one."""
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
             raise ValueError(f"{path} is damaged or no NPZ archive")
