@@ -417,7 +417,7 @@ def refuted(module):
         result = drlogit.solve(X, y, **options)
         best = problem.join(result.coef, result.intercept)
         # The first bound that comes is enough, or the best one is wanted.
-        for coefficients, tol in product((best, 0.5 * best, best + 0.3), (10.0, 0.0)):
+        for coefficients, tol in product((best, best + 0.3, -0.3 * best), (10.0, 0.0)):
             found = module.certify(problem, coefficients, tol=tol)
             coef, intercept = problem.split(coefficients)
             claim = replace(
