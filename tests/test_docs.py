@@ -21,7 +21,8 @@ PAGES = sorted(DOCS.glob("*.md"))
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if fenced.python_examples(page)], ids=lambda page: page.stem
 )
-def test_python_runs_and_prints_what_it_says(page, capsys):
+def test_python_runs_and_prints_what_it_says(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pages may write files
     assert fenced.run(page, capsys) > 0
 
 

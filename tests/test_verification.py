@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import fenced
 from drlogit.cli import main
 from drlogit.problem import certificate as certificate_module
 from drlogit.problem.problem import build_problem
@@ -408,13 +410,20 @@ BALLS = [
 ]
 
 
+@cache
+def solved():
+    """Each ball with its samples, problem and solution."""
+    cases = [(*samples(seed), options) for seed, options in enumerate(BALLS)]
+    return [
+        (X, y, build_problem(X, y, **options), drlogit.solve(X, y, **options))
+        for X, y, options in cases
+    ]
+
+
 def refuted(module):
     """How many certificates of a module, of points near and far from optimal, are refuted."""
     count = 0
-    for seed, options in enumerate(BALLS):
-        X, y = samples(seed)
-        problem = build_problem(X, y, **options)
-        result = drlogit.solve(X, y, **options)
+    for X, y, problem, result in solved():
         best = problem.join(result.coef, result.intercept)
         # The first bound that comes is enough, or the best one is wanted.
         for coefficients, tol in product((best, best + 0.3, -0.3 * best), (10.0, 0.0)):
@@ -430,6 +439,33 @@ def refuted(module):
             assert verdict.lower <= result.objective
             count += not verdict.ok
     return count
+
+
+def test_the_checker_of_the_documentation(fitted):
+    """A hundred lines at most, NumPy alone, and the same bounds."""
+    page = Path(__file__).parent.parent / "docs" / "proofs.md"
+    code = [text for language, text in fenced.blocks(page) if language == "python"][1:4]
+    lines = "".join(code).splitlines()
+    assert len(lines) <= 100
+    assert {line for line in lines if "import" in line} == {"import math", "import numpy as np"}
+    session = {}
+    exec(compile("".join(code), str(page), "exec"), session)
+    lower, upper = session["lower"], session["upper"]
+    for seed, options in enumerate(BALLS[:3]):
+        X, y = samples(seed)
+        result = drlogit.solve(X, y, **options)
+        found = drlogit.verify(result, X, y)
+        intercept = options.get("fit_intercept", True)
+        ball = (options["epsilon"], options["kappa"], options.get("norm", "l1"), np.ones(3))
+        s, a = result.dual.doubt, result.dual.flip_share
+        high = upper(X, y, result.coef, result.intercept, *ball)
+        low = lower(X, y, s, a, *ball, intercept)
+        assert found.lower - 1e-10 <= low <= result.objective
+        assert result.dual_objective <= high <= found.upper + 1e-12
+        assert lower(X, y, np.full_like(s, 0.6), a, *ball, intercept) < found.lower
+        assert lower(X, y, s + 1.0, a, *ball, intercept) == 0.0
+        if intercept:
+            assert lower(X, y, np.where(y > 0, s, 0.0), a, *ball, intercept) == 0.0
 
 
 def test_certificates_are_proven():
