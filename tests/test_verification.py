@@ -135,6 +135,8 @@ class Exact:
              for j in size]
         )  # fmt: skip
         rho = self.sums(s, a)
+        if not any(rho[j] for j in self.free):
+            return s
         try:
             c = mp.lu_solve(M, mp.matrix([rho[j] for j in self.free]))
         except ZeroDivisionError:

@@ -60,12 +60,18 @@ def digest_of_features(X: Any) -> str:
     n_features = 0
     for part in pieces(X, 4096):
         n_features = part.shape[1]
+        if isinstance(part, np.ndarray) and part.all():
+            counts.update(np.full(part.shape[0], n_features, dtype="<i8").tobytes())
+            values.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
+            continue
         matrix = sp.csr_array(part)
-        if (matrix.data == 0.0).any():  # stored zeros are zeros
+        if not matrix.data.all():  # stored zeros are zeros
             matrix = matrix.copy()
             matrix.eliminate_zeros()
-        counts.update(np.diff(matrix.indptr).astype("<i8").tobytes())
-        columns.update(matrix.indices.astype("<i8").tobytes())
+        lengths = np.diff(matrix.indptr)
+        named = np.repeat(lengths < n_features, lengths)  # in a full row, columns need no names
+        counts.update(lengths.astype("<i8").tobytes())
+        columns.update(matrix.indices[named].astype("<i8").tobytes())
         values.update(matrix.data.astype("<f8").tobytes())
     whole = hashlib.sha256(str(n_features).encode())
     for each in (counts, columns, values):

@@ -84,7 +84,9 @@ class Rows:
         """Products of slices, each of them exact, and a bound on those left out."""
         unit = float(_powers(np.max(np.abs(v), initial=0.0)))
         parts = _cut(v, unit, self._bits)
-        pairs = [(k, j) for k in range(_SLICES) for j in range(_SLICES - k)]
+        pairs = [
+            (k, j) for k in range(len(slices)) for j in range(len(parts)) if k + j < _SLICES
+        ]
         terms = [np.asarray(slices[k] @ parts[j]) for k, j in pairs]
         # Slice k is below 2^(-k bits), and so is what is left after k of them: four such products
         # of altogether three slices, and smaller ones.
@@ -121,6 +123,8 @@ def _cut(values: FloatArray, unit: float, bits: int) -> list[FloatArray]:
     """Slices of ``bits`` bits of values up to ``unit``; what is left is below 2^(-3 bits) of it."""
     slices = []
     for _ in range(_SLICES):
+        if slices and not values.any():  # whole numbers have few bits
+            break
         sieve = 1.5 * unit * 2.0 ** (52 - bits)
         part = (values + sieve) - sieve
         slices.append(part)

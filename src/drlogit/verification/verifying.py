@@ -289,7 +289,7 @@ def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
     if proof.doubt.shape != (1, n_samples) or proof.flip_share.shape != (1, n_samples):
         fits, found = proof.doubt.shape if proof.doubt.ndim == 2 else (1, proof.doubt.size)
         return (
-            f"other data: the proof is about {found} samples and {fits} fits, not {n_samples} and 1"
+            f"other data: the proof is about {found} samples in {fits} fits, not {n_samples} in one"
         )
     if proof.ball and proof.ball != given.ball.digest:
         return "wrong ball: the proof is about another epsilon, kappa, norm, cost or intercept"
