@@ -15,6 +15,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
 import drlogit
 import fenced
@@ -362,6 +363,18 @@ def test_estimators_and_files(tmp_path, capsys):
     assert "other data" in capsys.readouterr().out
     assert main(["verify", file, data, "--proof", data]) == 4
     assert "cannot be read" in capsys.readouterr().out
+
+
+def test_files_in_blocks(tmp_path, capsys):
+    data, file, proof = (str(tmp_path / name) for name in ("d.svm", "m.json", "p.npz"))
+    dump_svmlight_file(X, Y, data, zero_based=False)
+    assert main(["fit", data, "--block-rows", "11", "--quiet", "-o", file, "--proof", proof]) == 0
+    for options in ([], ["--block-rows", "7"]):
+        assert main(["verify", file, data, "--proof", proof, *options]) == 0
+    assert (
+        main(["verify", file, data, "--proof", proof, "--block-rows", "7", "--weights", "w"]) == 1
+    )
+    assert "no --weights" in capsys.readouterr().err
 
 
 def test_several_classes(tmp_path, capsys):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.training_data import balanced_weights
 from .asking import Asked, read_asked
 from .console import DONE, NOT_PROVEN, Console
-from .options import DATA_HELP, Commands, add_sample_options, new_parser
-from ..estimators.training_data import balanced_weights
+from .options import DATA_HELP, Commands, add_block_option, add_sample_options, new_parser
 
 
 def add_parser(commands: Commands) -> None:
@@ -35,13 +35,15 @@ def add_parser(commands: Commands) -> None:
         "--proof", metavar="FILE", required=True, help="what drlogit fit --proof wrote"
     )
     add_sample_options(parser)
+    add_block_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
-    asked = read_asked(arguments, labels=True)
+    by_block = arguments.block_rows is not None
+    asked = _read_blocks(arguments) if by_block else read_asked(arguments, labels=True)
     found = _verify(asked, arguments.proof)
     record = {
         "model": arguments.model,
@@ -62,6 +64,28 @@ def run(arguments: argparse.Namespace) -> int:
     }
     console.answer(record, lambda: _text(found))
     return DONE if record["ok"] else NOT_PROVEN
+
+
+def _read_blocks(arguments: argparse.Namespace) -> Asked:
+    """A model and samples whose features stay in their file."""
+    from ..files.block_files import open_blocks
+    from ..files.columns import FileSamples, tidy_labels
+    from ..files.model_file import read_model
+
+    if arguments.weights:
+        raise ValueError("--block-rows takes all columns as they are: no --weights with it")
+    file = read_model(arguments.model)
+    target = arguments.target or file.origin.get("target")
+    zero_based = arguments.zero_based
+    X, y = open_blocks(
+        arguments.data,
+        target=arguments.labels or target,
+        block_rows=arguments.block_rows,
+        n_features=int(file.model.n_features_in_),
+        zero_based=bool(file.origin.get("zero_based") if zero_based is None else zero_based),
+    )
+    labels = tidy_labels(y, arguments.data)
+    return Asked(file, FileSamples(X, labels, None, X.feature_names, target, arguments.data))
 
 
 def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:

@@ -84,9 +84,7 @@ class Rows:
         """Products of slices, each of them exact, and a bound on those left out."""
         unit = float(_powers(np.max(np.abs(v), initial=0.0)))
         parts = _cut(v, unit, self._bits)
-        pairs = [
-            (k, j) for k in range(len(slices)) for j in range(len(parts)) if k + j < _SLICES
-        ]
+        pairs = [(k, j) for k in range(len(slices)) for j in range(len(parts)) if k + j < _SLICES]
         terms = [np.asarray(slices[k] @ parts[j]) for k, j in pairs]
         # Slice k is below 2^(-k bits), and so is what is left after k of them: four such products
         # of altogether three slices, and smaller ones.
