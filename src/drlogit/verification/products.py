@@ -119,7 +119,7 @@ def _powers(sizes: Any) -> Any:
 
 def _cut(values: FloatArray, unit: float, bits: int) -> list[FloatArray]:
     """Slices of ``bits`` bits of values up to ``unit``; what is left is below 2^(-3 bits) of it."""
-    slices = []
+    slices: list[FloatArray] = []
     for _ in range(_SLICES):
         if slices and not values.any():  # whole numbers have few bits
             break
