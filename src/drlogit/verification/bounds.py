@@ -100,8 +100,9 @@ class Given:
         with np.errstate(invalid="ignore"):  # infinite where not every entry is stored
             middle = 0.5 * low + 0.5 * high
             far = np.isfinite(middle) & (np.abs(middle) > _FAR * (high - low))
-            # Whole numbers stay whole.
-            centre = np.where(np.abs(middle) > _FAR, np.rint(middle), middle)
+            # Whole numbers stay whole, and constants become zero.
+            whole = (low == np.rint(low)) & (high == np.rint(high))
+            centre = np.where(whole, np.rint(middle), middle)
         return np.where(far & (middle != 0.0), centre, 0.0)
 
     def rows(self) -> Iterator[tuple[slice, Rows]]:
@@ -203,17 +204,20 @@ def lower_bound(
 ) -> Lower:
     """What no model promises less than, as far as this dual point proves it.
 
-    If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns,
-    rounded, instead of the one that was handed over: it satisfies their equations better.
+    If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns
+    instead of the one that was handed over: it satisfies their equations better.  As doubles it
+    would satisfy them no better, so it is a sum of two.
     """
     ball, s, a, weights = given.ball, doubt, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
     free = _FreeColumns(given, _active(given, s, a))
     sums = _Sums.of(given, s, a, sharp=sharp)
     chosen = free.chosen(sums)
+    tilt = 0.0
     if sharp and chosen is not None and chosen.columns.size:
-        s = free.corrected(s, chosen, sums)
-        sums = _Sums.of(given, s, a, sharp=True)
+        s, rest = free.corrected(s, chosen, sums)
+        tilt = _tilt(given, s, rest)
+        sums = _Sums.of(given, s, a, rest, sharp=True)
         chosen = free.chosen(sums)
     reach = free.reach(chosen, sums)
     if reach is None or not reach <= 0.5:
@@ -229,12 +233,24 @@ def lower_bound(
         entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
     entropy = np.where((s > 0.0) & (s < 1.0), entropy, 0.0)
     mean = exact_sum(weights * entropy) / total * (1.0 - LOGARITHMS) - TINY
-    value = mean * DOWN - 0.5 * reach * UP
+    value = mean * DOWN - 0.5 * reach * UP - tilt
     excess = 0.0
     if spent > ball.epsilon:
         value *= ball.epsilon / spent * DOWN
         excess = spent / ball.epsilon - 1.0 if ball.epsilon > 0.0 else math.inf
     return Lower(max(value * DOWN, 0.0), excess)
+
+
+def _tilt(given: Given, s: FloatArray, rest: FloatArray) -> float:
+    """How much smaller the mean of ``H(s + rest)`` can be than that of ``H(s)``.
+
+    ``|H'|`` is at most ``|log s| + |log(1-s)|``, which is at least ``2 log 2``; the factor 2 is far
+    more than the curvature takes, as ``|rest| ≤ u s`` and s < 0.99.
+    """
+    moved = rest != 0.0
+    slope = np.abs(np.log(s[moved])) + np.abs(np.log1p(-s[moved]))
+    lost = exact_sum(given.weights[moved] * np.abs(rest[moved]) * slope)
+    return 2.0 * lost / given.total_weight * UP
 
 
 def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:
@@ -269,13 +285,24 @@ class _Sums:
     terms: int
 
     @classmethod
-    def of(cls, given: Given, s: FloatArray, a: FloatArray, *, sharp: bool) -> _Sums:
+    def of(
+        cls,
+        given: Given,
+        s: FloatArray,
+        a: FloatArray,
+        rest: FloatArray | None = None,
+        *,
+        sharp: bool,
+    ) -> _Sums:
+        """The sums of ``(s + rest, a)``."""
         difference, lost = two_sum(s, -a)
+        if rest is not None:
+            lost = lost + rest
         product, low = two_product(given.weights, difference)
         low = low + given.weights * lost
         high, low = given.signs * product, given.signs * low
         # What is still missing from high + low.
-        missing = 8.0 * UNIT**2 * float(np.abs(product).sum()) + TINY
+        missing = 8.0 * UNIT**2 * float((given.weights * (s + a)).sum()) + TINY
         balance = np.array([math.fsum([*high.tolist(), *low.tolist()])])
         curvature = given.weights * (s * (1.0 - s))
         active = _active(given, s, a)
@@ -298,6 +325,8 @@ class _Sums:
         if not which.size and width:
             matrix[0, 0], occurring[0] = exact_sum(curvature), active.any()
         terms = given.step + count + 8
+        if rest is not None:
+            terms += 256  # the rest changes s(1-s) by up to u s/(1-s) of it, below 100 u
         error = UNIT * np.abs(balance) + missing
         return cls(total.enclosed(), Enclosed(balance, error), sizes, matrix, occurring, terms)
 
@@ -345,18 +374,22 @@ class _FreeColumns:
         spanned = all(are_combinations(Z[self.active[rows]], chosen) for rows, Z in self.parts())
         return chosen if spanned else None
 
-    def corrected(self, s: FloatArray, chosen: Chosen, sums: _Sums) -> FloatArray:
-        """The point of the lemma, rounded."""
+    def corrected(
+        self, s: FloatArray, chosen: Chosen, sums: _Sums
+    ) -> tuple[FloatArray, FloatArray]:
+        """The point of the lemma, about, as a double and what it lost to rounding."""
         residual = sums.gradient.value[self.which]
         if self.given.ball.fit_intercept:
             residual = np.append(residual, sums.balance.value)
         c = chosen.correction(residual)
-        moved = s.copy()
+        moved, rest = s.copy(), np.zeros_like(s)
         for rows, Z in self.parts():
             part = s[rows]
             step = part * (1.0 - part) * self.given.signs[rows] * (Z @ c)
-            moved[rows] = np.clip(part - step, 0.0, 1.0)
-        return moved
+            high, low = two_sum(part, -step)
+            moved[rows] = np.clip(high, 0.0, 1.0)
+            rest[rows] = np.where((high > 0.0) & (high < 0.99), low, 0.0)
+        return moved, rest
 
     def reach(self, chosen: Chosen | None, sums: _Sums) -> float | None:
         """T of the lemma: 0 if there are no free columns, None if there is no proof."""
