@@ -261,6 +261,25 @@ def test_every_way_to_fail_has_its_sentence(fitted, tmp_path):
         drlogit.verify((fitted.coef, fitted.intercept), X, Y, path)
 
 
+def test_domains_have_no_proofs_yet(tmp_path):
+    bounds = ([-9.0] * 3, [9.0] * 3)
+    result = drlogit.solve(X, Y, **BALL, bounds=bounds)
+    with pytest.raises(ValueError, match="without categories and bounds"):
+        result.save_proof(tmp_path / "proof.npz")
+    with pytest.raises(ValueError, match="no proofs yet"):
+        drlogit.verify(result, X, Y)
+    model = drlogit.DRLogisticRegression(**BALL, bounds=bounds).fit(X, Y)
+    with pytest.raises(ValueError, match="no proofs"):
+        drlogit.verify(model, X, Y, tmp_path / "proof.npz")
+
+
+def test_where_every_label_can_be_flipped_the_least_lambda_is_best():
+    features = (Y * (1.0 + np.abs(X[:, 0])))[:, None]
+    found = drlogit.verify((np.ones(1), 0.0), features, Y, epsilon=0.3, kappa=0.2)
+    u = Y * features[:, 0]  # all above κλ, with λ = 1
+    assert found.upper == pytest.approx(0.3 + np.mean(np.log1p(np.exp(-u)) + u - 0.2), abs=1e-12)
+
+
 def test_a_plain_model_is_judged_by_its_gap(fitted, tmp_path):
     fitted.save_proof(tmp_path / "proof.npz")
     plain = (fitted.coef, fitted.intercept)

@@ -221,7 +221,8 @@ class Result:
         What only some solvers know (inner iterations, statuses of other packages).
     ball
         The Wasserstein ball that it was fitted against: ``epsilon``, ``kappa``, ``norm``,
-        ``feature_costs`` and ``fit_intercept``; None at fixed λ and where it is not known.
+        ``feature_costs`` and ``fit_intercept``; None at fixed λ, with categories or bounds, and
+        where it is not known.
     """
 
     coef: FloatArray
@@ -273,7 +274,10 @@ class Result:
     def proof(self, data: str = "") -> Proof:
         """What :meth:`save_proof` writes, with the digest of the samples."""
         if self.dual is None or self.ball is None:
-            raise ValueError("this result has no dual point to save: take one of drlogit.solve")
+            raise ValueError(
+                "this result has no dual point to save: take one of drlogit.solve, without "
+                "categories and bounds"
+            )
         return Proof(
             np.atleast_2d(in_memory(self.dual.doubt)),
             np.atleast_2d(in_memory(self.dual.flip_share)),

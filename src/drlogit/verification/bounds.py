@@ -181,6 +181,8 @@ def _length(x: FloatArray) -> float:
 
 def _quantile(u: FloatArray, weights: FloatArray, share: float) -> float:
     """A margin with about this share of the weight above it; any λ is allowed, this one is best."""
+    if share >= 1.0:
+        return -math.inf
     order = np.argsort(-u)
     above = np.cumsum(weights[order]) - weights[order]
     position = int(np.searchsorted(above, share * weights.sum(), side="right")) - 1

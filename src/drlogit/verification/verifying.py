@@ -225,8 +225,13 @@ def _ball(
             get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
             bool(model.fit_intercept),
         )  # fmt: skip
+    if getattr(model, "categories", None) is not None or getattr(model, "bounds", None) is not None:
+        raise ValueError("there are no proofs for features with categories or bounds yet")
     if own is None and (epsilon is None or kappa is None):
-        raise ValueError("epsilon and kappa are wanted: nothing says what this model was fitted to")
+        raise ValueError(
+            "epsilon and kappa are wanted: nothing says what this model was fitted against (with "
+            "categories or bounds, there are no proofs yet)"
+        )
     base = own or Ball(0.0, math.inf, "l1")
     costs = base.feature_costs if feature_costs is None else feature_costs
     return Ball(
