@@ -12,27 +12,33 @@ import scipy.sparse as sp
 from .arrays import FloatArray, Matrix
 from .checks import check_features
 from .matrix import row_range
-from .row_blocks import RowBlocks, is_dask
+from .row_blocks import RowBlocks, is_dask, is_in_blocks
+
+
+def checked_features(X: Any) -> Any:
+    """X checked as a whole if it is in memory, and as it is if it will be by parts."""
+    return X if is_in_blocks(X) or isinstance(X, np.memmap) else check_features(X)
 
 
 def shape_of(X: Any) -> tuple[int, int]:
     """Rows and columns; of what is elsewhere, without reading it where that can be avoided."""
-    if isinstance(X, RowBlocks):
-        return X.shape
     if is_dask(X):
         return sum(part.shape[0] for part in _parts(X)), int(X.shape[1])
-    n_rows, n_columns = check_features(X).shape
+    n_rows, n_columns = X.shape
     return n_rows, n_columns
 
 
-def pieces(X: Any, n_rows: int) -> Iterator[Matrix]:
-    """The rows in order, up to ``n_rows`` at a time, as checked float arrays or CSR matrices."""
-    for part in _parts(X):
+def pieces(X: Any, n_rows: int, *, checked: bool = False) -> Iterator[Matrix]:
+    """The rows in order, up to ``n_rows`` at a time, as checked float arrays or CSR matrices.
+
+    ``checked`` says that what is in memory has been checked already.
+    """
+    for part in _parts(X, checked):
         for first in range(0, part.shape[0], n_rows):
             yield row_range(part, first, min(first + n_rows, part.shape[0]))
 
 
-def _parts(X: Any) -> Iterator[Matrix]:
+def _parts(X: Any, checked: bool = False) -> Iterator[Matrix]:
     if isinstance(X, np.memmap):
         X = RowBlocks.from_array(X)
     if isinstance(X, RowBlocks):
@@ -46,7 +52,7 @@ def _parts(X: Any) -> Iterator[Matrix]:
             if block.shape[0]:
                 yield check_features(block)
     else:
-        yield check_features(X)
+        yield X if checked else check_features(X)
 
 
 def in_memory(values: Any) -> Any:

@@ -59,7 +59,7 @@ _FAR = 64.0
 class Given:
     """What the bounds are about: samples, ball and linear model."""
 
-    X: Any
+    X: Any  # checked, if it is in memory
     signs: FloatArray
     weights: FloatArray  # ω, at most one
     ball: Ball
@@ -94,7 +94,7 @@ class Given:
         if not self.ball.fit_intercept:
             return np.zeros(n)
         low, high = np.full(n, np.inf), np.full(n, -np.inf)
-        for piece in pieces(self.X, _ROWS):
+        for piece in pieces(self.X, _ROWS, checked=True):
             least, most = _ranges(piece)
             low, high = np.minimum(low, least), np.maximum(high, most)
         with np.errstate(invalid="ignore"):  # infinite where not every entry is stored
@@ -108,7 +108,7 @@ class Given:
     def rows(self) -> Iterator[tuple[slice, Rows]]:
         """Pieces of the shifted samples."""
         first = 0
-        for piece in pieces(self.X, self.step):
+        for piece in pieces(self.X, self.step, checked=True):
             last = first + piece.shape[0]
             yield slice(first, last), Rows.of(piece, self.shift)
             first = last

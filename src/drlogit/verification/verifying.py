@@ -18,7 +18,13 @@ from ..problem.result import Result
 from ..robustness.linear_model import LinearModel, as_linear
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
-from ..rows.pieces import digest_of_features, digest_of_samples, in_memory, shape_of
+from ..rows.pieces import (
+    checked_features,
+    digest_of_features,
+    digest_of_samples,
+    in_memory,
+    shape_of,
+)
 from .bounds import Given, Lower, lower_bound, sharp_lower_bound, upper_bound
 from .proof_file import BrokenProofError, read_proof
 
@@ -112,6 +118,7 @@ def verify(
     """
     linear, claim = as_linear(model), _claim(model)
     ball = _ball(model, linear, epsilon, kappa, norm, fit_intercept, feature_costs)
+    X = checked_features(X)
     n_samples, n_features = shape_of(X)
     if n_features != linear.coef.size:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
