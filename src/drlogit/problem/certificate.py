@@ -441,7 +441,9 @@ class _Candidate:
         flips = float(self.flips @ factors)
         used = problem.transport_norm(self.gradients @ factors)
         used += problem.kappa * flips if flips > 0.0 else 0.0
+        # What the exact point, and rounding, may add to the left side of the constraint.
         used += distance * problem.transport_norm(0.5 * problem.rows.column_scale)
+        used += problem.transport_norm(rounding)
         if lam is None and used > problem.epsilon:
             factors = factors * (problem.epsilon / used)
         state, (value, square, stiffness, furthest) = problem.rows.run(
