@@ -64,7 +64,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, solver, tol, max_iter, class_weight
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, solver, \
+tol, max_iter, class_weight
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
         How many pairs of a fold and a κ to work on at a time.
@@ -88,7 +89,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Its mean score over the folds.
     n_splits_ : int
         Number of folds.
-    classes_, n_features_in_, feature_names_in_
+    classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
         As in :class:`DRLogisticRegression`.
     coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
@@ -128,9 +129,11 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         refit: bool = True,
         norm: str = "l1",
         fit_intercept: bool = True,
-        feature_costs: ArrayLike | None = None,
+        feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
+        categorical_features: Any = "from_dtype",
+        missing: str = "error",
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -150,6 +153,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.feature_costs = feature_costs
         self.categories = categories
         self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

@@ -16,7 +16,7 @@ import numpy as np
 
 def in_original_units(model: Any, scaler: Any) -> Any:
     """A copy of a fitted estimator that takes what the fitted ``StandardScaler`` took."""
-    given = 1.0 if model.feature_costs is None else np.asarray(model.feature_costs)
+    given = 1.0 if model.feature_costs_ is None else np.asarray(model.feature_costs_)
     costs = given / scaler.scale_
     results = []
     for result in model.results_:
@@ -25,6 +25,6 @@ def in_original_units(model: Any, scaler: Any) -> Any:
         ball = result.ball and replace(result.ball, feature_costs=costs)
         results.append(replace(result, coef=coef, intercept=result.intercept - shift, ball=ball))
     model = copy.copy(model)
-    model.feature_costs = costs
+    model.feature_costs = model.feature_costs_ = costs
     model._set_results(results, model.epsilon_)
     return model

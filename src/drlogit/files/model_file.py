@@ -124,6 +124,7 @@ def fitted_model(
     model.n_features_in_ = results[0].coef.size
     if feature_names is not None:
         model.feature_names_in_ = np.array(feature_names, dtype=object)
+    model.feature_costs_ = parameters.get("feature_costs")
     model._set_results(results, parameters["epsilon"])
     return model
 
