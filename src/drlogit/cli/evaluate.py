@@ -90,11 +90,10 @@ def _worst_case(asked: Asked, arguments: argparse.Namespace) -> dict[str, float]
     }
     question: dict[str, Any] = {
         **ball,
-        "norm": model.norm,
-        "feature_costs": model.feature_costs,
+        **asked.moves,
         "sample_weight": asked.samples.weights,
     }
-    data = (asked.linear(), asked.samples.X, asked.codes)
+    data = (asked.linear(), asked.matrix, asked.codes)
     error = misclassification_bounds(*data, **question)
     return {
         **ball,

@@ -16,6 +16,7 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
     check_numbers,
     new_parser,
 )
@@ -29,11 +30,13 @@ def add_parser(commands: Commands) -> None:
         commands,
         "fit",
         help="fit a robust model to a file and write it as JSON",
-        description="Fit distributionally robust logistic regression and certify it. Features are "
+        description="Fit distributionally robust logistic regression and certify it. Numbers are "
         "used as given: scale them so that a step of one means the same everywhere, or let "
-        "--standardize do so. More than two classes are fitted one against the rest.",
+        "--standardize do so. Text columns are categories. More than two classes are fitted one "
+        "against the rest.",
         examples="""
         drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
+        drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
         drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
         drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
@@ -50,6 +53,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_model_options(parser, epsilon=0.01, kappa=1.0)
     add_data_options(parser)
+    add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)

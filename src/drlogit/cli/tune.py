@@ -16,6 +16,7 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
     check_numbers,
     new_parser,
     numbers,
@@ -79,6 +80,7 @@ def add_parser(commands: Commands) -> None:
     group.add_argument("--jobs", type=int, metavar="N", help="processes to use")
     add_model_options(parser, epsilon=None, kappa=None)
     add_data_options(parser)
+    add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)

@@ -244,8 +244,10 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"missing must be one of {', '.join(map(repr, FILLS))}, got {self.missing!r}"
             )
         data = self._checked(X, y, sample_weight)
-        names = getattr(self, "feature_names_in_", None)
-        names = list(range(self.n_features_in_)) if names is None else list(names)
+        if self.encoding_ is not None:
+            names = [column.name for column in self.encoding_.columns]
+        else:
+            names = [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
         if is_in_blocks(data.X) and isinstance(self.feature_costs, str | Mapping):
             self.feature_costs_ = self._costs_in_blocks(names)
         else:

@@ -158,20 +158,6 @@ class Encoding:
             for column in self.columns
         ]
 
-    @classmethod
-    def from_dict(cls, columns: Iterable[Mapping[str, Any]]) -> Encoding:
-        """What :meth:`to_dict` gave."""
-        return cls(
-            tuple(
-                EncodedColumn(
-                    column["name"],
-                    None if column["levels"] is None else tuple(column["levels"]),
-                    None if column["fill"] is None else float(column["fill"]),
-                )
-                for column in columns
-            )
-        )
-
 
 def fit_encoding(
     X: Any, categorical: Iterable[int], *, fill: str = "error", weights: FloatArray | None = None
@@ -209,7 +195,8 @@ def _check_numbers(columns: Mapping[Any, FloatArray]) -> None:
         more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
         raise ValueError(
             f"numbers are missing (NaN) in {'column' if len(lacking) == 1 else 'columns'} {shown}"
-            f"{more}: fill them in, leave out such rows, or fit with missing='median' or 'mean'"
+            f"{more}: fill them in, leave out such rows, or fit with missing='median' or 'mean' "
+            "(--missing median on the command line)"
         )
 
 
