@@ -143,7 +143,7 @@ def change(document, path, value):
     [
         (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
         (["schema"], ..., "its schema is None"),
-        (["version"], 2, "has version 2 of the model format"),
+        (["version"], 3, "has version 3 of the model format"),
         (["n_features"], 5, "'feature_costs' must have 5 entries, got 6"),
         (["n_features"], True, "'n_features' must be a whole number"),
         (["feature_names"], ["a"], "'feature_names' must have 6 entries, got 1"),

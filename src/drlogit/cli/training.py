@@ -90,17 +90,18 @@ class Training:
 
 def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
     """What everybody who fits a model wants to know besides the data, ε and κ."""
-    given = vars(arguments)
-    return {
+    options = {
         "norm": arguments.norm,
         "fit_intercept": not arguments.no_intercept,
         "feature_costs": training.costs,
-        "missing": given.get("missing", "error"),
-        "bounds": _bounds_by_position(given.get("bounds"), training),
         "solver": arguments.solver,
         "tol": arguments.tol,
         "max_iter": arguments.max_iter,
     }
+    if "missing" in arguments:
+        options["missing"] = arguments.missing
+        options["bounds"] = _bounds_by_position(arguments.bounds, training)
+    return options
 
 
 def _bounds_by_position(bounds: Any, training: Training) -> Any:

@@ -44,7 +44,7 @@ from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
 from .tables.by_column import resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, Encoding, find_categorical, fit_encoding, position_of
-from .tables.frames import column_names, is_frame
+from .tables.frames import ColumnTable, column_names, is_frame
 from .training_data import TrainingData, balanced_weights
 
 #: Where penalised features together move the margins by less than this, it is worth asking
@@ -284,7 +284,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return self._with_labels(X, column_or_1d(y), sample_weight)
         check_unmasked(y, "y")
         categorical = self._find_categorical(X)
-        if categorical or (self.missing != "error" and _is_table(X)):
+        wanted = bool(categorical) or self.missing != "error"
+        if isinstance(X, ColumnTable) or (wanted and _is_table(X)):
             X, y = self._encoded(X, y, categorical, sample_weight)
         else:
             X, y = validate_data(self, check_numeric(X), y, **_AS_NUMBERS)
