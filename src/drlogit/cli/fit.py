@@ -17,11 +17,12 @@ from .options import (
     add_model_options,
     add_solver_options,
     add_table_options,
+    amounts,
     check_numbers,
     new_parser,
 )
 from .outputs import certificate_record, check_writable, explain_certificate, explain_radius
-from .training import Training, fit_options, read_training
+from .training import Training, fit_options, read_training, tolerated
 
 
 def add_parser(commands: Commands) -> None:
@@ -56,6 +57,14 @@ def add_parser(commands: Commands) -> None:
     add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
+    parser.add_argument(
+        "--tolerate",
+        type=amounts,
+        metavar="labels=0.02,A=0.1",
+        help="in place of --epsilon, --kappa and costs, what may be wrong: shares of labels and "
+        "categories, numbers in standard deviations, and columns by name (a number in its own "
+        "units); each alone would use up the budget",
+    )
     parser.set_defaults(run=run)
 
 
@@ -70,9 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(arguments.output)
     check_writable(arguments.proof)
     training = read_training(arguments, console)
-    estimator = DRLogisticRegression(
-        arguments.epsilon, arguments.kappa, **fit_options(arguments, training)
-    )
+    options = {
+        "epsilon": arguments.epsilon,
+        "kappa": arguments.kappa,
+        **fit_options(arguments, training),
+    }
+    if arguments.tolerate is not None:
+        options |= tolerated(arguments, training).parameters
+    estimator = DRLogisticRegression(**options)
     with console.progress("fit") as bar:
         estimator._callback = bar.iterations(arguments.tol, training.n_fits)
         estimator._keep_dual = arguments.proof is not None
@@ -103,6 +117,8 @@ def _proof(results: list[Result], training: Training) -> bytes:
 def _answer(
     model: Any, training: Training, arguments: argparse.Namespace, console: Console
 ) -> None:
+    from ..estimators.tolerances import allowances
+
     record = {
         "model": arguments.output,
         "proof": arguments.proof,
@@ -113,6 +129,7 @@ def _answer(
         "kappa": model.kappa,
         "norm": model.norm,
         "tol": model.tol,
+        "allows": allowances(model),
         "fits": [certificate_record(result) for result in model.results_],
     }
     if console.json or not (console.quiet and arguments.output):
@@ -120,8 +137,11 @@ def _answer(
 
 
 def _text(model: Any, training: Training, arguments: argparse.Namespace) -> str:
+    from ..estimators.tolerances import allowances
+
     lines = [
         explain_radius(model.epsilon_, model.kappa, training.X.shape[0]),
+        *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it?",
     ]

@@ -132,6 +132,20 @@ def _bounds(text: str) -> Any:
 _bounds.__name__ = "list of name=low..high, or data"
 
 
+def amounts(text: str) -> dict[str, float]:
+    """``labels=0.02,age=2`` as numbers by name."""
+    found = {}
+    for part in names(text):
+        name, equals, amount = part.rpartition("=")
+        if not (name and equals):
+            raise ValueError
+        found[name] = float(amount)
+    return found
+
+
+amounts.__name__ = "list of name=amount"
+
+
 def add_sample_options(parser: argparse.ArgumentParser) -> None:
     """How to read the samples that a model is asked about; it knows its features."""
     _add_reading_options(parser, target="that of the model")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..datasets.known import read_data
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
+from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
 from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, tidy_labels
@@ -112,6 +113,23 @@ def _bounds_by_position(bounds: Any, training: Training) -> Any:
         if name not in training.names:
             raise ValueError(f"--bounds: {name!r} is not a feature of {training.source}")
     return {training.names.index(name): ends for name, ends in bounds.items()}
+
+
+def tolerated(arguments: argparse.Namespace, training: Training) -> Tolerances:
+    """``--tolerate`` with positions for names of columns."""
+    if arguments.standardize or arguments.feature_costs or arguments.immovable:
+        raise ValueError(
+            "--tolerate states the costs: no --standardize, --feature-costs or --immovable with it"
+        )
+    stated = dict(arguments.tolerate)
+    by_kind = {
+        kind: stated.pop(kind) for kind in ("labels", "numbers", "categories") if kind in stated
+    }
+    for name in stated:
+        if name not in training.names:
+            raise ValueError(f"--tolerate: {name!r} is not a feature of {training.source}")
+    columns = {training.names.index(name): amount for name, amount in stated.items()}
+    return tolerances(**by_kind, columns=columns)
 
 
 def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
@@ -317,7 +335,8 @@ def _advise(training: Training, arguments: argparse.Namespace, console: Console)
     if levels:
         shown = ", ".join(levels[:12]) + (f" and {len(levels) - 12} more" if levels[12:] else "")
         console.note(f"taken as categories: {shown}")
-    if arguments.standardize or arguments.feature_costs is not None:
+    given = vars(arguments)
+    if any(given.get(option) for option in ("standardize", "feature_costs", "tolerate")):
         return
     spread = {name: float(np.nanstd(c)) for name, c in pairs if c.dtype.kind == "f" and c.size}
     spread = {name: value for name, value in spread.items() if value > 0.0}

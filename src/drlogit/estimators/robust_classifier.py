@@ -42,7 +42,7 @@ from ..rows.checks import (
 )
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
-from .tables.by_column import resolve_bounds, resolve_costs
+from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, Encoding, find_categorical, fit_encoding, position_of
 from .tables.frames import ColumnTable, column_names, is_frame
 from .training_data import TrainingData, balanced_weights
@@ -248,7 +248,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             names = [column.name for column in self.encoding_.columns]
         else:
             names = [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
-        if is_in_blocks(data.X) and isinstance(self.feature_costs, str | Mapping):
+        if is_in_blocks(data.X) and isinstance(self.feature_costs, str | Mapping | CostsByKind):
             self.feature_costs_ = self._costs_in_blocks(names)
         else:
             self.feature_costs_ = resolve_costs(
@@ -265,7 +265,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _costs_in_blocks(self, names: list[Any]) -> FloatArray:
         """Costs by name where the features are elsewhere, without their standard deviations."""
         stated = self.feature_costs
-        if isinstance(stated, str) or "std" in [v for v in stated.values() if isinstance(v, str)]:
+        if not isinstance(stated, Mapping) or "std" in [
+            v for v in stated.values() if isinstance(v, str)
+        ]:
             raise ValueError(
                 "feature_costs='std' is for features in memory; state the costs as numbers"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,19 @@ import scipy.sparse as sp
 from ...rows.arrays import FloatArray, Matrix
 from ...rows.checks import as_numbers
 from .encoding import Encoding, position_of
+
+
+@dataclass(frozen=True)
+class CostsByKind:
+    """Costs for all numbers, for all categories, and others for some columns.
+
+    ``numbers`` is the cost of one standard deviation; so is that of a column that is given as a
+    pair ``(cost, "std")``, others are of one unit or of a change.
+    """
+
+    numbers: float
+    categories: float
+    columns: Mapping[Any, float | tuple[float, str]]
 
 
 def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
@@ -43,9 +57,15 @@ def resolve_costs(
     """
     deviations: FloatArray | None = None
 
+    def is_category(j: int) -> bool:
+        return encoding is not None and encoding.columns[j].levels is not None
+
     def cost_of(value: Any, j: int) -> float:
         """The cost of a column of the table."""
         nonlocal deviations
+        factor = 1.0
+        if isinstance(value, tuple) and len(value) == 2:
+            factor, value = value
         if not isinstance(value, str):
             return _number(value, names[j])
         if value != "std":
@@ -53,12 +73,12 @@ def resolve_costs(
                 f"the cost of column {names[j]!r:.60} must be a positive number, inf or 'std', got "
                 f"{value!r:.40}"
             )
-        if encoding is not None and encoding.columns[j].levels is not None:
-            return 1.0
+        if is_category(j):
+            return factor
         if deviations is None:
             deviations = standard_deviations(X, weights)
         place = j if encoding is None else int(encoding.places[j][0])
-        return 1.0 / float(deviations[place])
+        return factor / float(deviations[place])
 
     n_columns = X.shape[1] if encoding is None else len(encoding.columns)
     if isinstance(given, str):
@@ -68,8 +88,15 @@ def resolve_costs(
                 f"got {given!r:.60}"
             )
         costs = [cost_of("std", j) for j in range(n_columns)]
-    elif isinstance(given, Mapping):
-        costs = [1.0] * n_columns
+    elif isinstance(given, Mapping | CostsByKind):
+        if isinstance(given, CostsByKind):
+            costs = [
+                given.categories if is_category(j) else cost_of((given.numbers, "std"), j)
+                for j in range(n_columns)
+            ]
+            given = given.columns
+        else:
+            costs = [1.0] * n_columns
         for column, value in given.items():
             j = position_of(column, names, "feature_costs")
             costs[j] = cost_of(value, j)
