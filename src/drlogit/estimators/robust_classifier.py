@@ -120,6 +120,26 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         _check_table(X)
         return settled(self.encoding_.transform(_table(self, X, reset=False)))
 
+    def to_sklearn(self) -> Any:
+        """The fitted model as one of scikit-learn's own, to be served without drlogit.
+
+        Returns
+        -------
+        LogisticRegression, OneVsRestClassifier or Pipeline
+            With the same coefficients: for two classes, for more, or with the encoding of a table
+            in front of one of these.  It takes frames whose categories are text.
+
+        Raises
+        ------
+        ValueError
+            A category of the table is not text: scikit-learn would compare ``True`` with
+            ``"True"``.  Turn such columns into text before the fit.
+        """
+        from .plain_models import plain_model
+
+        check_is_fitted(self, "coef_")
+        return plain_model(self)
+
     def coefficient_table(self) -> list[dict[str, Any]]:
         """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
 
