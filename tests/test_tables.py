@@ -259,3 +259,35 @@ def test_columns_that_are_neither():
         model().fit(FRAME, Y).predict(FRAME.rename(columns={"age": "years"}))
     with pytest.raises(ValueError, match="X must be a table as in training, got csr"):
         model().fit(FRAME, Y).predict(sp.csr_array(by_hand()))
+
+
+PLAIN = FRAME.assign(
+    age=FRAME.age.where(FRAME.index % 8 > 0), town=np.where(FRAME.index % 3, "missing", "x")
+)
+
+
+@pytest.mark.parametrize("labels", [Y, np.where(FRAME.age < 35, "low", Y)], ids=["two", "three"])
+@pytest.mark.parametrize("numbers", [[], ["children"]], ids=["", "numbers as categories"])
+def test_a_model_of_scikit_learn_predicts_the_same(labels, numbers):
+    which = ["job", "member", "town", *numbers]
+    fitted = model(missing="median", categorical_features=which).fit(PLAIN, labels)
+    plain = fitted.to_sklearn()
+    assert "drlogit" not in type(plain).__module__
+    for frame in (
+        PLAIN,
+        PLAIN.assign(job="monk"),
+        PLAIN.astype({"job": object}),
+        pl.from_pandas(PLAIN),
+    ):
+        found, expected = plain.predict_proba(frame), fitted.predict_proba(frame)
+        assert np.allclose(found, expected, rtol=0.0, atol=1e-12)
+        assert np.array_equal(plain.predict(frame), fitted.predict(frame))
+
+
+def test_a_plain_model_of_an_array():
+    X = by_hand()
+    fitted = model().fit(X, Y)
+    assert np.allclose(fitted.to_sklearn().predict_proba(X), fitted.predict_proba(X), atol=1e-14)
+    gaps = FRAME.assign(member=FRAME.member.astype(object).where(FRAME.index > 3))
+    with pytest.raises(ValueError, match="'member' has missing values and is not text"):
+        model().fit(gaps, Y).to_sklearn()

@@ -43,6 +43,8 @@ def _classifier(model: Any, names: Any) -> Any:
         for coef, intercept in zip(model.coef_, model.intercept_, strict=True)
     ]
     plain.estimators_, plain.n_features_in_ = each, model.coef_.shape[1]
+    if not hasattr(OneVsRestClassifier, "classes_"):  # a property, in some versions
+        plain.classes_ = model.classes_
     plain.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)
     if names is not None:
         plain.feature_names_in_ = np.array(names, dtype=object)
@@ -73,8 +75,11 @@ def _columns(columns: tuple[EncodedColumn, ...], names: Any) -> Any:
     transformer = ColumnTransformer(steps, sparse_threshold=0.0)
     rows = np.empty((2, len(columns)), dtype=object)
     for j, column in enumerate(columns):
-        rows[:, j] = 0.0 if column.levels is None else _word(column)
+        rows[:, j] = 0.0 if column.levels is None else _levels(column)[0]
     transformer.fit(rows)
+    for column, (_, step, _) in zip(columns, transformer.transformers_, strict=True):
+        if column.kind == "number" and column.levels is not None:
+            step.fit(_levels(column)[:, None])  # the rows above were not of numbers
     if names is not None:
         transformer.feature_names_in_ = np.array(names, dtype=object)
         for name, (_, step, _) in zip(names, transformer.transformers_, strict=True):
@@ -100,15 +105,32 @@ def _step(column: EncodedColumn) -> Any:
             return "passthrough"
         return SimpleImputer(strategy="constant", fill_value=column.fill)
     word = _word(column)
-    levels = [word if level is None else level for level in column.levels]
     encoder = OneHotEncoder(
-        categories=[np.array(levels, dtype=object)], handle_unknown="ignore", sparse_output=False
+        categories=[_levels(column)], handle_unknown="ignore", sparse_output=False
     )
+    if column.kind != "text":
+        return encoder
     filled = [
         SimpleImputer(missing_values=gone, strategy="constant", fill_value=word)
         for gone in (np.nan, None)  # as text, NaN would be no value for the other
     ]
     return make_pipeline(*filled, encoder)
+
+
+def _levels(column: EncodedColumn) -> np.ndarray[Any, Any]:
+    """The levels as they stand in the table."""
+    levels = column.levels or ()
+    if column.kind == "text":
+        found = [_word(column) if level is None else level for level in levels]
+        return np.array(found, dtype=object)
+    if None in levels:
+        raise ValueError(
+            f"the category {column.name!r:.60} has missing values and is not text, which "
+            "scikit-learn cannot encode: turn the column into text before the fit"
+        )
+    if column.kind == "truth":
+        return np.array([level == "True" for level in levels])
+    return np.array([float(level) for level in levels if level is not None])
 
 
 def _word(column: EncodedColumn) -> str:

@@ -127,13 +127,12 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         -------
         LogisticRegression, OneVsRestClassifier or Pipeline
             With the same coefficients: for two classes, for more, or with the encoding of a table
-            in front of one of these.  It takes frames whose categories are text.
+            in front of one of these.
 
         Raises
         ------
         ValueError
-            A category of the table is not text: scikit-learn would compare ``True`` with
-            ``"True"``.  Turn such columns into text before the fit.
+            A category with missing values is not text.
         """
         from .plain_models import plain_model
 

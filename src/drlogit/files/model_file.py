@@ -52,7 +52,7 @@ _KEYS = frozenset(
     "kappa norm fit_intercept tol fits origin".split()
 )
 _KEYS_OF_TABLES = frozenset({"columns", "categories", "bounds"})
-_KEYS_OF_COLUMN = frozenset({"name", "levels", "fill"})
+_KEYS_OF_COLUMN = frozenset({"name", "levels", "fill", "kind"})
 _KEYS_OF_FIT = frozenset({"class", "status", "solver", "n_iter", "coefficients", *_FIT_KEYS})
 
 
@@ -378,7 +378,8 @@ def _parse_column(found: Any) -> EncodedColumn:
         if len(set(levels)) != len(levels):
             raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
     fill = None if column.get("fill") is None else column.number("fill")
-    return EncodedColumn(name, None if levels is None else tuple(levels), fill)
+    kind = column.text("kind", ("text", "truth", "number"))
+    return EncodedColumn(name, None if levels is None else tuple(levels), fill, kind)
 
 
 def _parse_fit(fit: _Fields, n_features: int) -> Result:

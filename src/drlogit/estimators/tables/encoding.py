@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
-from .frames import column_names, columns_of, holds_levels, levels_of, numbers_of
+from .frames import column_names, columns_of, holds_levels, kind_of_levels, levels_of, numbers_of
 
 #: What can stand in for a missing number.
 FILLS = ("error", "mean", "median")
@@ -37,12 +37,14 @@ class EncodedColumn:
     """A column of the table.
 
     ``levels`` is None for numbers; in it, None is the level "missing".  ``fill`` stands in for a
-    missing number; None if there is no such thing.
+    missing number; None if there is no such thing.  ``kind`` says what the levels are in the
+    table: "text", "truth" or "number".
     """
 
     name: Any
     levels: tuple[str | None, ...] | None = None
     fill: float | None = None
+    kind: str = "text"
 
     @property
     def width(self) -> int:
@@ -154,6 +156,7 @@ class Encoding:
                 "name": column.name,
                 "levels": None if column.levels is None else list(column.levels),
                 "fill": column.fill,
+                "kind": column.kind,
             }
             for column in self.columns
         ]
@@ -173,9 +176,11 @@ def fit_encoding(
     lacking = {}
     for j, (name, column) in enumerate(zip(column_names(X), columns_of(X), strict=True)):
         if j in chosen:
-            found = set(levels_of(column).tolist())
-            levels: list[str | None] = sorted(level for level in found if level is not None)
-            columns.append(EncodedColumn(name, (*levels, *([None] if None in found else []))))
+            found, kind = set(levels_of(column).tolist()), kind_of_levels(column)
+            there = [level for level in found if level is not None]
+            levels = sorted(there, key=(float if kind == "number" else None))
+            absent = [None] if None in found else []
+            columns.append(EncodedColumn(name, (*levels, *absent), kind=kind))
             continue
         values = numbers_of(column, name)
         if fill == "error" or np.isfinite(values).all():

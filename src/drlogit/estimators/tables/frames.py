@@ -161,6 +161,19 @@ def levels_of(column: Any) -> np.ndarray[Any, Any]:
     return np.array([None if lost else _spelt(value) for value, lost in each], dtype=object)
 
 
+def kind_of_levels(column: Any) -> str:
+    """What the levels of a column are: "text", "truth" or "number"; mixed ones are text."""
+    each = zip(_values(column), missing(column), strict=True)
+    kinds = {type(value) for value, gone in each if not gone}
+    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        return "truth"
+    if kinds and all(
+        issubclass(kind, int | float | np.number) and not issubclass(kind, bool) for kind in kinds
+    ):
+        return "number"
+    return "text"
+
+
 def _spelt(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
