@@ -115,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
     with console.progress("tune") as bar:
         search._on_fold = bar.parts
         search = training.fit(search)
+    if search.at_grid_edge_:
+        console.note("the best radius is at the end of those tried, and scores still rise there")
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
     if arguments.plot is not None:

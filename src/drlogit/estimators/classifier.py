@@ -16,9 +16,6 @@ from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
 from .training_data import TrainingData
 
-#: A radius from theory above this share of ε_max deserves a word.
-_MUCH_OF_LIMIT = 0.5
-
 
 class DRLogisticRegression(RobustLinearClassifier):
     """Wasserstein distributionally robust logistic regression.
@@ -221,7 +218,7 @@ class DRLogisticRegression(RobustLinearClassifier):
                 epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
             else:
                 epsilon = self._radius(data, problem)
-            self._warn_if_nearly_constant(data, problem, epsilon)
+            self._warn_about_flips(data, problem, epsilon)
             problem = problem.with_radius(epsilon)
         self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
         return self
@@ -230,20 +227,18 @@ class DRLogisticRegression(RobustLinearClassifier):
         """The largest of the radii that the classes would get."""
         return max(suggested_radius_of(each) for each in data.against_rest(problem))
 
-    def _warn_if_nearly_constant(
-        self, data: TrainingData, problem: Problem, epsilon: float
-    ) -> None:
-        """Warn where flips make a radius that was not made for them very large."""
+    def _warn_about_flips(self, data: TrainingData, problem: Problem, epsilon: float) -> None:
+        """Warn where labels can flip: the radius was not made for that."""
         if math.isinf(problem.kappa):
             return
         limit = max(epsilon_max_of(each) for each in data.against_rest(problem))
-        if _MUCH_OF_LIMIT * limit < epsilon < limit:
+        if epsilon < limit:  # else there is a warning that the model is constant
             warnings.warn(
                 f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
                 f"epsilon_max={limit:.4g} (for kappa={problem.kappa:g}, norm={self.norm!r}), from "
                 "which on the model is constant. The radius allows for sampling error, with "
-                "labels that do not flip: choose a larger kappa, inf if labels are right, or "
-                "epsilon yourself.",
+                f"labels that do not flip, and here up to {min(epsilon / problem.kappa, 1.0):.1%} "
+                "of them may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
                 UserWarning,
                 stacklevel=3,
             )
