@@ -69,7 +69,7 @@ def main(picture: str | None = None) -> None:
         from drlogit.plots import RobustnessDisplay
 
         RobustnessDisplay.from_estimators(
-            models, X_test, y_test, kappa=1.0, feature_costs=costs
+            models, X_test, y_test, kappa=1.0
         ).figure_.savefig(picture, dpi=150)
         print(f"\nwrote {picture}")
 
