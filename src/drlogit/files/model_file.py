@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..problem.result import Result, Status, Trace
 from . import strict_json
@@ -79,15 +80,17 @@ class ModelFile:
 
 
 def save_model(
-    model: DRLogisticRegression | DRLogisticRegressionCV,
+    model: Any,
     path: str | os.PathLike[str],
 ) -> None:
     """Write a fitted model to a JSON file.
 
     Parameters
     ----------
-    model : DRLogisticRegression or DRLogisticRegressionCV
-        A fitted one.  Of a search, the model chosen is written, not the scores.
+    model : DRLogisticRegression, DRLogisticRegressionCV, or a pipeline
+        A fitted one.  Of a search, the model chosen is written, not the scores.  Of a pipeline of
+        ``StandardScaler`` and one of these, the model of the features before the scaler, in whose
+        units costs are then: the same probabilities and the same certificate.
     path : path
         File to write; one that is there is replaced at once, when all is written.
 
@@ -153,10 +156,38 @@ def write_model(
     model: Any, path: str | os.PathLike[str], origin: Mapping[str, Any] | None = None
 ) -> None:
     """Do what :func:`save_model` does, with how the data were read beside the model."""
-    document = _document(model, origin or {})
+    document = _document(_without_scalers(model), origin or {})
     head = {name: document.pop(name) for name in ("schema", "version")}
     digest = _digest({**head, **document})
     write_text(path, strict_json.dumps({**head, "digest": digest, **document}) + "\n")
+
+
+def _without_scalers(model: Any) -> Any:
+    """The model of the features that a pipeline of scalers and one of our models takes."""
+    if not hasattr(model, "steps"):
+        return model
+    check_is_fitted(model)
+    *before, (_, last) = model.steps
+    scalers = [step for _, step in before if not (step is None or isinstance(step, str))]
+    for step in scalers:
+        if type(step).__name__ != "StandardScaler":
+            raise ValueError(
+                "a pipeline must have StandardScaler before its last step to be written as a "
+                f"model file, got {type(step).__name__}; a table can be fitted as it is"
+            )
+    if not isinstance(last, DRLogisticRegression | DRLogisticRegressionCV):
+        return last  # which is refused by its name
+    tables = last.encoding_ is not None or last.categories_ is not None or last.bounds_ is not None
+    if scalers and tables:
+        raise ValueError(
+            "categories and bounds of scaled features cannot be written as a model file: fit the "
+            "table as it is, with feature_costs='std'"
+        )
+    for scaler in reversed(scalers):
+        last = in_original_units(last, scaler)
+    if scalers and hasattr(scalers[0], "feature_names_in_"):
+        last.feature_names_in_ = scalers[0].feature_names_in_
+    return last
 
 
 def _digest(document: Mapping[str, Any]) -> str:
