@@ -186,6 +186,8 @@ def test_the_given_space():
     for costs in (1.0 / deviations, "std", {"age": "std", "income": "std"}):
         found = worst_case_loss(model, numbers, Y, **ball, space="given", feature_costs=costs)
         assert found == pytest.approx(fitted, abs=1e-12)
+    report = audit(model, numbers, Y, space="given", feature_costs="std", n_listed=0)
+    assert report.spaces == ("in the units of X as given, with the feature costs given",)
     with pytest.raises(ValueError, match="space must be 'fitted' or 'given', got 'raw'"):
         worst_case_loss(model, numbers, Y, **ball, space="raw")
     with pytest.raises(ValueError, match="have no distance before they are encoded"):

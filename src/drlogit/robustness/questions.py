@@ -124,13 +124,16 @@ def pose(
         rows = StoredRows(samples, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    stated = {"feature costs": feature_costs, "categories": categories, "bounds": bounds}
     if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
-        categories = placed.categories
+        categories, stated["categories"] = placed.categories, None
     limits = placed.bounds if bounds is None else _bounds(bounds, placed, matrix)
     rows, cost = ground_cost(rows, transport, costs, kappa, categories, limits, placed.names)
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
-    return Question(problem, joined, classes, placed.space)
+    given = " and ".join(word for word, value in stated.items() if value is not None)
+    where = f"{placed.space}, with the {given} given" if given else placed.space
+    return Question(problem, joined, classes, where)
 
 
 def _costs(given: Any, placed: Placed, matrix: Matrix, weights: FloatArray) -> Any:
