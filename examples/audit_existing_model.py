@@ -68,9 +68,9 @@ def main(picture: str | None = None) -> None:
     if picture is not None:
         from drlogit.plots import RobustnessDisplay
 
-        RobustnessDisplay.from_estimators(
-            models, X_test, y_test, kappa=1.0
-        ).figure_.savefig(picture, dpi=150)
+        RobustnessDisplay.from_estimators(models, X_test, y_test, kappa=1.0).figure_.savefig(
+            picture, dpi=150
+        )
         print(f"\nwrote {picture}")
 
 

@@ -15,6 +15,7 @@ from ..datasets.known import read_data
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.linear_model import LinearModel
+from ..robustness.spaces import space_of
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import matvec
 from .console import Console
@@ -78,6 +79,11 @@ class Asked:
             "categories": model.categories_,
             "bounds": model.bounds_,
         }
+
+    @property
+    def space(self) -> str:
+        """Where distance was measured in the fit, in words."""
+        return space_of(self.file.model)
 
     def scores(self, k: int = 0) -> FloatArray:
         """``x·β + b`` of one fit."""

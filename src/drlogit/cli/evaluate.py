@@ -125,6 +125,7 @@ def _text(record: dict[str, Any], asked: Asked) -> str:
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
+            f"  (distances {asked.space})",
             f"  log-loss   {worst['log_loss']:.4f}",
             f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
         ]

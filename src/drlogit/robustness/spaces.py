@@ -25,6 +25,8 @@ from ..rows.row_blocks import RowBlocks
 from .linear_model import LinearModel, as_linear
 from .one_hot_columns import Columns, check_encoders, follow_steps
 
+_GIVEN = "in the units of X as given"
+
 SPACES = ("fitted", "given")
 
 #: Says that a pipeline's one-hot columns are categories, though the fit took them for numbers.
@@ -104,11 +106,11 @@ def _given(model: Any, found: Any, X: Any) -> Placed:
             "the columns of this model's table have no distance before they are encoded: leave "
             "space at 'fitted'"
         )
-    return Placed(as_linear(model), X, "in the units of X as given", names=column_names(X))
+    return Placed(as_linear(model), X, _GIVEN, names=column_names(X))
 
 
 def _alone(last: Any, X: Any) -> Placed:
-    return Placed(as_linear(last), X, "in the units of X as given", names=column_names(X))
+    return Placed(as_linear(last), X, _GIVEN, names=column_names(X))
 
 
 def _in_pipeline(pipeline: Any, last: Any, X: Any) -> Placed:
@@ -152,22 +154,26 @@ def _as_fitted(last: RobustLinearClassifier, placed: Placed) -> Placed:
         categories=last.categories_,
         bounds=last.bounds_,
     )
-    stated = [
-        word
-        for word, value in (
-            ("feature costs", last.feature_costs_),
-            ("categories", last.categories_),
-            ("bounds", last.bounds_),
-        )
-        if value is not None
-    ]
-    if stated:
-        of_fit = f"with the {' and '.join(stated)} of the fit"
-        placed = replace(placed, space=f"{placed.space}, {of_fit}")
+    placed = replace(placed, space=placed.space + _stated(last))
     encoding = last.encoding_
     if encoding is None:
         return placed
     return replace(placed, X=last._as_matrix(placed.X), names=encoding.names, encoding=encoding)
+
+
+def space_of(model: RobustLinearClassifier) -> str:
+    """Where one of our models, on its own, measured distance, in words."""
+    return _GIVEN + _stated(model)
+
+
+def _stated(last: RobustLinearClassifier) -> str:
+    stated = {
+        "feature costs": last.feature_costs_,
+        "categories": last.categories_,
+        "bounds": last.bounds_,
+    }
+    words = " and ".join(word for word, value in stated.items() if value is not None)
+    return f", with the {words} of the fit" if words else ""
 
 
 def _with_one_hot(placed: Placed, columns: Columns) -> Placed:
