@@ -176,6 +176,11 @@ def read_training(
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
     )
+    if by_column and vars(arguments).get("proof") is not None:
+        raise ValueError(
+            "there are no proofs for tables with text or gaps, or with bounds, yet: fit without "
+            "--proof"
+        )
     if by_column:
         costs = _costs_by_position(costs, samples, arguments)
     training = Training(
