@@ -29,17 +29,15 @@ def main(picture: str | None = None) -> None:
     )
     production = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
 
-    # Distances are measured on X as the pipeline takes it, where features have different units.
-    # A cost of one over the standard deviation makes one step mean one standard deviation.
-    costs = 1.0 / X.std(axis=0).to_numpy()
-
+    # Distances are measured in the space in which the last step was fitted: after the scaler, so
+    # that one step is one standard deviation.
     print("1. The audit: kappa = 1, so a wrong label counts for as much as one feature moved by")
     print("   one standard deviation, and epsilon is the share of labels that may be wrong.\n")
-    print(drlogit.audit(production, X_test, y_test, kappa=1.0, feature_costs=costs, n_listed=3))
+    print(drlogit.audit(production, X_test, y_test, kappa=1.0, n_listed=3))
 
     print("\n2. What the worst case looks like, if labels are beyond doubt and only data move:\n")
     worst = drlogit.worst_case_distribution(
-        production, X_test, y_test, epsilon=0.05, kappa=np.inf, feature_costs=costs, tol=1e-2
+        production, X_test, y_test, epsilon=0.05, kappa=np.inf, tol=1e-2
     )
     feature = X.columns[np.argmax(np.abs(worst.direction))]
     print(
@@ -56,7 +54,7 @@ def main(picture: str | None = None) -> None:
         "robust, kappa=1": make_pipeline(StandardScaler(), fears_labels).fit(X, y),
         "robust, kappa=inf": make_pipeline(StandardScaler(), fears_moves).fit(X, y),
     }
-    report = drlogit.audit(models, X_test, y_test, kappa=1.0, feature_costs=costs, n_listed=0)
+    report = drlogit.audit(models, X_test, y_test, kappa=1.0, n_listed=0)
     print(str(report).split("\n\nproduction:")[0])
     print(
         "\nThe first robust model wins where it was asked to: its worst-case log-loss grows far\n"
@@ -70,9 +68,9 @@ def main(picture: str | None = None) -> None:
     if picture is not None:
         from drlogit.plots import RobustnessDisplay
 
-        RobustnessDisplay.from_estimators(
-            models, X_test, y_test, kappa=1.0, feature_costs=costs
-        ).figure_.savefig(picture, dpi=150)
+        RobustnessDisplay.from_estimators(models, X_test, y_test, kappa=1.0).figure_.savefig(
+            picture, dpi=150
+        )
         print(f"\nwrote {picture}")
 
 

@@ -110,7 +110,7 @@ def test_text_is_not_read_as_numbers(kind):
     text = TEXTS[kind]
     for message in (
         one_line(drlogit.solve, text, Y, epsilon=0.1, kappa=1.0),
-        one_line(drlogit.DRLogisticRegression().fit, text, Y),
+        one_line(drlogit.DRLogisticRegression(categorical_features=None).fit, text, Y),
         one_line(model.predict, text),
         one_line(drlogit.worst_case_loss, model, text, Y, epsilon=0.1, kappa=1.0),
     ):

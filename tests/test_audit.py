@@ -148,6 +148,7 @@ def test_printed_report():
     assert str(report).splitlines() == [
         "Audit of (coef, intercept) on 4 samples, l1 transport",
         "kappa = 0.5: at most a share epsilon/kappa of the labels can be flipped",
+        "distances in the units of X as given",
         "",
         "epsilon  flips up to  log-loss           error",
         "      0         0.0%    0.4319  25.0% to 25.0%",

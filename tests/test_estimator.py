@@ -515,7 +515,8 @@ def test_search_uses_weights_in_scores(cancer):
 
 def test_search_tells_its_progress(iris, capsys):
     X, y = iris
-    DRLogisticRegressionCV(epsilons=2, kappas=[1.0, 2.0], cv=3, verbose=1).fit(X, y)
+    search = DRLogisticRegressionCV(2, [1.0, 2.0], cv=3, verbose=1, extend_grid=False)
+    search.fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert lines[-1].startswith("[6/6] kappa 2, fold 3/3: 2 radii in ")
@@ -581,3 +582,22 @@ def test_samples_that_contradict_each_other_are_not_merged():
     result = drlogit.solve(X, y, epsilon=0.01, kappa=1.0)
     assert model.worst_case_loss_[0] == pytest.approx(result.objective, abs=2e-6)
     assert model.worst_case_loss_[0] > 0.4  # two thirds of the labels are coins
+
+
+def test_radii_go_on_where_scores_still_rise(cancer):
+    X, y = cancer
+    options = {"epsilons": 4, "kappas": [math.inf], "min_fraction": 0.3, "cv": 3}
+    short = DRLogisticRegressionCV(**options, extend_grid=False).fit(X, y)
+    assert short.at_grid_edge_
+    assert short.best_index_ == 3
+    longer = DRLogisticRegressionCV(**options).fit(X, y)
+    radii = longer.cv_results_["param_epsilon"]
+    assert (np.diff(radii) < 0.0).all()
+    assert np.allclose(radii[:4], short.cv_results_["param_epsilon"])
+    assert np.allclose(radii[1:] / radii[:-1], radii[1] / radii[0])
+    assert longer.best_score_ > short.best_score_
+    assert not longer.at_grid_edge_
+    with pytest.warns(UserWarning, match="the smallest radius given, and scores still rise there"):
+        DRLogisticRegressionCV([0.3, 0.2], [math.inf], cv=3).fit(X, y)
+    with pytest.warns(UserWarning, match="the largest radius given, and scores still rise there"):
+        DRLogisticRegressionCV([1e-9, 1e-3], [math.inf], cv=3).fit(X, y)

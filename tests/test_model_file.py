@@ -8,14 +8,17 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import drlogit
+from drlogit import DRLogisticRegression, load_model, save_model
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +146,7 @@ def change(document, path, value):
     [
         (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
         (["schema"], ..., "its schema is None"),
-        (["version"], 2, "has version 2 of the model format"),
+        (["version"], 3, "has version 3 of the model format"),
         (["n_features"], 5, "'feature_costs' must have 5 entries, got 6"),
         (["n_features"], True, "'n_features' must be a whole number"),
         (["feature_names"], ["a"], "'feature_names' must have 6 entries, got 1"),
@@ -269,3 +272,73 @@ def test_a_model_without_a_radius(tmp_path):
     again = drlogit.load_model(tmp_path / "model.json")
     assert again.epsilon_ == again.epsilon == 0.0
     np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}], ids=str)
+def test_a_pipeline_with_a_scaler_is_a_model_of_what_it_takes(tmp_path, options):
+    frame = pd.DataFrame(np.random.default_rng(0).normal([5.0, -2.0], [3.0, 0.1], (50, 2)))
+    frame.columns = ["a", "b"]
+    y = np.where(frame["a"] + 20.0 * frame["b"] > -35.0, "yes", "no")
+    pipe = make_pipeline(StandardScaler(**options), "passthrough", DRLogisticRegression(0.05))
+    pipe.fit(frame, y)
+    save_model(pipe, tmp_path / "m.json")
+    again = load_model(tmp_path / "m.json")
+    assert again.feature_names_in_.tolist() == ["a", "b"]
+    assert np.allclose(again.predict_proba(frame), pipe.predict_proba(frame), rtol=0, atol=1e-12)
+    worst = drlogit.worst_case_loss(again, frame, y, epsilon=0.05, kappa=1.0)
+    assert worst == pytest.approx(pipe[-1].worst_case_loss_[0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "message"),
+    [
+        (make_pipeline(MinMaxScaler(), DRLogisticRegression()), "StandardScaler.*MinMaxScaler"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "got LogisticRegression"),
+        (
+            make_pipeline(StandardScaler(), DRLogisticRegression(bounds=(-9.0, 9.0))),
+            "categories and bounds of scaled features",
+        ),
+    ],
+    ids=["scaler", "last", "bounds"],
+)
+def test_pipelines_that_no_file_holds(tmp_path, pipe, message):
+    X, y = drlogit.datasets.make_synthetic(40, 2, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        save_model(pipe.fit(X, y), tmp_path / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": [{"name": "a", "levels": None, "fill": None}]}, "'kind' is missing"),
+        ({"columns": "a"}, "'columns' must be a list"),
+        ({"columns": ["a"]}, "'columns' must hold objects"),
+        ({"columns": []}, "'columns' must make 3 features, got 0"),
+        ({"categories": [[1, 7]]}, "'categories' must be lists of distinct features"),
+        ({"categories": [[1, 1]]}, "'categories' must be lists of distinct features"),
+        ({"categories": [[]]}, "'categories' must be lists of distinct features"),
+        ({"categories": [1]}, "'categories' must be lists of distinct features"),
+        ({"bounds": [[0.0]]}, "'bounds' must be two lists"),
+        ({"bounds": [[0.0], [1.0]]}, "'bounds' must be two lists of 3 numbers"),
+        ({"bounds": [[1, 1, 1], [0, 0, 0]]}, "'bounds' must have lower ends below upper ones"),
+        ({"bounds": [[None] * 3, [0, 0, 0]]}, "'bounds' must be a number, got None"),
+        ({"levels": ["x", "x"]}, "'levels' must be distinct"),
+        ({"levels": []}, "'levels' must be text or null, at least one"),
+        ({"levels": [1, 2]}, "'levels' must be text or null"),
+        ({"name": 1.5}, "'name' must be text or a whole number"),
+        ({"kind": "date"}, "'kind' must be one of text, truth, number"),
+        ({"fill": "x"}, "'fill' must be a number"),
+    ],
+)
+def test_damage_to_what_a_file_says_of_a_table(tmp_path, change, message):
+    frame = pd.DataFrame({"n": [0.0, 1.0, 2.0, 3.0], "c": list("xyxy")})
+    fitted = DRLogisticRegression(0.01, bounds={"n": (0, 9)}).fit(frame, [0, 1, 1, 0])
+    path = tmp_path / "m.json"
+    save_model(fitted, path)
+    found = json.loads(path.read_text())
+    del found["digest"]
+    ((key, value),) = change.items()
+    (found if key in found else found["columns"][1])[key] = value
+    path.write_text(json.dumps(found))
+    with pytest.raises(ValueError, match=message):
+        load_model(path)

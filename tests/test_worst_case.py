@@ -99,7 +99,7 @@ def test_feature_costs_in_standard_deviations_are_a_scaler():
     spread = X0.std(axis=0)
     pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X0, Y0)
     ball = {"epsilon": 0.2, "kappa": 1.0, "norm": "l2"}
-    raw = worst_case_loss(pipe, X0, Y0, feature_costs=1.0 / spread, **ball)
+    raw = worst_case_loss(pipe, X0, Y0, feature_costs=1.0 / spread, space="given", **ball)
     scaled = worst_case_loss(pipe[-1], pipe[:-1].transform(X0), Y0, **ball)
     assert raw == pytest.approx(scaled, rel=1e-12)
 
@@ -511,7 +511,7 @@ class Threshold(BaseEstimator):
 def test_models_that_are_not_linear_classifiers(model, message):
     model.fit(X0, Y0)
     with pytest.raises(ValueError, match=message):
-        worst_case_loss(model, X0, Y0, epsilon=0.1, kappa=1.0)
+        worst_case_loss(model, X0, Y0, epsilon=0.1, kappa=1.0, space="given")
 
 
 def test_three_classes_and_unknown_labels():

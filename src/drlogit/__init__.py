@@ -8,6 +8,7 @@
 from . import datasets
 from .estimators.classifier import DRLogisticRegression
 from .estimators.classifier_cv import DRLogisticRegressionCV
+from .estimators.tolerances import Tolerances, allowances, tolerances
 from .files.block_files import open_blocks
 from .files.model_file import load_model, save_model
 from .fitting.critical_radius import epsilon_max
@@ -33,10 +34,12 @@ __all__ = [
     "Result",
     "RowBlocks",
     "Status",
+    "Tolerances",
     "Trace",
     "Verification",
     "WorstCaseDistribution",
     "__version__",
+    "allowances",
     "audit",
     "datasets",
     "epsilon_max",
@@ -48,6 +51,7 @@ __all__ = [
     "solve",
     "solve_subproblem",
     "suggest_radius",
+    "tolerances",
     "verify",
     "worst_case_distribution",
     "worst_case_loss",

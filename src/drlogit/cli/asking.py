@@ -15,7 +15,8 @@ from ..datasets.known import read_data
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.linear_model import LinearModel
-from ..rows.arrays import FloatArray
+from ..robustness.spaces import space_of
+from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import matvec
 from .console import Console
 
@@ -55,10 +56,39 @@ class Asked:
         classes = self.classes
         return [classes[code] for code in self.predicted_codes]
 
+    @cached_property
+    def matrix(self) -> Matrix:
+        """The features that coefficients are multiplied with."""
+        if self.file.model.encoding_ is None:
+            return self.samples.X
+        return self._nameless._as_matrix(self.samples.X)
+
+    @property
+    def names(self) -> list[str]:
+        """What these features are called."""
+        encoding = self.file.model.encoding_
+        return self.samples.names if encoding is None else encoding.names
+
+    @property
+    def moves(self) -> dict[str, Any]:
+        """How distance was measured in the fit."""
+        model = self.file.model
+        return {
+            "norm": model.norm,
+            "feature_costs": model.feature_costs_,
+            "categories": model.categories_,
+            "bounds": model.bounds_,
+        }
+
+    @property
+    def space(self) -> str:
+        """Where distance was measured in the fit, in words."""
+        return space_of(self.file.model)
+
     def scores(self, k: int = 0) -> FloatArray:
         """``x·β + b`` of one fit."""
         model = self.file.model
-        return matvec(self.samples.X, model.coef_[k]) + float(model.intercept_[k])
+        return matvec(self.matrix, model.coef_[k]) + float(model.intercept_[k])
 
     def linear(self, k: int = 0) -> LinearModel:
         """One fit as a linear model that tells label 1 from label 0."""
@@ -99,6 +129,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
     origin = file.origin
     names = file.feature_names
     n_features = int(file.model.n_features_in_)
+    encoding = file.model.encoding_
     target = arguments.target if arguments.target is not None else origin.get("target")
     zero_based = arguments.zero_based
     wanted = Wanted(
@@ -111,6 +142,8 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
         header=arguments.header,
         delimiter=arguments.delimiter,
         zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
+        table=encoding is not None,
+        texts=tuple(str(c.name) for c in encoding.columns if c.levels) if encoding else (),
     )
     samples = read_data(arguments.data, wanted, label_file=arguments.labels)
     found = samples.X.shape[1]

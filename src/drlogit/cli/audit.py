@@ -71,16 +71,15 @@ def run(arguments: argparse.Namespace) -> int:
     model = asked.file.model
     question: dict[str, Any] = {
         "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
-        "norm": model.norm,
-        "feature_costs": model.feature_costs,
+        **asked.moves,
         "sample_weight": asked.samples.weights,
     }
     radii = arguments.epsilons
     if radii is None:
-        chosen = audit(models, asked.samples.X, labels, n_listed=0, **question).epsilons
+        chosen = audit(models, asked.matrix, labels, n_listed=0, **question).epsilons
         radii = [*(radius for radius in chosen if radius != model.epsilon_), model.epsilon_]
     report = audit(
-        models, asked.samples.X, labels, epsilons=radii, n_listed=arguments.n_listed, **question
+        models, asked.matrix, labels, epsilons=radii, n_listed=arguments.n_listed, **question
     )
     if arguments.output is not None:
         _write_page(report, models, labels, k, asked, arguments, question)
@@ -144,7 +143,7 @@ def _write_page(
 
     model = asked.file.model
     fine = np.linspace(0.0, max(report.epsilons[-1], 1e-6), _CURVE_POINTS)
-    curves = audit(models, asked.samples.X, labels, epsilons=fine, n_listed=0, **question)
+    curves = audit(models, asked.matrix, labels, epsilons=fine, n_listed=0, **question)
     negative, positive = models["model"].classes
     subject = Subject(
         name=Path(arguments.model).name,
@@ -152,8 +151,8 @@ def _write_page(
         epsilon=float(model.epsilon_),
         kappa=float(model.kappa),
         norm=model.norm,
-        feature_names=asked.samples.names,
-        effects=model.coef_[k] * _deviations(asked.samples.X),
+        feature_names=asked.names,
+        effects=model.coef_[k] * _deviations(asked.matrix),
         negative=negative,
         positive=positive,
         result=model.results_[k],

@@ -90,11 +90,10 @@ def _worst_case(asked: Asked, arguments: argparse.Namespace) -> dict[str, float]
     }
     question: dict[str, Any] = {
         **ball,
-        "norm": model.norm,
-        "feature_costs": model.feature_costs,
+        **asked.moves,
         "sample_weight": asked.samples.weights,
     }
-    data = (asked.linear(), asked.samples.X, asked.codes)
+    data = (asked.linear(), asked.matrix, asked.codes)
     error = misclassification_bounds(*data, **question)
     return {
         **ball,
@@ -126,6 +125,7 @@ def _text(record: dict[str, Any], asked: Asked) -> str:
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
+            f"  (distances {asked.space})",
             f"  log-loss   {worst['log_loss']:.4f}",
             f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
         ]

@@ -16,11 +16,13 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
+    amounts,
     check_numbers,
     new_parser,
 )
 from .outputs import certificate_record, check_writable, explain_certificate, explain_radius
-from .training import Training, fit_options, read_training
+from .training import Training, fit_options, read_training, tolerated
 
 
 def add_parser(commands: Commands) -> None:
@@ -29,11 +31,13 @@ def add_parser(commands: Commands) -> None:
         commands,
         "fit",
         help="fit a robust model to a file and write it as JSON",
-        description="Fit distributionally robust logistic regression and certify it. Features are "
+        description="Fit distributionally robust logistic regression and certify it. Numbers are "
         "used as given: scale them so that a step of one means the same everywhere, or let "
-        "--standardize do so. More than two classes are fitted one against the rest.",
+        "--standardize do so. Text columns are categories. More than two classes are fitted one "
+        "against the rest.",
         examples="""
         drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
+        drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
         drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
         drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
@@ -50,8 +54,17 @@ def add_parser(commands: Commands) -> None:
     )
     add_model_options(parser, epsilon=0.01, kappa=1.0)
     add_data_options(parser)
+    add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
+    parser.add_argument(
+        "--tolerate",
+        type=amounts,
+        metavar="labels=0.02,A=0.1",
+        help="in place of --epsilon, --kappa and costs, what may be wrong: shares of labels and "
+        "categories, numbers in standard deviations, and columns by name (a number in its own "
+        "units); each alone would use up the budget",
+    )
     parser.set_defaults(run=run)
 
 
@@ -66,9 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(arguments.output)
     check_writable(arguments.proof)
     training = read_training(arguments, console)
-    estimator = DRLogisticRegression(
-        arguments.epsilon, arguments.kappa, **fit_options(arguments, training)
-    )
+    options = {
+        "epsilon": arguments.epsilon,
+        "kappa": arguments.kappa,
+        **fit_options(arguments, training),
+    }
+    if arguments.tolerate is not None:
+        options |= tolerated(arguments, training).parameters
+    estimator = DRLogisticRegression(**options)
     with console.progress("fit") as bar:
         estimator._callback = bar.iterations(arguments.tol, training.n_fits)
         estimator._keep_dual = arguments.proof is not None
@@ -99,6 +117,8 @@ def _proof(results: list[Result], training: Training) -> bytes:
 def _answer(
     model: Any, training: Training, arguments: argparse.Namespace, console: Console
 ) -> None:
+    from ..estimators.tolerances import allowances
+
     record = {
         "model": arguments.output,
         "proof": arguments.proof,
@@ -109,6 +129,7 @@ def _answer(
         "kappa": model.kappa,
         "norm": model.norm,
         "tol": model.tol,
+        "allows": allowances(model),
         "fits": [certificate_record(result) for result in model.results_],
     }
     if console.json or not (console.quiet and arguments.output):
@@ -116,8 +137,11 @@ def _answer(
 
 
 def _text(model: Any, training: Training, arguments: argparse.Namespace) -> str:
+    from ..estimators.tolerances import allowances
+
     lines = [
         explain_radius(model.epsilon_, model.kappa, training.X.shape[0]),
+        *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it?",
     ]

@@ -7,6 +7,7 @@ import csv
 import textwrap
 from typing import Any
 
+from ..estimators.tables.encoding import FILLS
 from ..fitting.grids import check_count, check_kappas, check_radii
 from ..fitting.solving import JOINT_SOLVERS, check_controls
 from ..problem.parameters import check_epsilon, check_kappa
@@ -79,8 +80,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--standardize",
         action="store_true",
-        help="scale every feature to standard deviation 1 for the fit; the model is written for "
-        "the data as they are",
+        help="measure every number in standard deviations; the model is written for the data as "
+        "they are",
     )
     group.add_argument(
         "--n-features",
@@ -88,6 +89,61 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="svmlight: number of columns, if this file does not use the last ones",
     )
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """What the columns of a raw table are, and what they can be."""
+    group = parser.add_argument_group("tables (text columns are categories, with all their levels)")
+    group.add_argument(
+        "--categorical",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="columns of numbers that are categories, too (CSV, Parquet)",
+    )
+    group.add_argument(
+        "--missing",
+        choices=FILLS,
+        default="error",
+        help="what stands in for missing numbers; a missing text is a category of its own",
+    )
+    group.add_argument(
+        "--bounds",
+        type=_bounds,
+        metavar="A=0..9,B=0..1",
+        help="what columns can be, also as 0.. or ..9; data: the range that they have in the data",
+    )
+
+
+def _bounds(text: str) -> Any:
+    """``age=0..120,share=0..1`` as ends by name, or ``data``."""
+    if text == "data":
+        return text
+    found = {}
+    for part in names(text):
+        name, equals, ends = part.rpartition("=")
+        low, dots, high = ends.partition("..")
+        if not (name and equals and dots):
+            raise ValueError
+        found[name] = (float(low or "-inf"), float(high or "inf"))
+    return found
+
+
+_bounds.__name__ = "list of name=low..high, or data"
+
+
+def amounts(text: str) -> dict[str, float]:
+    """``labels=0.02,age=2`` as numbers by name."""
+    found = {}
+    for part in names(text):
+        name, equals, amount = part.rpartition("=")
+        if not (name and equals):
+            raise ValueError
+        found[name] = float(amount)
+    return found
+
+
+amounts.__name__ = "list of name=amount"
 
 
 def add_sample_options(parser: argparse.ArgumentParser) -> None:

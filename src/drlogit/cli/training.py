@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from ..datasets.known import read_data
 from ..estimators.original_units import in_original_units
+from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
+from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
 from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, tidy_labels
 from ..files.limits import check_memory
 from ..files.opening import format_of, not_utf8
-from ..rows.arrays import FloatArray, Matrix
+from ..rows.arrays import FloatArray
 from ..rows.checks import check_weights
 from ..rows.pieces import digest_of_features
 from .console import Console
@@ -28,8 +30,14 @@ from .console import Console
 #: Bytes that a letter of a file of costs can take once it is read.
 _COST_BYTES = 64
 
+#: Columns of more levels than this are identifiers if they have more than so many per row.
+_FEW_LEVELS, _IDENTIFIES = 20, 0.5
+
+#: Standard deviations that differ by more than this factor deserve a word.
+_UNLIKE = 100.0
+
 #: Options that need the features in memory.
-_WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter")
+_WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter", "categorical", "bounds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +50,11 @@ class Training:
     ``digest`` that of the features as they were read, if a proof is to name it.
     """
 
-    X: Matrix
+    X: Any
     codes: NDArray[np.intp]
     classes: list[Any]
     weights: FloatArray | None
-    costs: FloatArray | None
+    costs: Any
     feature_names: list[str] | None
     names: list[str]
     source: str
@@ -83,7 +91,7 @@ class Training:
 
 def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
     """What everybody who fits a model wants to know besides the data, ε and κ."""
-    return {
+    options = {
         "norm": arguments.norm,
         "fit_intercept": not arguments.no_intercept,
         "feature_costs": training.costs,
@@ -91,6 +99,37 @@ def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, 
         "tol": arguments.tol,
         "max_iter": arguments.max_iter,
     }
+    if "missing" in arguments:
+        options["missing"] = arguments.missing
+        options["bounds"] = _bounds_by_position(arguments.bounds, training)
+    return options
+
+
+def _bounds_by_position(bounds: Any, training: Training) -> Any:
+    """``--bounds`` with positions for names."""
+    if not isinstance(bounds, dict):
+        return bounds
+    for name in bounds:
+        if name not in training.names:
+            raise ValueError(f"--bounds: {name!r} is not a feature of {training.source}")
+    return {training.names.index(name): ends for name, ends in bounds.items()}
+
+
+def tolerated(arguments: argparse.Namespace, training: Training) -> Tolerances:
+    """``--tolerate`` with positions for names of columns."""
+    if arguments.standardize or arguments.feature_costs or arguments.immovable:
+        raise ValueError(
+            "--tolerate states the costs: no --standardize, --feature-costs or --immovable with it"
+        )
+    stated = dict(arguments.tolerate)
+    by_kind = {
+        kind: stated.pop(kind) for kind in ("labels", "numbers", "categories") if kind in stated
+    }
+    for name in stated:
+        if name not in training.names:
+            raise ValueError(f"--tolerate: {name!r} is not a feature of {training.source}")
+    columns = {training.names.index(name): amount for name, amount in stated.items()}
+    return tolerances(**by_kind, columns=columns)
 
 
 def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
@@ -107,6 +146,8 @@ def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
         header=arguments.header,
         delimiter=arguments.delimiter,
         zero_based=bool(arguments.zero_based),
+        table="categorical" in arguments,
+        texts=vars(arguments).get("categorical", ()),
     )
 
 
@@ -130,7 +171,18 @@ def read_training(
             "choose one against the rest with --positive LABEL"
         )
     weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
-    costs = read_costs(arguments.feature_costs, arguments.immovable, samples.names, samples.source)
+    samples = _without_identifiers(samples, arguments, console)
+    by_column = is_frame(samples.X) or vars(arguments).get("bounds") is not None
+    costs: Any = read_costs(
+        arguments.feature_costs, arguments.immovable, samples.names, samples.source
+    )
+    if by_column and vars(arguments).get("proof") is not None:
+        raise ValueError(
+            "there are no proofs for tables with text or gaps, or with bounds, yet: fit without "
+            "--proof"
+        )
+    if by_column:
+        costs = _costs_by_position(costs, samples, arguments)
     training = Training(
         X=samples.X,
         codes=codes,
@@ -156,7 +208,10 @@ def read_training(
         digest=digest_of_features(samples.X) if getattr(arguments, "proof", None) else "",
     )
     _describe(training, samples, console)
-    return _standardized(training, arguments) if arguments.standardize else training
+    _advise(training, arguments, console)
+    return (
+        _standardized(training, arguments) if arguments.standardize and not by_column else training
+    )
 
 
 def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
@@ -171,7 +226,7 @@ def _by_block(arguments: argparse.Namespace, console: Console) -> bool:
     if format_of(path, arguments.format) not in ("svmlight", "parquet") or not is_large(path):
         return False
     without_target = path.suffix in (".parquet", ".pq") and arguments.target is None
-    if without_target or any(getattr(arguments, option) for option in (*_WHOLE_ONLY, "labels")):
+    if without_target or any(vars(arguments).get(option) for option in (*_WHOLE_ONLY, "labels")):
         return False
     console.note(f"{path} is read block by block, for want of memory; see --block-rows")
     return True
@@ -182,7 +237,7 @@ def _read_blocks(arguments: argparse.Namespace) -> FileSamples:
     from ..files.block_files import open_blocks
 
     for option in _WHOLE_ONLY:
-        if getattr(arguments, option):
+        if vars(arguments).get(option):
             raise ValueError(f"--block-rows takes all columns as they are: no --{option} with it")
     if arguments.labels and Path(arguments.data).suffix != ".npy":
         raise ValueError(f"with --block-rows, {arguments.data} has its own labels: no --labels")
@@ -216,6 +271,87 @@ def _describe(training: Training, samples: FileSamples, console: Console) -> Non
         f"{samples.source}: {n_samples} samples, {n_features} features; "
         f"labels{column}: {shown}{more}"
     )
+
+
+def _without_identifiers(
+    samples: FileSamples, arguments: argparse.Namespace, console: Console
+) -> FileSamples:
+    """Leave out text that names rows: next to nothing can be learnt from a level that occurs once.
+
+    Columns that were asked for stay.
+    """
+    if not isinstance(samples.X, ColumnTable):
+        return samples
+    asked = {*arguments.categorical, *(arguments.features or ())}
+    left_out = {}
+    for name, column in zip(samples.X.names, samples.X.arrays, strict=True):
+        if holds_levels(column, name) and name not in asked:
+            n_levels = len(set(column.tolist()))
+            if n_levels > max(_FEW_LEVELS, _IDENTIFIES * len(samples.X)):
+                left_out[name] = n_levels
+    if not left_out:
+        return samples
+    kept = [
+        (name, column)
+        for name, column in zip(samples.X.names, samples.X.arrays, strict=True)
+        if name not in left_out
+    ]
+    if not kept:
+        raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
+    shown = ", ".join(f"{name} ({count} different texts)" for name, count in left_out.items())
+    console.note(
+        f"left out, as it tells rows apart: {shown}; --categorical takes it as a category all the "
+        "same"
+    )
+    names, arrays = zip(*kept, strict=True)
+    return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
+
+
+def _costs_by_position(
+    costs: FloatArray | None, samples: FileSamples, arguments: argparse.Namespace
+) -> dict[int, Any] | None:
+    """Costs of a table's columns: those stated, or with --standardize "std" where none is."""
+    stated = {} if costs is None else dict(enumerate(costs.tolist()))
+    if not arguments.standardize:
+        return stated or None
+    if arguments.feature_costs is not None:
+        raise ValueError(
+            "--standardize and --feature-costs exclude each other for tables with text, gaps or "
+            "bounds: state the costs of one unit of each column"
+        )
+    return {
+        j: np.inf if stated and np.isinf(stated[j]) else "std" for j in range(len(samples.names))
+    }
+
+
+def _advise(training: Training, arguments: argparse.Namespace, console: Console) -> None:
+    """A line about the columns that are categories, and one about units that differ much."""
+    if isinstance(training.X, ColumnTable):
+        pairs = [*zip(training.X.names, training.X.arrays, strict=True)]
+    elif isinstance(training.X, np.ndarray):
+        pairs = [*zip(training.names, training.X.T, strict=True)]
+    else:
+        return
+    levels = [
+        f"{name} ({len(set(column.tolist()))} levels)"
+        for name, column in pairs
+        if holds_levels(column, name)
+    ]
+    if levels:
+        shown = ", ".join(levels[:12]) + (f" and {len(levels) - 12} more" if levels[12:] else "")
+        console.note(f"taken as categories: {shown}")
+    given = vars(arguments)
+    if any(given.get(option) for option in ("standardize", "feature_costs", "tolerate")):
+        return
+    spread = {name: float(np.nanstd(c)) for name, c in pairs if c.dtype.kind == "f" and c.size}
+    spread = {name: value for name, value in spread.items() if value > 0.0}
+    if len(spread) > 1 and max(spread.values()) > _UNLIKE * min(spread.values()):
+        low, high = min(spread, key=spread.__getitem__), max(spread, key=spread.__getitem__)
+        console.note(
+            f"standard deviations range from {spread[low]:.3g} ({low}) to {spread[high]:.3g} "
+            f"({high}), and epsilon is in these units: --standardize measures in standard "
+            "deviations"
+        )
 
 
 def _standardized(training: Training, arguments: argparse.Namespace) -> Training:

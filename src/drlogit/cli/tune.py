@@ -16,6 +16,7 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
     check_numbers,
     new_parser,
     numbers,
@@ -79,6 +80,7 @@ def add_parser(commands: Commands) -> None:
     group.add_argument("--jobs", type=int, metavar="N", help="processes to use")
     add_model_options(parser, epsilon=None, kappa=None)
     add_data_options(parser)
+    add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
@@ -113,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
     with console.progress("tune") as bar:
         search._on_fold = bar.parts
         search = training.fit(search)
+    if search.at_grid_edge_:
+        console.note("the best radius is at the end of those tried, and scores still rise there")
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
     if arguments.plot is not None:

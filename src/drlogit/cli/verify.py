@@ -97,7 +97,9 @@ def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
     model, weights = asked.file.model, asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    costs = model.feature_costs
+    if model.encoding_ is not None or model.categories_ is not None or model.bounds_ is not None:
+        raise ValueError("there are no proofs for features with categories or bounds yet")
+    costs = model.feature_costs_
     ball = Ball(
         float(model.epsilon_), float(model.kappa), model.norm,
         None if costs is None else np.asarray(costs), bool(model.fit_intercept),

@@ -16,9 +16,6 @@ from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
 from .training_data import TrainingData
 
-#: A radius from theory above this share of ε_max deserves a word.
-_MUCH_OF_LIMIT = 0.5
-
 
 class DRLogisticRegression(RobustLinearClassifier):
     """Wasserstein distributionally robust logistic regression.
@@ -51,15 +48,25 @@ class DRLogisticRegression(RobustLinearClassifier):
         of β, ``"linf"`` bounds ``Σ|β_j|`` (and sets coefficients to zero).
     fit_intercept : bool
         Whether to fit an intercept.  It is not penalised.
-    feature_costs : array of shape (n_features,), optional
-        How hard each feature is to move; ``inf`` for features that cannot move, whose
-        coefficients are not penalised.
+    feature_costs : array of shape (n_features,), dict or "std", optional
+        How hard each column is to move, by one unit or from one category to another; ``inf`` for
+        those that cannot move, whose coefficients are not penalised.  A dict has costs for some
+        columns, by name or position, the others keep 1.  ``"std"`` (also as a cost in a dict)
+        measures a number in standard deviations; nothing is rescaled.
     categories : list of lists of columns, optional
         Groups of one-hot columns, by position or name; the adversary may only change one category
         of a group into another, at the common ``feature_costs`` of its columns.  Rows without a 1
         make "none" a category, as a dropped level does.
-    bounds : pair (lower, upper), optional
-        Ends of what each feature can be: numbers, or one per feature, infinite for none.
+    bounds : pair (lower, upper), dict or "data", optional
+        Ends of what each feature can be: numbers, or one per feature, infinite for none; or a dict
+        of columns to pairs, as ``{"age": (0, 120)}``; or ``"data"``, the ends in the data.
+    categorical_features : "from_dtype", list of columns, or None
+        Which columns of a table are categories, each of which is encoded with all its levels and
+        moves as a category: those of text, categories or truth values (in a frame of pandas or
+        polars), or those given by name, position or a mask, or none.  A missing category is a
+        category; a level that training did not show is scored as the average sample.
+    missing : {"error", "median", "mean"}
+        What stands in for a missing number in a frame or dense array.
     solver : str
         ``"auto"`` or the name of a solver of the joint problem, as in :func:`~drlogit.solve`.
     tol : float
@@ -99,8 +106,13 @@ class DRLogisticRegression(RobustLinearClassifier):
         How each fit ended: status, times, trace.  Training data are not kept, and nothing of
         their length: ``flip_share`` is empty here.  Ask
         :func:`~drlogit.worst_case_distribution` for the flips.
+    encoding_ : Encoding or None
+        How columns became features, if some are categories or filled in: ``encoding_.names`` are
+        those of the columns of ``coef_``; :meth:`coefficient_table` is easier to read.
+    feature_costs_, categories_, bounds_
+        How distance was measured, for each column of ``coef_``.
     n_features_in_ : int
-        Number of features.
+        Number of columns of X.
     feature_names_in_ : array of shape (n_features,)
         Names of the features, if they all have one that is a string.
 
@@ -131,9 +143,11 @@ class DRLogisticRegression(RobustLinearClassifier):
         *,
         norm: str = "l1",
         fit_intercept: bool = True,
-        feature_costs: ArrayLike | None = None,
+        feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
+        categorical_features: Any = "from_dtype",
+        missing: str = "error",
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -149,6 +163,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.feature_costs = feature_costs
         self.categories = categories
         self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -202,7 +218,7 @@ class DRLogisticRegression(RobustLinearClassifier):
                 epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
             else:
                 epsilon = self._radius(data, problem)
-            self._warn_if_nearly_constant(data, problem, epsilon)
+            self._warn_about_flips(data, problem, epsilon)
             problem = problem.with_radius(epsilon)
         self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
         return self
@@ -211,20 +227,18 @@ class DRLogisticRegression(RobustLinearClassifier):
         """The largest of the radii that the classes would get."""
         return max(suggested_radius_of(each) for each in data.against_rest(problem))
 
-    def _warn_if_nearly_constant(
-        self, data: TrainingData, problem: Problem, epsilon: float
-    ) -> None:
-        """Warn where flips make a radius that was not made for them very large."""
+    def _warn_about_flips(self, data: TrainingData, problem: Problem, epsilon: float) -> None:
+        """Warn where labels can flip: the radius was not made for that."""
         if math.isinf(problem.kappa):
             return
         limit = max(epsilon_max_of(each) for each in data.against_rest(problem))
-        if _MUCH_OF_LIMIT * limit < epsilon < limit:
+        if epsilon < limit:  # else there is a warning that the model is constant
             warnings.warn(
                 f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
                 f"epsilon_max={limit:.4g} (for kappa={problem.kappa:g}, norm={self.norm!r}), from "
                 "which on the model is constant. The radius allows for sampling error, with "
-                "labels that do not flip: choose a larger kappa, inf if labels are right, or "
-                "epsilon yourself.",
+                f"labels that do not flip, and here up to {min(epsilon / problem.kappa, 1.0):.1%} "
+                "of them may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..fitting.grids import (
     check_radii,
     is_count,
     kappas_around,
+    radii_after,
     radii_below,
 )
 from ..fitting.paths import warn_about_gaps
@@ -26,9 +28,21 @@ from ..rows.arrays import FloatArray
 from ..rows.row_blocks import is_dask
 from ..solvers.starts import start_pays
 from .classifier import DRLogisticRegression
-from .folds import Chain, choose, mean_log_likelihood, score_chain, tabulate, whole_paths
+from .folds import (
+    Chain,
+    choose,
+    improves_at_end,
+    joined,
+    mean_log_likelihood,
+    score_chain,
+    tabulate,
+    whole_paths,
+)
 from .robust_classifier import RobustLinearClassifier
 from .training_data import TrainingData
+
+#: Radii are continued down to this share of the smallest that was planned.
+_LEAST_SHARE = 1e-3
 
 
 class DRLogisticRegressionCV(RobustLinearClassifier):
@@ -54,6 +68,11 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         around twice the ε_max of ``kappa = inf``, where flips and moves matter alike.
     min_fraction : float
         The smallest radius as a fraction of ε_max.
+    extend_grid : bool
+        Whether to go on below ``min_fraction`` where the best radius is the smallest and scores
+        still clearly rise there (by more than a standard error), down to a thousandth of it.
+        ``at_grid_edge_`` says whether they do so at the end, and where the radii were given
+        ``fit`` warns of it.
     cv : int, splitter or iterable
         Folds (stratified, if a number), as in scikit-learn.
     scoring : str or callable, optional
@@ -64,7 +83,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
-    norm, fit_intercept, feature_costs, categories, bounds, solver, tol, max_iter, class_weight
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, solver, \
+tol, max_iter, class_weight
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
         How many pairs of a fold and a κ to work on at a time.
@@ -86,9 +106,11 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Index of the pair chosen in ``cv_results_``.
     best_score_ : float
         Its mean score over the folds.
+    at_grid_edge_ : bool
+        Whether the pair is at the end of the radii tried and scores still clearly rise there.
     n_splits_ : int
         Number of folds.
-    classes_, n_features_in_, feature_names_in_
+    classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
         As in :class:`DRLogisticRegression`.
     coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
@@ -122,15 +144,18 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         kappas: int | ArrayLike = 5,
         *,
         min_fraction: float = 1e-3,
+        extend_grid: bool = True,
         cv: Any = 5,
         scoring: str | Callable[..., float] | None = None,
         one_standard_error: bool = False,
         refit: bool = True,
         norm: str = "l1",
         fit_intercept: bool = True,
-        feature_costs: ArrayLike | None = None,
+        feature_costs: Any = None,
         categories: Any = None,
         bounds: Any = None,
+        categorical_features: Any = "from_dtype",
+        missing: str = "error",
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -141,6 +166,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.epsilons = epsilons
         self.kappas = kappas
         self.min_fraction = min_fraction
+        self.extend_grid = extend_grid
         self.cv = cv
         self.scoring = scoring
         self.one_standard_error = one_standard_error
@@ -150,6 +176,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         self.feature_costs = feature_costs
         self.categories = categories
         self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -185,7 +213,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             Duality gaps are larger than ``tol``.
         UserWarning
-            The model chosen is constant.
+            The model chosen is constant, or scores still rise at the end of the radii given.
         """
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
@@ -206,13 +234,32 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         data = given.prepared()
         problem = self._pose(data, 0.0, np.inf)
         kappas, epsilons = self._grid(data, problem)
-        siblings = self._whole_paths(data, problem, kappas, epsilons)
-        chains = self._run_folds(given, splits, kappas, epsilons, siblings, score_params)
         self.n_splits_ = len(splits)
-        self.cv_results_ = tabulate(kappas, epsilons, chains)
-        self.best_index_ = choose(
-            self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
-        )
+
+        def scored(kappas: FloatArray, epsilons: list[FloatArray]) -> list[list[Chain]]:
+            siblings = self._whole_paths(data, problem, kappas, epsilons)
+            return self._run_folds(given, splits, kappas, epsilons, siblings, score_params)
+
+        chains = scored(kappas, epsilons)
+        least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
+        while True:
+            self.cv_results_ = tabulate(kappas, epsilons, chains)
+            self.best_index_ = choose(
+                self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
+            )
+            k, end = self._open_end(kappas, epsilons, chains)
+            self.at_grid_edge_ = end is not None
+            if end != -1 or not (self.extend_grid and is_count(self.epsilons)):
+                break
+            smaller = radii_after(epsilons[k])
+            smaller = smaller[smaller >= least[k] * (1.0 - 1e-9)]
+            if not smaller.size:
+                break
+            more = scored(kappas[k : k + 1], [smaller])[0]
+            epsilons = [*epsilons[:k], np.append(epsilons[k], smaller), *epsilons[k + 1 :]]
+            chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
+        if self.at_grid_edge_ and not is_count(self.epsilons):
+            self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
         self.kappa_ = float(self.cv_results_["param_kappa"][self.best_index_])
@@ -221,6 +268,30 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
             chosen = problem.with_radius(self.epsilon_, self.kappa_)
             self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
         return self
+
+    def _open_end(
+        self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
+    ) -> tuple[int, int | None]:
+        """The κ chosen, and at which end of its radii (0, -1) scores still clearly rise."""
+        sizes = np.cumsum([0, *(radii.size for radii in epsilons)])
+        k = int(np.searchsorted(sizes, self.best_index_, side="right")) - 1
+        place = self.best_index_ - int(sizes[k])
+        if place == epsilons[k].size - 1 and improves_at_end(chains[k], end=-1):
+            return k, -1 if epsilons[k][-1] > 0.0 else None
+        # From ε_max on all models are alike, so only radii that were given can be too small.
+        if place == 0 and not is_count(self.epsilons) and improves_at_end(chains[k], end=0):
+            return k, 0
+        return k, None
+
+    def _warn_of_edge(self, end: int) -> None:
+        which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
+        epsilon = self.cv_results_["param_epsilon"][self.best_index_]
+        warnings.warn(
+            f"{type(self).__name__} chose epsilon={epsilon:.4g}, the {which} radius given, and "
+            f"scores still rise there: try {other} ones.",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say which metadata go to the splitter and to the scorer.

@@ -153,5 +153,25 @@ def choose(results: dict[str, Any], n_splits: int, *, one_standard_error: bool) 
     return int(np.flatnonzero(good)[0])  # radii descend
 
 
+def improves_at_end(chains: Sequence[Chain], *, end: int) -> bool:
+    """Whether the mean score still clearly rises at the first (0) or last (-1) radius of a κ.
+
+    Clearly: by more than the standard error of the difference to the radius beside it.
+    """
+    scores = np.array([chain.scores for chain in chains])
+    if scores.shape[1] < 2:
+        return False
+    beside = 1 if end == 0 else -2
+    gains = scores[:, end] - scores[:, beside]
+    if gains.size == 1:
+        return bool(gains[0] > 0.0)
+    return bool(gains.mean() > gains.std(ddof=1) / math.sqrt(gains.size))
+
+
+def joined(first: Chain, second: Chain) -> Chain:
+    """Chains of a fold over larger and over smaller radii as one."""
+    return Chain(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+
+
 def _comparable(scores: FloatArray) -> FloatArray:
     return np.where(np.isnan(scores), -np.inf, scores)

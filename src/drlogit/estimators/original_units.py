@@ -16,15 +16,16 @@ import numpy as np
 
 def in_original_units(model: Any, scaler: Any) -> Any:
     """A copy of a fitted estimator that takes what the fitted ``StandardScaler`` took."""
-    given = 1.0 if model.feature_costs is None else np.asarray(model.feature_costs)
-    costs = given / scaler.scale_
+    given = 1.0 if model.feature_costs_ is None else np.asarray(model.feature_costs_)
+    scale = np.ones(model.coef_.shape[1]) if scaler.scale_ is None else scaler.scale_
+    costs = given / scale
     results = []
     for result in model.results_:
-        coef = result.coef / scaler.scale_
+        coef = result.coef / scale
         shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
         ball = result.ball and replace(result.ball, feature_costs=costs)
         results.append(replace(result, coef=coef, intercept=result.intercept - shift, ball=ball))
     model = copy.copy(model)
-    model.feature_costs = costs
+    model.feature_costs = model.feature_costs_ = costs
     model._set_results(results, model.epsilon_)
     return model

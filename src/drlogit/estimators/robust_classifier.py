@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -22,13 +21,18 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.solving import solve_problem
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import (
     check_numeric,
     check_unmasked,
@@ -37,6 +41,10 @@ from ..rows.checks import (
     settled,
 )
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
+from .average_levels import relative_to_average
+from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
+from .tables.encoding import FILLS, Encoding, find_categorical, fit_encoding, position_of
+from .tables.frames import ColumnTable, column_names, is_frame
 from .training_data import TrainingData, balanced_weights
 
 #: Where penalised features together move the margins by less than this, it is worth asking
@@ -52,15 +60,24 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     norm: str
     fit_intercept: bool
-    feature_costs: ArrayLike | None
+    feature_costs: Any
     categories: Any
     bounds: Any
+    categorical_features: Any
+    missing: str
     solver: str
     tol: float
     max_iter: int | None
     class_weight: Mapping[Any, float] | str | None
     n_jobs: int | None
     verbose: int
+
+    # Of models that were fitted to a matrix; also of those that were pickled before there were
+    # encodings.
+    encoding_: Encoding | None = None
+    feature_costs_: Any = None
+    categories_: Any = None
+    bounds_: Any = None
 
     _if_constant = "Choose a smaller epsilon."
 
@@ -92,9 +109,73 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if is_in_blocks(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = validate_data(self, check_numeric(X), reset=False, **_AS_NUMBERS)
+        X = self._as_matrix(X)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+
+    def _as_matrix(self, X: Any) -> Matrix:
+        """What the coefficients are multiplied with."""
+        if self.encoding_ is None:
+            return validate_data(self, check_numeric(X), reset=False, **_AS_NUMBERS)
+        _check_table(X)
+        return settled(self.encoding_.transform(_table(self, X, reset=False)))
+
+    def to_sklearn(self) -> Any:
+        """The fitted model as one of scikit-learn's own, to be served without drlogit.
+
+        Returns
+        -------
+        LogisticRegression, OneVsRestClassifier or Pipeline
+            With the same coefficients: for two classes, for more, or with the encoding of a table
+            in front of one of these.
+
+        Raises
+        ------
+        ValueError
+            A category with missing values is not text.
+        """
+        from .plain_models import plain_model
+
+        check_is_fitted(self, "coef_")
+        return plain_model(self)
+
+    def coefficient_table(self) -> list[dict[str, Any]]:
+        """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
+
+        Returns
+        -------
+        list of dict
+            For each column of the training table, and each level of a category: ``column``,
+            ``level`` (None for a number), ``cost`` (of moving it by one, or of changing the
+            category) and ``coefficient``; with more than two classes, ``class`` in front.
+            Those of a category are relative to the average training sample, if there is an
+            intercept.
+        """
+        check_is_fitted(self, "coef_")
+        n_encoded = self.coef_.shape[1]
+        costs = np.ones(n_encoded) if self.feature_costs_ is None else self.feature_costs_
+        named = getattr(self, "feature_names_in_", range(n_encoded))
+        places = (
+            [(name, None) for name in named]
+            if self.encoding_ is None
+            else [
+                (column.name, level)
+                for column in self.encoding_.columns
+                for level in column.shown_levels
+            ]
+        )
+        several = self.coef_.shape[0] > 1
+        return [
+            {
+                **({"class": self.classes_[k]} if several else {}),
+                "column": column,
+                "level": level,
+                "cost": float(costs[j]),
+                "coefficient": float(row[j]),
+            }
+            for k, row in enumerate(self.coef_)
+            for j, (column, level) in enumerate(places)
+        ]
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Class labels.
@@ -173,7 +254,47 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     # --- from X and y to checked samples ----------------------------------------------------
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Check the samples, remember features and classes, fold class weights into weights."""
+        """Check the samples, remember features and classes, fold class weights into weights.
+
+        Tables are encoded, and what moving their columns costs is found for the encoded ones.
+        """
+        if self.missing not in FILLS:
+            raise ValueError(
+                f"missing must be one of {', '.join(map(repr, FILLS))}, got {self.missing!r}"
+            )
+        data = self._checked(X, y, sample_weight)
+        if self.encoding_ is not None:
+            names = [column.name for column in self.encoding_.columns]
+        else:
+            names = [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
+        if is_in_blocks(data.X) and isinstance(self.feature_costs, str | Mapping | CostsByKind):
+            self.feature_costs_ = self._costs_in_blocks(names)
+        else:
+            self.feature_costs_ = resolve_costs(
+                self.feature_costs, data.X, data.weights, names, self.encoding_
+            )
+        self.bounds_ = (
+            self.bounds
+            if is_in_blocks(data.X)
+            else resolve_bounds(self.bounds, data.X, names, self.encoding_)
+        )
+        self.categories_ = self._placed(names)
+        return data
+
+    def _costs_in_blocks(self, names: list[Any]) -> FloatArray:
+        """Costs by name where the features are elsewhere, without their standard deviations."""
+        stated = self.feature_costs
+        if not isinstance(stated, Mapping) or "std" in [
+            v for v in stated.values() if isinstance(v, str)
+        ]:
+            raise ValueError(
+                "feature_costs='std' is for features in memory; state the costs as numbers"
+            )
+        nothing = np.zeros((1, len(names)))
+        return np.asarray(resolve_costs(stated, nothing, None, names, None))
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        self.encoding_ = None
         if isinstance(X, np.memmap):
             X = RowBlocks.from_array(X)  # checked where it lies, as other blocks are
         if is_in_blocks(X):
@@ -183,8 +304,49 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             check_unmasked(y, "y")
             return self._with_labels(X, column_or_1d(y), sample_weight)
         check_unmasked(y, "y")
-        X, y = validate_data(self, check_numeric(X), y, **_AS_NUMBERS)
+        categorical = self._find_categorical(X)
+        wanted = bool(categorical) or self.missing != "error"
+        if isinstance(X, ColumnTable) or (wanted and _is_table(X)):
+            X, y = self._encoded(X, y, categorical, sample_weight)
+        else:
+            X, y = validate_data(self, check_numeric(X), y, **_AS_NUMBERS)
         return self._with_labels(settled(X), y, sample_weight)
+
+    def _find_categorical(self, X: Any) -> list[int]:
+        """Positions of the columns of X that are categories."""
+        wanted = self.categorical_features
+        if wanted is None or (isinstance(wanted, str) and wanted == "from_dtype"):
+            if wanted is None or not is_frame(X):
+                return []
+            named = column_names(X)
+            numbers = [
+                position_of(column, named, "categories")
+                for group in (() if self.categories is None else self.categories)
+                for column in (() if isinstance(group, str) else group)
+            ]
+            return find_categorical(X, wanted, numbers)
+        if not _is_table(X):
+            raise ValueError(
+                "categorical_features is for data frames and dense arrays, got "
+                f"{type(X).__name__}; name one-hot columns with categories"
+            )
+        return find_categorical(X, wanted)
+
+    def _encoded(
+        self, X: Any, y: Any, categorical: list[int], sample_weight: Any
+    ) -> tuple[Matrix, np.ndarray[Any, Any]]:
+        """The matrix of a table, and the labels; remembers the encoding."""
+        _check_table(X)
+        X = _table(self, X, reset=True)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, got None")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        weights = None
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, X.shape[0])
+        self.encoding_ = fit_encoding(X, categorical, fill=self.missing, weights=weights)
+        return self.encoding_.transform(X), y
 
     def _remember_columns(self, X: Any) -> None:
         """What scikit-learn does with X in memory; the features are checked by the fit."""
@@ -259,11 +421,38 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return {
             "norm": self.norm,
             "fit_intercept": self.fit_intercept,
-            "feature_costs": self.feature_costs,
-            "categories": self.categories,
-            "bounds": self.bounds,
-            "names": getattr(self, "feature_names_in_", None),
+            "feature_costs": self.feature_costs_,
+            "categories": self.categories_,
+            "bounds": self.bounds_,
+            "names": (
+                getattr(self, "feature_names_in_", None)
+                if self.encoding_ is None
+                else self.encoding_.names
+            ),
         }
+
+    def _placed(self, names: list[Any]) -> Any:
+        """Groups of columns of the matrix, by position: those stated, and those encoded."""
+        groups = self.categories
+        if groups is None or isinstance(groups, str):
+            return groups if self.encoding_ is None else [*self.encoding_.groups] or groups
+        known = {name: place for place, name in enumerate(names)}
+        stated = [
+            group if isinstance(group, str) else [known.get(column, column) for column in group]
+            for group in groups
+        ]
+        if self.encoding_ is None:
+            return stated
+        moved = []
+        for group in stated:
+            places = [position_of(column, names, "categories") for column in group]
+            for j in places:
+                if self.encoding_.columns[j].levels is not None:
+                    raise ValueError(
+                        f"categories names the column {names[j]!r:.60}, which is a category itself"
+                    )
+            moved.append([int(self.encoding_.places[j][0]) for j in places])
+        return [*moved, *self.encoding_.groups]
 
     def _controls(self) -> dict[str, Any]:
         """What ``solve_problem`` wants to know besides the problem."""
@@ -295,7 +484,11 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 data.against_rest(problem), starts or [None] * len(classes), strict=True
             )
         )
-        self._set_results([fit.result for fit in fits], problem.epsilon)
+        results = [fit.result for fit in fits]
+        if self.encoding_ is not None and self.fit_intercept:
+            shares = data.column_means()
+            results = [relative_to_average(each, self.encoding_, shares) for each in results]
+        self._set_results(results, problem.epsilon)
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
             self._warn(fit, problem, name)
@@ -330,6 +523,24 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 UserWarning,
                 stacklevel=4,
             )
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X has columns that can be encoded."""
+    return is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
+def _check_table(X: Any) -> None:
+    check_unmasked(X, "X")
+    if not _is_table(X):
+        raise ValueError(f"X must be a table as in training, got {type(X).__name__}")
+    if X.shape[0] == 0:
+        raise ValueError(f"X must have at least one row, got shape {tuple(X.shape)}")
+
+
+def _table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """The table, with its columns remembered or compared with those remembered."""
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 class _Fit(NamedTuple):

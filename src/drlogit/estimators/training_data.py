@@ -62,6 +62,11 @@ class TrainingData:
         weights = None if self.weights is None else check_weights(self.weights, signs.size)
         return checked_rows(self.X, signs, weights, intercept=intercept, n_jobs=n_jobs)
 
+    def column_means(self) -> FloatArray:
+        """Mean of every feature, where X is in memory."""
+        weights = np.ones(self.codes.size) if self.weights is None else self.weights
+        return np.asarray((weights / weights.sum()) @ self.X).ravel()
+
     def picked(self, index: Any) -> Any:
         """The index in the form that X takes: ascending numbers where X is in blocks."""
         return np.sort(np.arange(self.codes.size)[index]) if is_in_blocks(self.X) else index

@@ -27,6 +27,9 @@ USUAL_TARGETS = ("target", "label", "class", "y")
 #: Spellings of "no value here", in lower case.
 _MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?"})
 
+#: Those of a text column, where "none" can be an answer.
+_MISSING_TEXT = _MISSING - {"none"}
+
 #: Names among which one that is not there is looked for; each takes a millisecond.
 _COMPARED = 1000
 
@@ -37,7 +40,9 @@ class Wanted:
 
     ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
     happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
-    a feature.
+    a feature.  ``table`` says that features may be text, or missing: X is then a
+    :class:`~drlogit.estimators.tables.frames.ColumnTable`, in which the columns ``texts`` are text
+    whatever they look like.
     """
 
     labels: bool = True
@@ -50,6 +55,8 @@ class Wanted:
     header: bool | None = None
     delimiter: str | None = None
     zero_based: bool = False
+    table: bool = False
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +66,7 @@ class FileSamples:
     Features without names go by numbers, the first of which is ``first_number``.
     """
 
-    X: Matrix
+    X: Any
     labels: NDArray[Any] | None
     weights: FloatArray | None
     feature_names: list[str] | None
@@ -208,6 +215,11 @@ class Header:
 def is_missing(text: str) -> bool:
     """Whether a field of a text file stands for no value; a hyphen alone may be a label."""
     return text.strip().lower() in _MISSING
+
+
+def is_missing_text(text: str) -> bool:
+    """Whether a field of a column of text stands for no value."""
+    return text.lower() in _MISSING_TEXT
 
 
 def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -13,10 +12,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .columns import FileSamples, Header, Wanted, check_finite, is_missing, parse_labels
+from ..estimators.tables.frames import ColumnTable
+from .columns import FileSamples, Header, Roles, Wanted, check_finite, is_missing, parse_labels
 from .compressed import opened
 from .limits import Allowance, check_claim
 from .opening import DELIMITERS, TextLines, not_utf8, refuse_spreadsheet, text_of
+from .text_column import CODE_BYTES, TextColumn, about_comma, is_comma_number, is_number
+
+#: Bytes of fields after which a table asks again how much memory it may take.
+_CHECK_EVERY = 2**20
 
 #: Bytes that a number takes while it is read, as its array grows; a label; a letter of one.
 _NUMBER, _LABEL, _LETTER = 16, 128, 4
@@ -47,6 +51,11 @@ def _read(text: Any, path: Path, wanted: Wanted) -> FileSamples:
     header = Header(names, len(start[0]), str(path))
     roles = header.roles(wanted)
 
+    def as_table() -> FileSamples:
+        return _read_table(_Rows(text, path, delimiter), has_header, header, roles, wanted, path)
+
+    if wanted.texts:
+        return as_table()
     rows = _Rows(text, path, delimiter)
     each = iter(rows)
     if has_header:
@@ -66,6 +75,8 @@ def _read(text: Any, path: Path, wanted: Wanted) -> FileSamples:
             if roles.weights is not None:
                 weights.append(_number(row[roles.weights]))
         except ValueError:
+            if wanted.table:
+                return as_table()
             _explain(row, used, header, rows.place)
         if roles.target is not None:
             label = row[roles.target].strip()
@@ -80,6 +91,8 @@ def _read(text: Any, path: Path, wanted: Wanted) -> FileSamples:
         raise ValueError(f"{path} has a header but no samples")
     X = np.frombuffer(values, dtype=np.float64).reshape(-1, len(roles.features))
     feature_names = header.feature_names(roles, wanted)
+    if wanted.table and np.isnan(X).any():
+        return as_table()
     check_finite(X, [header.names[j] for j in roles.features], str(path))
     return FileSamples(
         X=X,
@@ -88,6 +101,52 @@ def _read(text: Any, path: Path, wanted: Wanted) -> FileSamples:
         ),
         weights=np.array(weights) if roles.weights is not None else None,
         feature_names=feature_names,
+        target=None if roles.target is None else header.names[roles.target],
+        source=str(path),
+    )
+
+
+def _read_table(
+    rows: _Rows, has_header: bool, header: Header, roles: Roles, wanted: Wanted, path: Path
+) -> FileSamples:
+    """Samples with columns of text or gaps, column by column."""
+    each = iter(rows)
+    if has_header:
+        next(each)
+    features = [TextColumn(header.names[j], str(path)) for j in roles.features]
+    labels, weights = TextColumn("labels", str(path)), array("d")
+    width, allowance = len(header.names), Allowance(str(path))
+    held = checked = 0
+    for row in each:
+        if len(row) != width:
+            raise ValueError(f"{rows.place}: found {len(row)} fields, expected {width}")
+        for column, j in zip(features, roles.features, strict=True):
+            column.add(row[j])
+        if roles.weights is not None:
+            try:
+                weights.append(_number(row[roles.weights]))
+            except ValueError:
+                _explain(row, [roles.weights], header, rows.place)
+        if roles.target is not None:
+            if wanted.labels and is_missing(row[roles.target]):
+                name = header.names[roles.target]
+                raise ValueError(f"{rows.place}: the label (column {name!r:.60}) is missing")
+            labels.add(row[roles.target])
+        held += len(row) * CODE_BYTES + sum(map(len, row))  # at most, as texts repeat
+        if held > checked:
+            allowance.check(sum(column.size for column in features) + labels.size)
+            checked = held + _CHECK_EVERY
+    texts = {header.names[header.find(name, "--categorical")] for name in wanted.texts}
+    arrays = [column.array(as_text=column.name in texts) for column in features]
+    return FileSamples(
+        X=ColumnTable([column.name for column in features], arrays),
+        labels=(
+            parse_labels(labels.array(as_text=True).tolist(), str(path))
+            if wanted.labels and roles.target is not None
+            else None
+        ),
+        weights=np.array(weights) if roles.weights is not None else None,
+        feature_names=[column.name for column in features],
         target=None if roles.target is None else header.names[roles.target],
         source=str(path),
     )
@@ -128,13 +187,13 @@ def _delimiter(line: str, path: Path) -> str:
 def _looks_like_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: text where the rows below have numbers."""
     first, rest = rows[0], rows[1:]
-    if all(_is_number(field) for field in first):
+    if all(is_number(field) for field in first):
         return False
     if not rest:
         return True
-    numeric = [j for j in range(len(first)) if all(_is_number(row[j]) for row in rest if row[j:])]
+    numeric = [j for j in range(len(first)) if all(is_number(row[j]) for row in rest if row[j:])]
     if numeric:
-        return not any(_is_number(first[j]) for j in numeric if first[j].strip())
+        return not any(is_number(first[j]) for j in numeric if first[j].strip())
     return len(set(first)) == len(first)
 
 
@@ -142,14 +201,6 @@ def _number(field: str) -> float:
     if "_" in field:
         raise ValueError
     return float(field)
-
-
-def _is_number(field: str) -> bool:
-    try:
-        _number(field)
-    except ValueError:
-        return False
-    return True
 
 
 def _picker(columns: Sequence[int]) -> Any:
@@ -163,7 +214,7 @@ def _explain(row: Sequence[str], columns: Sequence[int], header: Header, place: 
     """``ValueError`` about the first field that is not a number."""
     for j in columns:
         field = row[j].strip()
-        if _is_number(field):
+        if is_number(field):
             continue
         column = f"{header.names[j]!r:.60}"
         if is_missing(field) or field == "-":
@@ -172,23 +223,10 @@ def _explain(row: Sequence[str], columns: Sequence[int], header: Header, place: 
                 f"{place}: the value of column {column} is missing{found}; fill in or leave out "
                 "such rows first"
             )
-        if re.fullmatch(r"[-+]?\d*(,\d+)+([.]\d*)?", field):
-            raise ValueError(f"{place}: column {column} holds {field!r:.60}: {_about_comma(field)}")
+        if is_comma_number(field):
+            raise ValueError(f"{place}: column {column} holds {field!r:.60}: {about_comma(field)}")
         raise ValueError(
             f"{place}: column {column} holds {field[:40]!r}, but features must be numbers: "
             f"leave it out with --drop {column}, or code it as numbers (a column per category)"
         )
     raise ValueError(f"{place}: found something other than numbers")
-
-
-def _about_comma(field: str) -> str:
-    """What to write for a number with commas, without a guess at what they mean."""
-    plain = field.replace(",", "")
-    thousands = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+([.]\d*)?", field)
-    decimal = field.count(",") == 1 and "." not in field
-    if thousands and decimal:
-        point = field.replace(",", ".")
-        return f"write {plain:.60} if its comma groups thousands, {point:.60} if it is decimal"
-    if thousands:
-        return f"write {plain:.60}, without commas between thousands"
-    return "write a decimal point, not a comma" if decimal else "write it without commas"

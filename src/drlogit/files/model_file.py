@@ -25,11 +25,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.original_units import in_original_units
+from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..problem.result import Result, Status, Trace
 from . import strict_json
 from .atomic import write_text
 
-SCHEMA, VERSION = "drlogit-model", 1
+#: Version 2 adds the way from a raw table to numbers, and domains; models that need neither are
+#: written as version 1, which older readers know.
+SCHEMA, VERSIONS = "drlogit-model", (1, 2)
 
 #: A model's fits, as attributes of a :class:`Result` and keys of a file.
 _FIT_KEYS = {
@@ -48,6 +52,8 @@ _KEYS = frozenset(
     "schema version digest drlogit_version n_features feature_names feature_costs classes epsilon "
     "kappa norm fit_intercept tol fits origin".split()
 )
+_KEYS_OF_TABLES = frozenset({"columns", "categories", "bounds"})
+_KEYS_OF_COLUMN = frozenset({"name", "levels", "fill", "kind"})
 _KEYS_OF_FIT = frozenset({"class", "status", "solver", "n_iter", "coefficients", *_FIT_KEYS})
 
 
@@ -74,15 +80,17 @@ class ModelFile:
 
 
 def save_model(
-    model: DRLogisticRegression | DRLogisticRegressionCV,
+    model: Any,
     path: str | os.PathLike[str],
 ) -> None:
     """Write a fitted model to a JSON file.
 
     Parameters
     ----------
-    model : DRLogisticRegression or DRLogisticRegressionCV
-        A fitted one.  Of a search, the model chosen is written, not the scores.
+    model : DRLogisticRegression, DRLogisticRegressionCV, or a pipeline
+        A fitted one.  Of a search, the model chosen is written, not the scores.  Of a pipeline of
+        ``StandardScaler`` and one of these, the model of the features before the scaler, in whose
+        units costs are then: the same probabilities and the same certificate.
     path : path
         File to write; one that is there is replaced at once, when all is written.
 
@@ -116,14 +124,27 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
 
 
 def fitted_model(
-    results: list[Result], classes: list[Any], feature_names: list[str] | None, **parameters: Any
+    results: list[Result],
+    classes: list[Any],
+    feature_names: list[str] | None,
+    encoding: Encoding | None = None,
+    categories: Any = None,
+    bounds: Any = None,
+    **parameters: Any,
 ) -> DRLogisticRegression:
     """The estimator that these results are the fits of; ``epsilon`` must be a number."""
     model = DRLogisticRegression(**parameters)
     model.classes_ = np.array(classes)
     model.n_features_in_ = results[0].coef.size
+    if encoding is not None:
+        model.n_features_in_ = len(encoding.columns)
+        table = [column.name for column in encoding.columns]
+        feature_names = table if all(isinstance(name, str) for name in table) else None
+        model.feature_costs = None  # those of the encoded columns are no parameter
     if feature_names is not None:
         model.feature_names_in_ = np.array(feature_names, dtype=object)
+    model.encoding_, model.categories_, model.bounds_ = encoding, categories, bounds
+    model.feature_costs_ = parameters.get("feature_costs")
     model._set_results(results, parameters["epsilon"])
     return model
 
@@ -135,10 +156,38 @@ def write_model(
     model: Any, path: str | os.PathLike[str], origin: Mapping[str, Any] | None = None
 ) -> None:
     """Do what :func:`save_model` does, with how the data were read beside the model."""
-    document = _document(model, origin or {})
+    document = _document(_without_scalers(model), origin or {})
     head = {name: document.pop(name) for name in ("schema", "version")}
     digest = _digest({**head, **document})
     write_text(path, strict_json.dumps({**head, "digest": digest, **document}) + "\n")
+
+
+def _without_scalers(model: Any) -> Any:
+    """The model of the features that a pipeline of scalers and one of our models takes."""
+    if not hasattr(model, "steps"):
+        return model
+    check_is_fitted(model)
+    *before, (_, last) = model.steps
+    scalers = [step for _, step in before if not (step is None or isinstance(step, str))]
+    for step in scalers:
+        if type(step).__name__ != "StandardScaler":
+            raise ValueError(
+                "a pipeline must have StandardScaler before its last step to be written as a "
+                f"model file, got {type(step).__name__}; a table can be fitted as it is"
+            )
+    if not isinstance(last, DRLogisticRegression | DRLogisticRegressionCV):
+        return last  # which is refused by its name
+    tables = last.encoding_ is not None or last.categories_ is not None or last.bounds_ is not None
+    if scalers and tables:
+        raise ValueError(
+            "categories and bounds of scaled features cannot be written as a model file: fit the "
+            "table as it is, with feature_costs='std'"
+        )
+    for scaler in reversed(scalers):
+        last = in_original_units(last, scaler)
+    if scalers and hasattr(scalers[0], "feature_names_in_"):
+        last.feature_names_in_ = scalers[0].feature_names_in_
+    return last
 
 
 def _digest(document: Mapping[str, Any]) -> str:
@@ -156,20 +205,22 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "coef_")
-    if model.categories is not None or model.bounds is not None:
-        raise ValueError("a model with categories or bounds cannot be written to a model file yet")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
     for result in model.results_:
         _check_certificate(result, float(model.tol))  # or the file could not be read
     names = getattr(model, "feature_names_in_", None)
-    costs = model.feature_costs
+    encoding, costs = model.encoding_, model.feature_costs_
+    if encoding is not None:
+        names = encoding.names
+    tables = _tables(model)
     return {
         "schema": SCHEMA,
-        "version": VERSION,
+        "version": VERSIONS[1] if tables else VERSIONS[0],
         "drlogit_version": __version__,
         "n_features": int(model.coef_.shape[1]),
         "feature_names": None if names is None else [str(name) for name in names],
         "feature_costs": None if costs is None else np.asarray(costs, dtype=float).tolist(),
+        **tables,
         "classes": classes,
         "epsilon": float(model.epsilon_),
         "kappa": float(getattr(model, "kappa_", None) or model.kappa),
@@ -191,6 +242,27 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _tables(model: Any) -> dict[str, Any]:
+    """What version 2 says besides: columns of the table, categories and bounds."""
+    encoding, categories, bounds = model.encoding_, model.categories_, model.bounds_
+    if encoding is None and categories is None and bounds is None:
+        return {}
+    n_features = int(model.coef_.shape[1])
+    return {
+        "columns": None if encoding is None else encoding.to_dict(),
+        "categories": (
+            None
+            if categories is None
+            else [[int(j) for j in np.asarray(group)] for group in categories]
+        ),
+        "bounds": (
+            None
+            if bounds is None
+            else [np.broadcast_to(np.asarray(e, float), n_features).tolist() for e in bounds]
+        ),
+    }
+
+
 # --- reading --------------------------------------------------------------------------------
 
 
@@ -206,13 +278,15 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
         raise ValueError(
             f"{path} is JSON but not a model file: its schema is {found!r:.60}, wanted {SCHEMA!r}"
         )
-    if document.get("version") != VERSION:
+    version = document.get("version")
+    if isinstance(version, bool) or version not in VERSIONS:
         raise ValueError(
-            f"{path} has version {document.get('version')!r:.20} of the model format, and this "
-            f"drlogit reads version {VERSION} only"
+            f"{path} has version {version!r:.20} of the model format, and this "
+            f"drlogit reads versions {' and '.join(map(str, VERSIONS))} only"
         )
     try:
-        found = _parse(_Fields(document, _KEYS))
+        known = _KEYS if version == VERSIONS[0] else _KEYS | _KEYS_OF_TABLES
+        found = _parse(_Fields(document, known), tables=version == VERSIONS[1])
         _check_digest(document)
         return found
     except ValueError as error:
@@ -237,7 +311,7 @@ def _check_digest(document: dict[str, Any]) -> None:
         )
 
 
-def _parse(top: _Fields) -> ModelFile:
+def _parse(top: _Fields, *, tables: bool) -> ModelFile:
     n_features = top.whole("n_features", least=1)
     names = top.texts("feature_names", n_features)
     costs = top.numbers("feature_costs", n_features, optional=True, infinite=True)
@@ -269,12 +343,74 @@ def _parse(top: _Fields) -> ModelFile:
     if not isinstance(origin, dict):
         raise ValueError(f"'origin' must be an object, got {origin!r:.40}")
 
+    encoding, categories, bounds = _parse_tables(top, n_features) if tables else (None,) * 3
     model = fitted_model(
-        results, classes, names,
+        results, classes, names, encoding, categories, bounds,
         epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept, feature_costs=costs,
         tol=tol,
     )  # fmt: skip
     return ModelFile(model, origin)
+
+
+def _parse_tables(
+    top: _Fields, n_features: int
+) -> tuple[Encoding | None, list[list[int]] | None, Any]:
+    """The columns of the raw table, groups of columns of the matrix, and bounds for each."""
+    encoding = None
+    if top.get("columns") is not None:
+        encoding = Encoding(tuple(_parse_column(each) for each in top.listed("columns")))
+        if encoding.n_encoded != n_features:
+            raise ValueError(f"'columns' must make {n_features} features, got {encoding.n_encoded}")
+        names = [column.name for column in encoding.columns]
+        if len(set(names)) != len(names):
+            raise ValueError("'columns' must have distinct names")
+    categories = None
+    if top.get("categories") is not None:
+        categories = top.listed("categories")
+        places = [
+            j for group in categories for j in (group if isinstance(group, list) else [group])
+        ]
+        whole = all(isinstance(j, int) and not isinstance(j, bool) for j in places)
+        lists = all(isinstance(group, list) and group for group in categories)
+        if not (whole and lists and len(set(places)) == len(places)) or not all(
+            0 <= j < n_features for j in places
+        ):
+            raise ValueError(f"'categories' must be lists of distinct features, got {places!r:.60}")
+    bounds = None
+    if top.get("bounds") is not None:
+        ends = top.listed("bounds")
+        if len(ends) != 2 or not all(isinstance(end, list) for end in ends):
+            raise ValueError("'bounds' must be two lists")
+        lower, upper = (np.array([_end(value) for value in end]) for end in ends)
+        if lower.shape != (n_features,) or upper.shape != (n_features,):
+            raise ValueError(f"'bounds' must be two lists of {n_features} numbers")
+        if not (lower <= upper).all():
+            raise ValueError("'bounds' must have lower ends below upper ones")
+        bounds = (lower, upper)
+    return encoding, categories, bounds
+
+
+def _end(value: Any) -> float:
+    return -math.inf if value == "-inf" else _number(value, "bounds", True)
+
+
+def _parse_column(found: Any) -> EncodedColumn:
+    if not isinstance(found, dict):
+        raise ValueError(f"'columns' must hold objects, got {found!r:.40}")
+    column = _Fields(found, _KEYS_OF_COLUMN)
+    name = column.get("name")
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        raise ValueError(f"'name' must be text or a whole number, got {name!r:.40}")
+    levels = column.get("levels")
+    if levels is not None:
+        levels = column.listed("levels")
+        if not levels or not all(level is None or isinstance(level, str) for level in levels):
+            raise ValueError(f"'levels' must be text or null, at least one, got {levels!r:.40}")
+        if len(set(levels)) != len(levels):
+            raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
+    fill = None if column.get("fill") is None else column.number("fill")
+    kind = column.text("kind", ("text", "truth", "number"))
+    return EncodedColumn(name, None if levels is None else tuple(levels), fill, kind)
 
 
 def _parse_fit(fit: _Fields, n_features: int) -> Result:

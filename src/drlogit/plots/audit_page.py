@@ -157,7 +157,7 @@ def _explain_radius(page: Page, report: Audit) -> None:
     page.heading("What the radius means")
     page.text(
         "The samples may change: ε is how far they may move on average, measured in the transport "
-        f"norm ({report.norm}) on the features, in the units the model was fitted in."
+        f"norm ({report.norm}) on the features. Distances are {'; or '.join(report.spaces)}."
     )
     if math.isinf(report.kappa):
         page.text("Labels are beyond doubt (κ = ∞): only features move.")

@@ -103,7 +103,7 @@ class RobustnessDisplay:
         y: ArrayLike,
         *,
         max_epsilon: float | None = None,
-        kappa: float = 1.0,
+        kappa: float | None = None,
         ax: Any = None,
         **options: Any,
     ) -> RobustnessDisplay:

@@ -21,8 +21,9 @@ from ..problem.losses import log_loss
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
 from ..rows.arrays import FloatArray
-from .linear_model import Question, pose
 from .misclassification import best_error, bounds_at, worst_error
+from .questions import Question, pose
+from .spaces import fitted_with
 from .worst_case import flips_of, loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
@@ -103,6 +104,7 @@ class Audit:
     n_samples: int
     epsilons: tuple[float, ...]
     models: tuple[ModelAudit, ...]
+    spaces: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ModelAudit:
         for model in self.models:
@@ -133,11 +135,12 @@ def audit(
     y: ArrayLike,
     *,
     epsilons: Iterable[float] | None = None,
-    kappa: float = 1.0,
-    norm: str | Norm = "l1",
-    feature_costs: ArrayLike | None = None,
+    kappa: float | None = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
+    space: str = "fitted",
     sample_weight: ArrayLike | None = None,
     n_listed: int = 5,
 ) -> Audit:
@@ -148,14 +151,16 @@ def audit(
     model : a model, or a list or mapping of models
         Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
         by their class.
-    X, y, norm, feature_costs, categories, bounds, sample_weight
+    X, y, norm, feature_costs, categories, bounds, space, \
+sample_weight
         As in :func:`drlogit.worst_case_loss`.
     epsilons : iterable of float, optional
         Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
         mean distance between the samples predicted right and the decision boundary.
-    kappa : float
+    kappa : float, optional
         Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
-        ``epsilon / kappa`` of the labels can be flipped.
+        ``epsilon / kappa`` of the labels can be flipped.  By default that of the models that are
+        ours, else 1.
     n_listed : int
         How many samples to list.
 
@@ -163,13 +168,15 @@ def audit(
     -------
     Audit
     """
+    models = named_models(model)
+    norm, kappa = _common(models.values(), norm, kappa)
     questions = {
         name: pose(
             each, X, y, epsilon=0.0, kappa=kappa, norm=norm,
-            feature_costs=feature_costs, categories=categories, bounds=bounds,
+            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
             sample_weight=sample_weight,
         )
-        for name, each in named_models(model).items()
+        for name, each in models.items()
     }  # fmt: skip
     first = next(iter(questions.values())).problem
     if epsilons is None:
@@ -183,8 +190,27 @@ def audit(
         norm=first.norm.name,
         n_samples=first.rows.n_samples,
         epsilons=radii,
+        spaces=tuple(dict.fromkeys(question.space for question in questions.values())),
         models=tuple(_audit(name, each, radii, n_listed) for name, each in questions.items()),
     )
+
+
+def _common(models: Iterable[Any], norm: Any, kappa: float | None) -> tuple[Any, float]:
+    """The norm and κ of all models: as stated, or as those that are ours were fitted."""
+    known = [fitted_with(model) for model in models]
+    if norm is None:
+        norm = _agreed([each.norm for each in known if each.norm is not None], "norm", "l1")
+    if kappa is None:
+        kappa = _agreed([each.kappa for each in known if each.kappa is not None], "kappa", 1.0)
+    return norm, kappa
+
+
+def _agreed(values: list[Any], name: str, otherwise: Any) -> Any:
+    different = sorted(set(values))
+    if len(different) > 1:
+        shown = " and ".join(f"{value}" for value in different)
+        raise ValueError(f"the models were fitted with {name} {shown}: say which with {name}=")
+    return different[0] if different else otherwise
 
 
 def named_models(model: Any) -> dict[str, Any]:
@@ -283,6 +309,7 @@ def _report(report: Audit) -> list[str]:
         lines.append(
             f"kappa = {report.kappa:g}: at most a share epsilon/kappa of the labels can be flipped"
         )
+    lines += [f"distances {space}" for space in report.spaces]
     lines += ["", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""

@@ -18,7 +18,7 @@ from ..problem.losses import log_loss
 from ..problem.worst_moves import Weighed, changes
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from .linear_model import Question
+from .questions import Question
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from ..problem.domain_loss import Edges
 from ..problem.worst_moves import Reach, Weighed, reach
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from .linear_model import Question
+from .questions import Question
 
 #: Sets of changed categories that are tried for each sample.
 MOST_SETS = 2000

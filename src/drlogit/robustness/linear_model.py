@@ -5,38 +5,22 @@ What comes after a fit (worst case, misclassification, audit) asks of a model on
 estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, in searches
 over them, and in pipelines, where the affine steps before the classifier are folded into β and
 b: with ``T(x) = A x + t``, the score ``w·T(x) + c`` has ``β = Aᵀ w`` and ``b = w·t + c``.
-
-:func:`pose` puts a model, the samples and a Wasserstein ball together as a :class:`Question`.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
-from ..problem.problem import Problem, column_names, ground_cost
 from ..problem.result import Result
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.checks import check_features, check_label_column, check_labels, check_weights
-from ..rows.interface import Rows, State
-from ..rows.matrix import matvec
-from ..rows.memory import MemoryRows
-from ..rows.row_blocks import RowBlocks
-from ..rows.stored import StoredRows
-
-#: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
-_CHECKED_ROWS = 64
+from ..rows.arrays import FloatArray
+from .column_choice import chosen_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,24 +210,8 @@ def _column_transformer(step: Any, coef: FloatArray, intercept: float) -> Affine
             continue
         weight = (step.transformer_weights or {}).get(name, 1.0)
         inner, intercept = _through_step(name, transformer, weight * part, intercept)
-        np.add.at(full, _column_indices(step, columns), inner)
+        np.add.at(full, chosen_columns(step, columns), inner)
     return full, intercept
-
-
-def _column_indices(step: Any, columns: Any) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Positions of the columns that a ColumnTransformer selected by name, mask or position."""
-    positions = np.arange(step.n_features_in_)
-    names = {name: i for i, name in enumerate(getattr(step, "feature_names_in_", ()))}
-    if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
-        first = names[columns.start] if columns.start is not None else 0
-        last = names[columns.stop] if columns.stop is not None else positions.size - 1
-        return positions[first : last + 1]  # by name, the end is included
-    if isinstance(columns, slice):
-        return positions[columns]
-    several = np.atleast_1d(np.asarray(columns))
-    if several.dtype.kind in "biu":
-        return np.asarray(positions[several])
-    return np.array([names[name] for name in several.tolist()], dtype=np.intp)
 
 
 #: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that
@@ -262,137 +230,3 @@ _STEPS: dict[str, Callable[[Any, FloatArray, float], Affine | None]] = {
     "StandardScaler": _standard_scaler,
     "TruncatedSVD": _projection,
 }
-
-
-# --- a model before the samples -------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """A linear model, the samples it is asked about, and the Wasserstein ball around them."""
-
-    problem: Problem
-    coefficients: FloatArray  # β, then b
-    classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
-
-    @cached_property
-    def margins(self) -> State:
-        """``u_i = y_i (x_i·β + b)``, as a state of the rows."""
-        return self.problem.margins(self.coefficients)
-
-    @cached_property
-    def u(self) -> FloatArray:
-        """The margins as one vector."""
-        return np.asarray(self.problem.rows.gather(self.margins))
-
-    @cached_property
-    def weights(self) -> FloatArray:
-        return self.problem.rows.weights()
-
-    @cached_property
-    def signs(self) -> FloatArray:
-        """The labels as ±1."""
-        return self.problem.rows.signs()
-
-    @cached_property
-    def sensitivity(self) -> float:
-        """``‖β/c‖_*``: by how much one unit of transport can lower a margin.
-
-        That of features without a domain, if some have one.
-        """
-        return self.problem.cost.dual_norm(self.coefficients)
-
-    @cached_property
-    def prices(self) -> Any:
-        """What the adversary can buy where features have domains, and at which prices."""
-        from ..problem.domain_loss import prices_of  # compiled
-
-        return prices_of(self.problem, self.coefficients)
-
-    def labels(self, signs: FloatArray) -> np.ndarray[Any, Any]:
-        """Signs as labels."""
-        return np.asarray(self.classes)[(signs > 0.0).astype(np.intp)]
-
-    def at(self, epsilon: float) -> Problem:
-        """The same samples under another radius."""
-        return self.problem.with_radius(epsilon)
-
-
-def pose(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    epsilon: float,
-    kappa: float,
-    norm: str | Norm,
-    feature_costs: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    categories: Any = None,
-    bounds: Any = None,
-) -> Question:
-    """Check everything and put it together; ``ValueError`` says what is wrong."""
-    epsilon, kappa, transport = check_epsilon(epsilon), check_kappa(kappa), get_norm(norm)
-    linear = as_linear(model)
-    # Of blocks that are elsewhere, one is enough to compare scores on; the rest is checked below.
-    seen = X.block(X.filled[0]) if isinstance(X, RowBlocks) else X
-    matrix = check_features(seen)
-    n_samples, n_features = X.shape if isinstance(X, RowBlocks) else matrix.shape
-    if linear.coef.size != n_features:
-        raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
-    _check_scores(model, linear, seen, matrix)
-    signs, classes = _signs(y, n_samples, linear.classes)
-    weights = check_weights(sample_weight, n_samples)
-    costs = check_costs(feature_costs, n_features)
-    rows: Rows
-    if isinstance(X, RowBlocks):
-        rows = StoredRows(X, signs, weights, intercept=True)
-    else:
-        rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
-    rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, column_names(X))
-    problem = Problem(rows, epsilon, cost, fit_intercept=True)
-    return Question(problem, problem.join(linear.coef, linear.intercept), classes)
-
-
-def _signs(
-    y: Any, n_samples: int, classes: tuple[Any, Any] | None
-) -> tuple[FloatArray, tuple[Any, Any]]:
-    """Labels as ±1 and the two labels, those of the model if it knows them."""
-    if classes is None:
-        signs = check_labels(y, n_samples)
-        low, high = np.unique(column_or_1d(y))
-        return signs, (low, high)
-    labels = check_label_column(y, n_samples)
-    negative, positive = (np.asarray(labels == c, dtype=bool) for c in classes)
-    unknown = ~(negative | positive)
-    if unknown.any():
-        known = " or ".join(repr(c) for c in np.asarray(classes).tolist())
-        found = labels[unknown][:1].tolist()[0]
-        raise ValueError(f"y must hold labels of the model, {known}, got {found!r}")
-    return np.where(positive, 1.0, -1.0), classes
-
-
-def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> None:
-    """Compare the model's own scores with those of ``(β, b)``, on a few rows.
-
-    A subclass that transforms differently, or a column order other than the one fitted, must
-    not pass for the linear model we took it for.
-    """
-    if not hasattr(model, "decision_function"):
-        return
-    few = matrix[:_CHECKED_ROWS]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "X does not have valid feature names"
-        scores = np.ravel(model.decision_function(X.head(few.shape[0]) if _is_frame(X) else few))
-    ours = matvec(few, linear.coef) + linear.intercept
-    # Single precision, and cancellation: measured against the size of the terms of the sum.
-    size = matvec(abs(few), np.abs(linear.coef)) + abs(linear.intercept) + np.abs(scores)
-    if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
-        raise ValueError(
-            f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "
-            "in it: it is not linear in X. Transform the data first, or pass (coef, intercept)"
-        )
-
-
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "head")

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
-from .linear_model import Question, pose
+from .questions import Question, pose
 
 
 class _Bounds(NamedTuple):
@@ -52,10 +52,11 @@ def misclassification_bounds(
     *,
     epsilon: float,
     kappa: float,
-    norm: str | Norm = "l1",
-    feature_costs: ArrayLike | None = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
+    space: str = "fitted",
     sample_weight: ArrayLike | None = None,
 ) -> MisclassificationBounds:
     """Smallest and largest probability of a wrong prediction over the Wasserstein ball.
@@ -67,7 +68,8 @@ def misclassification_bounds(
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, sample_weight
+    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, space, \
+sample_weight
         As in :func:`drlogit.worst_case_loss`.  Only the decision boundary matters here, so this
         compares classifiers of every kind.
 
@@ -79,7 +81,7 @@ def misclassification_bounds(
     """
     question = pose(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
     radius = question.problem.epsilon

@@ -28,7 +28,7 @@ from ..problem.losses import log_loss
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
-from .linear_model import Question, pose
+from .questions import Question, pose
 
 #: Radii below this are not spent: a share of them that rounding may take is no longer a number.
 _SMALLEST_RADIUS = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
@@ -41,10 +41,11 @@ def worst_case_loss(
     *,
     epsilon: float,
     kappa: float,
-    norm: str | Norm = "l1",
-    feature_costs: ArrayLike | None = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
+    space: str = "fitted",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """The largest expected log-loss of a model over the Wasserstein ball around the samples.
@@ -54,15 +55,13 @@ def worst_case_loss(
     Parameters
     ----------
     model : estimator, Result or tuple (coef, intercept)
-        One of ours, any fitted linear binary classifier of scikit-learn, a pipeline of affine
-        steps that ends in one, or plain numbers.  Its score is read as log-odds, which is right
+        One of ours, any fitted linear binary classifier of scikit-learn, a pipeline that ends in
+        one, a search over them, or plain numbers.  Its score is read as log-odds, which is right
         for logistic models; the scores of other classifiers (``LinearSVC``, ``RidgeClassifier``)
         are not on that scale, so compare their errors
         (:func:`~drlogit.misclassification_bounds`) rather than their losses.
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
-        Samples, as the model takes them.  Moves are measured in the units of this X: for a
-        pipeline, *before* its scaler.  ``feature_costs=1 / X.std(axis=0)`` measures them in
-        standard deviations.
+        Samples, as the model takes them.
     y : array of shape (n_samples,)
         Labels, those of the model's ``classes_`` where it has them; else two kinds, of which the
         one that sorts last is the positive class.
@@ -71,13 +70,20 @@ def worst_case_loss(
     kappa : float
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The adversary can
         flip at most a share ``epsilon / kappa`` of the labels.
-    norm : {"l1", "l2", "linf"}
-        Transport norm on the features.
-    feature_costs : array of shape (n_features,), optional
-        How hard each feature is to move; ``inf`` for features that cannot move.
+    norm : {"l1", "l2", "linf"}, optional
+        Transport norm on the features; that of the fit, if the model is ours, else ``"l1"``.
+    feature_costs : array of shape (n_features,), dict or "std", optional
+        How hard each feature is to move; ``inf`` for features that cannot move.  As in
+        :class:`~drlogit.DRLogisticRegression`; by default those of the fit, if the model is ours.
     categories, bounds : optional
         What features can be, as in :func:`~drlogit.solve`: the worst case is then one that could be
-        in the table.
+        in the table.  By default those of the fit, if the model is ours; else, in a pipeline, the
+        columns of each ``OneHotEncoder`` are categories (``categories=[]``: they are not;
+        ``"one-hot"``: they are, though our model took them for numbers).
+    space : {"fitted", "given"}
+        Where distance is measured: in the space in which the classifier was fitted, for a pipeline
+        what its last step sees, so that the answer on the training data is that of the fit; or in
+        the units of X as given, if all steps are affine.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights, of which only the proportions matter.
 
@@ -88,7 +94,7 @@ def worst_case_loss(
     """
     question = pose(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
     return loss_at(question, question.problem.epsilon)
@@ -209,10 +215,11 @@ def worst_case_distribution(
     *,
     epsilon: float,
     kappa: float,
-    norm: str | Norm = "l1",
-    feature_costs: ArrayLike | None = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
     categories: Any = None,
     bounds: Any = None,
+    space: str = "fitted",
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-4,
 ) -> WorstCaseDistribution:
@@ -225,7 +232,8 @@ def worst_case_distribution(
 
     Parameters
     ----------
-    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, sample_weight
+    model, X, y, epsilon, kappa, norm, feature_costs, categories, bounds, space, \
+sample_weight
         As in :func:`worst_case_loss`.
     tol : float
         How close to the supremum, in nats, positive.
@@ -239,7 +247,7 @@ def worst_case_distribution(
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")
     question = pose(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
     if question.problem.domains is not None:

@@ -226,13 +226,15 @@ def _ball(
     """What was asked for and, for the rest, what the model was fitted against."""
     own = getattr(_result_of(model), "ball", None)
     if own is None and hasattr(model, "epsilon_"):
-        costs = model.feature_costs
+        costs = model.feature_costs_
         own = Ball(
             float(model.epsilon_), float(getattr(model, "kappa_", None) or model.kappa),
             get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
             bool(model.fit_intercept),
         )  # fmt: skip
-    if getattr(model, "categories", None) is not None or getattr(model, "bounds", None) is not None:
+    if any(
+        getattr(model, name, None) is not None for name in ("categories_", "bounds_", "encoding_")
+    ):
         raise ValueError("there are no proofs for features with categories or bounds yet")
     if own is None and (epsilon is None or kappa is None):
         raise ValueError(

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...estimators.tables.frames import ColumnTable
 from ...rows.arrays import FloatArray
 from ..columns import FileSamples, Header, Wanted, check_finite, text_labels, tidy_labels
 from ..limits import check_memory
-from .table import doubles, is_number, open_table
+from .table import doubles, is_number, is_text, open_table
 
 #: How pandas calls an index without a name: no feature.
 _PANDAS_INDEX = "__index_level_"
@@ -27,7 +28,14 @@ def _read(file: Any, path: Path, wanted: Wanted) -> FileSamples:
     names = [name for name in schema.names if not name.startswith(_PANDAS_INDEX)]
     header = Header(names, len(names), str(path))
     roles = header.roles(wanted)
-    for j in [*roles.features, *([] if roles.weights is None else [roles.weights])]:
+    texts = {header.names[header.find(name, "--categorical")] for name in wanted.texts}
+    as_table = wanted.table and (
+        bool(texts)
+        or any(_is_level(schema.field(header.names[j]).type) for j in roles.features)
+        or _has_gaps(file, [header.names[j] for j in roles.features])
+    )
+    numeric = [] if as_table else roles.features
+    for j in [*numeric, *([] if roles.weights is None else [roles.weights])]:
         _check_kind(schema.field(header.names[j]).type, header.names[j], path)
     used = [*roles.features, roles.target, roles.weights]
     chosen = {header.names[j] for j in used if j is not None}
@@ -39,11 +47,15 @@ def _read(file: Any, path: Path, wanted: Wanted) -> FileSamples:
     if not n_rows:
         raise ValueError(f"{path} has no samples")
 
-    X = np.empty((table.num_rows, len(roles.features)))
+    X: Any
     features = [header.names[j] for j in roles.features]
-    for j, name in enumerate(features):
-        X[:, j] = _numbers(table.column(name), name, path)
-    check_finite(X, features, str(path))
+    if as_table:
+        X = ColumnTable(features, [_values(table.column(n), n, n in texts, path) for n in features])
+    else:
+        X = np.empty((table.num_rows, len(roles.features)))
+        for j, name in enumerate(features):
+            X[:, j] = _numbers(table.column(name), name, path)
+        check_finite(X, features, str(path))
     target = None if roles.target is None else header.names[roles.target]
     labels = None
     if wanted.labels and target is not None:
@@ -53,6 +65,38 @@ def _read(file: Any, path: Path, wanted: Wanted) -> FileSamples:
         name = header.names[roles.weights]
         weights = _numbers(table.column(name), name, path)
     return FileSamples(X, labels, weights, features, target, str(path))
+
+
+def _is_level(kind: Any) -> bool:
+    """Whether a column of that type is a category: text or truth values."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_boolean(kind) or is_text(kind)
+
+
+def _has_gaps(file: Any, names: list[str]) -> bool:
+    """Whether a number is missing, by what the file says of its parts."""
+    return any(
+        column.statistics is None
+        or column.statistics.null_count is None
+        or column.statistics.null_count > 0
+        for group in map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        for column in map(group.column, range(group.num_columns))
+        if column.path_in_schema in names
+    )
+
+
+def _values(column: Any, name: str, as_text: bool, path: Path) -> Any:
+    """A column of a table: doubles with NaN for gaps, or levels with None for them."""
+    if is_number(column.type) and not _is_level(column.type) and not as_text:
+        return doubles(column, name, path)
+    if not is_number(column.type) and not _is_level(column.type):
+        _check_kind(column.type, name, path)
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
 
 
 def _check_kind(kind: Any, name: str, path: Path) -> None:

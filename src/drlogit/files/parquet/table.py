@@ -35,7 +35,7 @@ def open_table(path: Path) -> Iterator[Any]:
     try:
         with open(path, "rb") as raw:
             with pq.ParquetFile(raw) as file:
-                texts = [f.name for f in file.schema_arrow if _is_text(f.type)]
+                texts = [f.name for f in file.schema_arrow if is_text(f.type)]
                 _check_rows(file.metadata, path)
             raw.seek(0)
             options = {"read_dictionary": texts, "page_checksum_verification": True}
@@ -78,7 +78,8 @@ def doubles(column: Any, name: str, path: Path) -> FloatArray:
     return np.asarray(column.cast(pa.float64(), safe=False), dtype=np.float64)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a column of that type holds text."""
     import pyarrow as pa
 
     view = getattr(pa.types, "is_string_view", None)  # since pyarrow 16

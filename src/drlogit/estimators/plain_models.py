@@ -1,0 +1,141 @@
+"""A fitted model as one of scikit-learn's own, to be served without us.
+
+Two classes become a ``LogisticRegression`` with the same coefficients, several a
+``OneVsRestClassifier`` of them.  A table's encoding becomes a ``ColumnTransformer`` in front:
+missing texts are replaced by a word, every level has its column in a ``OneHotEncoder`` that ignores
+what it does not know, and numbers pass, or are filled in where they are missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..rows.arrays import FloatArray
+from .tables.encoding import EncodedColumn
+
+#: What stands for a missing text; made longer until it is no level.
+_MISSING = "missing"
+
+
+def plain_model(model: Any) -> Any:
+    """A ``LogisticRegression``, a ``OneVsRestClassifier``, or a pipeline that ends in one."""
+    names = getattr(model, "feature_names_in_", None)
+    if model.encoding_ is None:
+        return _classifier(model, names)
+    from sklearn.pipeline import Pipeline
+
+    columns = _columns(model.encoding_.columns, names)
+    classifier = _classifier(model, None)
+    return Pipeline([("columns", columns), ("classifier", classifier)])
+
+
+def _classifier(model: Any, names: Any) -> Any:
+    if model.classes_.size == 2:
+        return _logistic(model.coef_[0], model.intercept_[0], model.classes_, names)
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.preprocessing import LabelBinarizer
+
+    plain = OneVsRestClassifier(_unfitted())
+    each = [
+        _logistic(coef, intercept, np.array([0, 1]), names)
+        for coef, intercept in zip(model.coef_, model.intercept_, strict=True)
+    ]
+    plain.estimators_, plain.n_features_in_ = each, model.coef_.shape[1]
+    if not hasattr(OneVsRestClassifier, "classes_"):  # a property, in some versions
+        plain.classes_ = model.classes_
+    plain.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)
+    if names is not None:
+        plain.feature_names_in_ = np.array(names, dtype=object)
+    return plain
+
+
+def _unfitted() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression()
+
+
+def _logistic(coef: FloatArray, intercept: float, classes: Any, names: Any) -> Any:
+    plain = _unfitted()
+    plain.coef_, plain.intercept_ = coef[None, :].copy(), np.array([intercept])
+    plain.classes_, plain.n_features_in_ = classes, coef.size
+    plain.n_iter_ = np.array([0], dtype=np.int32)
+    if names is not None:
+        plain.feature_names_in_ = np.array(names, dtype=object)
+    return plain
+
+
+def _columns(columns: tuple[EncodedColumn, ...], names: Any) -> Any:
+    """The transformer of a table, fitted to two rows that show it the kinds of the columns."""
+    from sklearn.compose import ColumnTransformer
+
+    steps = [(f"{j}", _step(column), [j]) for j, column in enumerate(columns)]
+    transformer = ColumnTransformer(steps, sparse_threshold=0.0)
+    rows = np.empty((2, len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        rows[:, j] = 0.0 if column.levels is None else _levels(column)[0]
+    transformer.fit(rows)
+    for column, (_, step, _) in zip(columns, transformer.transformers_, strict=True):
+        if column.kind == "number" and column.levels is not None:
+            step.fit(_levels(column)[:, None])  # the rows above were not of numbers
+    if names is not None:
+        transformer.feature_names_in_ = np.array(names, dtype=object)
+        for name, (_, step, _) in zip(names, transformer.transformers_, strict=True):
+            # Of a frame, the first to see a column sees its name.
+            for first in (step, *(inner for _, inner in getattr(step, "steps", [])[:1])):
+                if not isinstance(first, str) and hasattr(first, "n_features_in_"):
+                    _remember(first, name)
+    return transformer
+
+
+def _remember(step: Any, name: Any) -> None:
+    if not hasattr(step, "steps"):  # a pipeline asks its first step
+        step.feature_names_in_ = np.array([name], dtype=object)
+
+
+def _step(column: EncodedColumn) -> Any:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    if column.levels is None:
+        if column.fill is None:
+            return "passthrough"
+        return SimpleImputer(strategy="constant", fill_value=column.fill)
+    word = _word(column)
+    encoder = OneHotEncoder(
+        categories=[_levels(column)], handle_unknown="ignore", sparse_output=False
+    )
+    if column.kind != "text":
+        return encoder
+    filled = [
+        SimpleImputer(missing_values=gone, strategy="constant", fill_value=word)
+        for gone in (np.nan, None)  # as text, NaN would be no value for the other
+    ]
+    return make_pipeline(*filled, encoder)
+
+
+def _levels(column: EncodedColumn) -> np.ndarray[Any, Any]:
+    """The levels as they stand in the table."""
+    levels = column.levels or ()
+    if column.kind == "text":
+        found = [_word(column) if level is None else level for level in levels]
+        return np.array(found, dtype=object)
+    if None in levels:
+        raise ValueError(
+            f"the category {column.name!r:.60} has missing values and is not text, which "
+            "scikit-learn cannot encode: turn the column into text before the fit"
+        )
+    if column.kind == "truth":
+        return np.array([level == "True" for level in levels])
+    return np.array([float(level) for level in levels if level is not None])
+
+
+def _word(column: EncodedColumn) -> str:
+    """A text that is no level of the column."""
+    word = _MISSING
+    while word in (column.levels or ()):
+        word += "_"
+    return word

@@ -1,0 +1,180 @@
+"""Tables column by column, whoever made them: pandas, polars, arrays, files.
+
+A column is read as numbers (NaN where one is missing) or as levels (text, None where missing).
+Levels are compared as text, a whole number without a decimal point: pandas makes ``3.0`` of a 3
+when some other row has no value, and a file holds text anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...rows.arrays import FloatArray
+from ...rows.row_blocks import is_dask
+
+#: Types of polars' text and levels, and of what is neither number nor level.
+_POLARS_LEVELS = frozenset({"Boolean", "Categorical", "Enum", "String", "Utf8"})
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTable:
+    """A table as a file gives it: names, and an array of one dimension for each."""
+
+    names: Sequence[Any]
+    arrays: Sequence[np.ndarray[Any, Any]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (len(self.arrays[0]) if self.arrays else 0, len(self.arrays))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X has columns of different kinds: a frame of pandas or polars, or our own."""
+    if isinstance(X, ColumnTable):
+        return True
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or _is_polars(X)) and not is_dask(X)
+
+
+def _is_polars(X: Any) -> bool:
+    return hasattr(X, "iter_columns")
+
+
+def column_names(X: Any) -> list[Any]:
+    """Names of the columns, numbers from 0 where X is an array."""
+    if isinstance(X, ColumnTable):
+        return list(X.names)
+    return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+
+
+def columns_of(X: Any) -> Iterator[Any]:
+    """The columns, each as the table keeps it."""
+    if isinstance(X, ColumnTable):
+        yield from X.arrays
+    elif not is_frame(X):
+        for j in range(X.shape[1]):
+            yield X[:, j]
+    elif _is_polars(X):
+        yield from X.iter_columns()
+    else:
+        for j in range(X.shape[1]):
+            yield X.iloc[:, j]
+
+
+def holds_levels(column: Any, name: Any) -> bool:
+    """Whether the type of a column says that it holds levels and not numbers.
+
+    Text, categories and truth values are levels.  ``ValueError`` for what is neither, such as
+    dates.
+    """
+    dtype = column.dtype
+    if hasattr(dtype, "is_numeric"):  # polars
+        base = str(dtype.base_type())
+        if dtype.is_numeric() or base == "Null":
+            return False
+        if base in _POLARS_LEVELS:
+            return True
+        kind = "O" if base == "Object" else "M"
+    else:
+        kind = getattr(dtype, "kind", "O")
+    if kind in "iuf":
+        return False
+    if kind in "bUST" or hasattr(dtype, "categories"):
+        return True
+    if kind == "O":
+        each = zip(_values(column), missing(column), strict=True)
+        kinds = {type(value) for value, gone in each if not gone}
+        if all(issubclass(each, str | bool | np.bool_) for each in kinds):
+            return bool(kinds)
+        if all(
+            issubclass(each, int | float | np.number) and not issubclass(each, bool)
+            for each in kinds
+        ):
+            return False
+        found = ", ".join(sorted(each.__name__ for each in kinds))
+        raise ValueError(
+            f"column {name!r:.60} must hold text, or numbers, or truth values, got values of types "
+            f"{found:.80}: convert it, or leave it out"
+        )
+    raise ValueError(
+        f"column {name!r:.60} must hold numbers, text or truth values, got {dtype!s:.60}: convert "
+        "it to a number (such as days since a date), or leave it out"
+    )
+
+
+def _values(column: Any) -> Any:
+    return column.to_list() if hasattr(column, "to_list") else column.tolist()
+
+
+def missing(column: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Where a column has no value."""
+    if hasattr(column, "is_null"):  # polars, which tells NaN from no value
+        gone = column.is_null()
+        if column.dtype.is_float():
+            gone = gone | column.is_nan().fill_null(False)
+        return np.asarray(gone.to_numpy(), dtype=bool)
+    if hasattr(column, "isna"):
+        return np.asarray(column.isna(), dtype=bool)
+    array = np.asarray(column)
+    if array.dtype.kind == "f":
+        return np.asarray(np.isnan(array))
+    if array.dtype.kind != "O":
+        return np.zeros(array.size, dtype=bool)
+    return np.array([value is None or value != value for value in array.tolist()], dtype=bool)
+
+
+def numbers_of(column: Any, name: Any) -> FloatArray:
+    """A column of numbers, NaN where one is missing."""
+    try:
+        if holds_levels(column, name) and not _holds_truth(column):
+            raise TypeError  # NumPy would read "3" as a number
+        if hasattr(column, "is_null"):
+            return np.array(column.cast(float).to_numpy(), dtype=np.float64)
+        if hasattr(column, "iloc"):
+            return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        array = np.asarray(column)
+        if array.dtype.kind == "O":
+            array = np.where(missing(array), np.nan, array)
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r:.60} must hold numbers, or be one of categorical_features, got "
+            f"{column.dtype!s:.60}"
+        ) from None
+
+
+def _holds_truth(column: Any) -> bool:
+    kind = getattr(column.dtype, "kind", "")
+    return kind == "b" or str(column.dtype) == "Boolean"
+
+
+def levels_of(column: Any) -> np.ndarray[Any, Any]:
+    """A column of levels as text, None where one is missing."""
+    gone = missing(column)
+    each = zip(_values(column), gone, strict=True)
+    return np.array([None if lost else _spelt(value) for value, lost in each], dtype=object)
+
+
+def kind_of_levels(column: Any) -> str:
+    """What the levels of a column are: "text", "truth" or "number"; mixed ones are text."""
+    each = zip(_values(column), missing(column), strict=True)
+    kinds = {type(value) for value, gone in each if not gone}
+    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        return "truth"
+    if kinds and all(
+        issubclass(kind, int | float | np.number) and not issubclass(kind, bool) for kind in kinds
+    ):
+        return "number"
+    return "text"
+
+
+def _spelt(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,254 @@
+"""How much may be wrong with the data, in plain words, and the ball that allows it.
+
+People know that up to 2 % of labels are wrong, that an income is off by a tenth of a standard
+deviation on average, that one occupation in twenty is miscoded.  The Wasserstein ball has a radius
+ε and prices: κ for a label, c for a step of a number or a change of a category.  An adversary who
+does one thing only, at price c, can do ε/c of it on average over the samples.  So with
+``c = ε / tolerance`` each tolerance alone would use up the budget; together they share it.  Only
+the ratios matter, and ε is the tolerance of numbers where there is one: then the unit is a
+standard deviation.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers as number_types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .robust_classifier import RobustLinearClassifier
+from .tables.by_column import CostsByKind
+
+#: Columns that a sentence names one by one.
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What may be wrong, and the ball that says so; print it to read it.
+
+    Attributes
+    ----------
+    epsilon, kappa : float
+        Radius and cost of flipping a label.
+    feature_costs : CostsByKind
+        What estimators take as ``feature_costs``.
+    """
+
+    labels: float
+    numbers: float
+    categories: float
+    columns: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def epsilon(self) -> float:
+        return next(t for t in (self.numbers, self.categories, self.labels, *self._stated) if t > 0)
+
+    @property
+    def kappa(self) -> float:
+        return _price(self.epsilon, self.labels)
+
+    @property
+    def feature_costs(self) -> CostsByKind:
+        return CostsByKind(
+            numbers=_price(self.epsilon, self.numbers),
+            categories=_price(self.epsilon, self.categories),
+            columns={
+                name: _deviations(_price(self.epsilon, _in_deviations(value)))
+                if isinstance(value, str)
+                else _price(self.epsilon, value)
+                for name, value in self.columns.items()
+            },
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """For an estimator: ``DRLogisticRegression(**tolerances(…).parameters)``."""
+        return {
+            "epsilon": self.epsilon,
+            "kappa": self.kappa,
+            "feature_costs": self.feature_costs,
+        }
+
+    @property
+    def _stated(self) -> list[float]:
+        return [_in_deviations(t) if isinstance(t, str) else t for t in self.columns.values()]
+
+    def __str__(self) -> str:
+        lines = [
+            f"labels: {_share(self.labels)} may be wrong" if self.labels else "labels are right",
+            f"numbers may be off by {self.numbers:g} standard deviations on average"
+            if self.numbers
+            else "numbers are right",
+            f"categories: {_share(self.categories)} of a column may be miscoded"
+            if self.categories
+            else "categories are right",
+        ]
+        for name, value in self.columns.items():
+            stated = f"{value:g}" if not isinstance(value, str) else value
+            lines.append(f"{name}: {stated} on average" if value else f"{name} is right")
+        return "; ".join([*lines, "each alone would use up the budget, together they share it"])
+
+
+def tolerances(
+    *,
+    labels: float = 0.0,
+    numbers: float = 0.0,
+    categories: float = 0.0,
+    columns: Mapping[Any, float | str] | None = None,
+) -> Tolerances:
+    """The ball in which so much may be wrong with the data.
+
+    Each tolerance alone would use up the budget of the adversary; together they share it.
+
+    Parameters
+    ----------
+    labels : float
+        Share of labels that may be wrong, 0 (they are right) to 1.
+    numbers : float
+        By how many of its standard deviations a number may be off, on average over the samples.
+    categories : float
+        Share of a category's entries that may be miscoded.
+    columns : mapping, optional
+        Other tolerances for some columns, by name or position: for a number in its own units or,
+        as ``"0.1 std"``, in standard deviations; for a category the share miscoded; 0 for a column
+        that is right.
+
+    Returns
+    -------
+    Tolerances
+        ``DRLogisticRegression(**found.parameters)`` is the model; ``print(found)`` says it again.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> found = drlogit.tolerances(labels=0.02, numbers=0.1, categories=0.05)
+    >>> found.epsilon, found.kappa, found.feature_costs.categories
+    (0.1, 5.0, 2.0)
+    """
+    for name, value, most in (
+        ("labels", labels, 1.0),
+        ("numbers", numbers, math.inf),
+        ("categories", categories, 1.0),
+    ):
+        _check(value, name, most)
+    stated = dict(columns or {})
+    for name, value in stated.items():
+        if isinstance(value, str):
+            _in_deviations(value)
+        else:
+            _check(value, f"columns[{name!r}]", math.inf)
+    found = Tolerances(float(labels), float(numbers), float(categories), stated)
+    if not any((found.labels, found.numbers, found.categories, *found._stated)):
+        raise ValueError("tolerances must allow something: all of them are 0; use epsilon=0")
+    return found
+
+
+def allowances(model: Any) -> list[str]:
+    """What a fitted model's ε, κ and costs allow to be wrong, in sentences.
+
+    Parameters
+    ----------
+    model : DRLogisticRegression or DRLogisticRegressionCV
+        A fitted one.
+
+    Returns
+    -------
+    list of str
+        The inverse of :func:`tolerances`: what each thing alone could be, on average over the
+        samples; numbers in their own units.
+    """
+    if not isinstance(model, RobustLinearClassifier):
+        raise ValueError(
+            "model must be a fitted DRLogisticRegression or DRLogisticRegressionCV, got "
+            f"{type(model).__name__}"
+        )
+    check_is_fitted(model, "coef_")
+    epsilon = model.epsilon_
+    kappa = float(getattr(model, "kappa_", getattr(model, "kappa", math.inf)))
+    if epsilon == 0.0:
+        return ["epsilon = 0: the data are taken as they are"]
+    n_encoded = model.coef_.shape[1]
+    costs = np.ones(n_encoded) if model.feature_costs_ is None else np.asarray(model.feature_costs_)
+    sentences = [
+        "labels are right"
+        if math.isinf(kappa)
+        else f"up to {_share(min(epsilon / kappa, 1.0))} of labels may be wrong"
+    ]
+    still, moved, changed = [], {}, {}
+    for name, place, is_category in _columns(model):
+        cost = float(costs[place])
+        if math.isinf(cost):
+            still.append(name)
+        elif is_category:
+            changed[name] = _share(min(epsilon / cost, 1.0))
+        else:
+            moved[name] = f"{epsilon / cost:.3g}"
+    if moved:
+        sentences.append(f"numbers may be off on average: {_listed(moved, 'by')}")
+    if changed:
+        sentences.append(f"categories may be miscoded: {_listed(changed, 'in')}")
+    if still:
+        shown = ", ".join(still[:_NAMED]) + (", …" if len(still) > _NAMED else "")
+        sentences.append(f"beyond doubt: {shown}")
+    sentences.append("each alone would use up the budget; together they share it")
+    return sentences
+
+
+def _columns(model: Any) -> list[tuple[str, int, bool]]:
+    """Name, first column of the matrix, and whether it is a category, for each column."""
+    if model.encoding_ is not None:
+        return [
+            (str(column.name), int(place[0]), column.levels is not None)
+            for column, place in zip(model.encoding_.columns, model.encoding_.places, strict=True)
+        ]
+    names = [str(name) for name in getattr(model, "feature_names_in_", range(model.coef_.shape[1]))]
+    groups = [[int(j) for j in group] for group in model.categories_ or []]
+    grouped = {j for group in groups for j in group}
+    return [
+        *((name, j, False) for j, name in enumerate(names) if j not in grouped),
+        *((" or ".join(names[j] for j in group), group[0], True) for group in groups),
+    ]
+
+
+def _listed(found: dict[str, str], word: str) -> str:
+    """Columns with the same tolerance together."""
+    if len(set(found.values())) == 1 and len(found) > 1:
+        return f"{word} {next(iter(found.values()))} each"
+    parts = [f"{name} {word} {value}" for name, value in list(found.items())[:_NAMED]]
+    return ", ".join(parts) + (", …" if len(found) > _NAMED else "")
+
+
+def _price(epsilon: float, tolerance: float) -> float:
+    return epsilon / tolerance if tolerance > 0.0 else math.inf
+
+
+def _deviations(cost: float) -> tuple[float, str]:
+    return cost, "std"
+
+
+def _in_deviations(text: str) -> float:
+    """``"0.1 std"`` as 0.1."""
+    number, _, unit = text.strip().rpartition(" ")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if unit != "std" or not 0.0 <= value < math.inf:
+        raise ValueError(f"a tolerance in words must be like '0.1 std', got {text!r:.40}")
+    return value
+
+
+def _check(value: Any, name: str, most: float) -> None:
+    real = isinstance(value, number_types.Real) and not isinstance(value, bool)
+    if not real or not 0.0 <= value <= most or math.isinf(value):
+        upto = f" to {most:g}" if math.isfinite(most) else ""
+        raise ValueError(f"{name} must be a number from 0{upto}, got {value!r:.40}")
+
+
+def _share(value: float) -> str:
+    return f"{100.0 * value:.3g} %"

@@ -1,0 +1,197 @@
+"""A linear model, the samples it is asked about, and the Wasserstein ball around them.
+
+:func:`pose` puts them together as a :class:`Question`, in the space where distance is measured
+(:mod:`drlogit.robustness.spaces`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import column_or_1d
+
+from ..estimators.tables.by_column import resolve_bounds, resolve_costs
+from ..problem.norms import Norm, get_norm
+from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.problem import Problem, ground_cost
+from ..rows.arrays import FloatArray, Matrix
+from ..rows.checks import check_features, check_label_column, check_labels, check_weights
+from ..rows.interface import Rows, State
+from ..rows.matrix import matvec
+from ..rows.memory import MemoryRows
+from ..rows.row_blocks import RowBlocks
+from ..rows.stored import StoredRows
+from .linear_model import LinearModel
+from .spaces import ONE_HOT, Placed, place
+
+#: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
+_CHECKED_ROWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A linear model, the samples it is asked about, and the Wasserstein ball around them."""
+
+    problem: Problem
+    coefficients: FloatArray  # β, then b
+    classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
+    space: str  # where distance is measured, in words
+
+    @cached_property
+    def margins(self) -> State:
+        """``u_i = y_i (x_i·β + b)``, as a state of the rows."""
+        return self.problem.margins(self.coefficients)
+
+    @cached_property
+    def u(self) -> FloatArray:
+        """The margins as one vector."""
+        return np.asarray(self.problem.rows.gather(self.margins))
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        return self.problem.rows.weights()
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """The labels as ±1."""
+        return self.problem.rows.signs()
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """``‖β/c‖_*``: by how much one unit of transport can lower a margin.
+
+        That of features without a domain, if some have one.
+        """
+        return self.problem.cost.dual_norm(self.coefficients)
+
+    @cached_property
+    def prices(self) -> Any:
+        """What the adversary can buy where features have domains, and at which prices."""
+        from ..problem.domain_loss import prices_of  # compiled
+
+        return prices_of(self.problem, self.coefficients)
+
+    def labels(self, signs: FloatArray) -> np.ndarray[Any, Any]:
+        """Signs as labels."""
+        return np.asarray(self.classes)[(signs > 0.0).astype(np.intp)]
+
+    def at(self, epsilon: float) -> Problem:
+        """The same samples under another radius."""
+        return self.problem.with_radius(epsilon)
+
+
+def pose(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    kappa: float | None,
+    norm: str | Norm | None,
+    feature_costs: Any,
+    sample_weight: ArrayLike | None,
+    categories: Any = None,
+    bounds: Any = None,
+    space: str = "fitted",
+) -> Question:
+    """Check everything and put it together; ``ValueError`` says what is wrong.
+
+    What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
+    """
+    epsilon = check_epsilon(epsilon)
+    placed = place(model, X, space, categories)
+    kappa = check_kappa((placed.kappa or 1.0) if kappa is None else kappa)
+    transport = get_norm((placed.norm or "l1") if norm is None else norm)
+    linear, samples = placed.linear, placed.X
+    # Of blocks that are elsewhere, one is enough to compare scores on; the rest is checked below.
+    blocks = isinstance(samples, RowBlocks)
+    matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
+    n_samples, n_features = samples.shape if blocks else matrix.shape
+    if linear.coef.size != n_features:
+        raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
+    _check_scores(model, linear, samples.block(samples.filled[0]) if blocks else X, matrix)
+    signs, classes = _signs(y, n_samples, linear.classes)
+    weights = check_weights(sample_weight, n_samples)
+    costs = check_costs(_costs(feature_costs, placed, matrix, weights), n_features)
+    rows: Rows
+    if blocks:
+        rows = StoredRows(samples, signs, weights, intercept=True)
+    else:
+        rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    stated = {"feature costs": feature_costs, "categories": categories, "bounds": bounds}
+    if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
+        categories, stated["categories"] = placed.categories, None
+    limits = placed.bounds if bounds is None else _bounds(bounds, placed, matrix)
+    rows, cost = ground_cost(rows, transport, costs, kappa, categories, limits, placed.names)
+    problem = Problem(rows, epsilon, cost, fit_intercept=True)
+    joined = problem.join(linear.coef, linear.intercept)
+    given = " and ".join(word for word, value in stated.items() if value is not None)
+    where = f"{placed.space}, with the {given} given" if given else placed.space
+    return Question(problem, joined, classes, where)
+
+
+def _costs(given: Any, placed: Placed, matrix: Matrix, weights: FloatArray) -> Any:
+    """Costs for each column of the matrix: those of the fit, or stated by column or otherwise."""
+    if given is None:
+        return placed.costs
+    if np.ndim(given) == 1 and np.size(given) == matrix.shape[1]:
+        return given
+    return resolve_costs(given, matrix, weights, _table_names(placed, matrix), placed.encoding)
+
+
+def _bounds(given: Any, placed: Placed, matrix: Matrix) -> Any:
+    return resolve_bounds(given, matrix, _table_names(placed, matrix), placed.encoding)
+
+
+def _table_names(placed: Placed, matrix: Matrix) -> list[Any]:
+    """What columns are called by who states something about them."""
+    if placed.encoding is not None:
+        return [column.name for column in placed.encoding.columns]
+    return list(range(matrix.shape[1])) if placed.names is None else placed.names
+
+
+def _signs(
+    y: Any, n_samples: int, classes: tuple[Any, Any] | None
+) -> tuple[FloatArray, tuple[Any, Any]]:
+    """Labels as ±1 and the two labels, those of the model if it knows them."""
+    if classes is None:
+        signs = check_labels(y, n_samples)
+        low, high = np.unique(column_or_1d(y))
+        return signs, (low, high)
+    labels = check_label_column(y, n_samples)
+    negative, positive = (np.asarray(labels == c, dtype=bool) for c in classes)
+    unknown = ~(negative | positive)
+    if unknown.any():
+        known = " or ".join(repr(c) for c in np.asarray(classes).tolist())
+        found = labels[unknown][:1].tolist()[0]
+        raise ValueError(f"y must hold labels of the model, {known}, got {found!r}")
+    return np.where(positive, 1.0, -1.0), classes
+
+
+def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> None:
+    """Compare the model's own scores with those of ``(β, b)``, on a few rows.
+
+    A subclass that transforms differently, or a column order other than the one fitted, must
+    not pass for the linear model we took it for.
+    """
+    if not hasattr(model, "decision_function"):
+        return
+    few = matrix[:_CHECKED_ROWS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "X does not have valid feature names"
+        first = (sp.csr_array(X) if sp.issparse(X) else X)[: few.shape[0]]
+        scores = np.ravel(model.decision_function(first))
+    ours = matvec(few, linear.coef) + linear.intercept
+    # Single precision, and cancellation: measured against the size of the terms of the sum.
+    size = matvec(abs(few), np.abs(linear.coef)) + abs(linear.intercept) + np.abs(scores)
+    if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
+        raise ValueError(
+            f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "
+            "in it: it is not linear in X. Transform the data first, or pass (coef, intercept)"
+        )

@@ -1,0 +1,170 @@
+"""Files of raw tables through the command line: text, gaps, costs and bounds by name."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from drlogit import DRLogisticRegression, cli, load_model, verify, worst_case_loss
+from drlogit.files.columns import Wanted
+from drlogit.files.reading import read_samples
+
+RNG = np.random.default_rng(11)
+N = 60
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 90, N).astype(float),
+        "job": RNG.choice(["clerk", "cook", "none"], N),
+        "code": RNG.choice(["01", "2", "3"], N),
+        "member": RNG.choice(["f", "t"], N),
+    }
+)
+FRAME["income"] = np.where(
+    FRAME.age + 20 * (FRAME.job == "cook") + RNG.normal(0, 20, N) > 55, "high", "low"
+)
+HOLES = FRAME.assign(age=FRAME.age.where(FRAME.index % 7 > 0), job=FRAME.job.where(FRAME.index > 5))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("table.csv", index=False)
+    HOLES.to_csv("holes.csv", index=False)
+    pq.write_table(pa.Table.from_pandas(HOLES), "holes.parquet")
+    return tmp_path
+
+
+def run(command, capsys):
+    code = cli.main([*command.split(), "--json"])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_text_is_a_category_and_said_once(folder, capsys):
+    code, out, err = run("fit table.csv --target income -o model.json", capsys)
+    assert code == 0
+    assert "taken as categories: job (3 levels), member (2 levels)" in err
+    assert json.loads(out)["n_features"] == 4
+    model = load_model("model.json")
+    assert model.encoding_.names[1:4] == ["job=clerk", "job=cook", "job=none"]
+    code, out, _ = run("evaluate model.json table.csv", capsys)
+    worst = json.loads(out)["worst_case"]["log_loss"]
+    assert worst == pytest.approx(model.worst_case_loss_[0], abs=1e-9)
+    frame = pd.read_csv("table.csv", keep_default_na=False)
+    found = worst_case_loss(
+        model, frame[list(model.feature_names_in_)], frame.income, epsilon=0.01, kappa=1.0
+    )
+    assert found == pytest.approx(worst, abs=1e-9)
+    code, out, _ = run("audit model.json table.csv", capsys)
+    at = {row["epsilon"]: row["worst_case_loss"] for row in json.loads(out)["models"][0]["rows"]}
+    assert at[0.01] == pytest.approx(worst, abs=1e-9)
+
+
+def test_codes_that_look_like_numbers_keep_their_spelling(folder, capsys):
+    assert run("fit table.csv --target income --categorical code -o m.json", capsys)[0] == 0
+    model = load_model("m.json")
+    levels = {c.name: c.levels for c in model.encoding_.columns}
+    assert levels["code"] == ("01", "2", "3")
+    only = FRAME[FRAME.code == "01"]
+    only.to_csv("only.csv", index=False)  # where all of the column looks like a number
+    assert run("predict m.json only.csv -o p.csv", capsys)[0] == 0
+    expected = model.predict_proba(only.drop(columns="income").astype({"code": object}))[:, 1]
+    with open("p.csv") as file:
+        found = [float(row["probability"]) for row in csv.DictReader(file)]
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("file", ["holes.csv", "holes.parquet"])
+def test_gaps(folder, capsys, file):
+    code, _, err = run(f"fit {file} --target income", capsys)
+    assert code == cli.BAD_INPUT
+    assert "numbers are missing (NaN) in column 'age'" in err
+    assert "--missing median" in err
+    command = f"fit {file} --target income --missing median --standardize --bounds age=0..120"
+    assert run(f"{command} -o m.json", capsys)[0] == 0
+    model = load_model("m.json")
+    age = model.encoding_.columns[0]
+    assert age.fill == HOLES.age.median()
+    assert model.encoding_.columns[1].levels[-1] is None
+    filled = HOLES.age.fillna(age.fill)
+    assert model.feature_costs_[0] == pytest.approx(1.0 / filled.std(ddof=0))
+    assert (model.bounds_[0][0], model.bounds_[1][0]) == (0.0, 120.0)
+    assert run(f"predict m.json {file}", capsys)[0] == 0
+
+
+def test_tune_and_immovable(folder, capsys):
+    command = "tune table.csv --target income --epsilons 0.01,0.1 --kappas 1, --folds 2"
+    _code, out, _ = run(f"{command} --immovable job --bounds data -o m.json", capsys)
+    model = load_model("m.json")
+    assert np.isinf(model.feature_costs_[1:4]).all()
+    assert model.bounds_[0][0] == FRAME.age.min()
+    assert json.loads(out)["epsilon"] in (0.01, 0.1)
+
+
+def test_tables_have_no_proofs_yet(folder, capsys):
+    for options in ("table.csv", "table.csv --features age --bounds age=0..120"):
+        code, _, err = run(f"fit {options} --target income --proof p.npz", capsys)
+        assert code == cli.BAD_INPUT
+        assert "there are no proofs for tables with text or gaps, or with bounds, yet" in err
+    assert run("fit table.csv --target income -o m.json", capsys)[0] == 0
+    code, _, err = run("verify m.json table.csv --proof p.npz", capsys)
+    assert code != 0
+    assert "proofs" in err
+    frame = FRAME.drop(columns="income")
+    fitted = DRLogisticRegression(0.01).fit(frame, FRAME.income)
+    with pytest.raises(ValueError, match="no proofs for features with categories or bounds yet"):
+        verify(fitted, frame.age.to_numpy()[:, None], FRAME.income, "p.npz")
+
+
+def test_what_tells_rows_apart_is_left_out(folder, capsys):
+    FRAME.assign(name=[f"row{j}" for j in range(N)]).to_csv("named.csv", index=False)
+    code, out, err = run("fit named.csv --target income", capsys)
+    assert code == 0
+    assert json.loads(out)["n_features"] == 4
+    assert f"left out, as it tells rows apart: name ({N} different texts)" in err
+
+
+def test_slips_are_no_categories(folder):
+    wanted = Wanted(target="income", table=True)
+    text = FRAME.assign(age=RNG.normal(size=N)).astype({"age": object})
+    text.loc[7, "age"] = "4o"
+    text.to_csv("slip.csv", index=False)
+    with pytest.raises(ValueError, match="column 'age' holds numbers, but '4o' in row 8: correct"):
+        read_samples("slip.csv", wanted)
+    text["age"] = [f"{j},5" for j in range(N)]
+    text.to_csv("comma.csv", index=False, sep=";")
+    with pytest.raises(ValueError, match="column 'age' holds '0,5': write a decimal point"):
+        read_samples("comma.csv", wanted)
+
+
+def test_units_that_differ_much_get_a_word(folder, capsys):
+    FRAME.assign(wealth=1e5 * RNG.normal(size=N)).to_csv("wide.csv", index=False)
+    _, _, err = run("fit wide.csv --target income", capsys)
+    assert "(wealth), and epsilon is in these units: --standardize" in err
+    _, _, err = run("fit wide.csv --target income --standardize", capsys)
+    assert "epsilon is in these units" not in err
+
+
+DATA = os.environ.get("DRLOGIT_DATA")
+SMALL = {
+    "breast-cancer": "Class", "vote": "Class", "lymph": "class", "credit-g": "class",
+    "heart-c": "num", "hepatitis": "Class", "spect": "OVERALL_DIAGNOSIS",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(DATA is None, reason="real data in DRLOGIT_DATA")
+@pytest.mark.parametrize("name", SMALL)
+def test_real_tables(name, capsys):
+    path = Path(str(DATA)) / "tables" / f"{name}.csv.bz2"
+    code, _, err = run(f"fit {path} --target {SMALL[name]}", capsys)
+    if "numbers are missing" in err:
+        code, _, _ = run(f"fit {path} --target {SMALL[name]} --missing median", capsys)
+    assert code == 0

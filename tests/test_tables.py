@@ -1,0 +1,293 @@
+"""Tables as they are: frames of pandas and polars, arrays with categories, costs by column."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV, load_model, save_model, solve
+
+N = 80
+RNG = np.random.default_rng(5)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.normal(40.0, 12.0, N),
+        "job": RNG.choice(["clerk", "cook", "smith"], N),
+        "member": RNG.random(N) < 0.4,
+        "children": RNG.integers(0, 4, N),
+    }
+)
+FRAME.loc[::9, "job"] = None
+SCORE = 0.1 * (FRAME.age - 40.0) + (FRAME.job == "cook") + 0.5 * FRAME.member - 0.5
+Y = np.where(SCORE + RNG.logistic(size=N) > 0.0, "yes", "no")
+NAMES = [
+    "age", "job=clerk", "job=cook", "job=smith", "job is missing", "member=False", "member=True",
+    "children",
+]  # fmt: skip
+
+
+def model(**options):
+    return DRLogisticRegression(0.05, 1.0, **options)
+
+
+def by_hand(frame=FRAME):
+    """The matrix, written out."""
+    jobs = ["clerk", "cook", "smith"]
+    return np.column_stack(
+        [
+            frame.age,
+            *((frame.job == job) for job in jobs),
+            frame.job.isna(),
+            ~frame.member.astype(bool),
+            frame.member.astype(bool),
+            frame.children,
+        ]
+    ).astype(float)
+
+
+FRAMES = {
+    "pandas": FRAME,
+    "object": FRAME.astype({"job": object, "member": object}),
+    "category": FRAME.astype({"job": "category", "children": "Int64"}),
+    "arrow": FRAME.astype({"job": "string"}),
+    "polars": pl.from_pandas(FRAME),
+    "polars, categories": pl.from_pandas(FRAME).with_columns(pl.col("job").cast(pl.Categorical)),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_of_any_kind_is_its_encoding(name):
+    frame = FRAMES[name]
+    fitted = model(feature_costs={"age": "std", "job": 3.0}).fit(frame, Y)
+    assert fitted.encoding_.names == NAMES
+    assert fitted.n_features_in_ == 4
+    assert fitted.feature_names_in_.tolist() == list(FRAME.columns)
+    costs = np.array([1.0 / FRAME.age.std(ddof=0), 3, 3, 3, 3, 1, 1, 1])
+    X = by_hand()
+    expected = solve(
+        X, Y, epsilon=0.05, kappa=1.0, feature_costs=costs, categories=[[1, 2, 3, 4], [5, 6]]
+    )
+    assert fitted.worst_case_loss_[0] == pytest.approx(expected.objective, abs=2e-6)
+    assert fitted.feature_costs_ == pytest.approx(costs)
+    scores = X @ fitted.coef_[0] + fitted.intercept_[0]
+    assert np.allclose(fitted.decision_function(frame), scores, rtol=0.0, atol=1e-12)
+
+
+def test_levels_count_from_the_average_sample():
+    fitted = model().fit(FRAME, Y)
+    table = {
+        (row["column"], row["level"]): row["coefficient"] for row in fitted.coefficient_table()
+    }
+    shares = FRAME.job.fillna("missing").value_counts(normalize=True)
+    assert sum(shares[level] * table["job", level] for level in shares.index) == pytest.approx(0.0)
+    new = FRAME.assign(job="monk")
+    there = [FRAME.assign(job=level if level != "missing" else None) for level in shares.index]
+    average = sum(
+        share * fitted.decision_function(frame) for share, frame in zip(shares, there, strict=True)
+    )
+    assert np.allclose(fitted.decision_function(new), average, rtol=0.0, atol=1e-12)
+    assert table["age", None] == fitted.coef_[0, 0]
+
+
+def test_columns_by_name_position_and_mask():
+    array = np.column_stack([FRAME.age, FRAME.children])
+    ways = [(FRAME[["age", "children"]], ["children"]), (array, [1]), (array, [-1]),
+            (array, [False, True]), (array.astype(object), [1])]  # fmt: skip
+    found = [model(categorical_features=which).fit(X, Y) for X, which in ways]
+    for (X, _), each in zip(ways, found, strict=True):
+        assert each.coef_.shape == (1, 5)
+        assert np.array_equal(each.decision_function(X), found[0].decision_function(ways[0][0]))
+    assert model(categorical_features=None).fit(array, Y).encoding_ is None
+    assert model().fit(FRAME[["age", "children"]], Y).encoding_ is None
+
+
+def test_groups_of_one_hot_columns_beside_text():
+    dummies = pd.get_dummies(FRAME[["job", "age"]], columns=["job"], dummy_na=True)
+    frame = dummies.assign(town=np.where(FRAME.index % 2, "x", "y"))
+    group = [name for name in frame.columns if str(name).startswith("job_")]
+    fitted = model(categories=[group]).fit(frame, Y)
+    assert [np.asarray(g).tolist() for g in fitted.categories_] == [[1, 2, 3, 4], [5, 6]]
+
+
+def test_missing_numbers():
+    holes = FRAME.assign(
+        age=FRAME.age.where(FRAME.index % 8 > 0), children=FRAME.children.where(FRAME.index > 2)
+    )
+    with pytest.raises(
+        ValueError, match=r"missing .NaN. in columns 'age', 'children': .*--missing"
+    ):
+        model().fit(holes, Y)
+    for fill, value in (("median", holes.age.median()), ("mean", holes.age.mean())):
+        fitted = model(missing=fill).fit(holes, Y)
+        filled = holes.fillna({"age": value, "children": getattr(holes.children, fill)()})
+        assert np.allclose(fitted.decision_function(holes), fitted.decision_function(filled))
+        assert fitted.worst_case_loss_[0] == pytest.approx(
+            model().fit(filled, Y).worst_case_loss_[0], abs=2e-6
+        )
+    weights = np.arange(N) % 3 + 1.0
+    repeated = holes.loc[holes.index.repeat(weights.astype(int))]
+    for fill in ("median", "mean"):
+        weighted = model(missing=fill).fit(holes, Y, sample_weight=weights)
+        assert weighted.encoding_.columns[0].fill == pytest.approx(getattr(repeated.age, fill)())
+    with pytest.raises(ValueError, match=r"numbers are missing .NaN. in column 'age'"):
+        model().fit(FRAME, Y).predict(holes.assign(children=1))
+
+
+def test_bounds_and_costs_by_name():
+    fitted = model(bounds={"age": (0, 120)}, feature_costs={"children": math.inf}).fit(FRAME, Y)
+    assert fitted.bounds_[0][0] == 0.0
+    assert fitted.bounds_[1][0] == 120.0
+    assert np.isinf(fitted.bounds_[0][1:]).all()
+    assert fitted.feature_costs_[-1] == math.inf
+    data = model(bounds="data").fit(FRAME, Y)
+    assert data.bounds_[1][0] == FRAME.age.max()
+    assert data.bounds_[0][-1] == 0.0
+    # Arrays have positions for names, and nothing else changes.
+    X = by_hand()
+    for costs in ({0: 2.0}, [2.0] + [1.0] * 7):
+        assert model(feature_costs=costs).fit(X, Y).feature_costs_ == pytest.approx(
+            [2.0] + [1.0] * 7
+        )
+    sparse = model(feature_costs="std").fit(sp.csr_array(X), Y).feature_costs_
+    assert sparse == pytest.approx(1.0 / X.std(axis=0))
+
+
+def test_standard_deviations_as_the_unit_are_a_scaler():
+    X = by_hand()[:, [0, 7]]
+    direct = model(feature_costs="std").fit(X, Y)
+    scaled = model().fit((X - X.mean(axis=0)) / X.std(axis=0), Y)
+    assert direct.worst_case_loss_[0] == pytest.approx(scaled.worst_case_loss_[0], abs=2e-6)
+
+
+def test_cross_validation_of_a_frame(tmp_path):
+    search = DRLogisticRegressionCV([0.01, 0.1], [1.0], cv=2, feature_costs="std").fit(FRAME, Y)
+    again = DRLogisticRegression(search.epsilon_, 1.0, feature_costs="std").fit(FRAME, Y)
+    assert np.allclose(search.decision_function(FRAME), again.decision_function(FRAME), atol=1e-4)
+    save_model(search, tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").kappa == 1.0
+
+
+def test_several_classes_and_pickles():
+    three = np.where(FRAME.age < 35, "low", Y)
+    fitted = model().fit(FRAME, three)
+    assert fitted.coef_.shape == (3, 8)
+    assert {row["class"] for row in fitted.coefficient_table()} == {"low", "no", "yes"}
+    assert np.array_equal(
+        pickle.loads(pickle.dumps(fitted)).predict_proba(FRAME), fitted.predict_proba(FRAME)
+    )
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
+def test_a_model_file_holds_the_way_from_the_table(tmp_path, kind):
+    frame = kind(FRAME.assign(age=FRAME.age.where(FRAME.index > 3)))
+    fitted = model(missing="median", feature_costs={"job": 2.0}, bounds={"age": (0, 120)})
+    fitted.fit(frame, Y)
+    path = tmp_path / "model.json"
+    save_model(fitted, path)
+    again = load_model(path)
+    assert again.encoding_ == fitted.encoding_
+    assert np.array_equal(again.predict_proba(frame), fitted.predict_proba(frame))
+    assert np.array_equal(again.feature_costs_, fitted.feature_costs_)
+    assert np.array_equal(again.bounds_, fitted.bounds_)
+    save_model(again, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"job": FRAME.age}, None),
+        ({"age": FRAME.job}, "column 'age' must hold numbers, or be one of categorical_features"),
+        ({"age": FRAME.age.astype(str)}, "column 'age' must hold numbers"),
+        ({"age": pd.to_datetime("2020-01-01")}, "column 'age' must hold numbers"),
+    ],
+)
+def test_other_kinds_of_columns_than_in_training(change, message):
+    fitted = model().fit(FRAME, Y)
+    if message is None:  # levels that nobody knows
+        assert np.isfinite(fitted.decision_function(FRAME.assign(**change))).all()
+    else:
+        with pytest.raises(ValueError, match=message):
+            fitted.predict(FRAME.assign(**change))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"categorical_features": ["town"]}, "categorical_features names the column 'town', but X"),
+        ({"categorical_features": [True]}, "a truth value for each of 4 columns, got 1"),
+        ({"categorical_features": "all"}, "must be 'from_dtype', None, or a list"),
+        ({"categorical_features": ["member"]}, "'job' must hold numbers, or be one of categorical"),
+        ({"categorical_features": None}, "X must hold numbers, got the text"),
+        ({"missing": "zero"}, "missing must be one of 'error', 'mean', 'median', got 'zero'"),
+        ({"feature_costs": {"town": 2.0}}, "feature_costs names the column 'town'"),
+        (
+            {"feature_costs": {"age": "sd"}},
+            "cost of column 'age' must be a positive number, inf or",
+        ),
+        ({"feature_costs": {"age": -1.0}}, "cost of column 'age' must be a positive number"),
+        ({"feature_costs": "deviation"}, "feature_costs must be numbers, 'std' or a dict"),
+        ({"feature_costs": [1.0, 2.0]}, "one cost for each of 4 columns, got shape"),
+        ({"bounds": {"job": (0, 1)}}, "column 'job' is a category and has no bounds"),
+        ({"bounds": {"age": 3}}, "bounds of column 'age' must be a pair"),
+        ({"bounds": "range"}, "bounds must be a pair .lower, upper., a dict"),
+        ({"categories": [["job"]]}, "column 'job' must hold numbers"),
+    ],
+)
+def test_what_cannot_be_meant(options, message):
+    with pytest.raises(ValueError, match=message):
+        model(**options).fit(FRAME, Y)
+
+
+def test_columns_that_are_neither():
+    for column in (pd.to_datetime("2020-01-01"), [1j] * N, [("a",)] * N):
+        with pytest.raises(ValueError, match="column 'd' must hold"):
+            model().fit(FRAME.assign(d=column), Y)
+    with pytest.raises(ValueError, match="column 'd' must hold"):
+        model().fit(pl.from_pandas(FRAME).with_columns(d=pl.date(2020, 1, 1)), Y)
+    with pytest.raises(ValueError, match="categorical_features is for data frames and dense"):
+        model(categorical_features=[0]).fit(sp.csr_array(by_hand()), Y)
+    with pytest.raises(ValueError, match="at least one row"):
+        model().fit(FRAME[:0], Y[:0])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model().fit(FRAME, Y).predict(FRAME.rename(columns={"age": "years"}))
+    with pytest.raises(ValueError, match="X must be a table as in training, got csr"):
+        model().fit(FRAME, Y).predict(sp.csr_array(by_hand()))
+
+
+PLAIN = FRAME.assign(
+    age=FRAME.age.where(FRAME.index % 8 > 0), town=np.where(FRAME.index % 3, "missing", "x")
+)
+
+
+@pytest.mark.parametrize("labels", [Y, np.where(FRAME.age < 35, "low", Y)], ids=["two", "three"])
+@pytest.mark.parametrize("numbers", [[], ["children"]], ids=["", "numbers as categories"])
+def test_a_model_of_scikit_learn_predicts_the_same(labels, numbers):
+    which = ["job", "member", "town", *numbers]
+    fitted = model(missing="median", categorical_features=which).fit(PLAIN, labels)
+    plain = fitted.to_sklearn()
+    assert "drlogit" not in type(plain).__module__
+    for frame in (
+        PLAIN,
+        PLAIN.assign(job="monk"),
+        PLAIN.astype({"job": object}),
+        pl.from_pandas(PLAIN),
+    ):
+        found, expected = plain.predict_proba(frame), fitted.predict_proba(frame)
+        assert np.allclose(found, expected, rtol=0.0, atol=1e-12)
+        assert np.array_equal(plain.predict(frame), fitted.predict(frame))
+
+
+def test_a_plain_model_of_an_array():
+    X = by_hand()
+    fitted = model().fit(X, Y)
+    assert np.allclose(fitted.to_sklearn().predict_proba(X), fitted.predict_proba(X), atol=1e-14)
+    gaps = FRAME.assign(member=FRAME.member.astype(object).where(FRAME.index > 3))
+    with pytest.raises(ValueError, match="'member' has missing values and is not text"):
+        model().fit(gaps, Y).to_sklearn()

@@ -1,0 +1,137 @@
+"""Tolerances in plain words, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from drlogit import (
+    DRLogisticRegression,
+    allowances,
+    cli,
+    tolerances,
+    worst_case_distribution,
+    worst_case_loss,
+)
+
+RNG = np.random.default_rng(7)
+N = 60
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.normal(40.0, 10.0, N),
+        "income": RNG.normal(30.0, 5.0, N),
+        "job": RNG.choice(["clerk", "cook"], N),
+        "town": RNG.choice(["x", "y", "z"], N),
+    }
+)
+Y = np.where(0.1 * (FRAME.age - 40.0) + RNG.logistic(size=N) > 0.0, "yes", "no")
+
+
+def test_prices():
+    found = tolerances(labels=0.02, numbers=0.1, categories=0.05)
+    assert (found.epsilon, found.kappa) == (0.1, 5.0)
+    model = DRLogisticRegression(**found.parameters).fit(FRAME, Y)
+    deviations = FRAME[["age", "income"]].std(ddof=0).to_numpy()
+    assert model.feature_costs_ == pytest.approx([*(1.0 / deviations), 2, 2, 2, 2, 2])
+    assert clone(model).feature_costs == found.feature_costs
+
+
+def test_columns_of_their_own():
+    found = tolerances(
+        labels=0.0, numbers=0.1, columns={"age": 0.5, "town": 0.2, "income": "0.2 std"}
+    )
+    assert found.kappa == math.inf
+    model = DRLogisticRegression(**found.parameters).fit(FRAME, Y)
+    income = 0.5 / FRAME.income.std(ddof=0)
+    assert model.feature_costs_ == pytest.approx([0.2, income, math.inf, math.inf, 0.5, 0.5, 0.5])
+    text = str(found)
+    for part in ("labels are right", "0.1 standard deviations", "age: 0.5", "income: 0.2 std"):
+        assert part in text
+
+
+def test_each_alone_uses_up_the_budget():
+    """What an adversary who does one thing only can do of it, on average."""
+    stated = {"labels": 0.04, "numbers": 0.1, "categories": 0.05}
+    both = tolerances(**stated)
+    model = DRLogisticRegression(**both.parameters).fit(FRAME, Y)
+    ball = {"epsilon": both.epsilon, "kappa": both.kappa}
+    alone = tolerances(labels=0.04)
+    flips = worst_case_distribution(model, FRAME, Y, **ball, feature_costs=[math.inf] * 4)
+    assert flips.flipped_mass <= 0.04 + 1e-12
+    assert worst_case_loss(
+        model, FRAME, Y, epsilon=alone.epsilon, kappa=alone.kappa, feature_costs=[math.inf] * 4
+    ) == pytest.approx(flips.supremum, abs=1e-12)
+    moves = worst_case_distribution(
+        model, FRAME, Y, epsilon=both.epsilon, kappa=math.inf,
+        feature_costs={"age": "std", "income": math.inf, "job": math.inf, "town": math.inf},
+    )  # fmt: skip
+    travelled = moves.mass @ np.abs(moves.shift) * np.abs(moves.direction[0])
+    assert travelled / FRAME.age.std(ddof=0) <= 0.1 * (1.0 + 1e-9)
+
+
+def test_in_sentences():
+    model = DRLogisticRegression(
+        0.1, 5.0, feature_costs={"age": 0.5, "income": math.inf, "job": 2.0, "town": 4.0}
+    ).fit(FRAME, Y)
+    assert allowances(model) == [
+        "up to 2 % of labels may be wrong",
+        "numbers may be off on average: age by 0.2",
+        "categories may be miscoded: job in 5 %, town in 2.5 %",
+        "beyond doubt: income",
+        "each alone would use up the budget; together they share it",
+    ]
+    plain = DRLogisticRegression(0.1, math.inf).fit(FRAME[["age", "income"]], Y)
+    assert allowances(plain)[:2] == [
+        "labels are right",
+        "numbers may be off on average: by 0.1 each",
+    ]
+    assert allowances(DRLogisticRegression(0.0).fit(FRAME[["age"]], Y)) == [
+        "epsilon = 0: the data are taken as they are"
+    ]
+    one_hot = pd.get_dummies(FRAME[["age", "job"]], dtype=float)
+    groups = [["job_clerk", "job_cook"]]
+    grouped = DRLogisticRegression(0.1, 1.0, categories=groups).fit(one_hot, Y)
+    assert "categories may be miscoded: job_clerk or job_cook in 10 %" in allowances(grouped)
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    FRAME.assign(y=Y).to_csv("t.csv", index=False)
+    tolerate = "labels=0.02,numbers=0.1,categories=0.05,age=2"
+    assert cli.main(["fit", "t.csv", "--tolerate", tolerate, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["epsilon"] == 0.1
+    assert record["kappa"] == 5.0
+    assert "up to 2 % of labels may be wrong" in record["allows"]
+    assert any("age by 2" in sentence for sentence in record["allows"])
+    for bad, message in (
+        ("labels=0.02 --standardize", "--tolerate states the costs"),
+        ("shoe=1", "--tolerate: 'shoe' is not a feature"),
+        ("labels=2", "labels must be a number from 0 to 1, got 2.0"),
+    ):
+        assert cli.main(f"fit t.csv --tolerate {bad}".split()) == cli.BAD_INPUT
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({}, "must allow something"),
+        ({"labels": 1.5}, "labels must be a number from 0 to 1, got 1.5"),
+        ({"numbers": -1}, "numbers must be a number from 0, got -1"),
+        ({"numbers": math.inf}, "numbers must be a number from 0, got inf"),
+        ({"categories": True}, "categories must be a number from 0 to 1, got True"),
+        ({"columns": {"a": "two std"}}, "must be like '0.1 std', got 'two std'"),
+        ({"columns": {"a": "0.1 km"}}, "must be like '0.1 std'"),
+    ],
+)
+def test_what_cannot_be_meant(stated, message):
+    with pytest.raises(ValueError, match=message):
+        tolerances(**stated)
+    with pytest.raises(ValueError, match="model must be a fitted DRLogisticRegression"):
+        allowances("model")
