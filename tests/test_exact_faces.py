@@ -35,7 +35,9 @@ def test_cross_validation_does_not_choose_a_constant_model(cancer):
     X, y = cancer
     search = drlogit.DRLogisticRegressionCV(
         epsilons=[0.6, 0.5, 0.4, 0.1], kappas=[1.0], cv=3, scoring="accuracy"
-    ).fit(X, y)
+    )
+    with pytest.warns(UserWarning, match="the smallest radius given"):
+        search.fit(X, y)
     assert search.epsilon_ == 0.1
     constant = search.cv_results_["mean_test_score"][search.cv_results_["param_epsilon"] > 0.35]
     np.testing.assert_allclose(constant, y.mean(), atol=2e-3)
