@@ -76,6 +76,9 @@ _LEFTOVER = 1e-12
 #: mean squares; what is left is paid for in any case.
 _MET = 1e-13
 
+#: Largest value of ``s(1-s) log²(s/(1-s))``, rounded up.
+_MOST_SQUARE = 0.4393
+
 #: Free columns whose matrix is put together by products with it where no Hessian is formed.
 _FEW_FREE = 64
 
@@ -309,6 +312,7 @@ class _Candidate:
     gradients: FloatArray  # Zᵀ W (s - a) by class, shape (p, 2)
     flips: FloatArray  # Σ w a by class
     size: float  # root of Σ w (s + a)²: what rounding is measured against
+    curvature: float  # Σ w s(1-s)
 
     @classmethod
     def at(
@@ -339,8 +343,9 @@ class _Candidate:
         gradients: FloatArray,
         flips: FloatArray,
         square: float,
+        curvature: float,
     ) -> _Candidate:
-        return cls(coefficients, state, gradients, flips, math.sqrt(square))
+        return cls(coefficients, state, gradients, flips, math.sqrt(square), curvature)
 
     @property
     def gradient(self) -> FloatArray:
@@ -429,8 +434,9 @@ class _Candidate:
             rounding = np.minimum(rounding, rounding_of_sum(problem.rows.n_samples) * size)
         residual = np.abs(self.gradients @ factors) + rounding
         if alone and problem.fit_intercept:
-            _, (curvature,) = problem.rows.run(_total_curvature, self.state, factors)
-            equations = intercept_equation(float(curvature), problem.costs.size)
+            # f s (1 - f s) is at least f s(1-s).
+            least = float(factors.min()) * float(self.curvature)
+            equations = intercept_equation(least, problem.costs.size)
         elif alone:
             equations = FreeEquations.none()
         distance, move = 0.0, None
@@ -446,9 +452,14 @@ class _Candidate:
         used += problem.transport_norm(rounding)
         if lam is None and used > problem.epsilon:
             factors = factors * (problem.epsilon / used)
-        state, (value, square, stiffness, furthest) = problem.rows.run(
-            _bound_value, self.state, factors, move if distance > 0.0 else None
-        )
+        if alone:
+            # With D = s(1-s), and the intercept's column of ones.
+            state, (value,) = problem.rows.run(_value, self.state, factors)
+            square, stiffness, furthest = _MOST_SQUARE, 1.0, 0.0 if move is None else move.max()
+        else:
+            state, (value, square, stiffness, furthest) = problem.rows.run(
+                _charged_value, self.state, factors, move if distance > 0.0 else None
+            )
         value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
         if lam is not None:
             value += lam * (problem.epsilon - used)
@@ -568,24 +579,26 @@ def inner_gap(gradient: FloatArray, beta: FloatArray, radius: float, norm: Norm)
 _Dual: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def _dual_sums(block: Block, s: FloatArray, a: FloatArray) -> tuple[Sum, Sum, Sum]:
+def _dual_sums(block: Block, s: FloatArray, a: FloatArray) -> tuple[Sum, Sum, Sum, Sum]:
     difference = block.weights * (s - a)
     gradients = block.adjoint(block.by_class(difference))
     flips = block.by_class(block.weights * a).sum(axis=0)
     # Rounding of s - a is that of its operands, which may be far larger than the difference.
-    return Sum(gradients), Sum(flips), Sum(float(block.weights @ np.square(s + a)))
+    square = float(block.weights @ np.square(s + a))
+    curvature = float(block.weights @ (s * (1.0 - s)))
+    return Sum(gradients), Sum(flips), Sum(square), Sum(curvature)
 
 
 def _start(
     block: Block, a: FloatArray, coefficients: FloatArray, step: FloatArray | None
-) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+) -> tuple[_Dual, tuple[Sum, ...]]:
     s = flip_probability(block.margins(coefficients))
     if step is not None:
         s = np.clip(s - s * (1.0 - s) * block.margins(step), 0.0, 1.0)
     return (s, a, s[:0]), _dual_sums(block, s, a)
 
 
-def _given(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+def _given(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[_Dual, tuple[Sum, ...]]:
     s, a = pair
     return (s, a, s[:0]), _dual_sums(block, s, a)
 
@@ -595,9 +608,7 @@ def _curvature(block: Block, state: _Dual) -> tuple[_Dual, tuple[()]]:
     return (s, a, s * (1.0 - s)), ()
 
 
-def _moved(
-    block: Block, state: _Dual, coefficients: FloatArray
-) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+def _moved(block: Block, state: _Dual, coefficients: FloatArray) -> tuple[_Dual, tuple[Sum, ...]]:
     _, a, curvature = state
     s = flip_probability(block.margins(coefficients))
     return (s, a, curvature), _dual_sums(block, s, a)
@@ -624,16 +635,23 @@ def _without_light(block: Block, state: _Dual, least: float) -> tuple[_Dual, tup
     return (s, a, curvature), _dual_sums(block, s, a)
 
 
-def _bound_value(
-    block: Block, state: _Dual, factors: FloatArray, move: FloatArray | None
-) -> tuple[tuple[FloatArray, FloatArray], tuple[Reduction, ...]]:
-    s, a, curvature = state
+def _value(
+    block: Block, state: _Dual, factors: FloatArray
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum[float]]]:
+    s, a, _ = state
     if (factors != 1.0).any():
         shrink = np.where(block.y > 0.0, factors[1], factors[0])
         s, a = shrink * s, shrink * a
-    value = Sum(float(block.weights @ entropy(s)))
+    return (s, a), (Sum(float(block.weights @ entropy(s))),)
+
+
+def _charged_value(
+    block: Block, state: _Dual, factors: FloatArray, move: FloatArray | None
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Reduction, ...]]:
+    point, (value,) = _value(block, state, factors)
+    s, curvature = point[0], state[2]
     curvature = curvature if curvature.size else s * (1.0 - s)
-    return (s, a), (value, *charges(block, s, curvature, move))
+    return point, (value, *charges(block, s, curvature, move))
 
 
 def _first_of(block: Block, pair: tuple[Any, Any]) -> tuple[Any, tuple[()]]:
@@ -642,14 +660,6 @@ def _first_of(block: Block, pair: tuple[Any, Any]) -> tuple[Any, tuple[()]]:
 
 def _second_of(block: Block, pair: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, tuple[()]]:
     return pair[1], ()
-
-
-def _total_curvature(block: Block, state: _Dual, factors: FloatArray) -> tuple[_Dual, tuple[Sum]]:
-    s, _, curvature = state
-    if not curvature.size:
-        s = np.where(block.y > 0.0, factors[1], factors[0]) * s
-        curvature = s * (1.0 - s)
-    return state, (Sum(float(block.weights @ curvature)),)
 
 
 def _sizes(block: Block, state: _Dual) -> tuple[_Dual, tuple[Sum, Sum]]:
@@ -681,7 +691,7 @@ def _largest_margin(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[M
     return None, (Max(np.max(np.abs(block.margins(v)), initial=0.0)),)
 
 
-def _fewer_flips(block: Block, state: _Dual, factor: float) -> tuple[_Dual, tuple[Sum, Sum, Sum]]:
+def _fewer_flips(block: Block, state: _Dual, factor: float) -> tuple[_Dual, tuple[Sum, ...]]:
     s, a, curvature = state
     return (s, factor * a, curvature), _dual_sums(block, s, factor * a)
 
