@@ -428,8 +428,8 @@ MUTANTS = {
         "elif not alone and (equations is None or self.imbalance(problem).any()):", "elif False:",
         *NOT_PAID,
     ),
-    "value before scaling": ("value = Sum(float(block.weights @ entropy(s)))",
-                             "value = Sum(float(block.weights @ entropy(state[0])))"),
+    "value before scaling": ("return (s, a), (Sum(float(block.weights @ entropy(s))),)",
+                             "return (s, a), (Sum(float(block.weights @ entropy(state[0]))),)"),
     "flips not scaled": ("s, a = shrink * s, shrink * a", "s = shrink * s"),
 }  # fmt: skip
 
