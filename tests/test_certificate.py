@@ -66,8 +66,9 @@ def random_point(problem: Problem, near: np.ndarray, rng: np.random.Generator):
     return v, dual, shares
 
 
-def test_no_bound_is_above_the_optimum_and_no_value_below():
-    """Over 5 000 random points on problems whose optimal value is known to rounding."""
+@pytest.mark.parametrize("half", [0, 1])  # for two processes
+def test_no_bound_is_above_the_optimum_and_no_value_below(half):
+    """Over 10 000 random points on problems whose optimal value is known to rounding."""
     points = 0
     worst = -math.inf
 
@@ -75,6 +76,7 @@ def test_no_bound_is_above_the_optimum_and_no_value_below():
     @given(st.sampled_from(STRUCTURES), st.integers(0, 2**32 - 1))
     def check(structure, seed):
         nonlocal points, worst
+        seed += half * 2**32
         rng = np.random.default_rng(seed)
         case = zoo.planted(seed, n_samples=12, **structure)
         problem = case.build()

@@ -27,7 +27,7 @@ def plain(X, y, **options):
 
 def test_no_bound_is_above_a_point_found_with_fifty_digits():
     judged = 0
-    for seed in range(40):
+    for seed in range(120):
         problem = degenerate.generate(seed)
         if problem is None:
             continue
@@ -35,7 +35,7 @@ def test_no_bound_is_above_a_point_found_with_fifty_digits():
         if result.dual_objective > 0.0:
             judged += 1
             assert result.dual_objective <= degenerate.value_by_hand(problem, result) + 1e-12, seed
-    assert judged >= 8
+    assert judged >= 20
 
 
 def test_columns_that_differ_by_little_are_not_one():
