@@ -366,9 +366,10 @@ class _Candidate:
         """The candidate with ``s - s(1-s) Z step``; None if that leaves [0, 1]."""
         with np.errstate(over="ignore", invalid="ignore"):
             state, (least, greatest, *sums) = problem.rows.run(_shifted, self.state, step)
+            there = self.coefficients + step
         if not (least >= 0.0 and greatest <= 1.0):
             return None
-        return self._from_sums(self.coefficients + step, state, *sums)
+        return self._from_sums(there, state, *sums)
 
     def emptied(self, problem: Problem, step: FloatArray) -> _Candidate | None:
         """The candidate with ``s = a = 0`` where the shift leaves little of s; None if nowhere."""
