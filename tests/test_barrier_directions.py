@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import drlogit
-from drlogit.solvers.interior_point import barrier
+from drlogit.solvers.interior_point import barrier, predictor_corrector
 from drlogit.solvers.interior_point import barrier_samples as samples
 from drlogit.solvers.interior_point.norm_cone import outlier_correction
+from drlogit.solvers.interior_point.predictor_corrector import LEAST_SIGMA, Linearised
 from drlogit.solvers.interior_point.reduced_system import ReducedSystem
 
 
@@ -17,8 +18,8 @@ class Seen:
 
     def __init__(self, monkeypatch, **options):
         self.predictors, self.steps, self.pulled, self.centres = [], [], 0, []
-        after, corrector = barrier.Linearised.after, barrier.corrected
-        pull_back, centre = barrier.pull_back, barrier.Linearised.centre
+        after, corrector = Linearised.after, Linearised.corrected
+        pull_back, centre = samples.HingeSamples.pull_back, Linearised.centre
 
         def recorded_after(here, predictor):
             value = after(here, predictor)
@@ -40,10 +41,10 @@ class Seen:
             self.centres.append((here, predictor, value))
             return value
 
-        monkeypatch.setattr(barrier.Linearised, "after", recorded_after)
-        monkeypatch.setattr(barrier.Linearised, "centre", recorded_centre)
-        monkeypatch.setattr(barrier, "corrected", recorded_corrector)
-        monkeypatch.setattr(barrier, "pull_back", recorded_pull)
+        monkeypatch.setattr(Linearised, "after", recorded_after)
+        monkeypatch.setattr(Linearised, "centre", recorded_centre)
+        monkeypatch.setattr(Linearised, "corrected", recorded_corrector)
+        monkeypatch.setattr(samples.HingeSamples, "pull_back", recorded_pull)
         # Exact directions throughout, and corrections however few the features are.
         monkeypatch.setattr(barrier, "_ROUGH_MU", np.inf)
         monkeypatch.setattr(barrier, "_CHEAP_GRAM", 0)
@@ -124,7 +125,7 @@ def test_complementarity_after_a_predictor_is_what_it_will_be(seen):
     """The formula, with its cross terms, against the products at the point itself."""
     for here, predictor, value in seen.predictors:
         rows, alphas = here.scaled.problem.rows, predictor.alphas
-        moved, _ = rows.run(samples.advance, predictor.samples, *alphas, False)
+        moved, _ = here.model.advance(predictor.samples, alphas)
 
         def products(block, s):
             return s, (samples.Sum(float(block.weights @ (s.c * s.t + s.a * s.r))),)
@@ -142,7 +143,7 @@ def test_centring_follows_the_cube_of_what_the_predictor_leaves(seen):
     for here, predictor, centre in seen.centres:
         ratio = max(here.after(predictor), 0.0) / here.estimate
         assert centre <= here.mu * (1.0 + 1e-12)
-        assert centre >= here.mu * max(min(1.0, ratio**3), barrier._LEAST_SIGMA) * (1.0 - 1e-12)
+        assert centre >= here.mu * max(min(1.0, ratio**3), LEAST_SIGMA) * (1.0 - 1e-12)
         cubes += centre == pytest.approx(here.mu * ratio**3, rel=1e-9)
     assert cubes >= 1  # the cube itself, not one of its bounds
 
@@ -154,14 +155,14 @@ def test_pull_is_the_change_that_the_aims_make(monkeypatch):
     rows, trial = here.scaled.problem.rows, (0.9, 0.8)
 
     def changes(block, d):
-        pulled, (adjoint, total) = samples.pull_back(block, d, *trial, here.mu)
+        pulled, (back,) = samples.pull_back(block, d, *trial, here.mu)
         still = np.zeros(block.n_columns)
         before = samples.follow_aims(block, d, still, 0.0)[0]
         after = samples.follow_aims(block, pulled, still, 0.0)[0]
         pull = block.weights * d.local.at.a * (after.da - before.da)
-        return d, (adjoint, total, samples.Sum(block.adjoint(pull)), samples.Sum(pull.sum()))
+        return d, (back, samples.Sum(samples.Pull(block.adjoint(pull), pull.sum())))
 
-    _, (adjoint, total, wanted, wanted_total) = rows.run(changes, step.samples)
+    _, ((adjoint, total), (wanted, wanted_total)) = rows.run(changes, step.samples)
     assert np.abs(adjoint).max() > 0.0
     np.testing.assert_allclose(adjoint, wanted, atol=1e-9 * np.abs(wanted).max())
     assert total == pytest.approx(wanted_total, rel=1e-6, abs=1e-12)
@@ -188,13 +189,13 @@ def test_refinement_takes_the_shift_out_of_a_solution():
 
 
 def test_directions_are_refined_once_they_must_be_exact(monkeypatch):
-    asked, build = [], barrier.reduced_system
+    asked, build = [], predictor_corrector.reduced_system
 
     def recorded(*arguments, refine):
         asked.append(refine)
         return build(*arguments, refine=refine)
 
-    monkeypatch.setattr(barrier, "reduced_system", recorded)
+    monkeypatch.setattr(predictor_corrector, "reduced_system", recorded)
     X, y = drlogit.datasets.make_synthetic(120, 5, random_state=3)
     drlogit.solve(X, y, epsilon=0.03, kappa=0.5, tol=1e-9, hinge="barrier")
     assert asked[-1]

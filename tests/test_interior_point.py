@@ -188,8 +188,7 @@ def test_a_matrix_that_cannot_be_factored_ends_the_run_with_a_certificate(kappa,
 
     case = zoo.ZOO[0]
     best = drlogit.solve(case.X, case.y, epsilon=0.03, kappa=kappa)
-    for name in ("barrier", "smoothing"):
-        monkeypatch.setattr(f"drlogit.solvers.interior_point.{name}.reduced_system", fails)
+    monkeypatch.setattr("drlogit.solvers.interior_point.predictor_corrector.reduced_system", fails)
     result = drlogit.solve(case.X, case.y, epsilon=0.03, kappa=kappa)
     assert not result.converged
     assert np.isfinite(result.coef).all()

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
+from drlogit.problem.flip_pair import FlipPair
 from drlogit.problem.losses import (
     LAMBDA_CONSTANT,
     entropy,
+    flip_gain,
     flip_probability,
-    hinge,
     log_loss,
     log_loss_terms,
 )
@@ -69,7 +70,7 @@ def test_slope_and_curvature_are_derivatives():
 @given(margins, st.floats(0.0, 1e4))
 def test_hinge_form_is_the_papers_maximum(u, kink):
     """``h(u) + (u - κλ)_+ = max{h(u), h(-u) - κλ}``."""
-    left = log_loss(one(u)) + hinge(one(u - kink))
+    left = log_loss(one(u)) + flip_gain(one(u), kink)
     right = np.maximum(log_loss(one(u)), log_loss(one(-u)) - kink)
     np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
 
@@ -96,8 +97,16 @@ def test_entropy_is_concave(s, t, mix):
     assert between >= mix * entropy(one(s))[0] + (1.0 - mix) * entropy(one(t))[0] - 1e-12
 
 
-def test_hinge_is_the_positive_part():
-    np.testing.assert_array_equal(hinge(np.array([-2.0, -0.0, 0.0, 3.0])), [0.0, 0.0, 0.0, 3.0])
+def test_flips_gain_beyond_the_kink_if_there_is_one():
+    u = np.array([-2.0, 1.0, 4.0, np.inf])
+    np.testing.assert_array_equal(flip_gain(u, 1.0), [0.0, 0.0, 3.0, np.inf])
+    np.testing.assert_array_equal(flip_gain(u, np.inf), np.zeros(4))
+
+
+def test_the_pair_of_pieces():
+    pair, alone = FlipPair(2.0), FlipPair(np.inf)
+    assert (pair.flips, pair.kink(1.5), pair.spent(0.25)) == (True, 3.0, 0.5)
+    assert (alone.flips, alone.kink(0.0), alone.spent(0.0)) == (False, np.inf, 0.0)
 
 
 def test_constant_of_proposition_3_1():
@@ -110,7 +119,8 @@ def test_constant_of_proposition_3_1():
 def test_arguments_are_left_alone():
     u = np.linspace(-3.0, 3.0, 7)
     u.flags.writeable = False
-    for function in (log_loss_terms, log_loss, flip_probability, hinge):
+    for function in (log_loss_terms, log_loss, flip_probability):
         function(u)
+    flip_gain(u, 1.0)
     entropy(flip_probability(u))
     assert log_loss(np.zeros(0)).shape == (0,)

@@ -66,6 +66,17 @@ def balls(norm: Norm):
     return (norm.project, norm.value, norm.dual), (norm.project_dual, norm.dual, norm.value)
 
 
+@given(names, vectors)
+def test_aligned_vectors_attain_the_norms(name, x):
+    norm = NORMS[name]
+    for aligned, size, attained in (
+        (norm.aligned(x), norm.value, norm.dual),
+        (norm.aligned_dual(x), norm.dual, norm.value),
+    ):
+        assert float(x @ aligned) == pytest.approx(attained(x), rel=1e-12)
+        assert size(aligned) == pytest.approx(float(x.any()), rel=1e-12)
+
+
 @given(names, vectors, radii)
 def test_projections_are_the_nearest_points(name, x, radius):
     """``p`` is nearest iff it is in the ball and ``(x-p)·q ≤ (x-p)·p`` for all q of the ball.

@@ -10,14 +10,8 @@ import pytest
 import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
-from drlogit.solvers.interior_point import barrier, method
-from drlogit.solvers.interior_point.barrier_samples import (
-    advance,
-    linearise,
-    open_samples,
-    parabola,
-    predict,
-)
+from drlogit.solvers.interior_point import barrier, method, predictor_corrector
+from drlogit.solvers.interior_point.barrier_samples import HingeSamples
 from drlogit.solvers.interior_point.progress import Progress
 
 
@@ -67,7 +61,7 @@ def test_complementarity_waits_for_the_residuals(seed, epsilon, intercept):
 
 def test_another_method_goes_on_where_the_barrier_stands_still(monkeypatch):
     monkeypatch.setattr(barrier, "_EXCESS", math.inf)
-    monkeypatch.setattr(barrier, "_MOST_SIGMA", 1.0)
+    monkeypatch.setattr(predictor_corrector, "_MOST_SIGMA", 1.0)
     data, epsilon, kappa, norm, intercept = NEARLY_SEPARABLE[0]
     options = {"epsilon": epsilon, "kappa": kappa, "norm": norm, "fit_intercept": intercept}
     alone = drlogit.solve(*data, hinge="barrier", **options)
@@ -121,17 +115,17 @@ def test_standing_still_is_noticed():
 def test_parabola_of_the_loss_along_a_direction():
     problem = build_problem(*gaussian(1, 12, 2), epsilon=0.1, kappa=1.0, fit_intercept=False)
     rows, at, by = problem.rows, np.array([0.3, -2.0]), np.array([-4.0, 9.0])
-    samples, _ = rows.run(open_samples, None, at, 1.0, 0.05, None)
-    local, _ = rows.run(linearise, samples, 1.0, 1.0, False, False)
-    direction, _ = rows.run(predict, local, by, 0.0)
+    model = HingeSamples(rows, 1.0)
+    here, _ = model.linearise(model.open(at, 1.0, 0.05), 1.0, rough=False)
+    direction, *_ = model.predict(here, by, 0.0)
 
     def mean_loss(length):
         return np.logaddexp(0.0, -rows.gather(problem.margins(at + length * by))).mean()
 
-    _, (slope, curvature) = rows.run(parabola, direction)
+    slope, curvature = model.parabola(direction)
     # By differences, with the steps that rounding likes best.
     assert float(slope) == pytest.approx((mean_loss(1e-5) - mean_loss(-1e-5)) / 2e-5, rel=1e-6)
     second = (mean_loss(1e-4) - 2.0 * mean_loss(0.0) + mean_loss(-1e-4)) / 1e-8
     assert float(curvature) == pytest.approx(second, rel=1e-5)
-    _, (there,) = rows.run(advance, direction, 0.5, 0.5, None)
+    _, there = model.advance(direction, (0.5, 0.5))
     assert float(there) == pytest.approx(mean_loss(0.5), rel=1e-12)

@@ -8,6 +8,7 @@ vectorised, allocate what they return and are exact at ``|u| = 1e4`` and beyond.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,6 @@ def entropy(s: FloatArray) -> FloatArray:
     return np.asarray(entr(s) + entr(1.0 - s), dtype=np.float64)
 
 
-def hinge(v: FloatArray) -> FloatArray:
-    """``(v)_+``."""
-    return np.maximum(v, 0.0)
+def flip_gain(u: FloatArray, kink: float) -> FloatArray:
+    """``(u - κλ)_+``: what a flip adds to the loss; nothing where the kink κλ is infinitely far."""
+    return np.maximum(u - kink, 0.0) if math.isfinite(kink) else np.zeros_like(u)

@@ -27,6 +27,22 @@ def _largest(x: FloatArray) -> float:
     return float(np.max(np.abs(x), initial=0.0))
 
 
+def _longest_axis(x: FloatArray) -> FloatArray:
+    unit = np.zeros_like(x)
+    if x.any():
+        largest = int(np.argmax(np.abs(x)))
+        unit[largest] = np.sign(x[largest])
+    return unit
+
+
+def _unit(x: FloatArray) -> FloatArray:
+    return x / _length(x) if x.any() else np.zeros_like(x)
+
+
+def _corner(x: FloatArray) -> FloatArray:
+    return np.asarray(np.sign(x))
+
+
 def project_l1_ball(x: FloatArray, radius: float, metric: FloatArray | None = None) -> FloatArray:
     """Nearest point to ``x`` in the ball ``Σ|x_j| ≤ radius`` (sort and threshold)."""
     magnitude = np.abs(x)
@@ -80,6 +96,8 @@ class Norm:
     ``value`` is the transport norm, ``dual`` the norm that bounds the coefficients;
     ``project`` and ``project_dual`` are the projections on their balls, ``(x, radius) -> nearest
     point``, or ``(x, radius, m)`` for the nearest in the sense of ``Σ_j (p_j - x_j)² / m_j``.
+    ``aligned(x)`` has norm one and ``x·aligned(x) = dual(x)``; in ``aligned_dual`` the norms have
+    changed places.  Both are zero at zero.
     """
 
     name: str
@@ -87,12 +105,18 @@ class Norm:
     dual: Callable[[FloatArray], float]
     project: Callable[..., FloatArray]
     project_dual: Callable[..., FloatArray]
+    aligned: Callable[[FloatArray], FloatArray]
+    aligned_dual: Callable[[FloatArray], FloatArray]
 
 
 NORMS = {
-    "l1": Norm("l1", _abs_sum, _largest, project_l1_ball, project_linf_ball),
-    "l2": Norm("l2", _length, _length, project_l2_ball, project_l2_ball),
-    "linf": Norm("linf", _largest, _abs_sum, project_linf_ball, project_l1_ball),
+    "l1": Norm(
+        "l1", _abs_sum, _largest, project_l1_ball, project_linf_ball, _longest_axis, _corner
+    ),
+    "l2": Norm("l2", _length, _length, project_l2_ball, project_l2_ball, _unit, _unit),
+    "linf": Norm(
+        "linf", _largest, _abs_sum, project_linf_ball, project_l1_ball, _corner, _longest_axis
+    ),
 }
 
 

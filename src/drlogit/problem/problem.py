@@ -26,14 +26,13 @@ from ..rows.blocks import Block
 from ..rows.building import build_rows
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
-from ..rows.reductions import Sum
 from .ball import Ball
 from .domains import Domains, check_domains, domains_of
-from .losses import LAMBDA_CONSTANT, hinge, log_loss
+from .flip_pair import ROUNDING, FlipLoss, RobustLoss
+from .losses import LAMBDA_CONSTANT
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
 from .transport import TransportCost
-from .weighted_quantile import Weighted, upper_quantile, weight_above
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,67 +134,44 @@ class Problem:
 
     def allows(self, coefficients: FloatArray, lam: float) -> bool:
         """Whether ``‖β / c‖_* ≤ λ``, up to rounding."""
-        return self.dual_norm(coefficients) * (1.0 - 1e-12) <= lam
+        return self.dual_norm(coefficients) * (1.0 - ROUNDING) <= lam
 
     def transport_norm(self, gradient: FloatArray) -> float:
         """``‖c g‖`` over the penalised coordinates of a gradient-like vector."""
         return self.cost.move_norm(gradient) if self.epsilon > 0.0 else 0.0
 
+    def budget_used(self, gradient: FloatArray, share: float) -> float:
+        """``‖c g‖ + κ Σ w a``, which a dual point keeps below ε; ``share`` is ``Σ w a``."""
+        return self.transport_norm(gradient) + self.cost.pair.spent(share)
+
     def margins(self, coefficients: FloatArray) -> State:
         """The margins ``Z v``, as a state of one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
-    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
-        """Value of (P) at ``(β, b)`` and ``lam``, by default at the best λ."""
+    def robust_loss(self, coefficients: FloatArray, margins: State | None = None) -> RobustLoss:
+        """The objective of a model as a function of λ; ``margins`` are its own, if at hand."""
         if self.domains is not None:
             from .domain_loss import prices_of  # compiled: imported only when needed
 
-            return prices_of(self, coefficients).value(self.epsilon, lam)
-        margins = self.margins(coefficients)
-        if lam is None:
-            lam = self.best_lambda(coefficients, margins)
-        elif not self.allows(coefficients, lam):
-            return math.inf
-        return self.objective_at(margins, lam)
+            return prices_of(self, coefficients)
+        margins = self.margins(coefficients) if margins is None else margins
+        return FlipLoss(self.rows, margins, self.cost.pair, self.dual_norm(coefficients))
+
+    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
+        """Value of (P) at ``(β, b)`` and ``lam``, by default at the best λ."""
+        return self.robust_loss(coefficients).value(self.epsilon, lam)
 
     def objective_at(self, margins: State, lam: float) -> float:
         """``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` for margins at hand."""
-        _, (total,) = self.rows.run(_robust_loss, margins, self.kappa, lam)
-        return float(total) + self.epsilon * lam
+        return FlipLoss(self.rows, margins, self.cost.pair, 0.0).value(self.epsilon, lam)
 
     def best_lambda(self, coefficients: FloatArray, margins: State | None = None) -> float:
-        """The λ that minimises (P) for given coefficients: ``max(‖β‖_*, q/κ)``.
-
-        ``q`` is the smallest margin with weight at most ``ε/κ`` strictly above it.
-        """
-        least = self.dual_norm(coefficients)
-        if math.isinf(self.kappa):
-            return least
-        share = self.epsilon / self.kappa
-        if margins is None:
-            margins = self.margins(coefficients)
-        weighted, _ = self.rows.run(_weighted, margins)
-        if weight_above(self.rows, weighted, self.kappa * least) <= share:
-            return least
-        low = self.kappa * least
-        return max(least, upper_quantile(self.rows, weighted, share, low) / self.kappa)
+        """The λ that minimises (P) for given coefficients."""
+        return self.robust_loss(coefficients, margins).best_lambda(self.epsilon)
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:
     return block.margins(coefficients), ()
-
-
-def _robust_loss(
-    block: Block, u: FloatArray, kappa: float, lam: float
-) -> tuple[FloatArray, tuple[Sum]]:
-    loss = log_loss(u)
-    if math.isfinite(kappa):
-        loss += hinge(u - kappa * lam)
-    return u, (Sum(float(block.weights @ loss)),)
-
-
-def _weighted(block: Block, u: FloatArray) -> tuple[Weighted, tuple[()]]:
-    return (u, block.weights), ()
 
 
 def build_problem(

@@ -10,7 +10,6 @@ as the intercept is: the constant feature does not move either.  Features with d
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..rows.arrays import BoolArray, FloatArray
 from .domains import Domains
+from .flip_pair import FlipPair
 from .norms import Norm
 
 
@@ -44,9 +44,9 @@ class TransportCost:
         return ~self.free
 
     @property
-    def flips(self) -> bool:
-        """Whether labels can flip at all."""
-        return math.isfinite(self.kappa)
+    def pair(self) -> FlipPair:
+        """A sample as it is, and with the other label at cost κ."""
+        return FlipPair(self.kappa)
 
     def dual_norm(self, coefficients: FloatArray) -> float:
         """``‖C⁻¹β‖_*`` over the movable features: the least feasible λ."""
@@ -57,3 +57,17 @@ class TransportCost:
         """``‖C g‖`` over the movable features."""
         kept = self.movable
         return self.norm.value(gradient[kept] * self.costs[kept])
+
+    def aligned_move(self, coefficients: FloatArray) -> FloatArray:
+        """δ with ``‖C δ‖ = 1`` and ``β·δ = ‖C⁻¹β‖_*``; zero where nothing can be gained."""
+        kept = self.movable
+        move = np.zeros_like(coefficients)
+        move[kept] = self.norm.aligned(coefficients[kept] / self.costs[kept]) / self.costs[kept]
+        return move
+
+    def aligned_coefficients(self, gradient: FloatArray) -> FloatArray:
+        """β with ``‖C⁻¹β‖_* = 1`` and ``β·g = ‖C g‖``; zero where nothing can move."""
+        kept = self.movable
+        beta = np.zeros_like(gradient)
+        beta[kept] = self.norm.aligned_dual(gradient[kept] * self.costs[kept]) * self.costs[kept]
+        return beta

@@ -19,7 +19,7 @@ from ..problem.problem import Problem, build_problem
 from ..problem.result import Result
 from ..solvers.paper.admm import LIPSCHITZ, first_point
 from ..solvers.paper.beta_step import BetaStep
-from ..solvers.paper.fixed_lambda import Step
+from ..solvers.paper.fixed_lambda import FixedLambdaStep
 from ..solvers.paper.lp_admm import lp_admm_steps
 from ..solvers.paper.pdhg import pdhg_steps
 from ..solvers.paper.standard_admm import standard_admm_steps
@@ -40,7 +40,7 @@ METHODS = (
 )  # fmt: skip
 
 
-def steps_of(method: str, problem: Problem, lam: float) -> Iterator[Step]:
+def steps_of(method: str, problem: Problem, lam: float) -> Iterator[FixedLambdaStep]:
     """The iterations of a method, from its own start."""
     if method == "PDHG":
         return pdhg_steps(problem, lam)

@@ -283,11 +283,11 @@ sample_weight
         flipped=flipped,
         distance=travelled,
         shift=-signs * travelled,
-        direction=steepest_direction(question),
+        direction=problem.cost.aligned_move(question.coefficients)[:-1],
         expected_loss=min(loss, supremum),  # flips attain it, but for the rounding of two sums
         supremum=supremum,
         transport_cost=float(mass @ travelled)
-        + (problem.kappa * float(mass[flipped].sum()) if flipped.any() else 0.0),
+        + problem.cost.pair.spent(float(mass[flipped].sum())),
         epsilon=problem.epsilon,
     )
 
@@ -328,13 +328,13 @@ def _with_domains(question: Question, tol: float) -> WorstCaseDistribution:
         flipped=flipped,
         distance=distances,
         shift=-signs * travelled,
-        direction=steepest_direction(question),
+        direction=problem.cost.aligned_move(question.coefficients)[:-1],
         expected_loss=float(
             mass @ log_loss(atoms.margin[places] - question.sensitivity * travelled)
         ),
         supremum=loss_at(question, problem.epsilon),
         transport_cost=float(mass @ distances)
-        + (problem.kappa * float(mass[flipped].sum()) if flipped.any() else 0.0),
+        + problem.cost.pair.spent(float(mass[flipped].sum())),
         epsilon=problem.epsilon,
         changes=atoms.changes[places],
     )
@@ -450,26 +450,6 @@ def _moves(
         low, high = (middle, high) if shortfall(middle) > tol else (low, middle)
     moved[order] = choice(high)
     return moved, high
-
-
-def steepest_direction(question: Question) -> FloatArray:
-    """δ with ``‖c δ‖ = 1`` and ``β·δ = ‖β/c‖_*``; zero where features cannot move or β is 0."""
-    problem = question.problem
-    costs = problem.costs[:-1]
-    movable = np.isfinite(costs)
-    scaled = question.coefficients[:-1][movable] / costs[movable]
-    unit = np.zeros_like(scaled)
-    if scaled.any():
-        if problem.norm.name == "l1":
-            largest = int(np.argmax(np.abs(scaled)))
-            unit[largest] = np.sign(scaled[largest])
-        elif problem.norm.name == "l2":
-            unit = scaled / np.linalg.norm(scaled)
-        else:
-            unit = np.sign(scaled)
-    direction = np.zeros_like(costs)
-    direction[movable] = unit / costs[movable]
-    return direction
 
 
 def _moved_at_most(start: FloatArray, move: FloatArray) -> FloatArray:

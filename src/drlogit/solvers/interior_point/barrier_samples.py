@@ -1,29 +1,35 @@
-"""The samples' half of ``barrier``: one block function for each pass over the data.
+"""The samples of the barrier method, their hinge kept exact: a model for ``predictor_corrector``.
 
 For each sample there are a margin u, slacks ``t ≥ 0`` and ``r = t - u + κλ ≥ 0`` of the hinge, and
 their multipliers ``c + a = 1``.  A change ``dv`` of ``u - κλ`` and wanted changes of the products
 ``c t`` and ``a r`` determine the changes of all four.  Changes of slacks, multipliers and products
 are kept in proportion to these, which takes fewer operations and gives the step lengths at once.
+:class:`HingeSamples` is what drivers see; each of its methods is one pass over the data, by the
+block function of that name.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...problem.losses import (
     LogLoss,
+    flip_gain,
     flip_probability,
-    hinge,
     linear_loss_terms,
     log_loss_terms,
 )
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
+from ...rows.interface import Rows, State
 from ...rows.reductions import Min, Sum
 from .norm_cone import outlier_correction
+from .predictor_corrector import Conditions, Lengths, Predicted, Pull
+from .wide_system import wide
 
 
 class Samples(NamedTuple):
@@ -75,35 +81,75 @@ class Direction(NamedTuple):
     aim_r: FloatArray
 
 
-class Conditions(NamedTuple):
-    """What the optimality conditions at a point ask of the samples, summed over them.
+@dataclass(frozen=True, eq=False)
+class HingeSamples:
+    """The samples with slacks and multipliers of their hinges, κ in the driver's units.
 
-    Adjoints are products with Zᵀ: ``gradient`` of ``w (a - s)``, the others of w times ω, of what a
-    gains when all products go to zero, and of what it gains per unit of centring.  ``flips`` are
-    the same sums without Z, that of ``a`` itself first.
+    With ``linear`` the log-loss is replaced by its slope at the margins of the coefficients
+    ``null``, ``-s u``, or by nothing without these.
     """
 
-    gram: FloatArray  # or its diagonal
-    gradient: FloatArray
-    omega_adjoint: FloatArray
-    affine_adjoint: FloatArray
-    centre_adjoint: FloatArray
-    loss: float
-    excess: float
-    products: float
-    flips: float
-    omega: float
-    flips_affine: float
-    flips_centre: float
+    rows: Rows
+    kappa: float
+    linear: bool = False
+    null: FloatArray | None = None
 
+    degree = 2.0
 
-class Predicted(NamedTuple):
-    """What follows from a predictor: changes of the products, and the second-order term's pull."""
+    def open(self, coefficients: FloatArray, lam: float, mu: float) -> State:
+        arguments = coefficients, self.kappa * lam, mu, self.linear, self.null
+        return self.rows.run(open_samples, None, *arguments)[0]
 
-    first: float
-    second: float
-    pull: FloatArray
-    flips: float
+    def linearise(self, samples: State, lam: float, rough: bool) -> tuple[State, Conditions]:
+        here, (conditions,) = self.rows.run(
+            linearise, samples, self.kappa * lam, wide(self.rows), rough
+        )
+        return here, conditions
+
+    def predict(
+        self, here: State, dcoefficients: FloatArray, dlam: float
+    ) -> tuple[State, Lengths, Predicted]:
+        step, (primal, dual, predicted) = self.rows.run(
+            predict, here, dcoefficients, self.kappa * dlam
+        )
+        return step, (float(primal), float(dual)), predicted
+
+    def correct(
+        self, predictor: State, dcoefficients: FloatArray, dlam: float, centre: float, share: float
+    ) -> tuple[State, Lengths]:
+        dkink = self.kappa * dlam
+        step, (primal, dual) = self.rows.run(
+            correct, predictor, dcoefficients, dkink, centre, share
+        )
+        return step, (float(primal), float(dual))
+
+    def pull_back(self, step: State, trial: Lengths, centre: float) -> tuple[State, Pull]:
+        pulled, (pull,) = self.rows.run(pull_back, step, *trial, centre)
+        return pulled, pull
+
+    def follow(
+        self, pulled: State, dcoefficients: FloatArray, dlam: float
+    ) -> tuple[State, Lengths]:
+        step, (primal, dual) = self.rows.run(follow_aims, pulled, dcoefficients, self.kappa * dlam)
+        return step, (float(primal), float(dual))
+
+    def advance(self, step: State, alphas: Lengths) -> tuple[State, float]:
+        """The samples after a step of these lengths, and their loss."""
+        samples, (loss,) = self.rows.run(advance, step, *alphas, self.linear)
+        return samples, loss
+
+    def parabola(self, step: State) -> tuple[float, float]:
+        _, (slope, curvature) = self.rows.run(parabola, step)
+        return slope, curvature
+
+    def gram_weights(self, here: State) -> State:
+        return self.rows.run(gram_weights, here)[0]
+
+    def flip_share(self, samples: State) -> State:
+        return self.rows.run(flip_share, samples)[0]
+
+    def full_share(self, predictor: State) -> State:
+        return self.rows.run(full_share, predictor)[0]
 
 
 def open_samples(
@@ -112,6 +158,7 @@ def open_samples(
     coefficients: FloatArray,
     kink: float,
     mu: float,
+    linear: bool,
     null: FloatArray | None,
 ) -> tuple[Samples, tuple[()]]:
     """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
@@ -121,18 +168,18 @@ def open_samples(
     large = 0.5 * (2.0 * mu + np.abs(v) + root)
     small = mu + 2.0 * mu * mu / (np.abs(v) + root)
     t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
-    if null is None:
-        loss = log_loss_terms(u)
+    if linear:
+        slope = np.zeros_like(u) if null is None else flip_probability(block.margins(null))
+        loss = linear_loss_terms(u, slope)
     else:
-        loss = linear_loss_terms(u, flip_probability(block.margins(null)))
+        loss = log_loss_terms(u)
     return Samples(u, t, r, mu / t, mu / r, loss), ()
 
 
 def linearise(
     block: Block,
     s: Samples,
-    kappa: float,
-    lam: float,
+    kink: float,
     diagonal_only: bool,
     rough: bool,
 ) -> tuple[Local, tuple[Sum[Conditions]]]:
@@ -159,7 +206,7 @@ def linearise(
         d if diagonal_only else None,
     )  # fmt: skip
     totals = (
-        w @ loss.value, w @ hinge(s.u - kappa * lam), w @ (product_t + product_r), w @ s.a,
+        w @ loss.value, w @ flip_gain(s.u, kink), w @ (product_t + product_r), 0.0, w @ s.a,
         *columns[1:].sum(axis=1),
     )  # fmt: skip
     conditions = Conditions._make([gram, *adjoints.T, *map(float, totals)])
@@ -224,7 +271,7 @@ def follow_aims(
 
 def pull_back(
     block: Block, d: Direction, primal: float, dual: float, centre: float
-) -> tuple[Direction, tuple[Sum, Sum]]:
+) -> tuple[Direction, tuple[Sum[Pull]]]:
     """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
     k = d.local
     trial_t = k.product_t * (1.0 + primal * d.dt) * (1.0 + dual * d.dc)
@@ -233,7 +280,7 @@ def pull_back(
     back_r = outlier_correction(trial_r, centre) / k.product_r
     pull = block.weights * _hinge_response(k, back_t, back_r)
     pulled = d._replace(aim_t=d.aim_t + back_t, aim_r=d.aim_r + back_r)
-    return pulled, (Sum(block.adjoint(pull)), Sum(float(pull.sum())))
+    return pulled, (Sum(Pull(block.adjoint(pull), float(pull.sum()))),)
 
 
 def _hinge_response(k: Local, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
@@ -283,9 +330,9 @@ def gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None]
     return (k.d, None), ()
 
 
-def flip_share(block: Block, k: Local) -> tuple[FloatArray, tuple[()]]:
+def flip_share(block: Block, k: Local | Samples) -> tuple[FloatArray, tuple[()]]:
     """``a``: the share of each sample whose label the worst case flips."""
-    return k.at.a, ()
+    return (k.at if isinstance(k, Local) else k).a, ()
 
 
 def full_share(block: Block, d: Direction) -> tuple[FloatArray, tuple[()]]:

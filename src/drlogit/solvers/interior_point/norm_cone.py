@@ -201,6 +201,31 @@ class HalfLine(_LinearCone):
 
 
 @dataclass(frozen=True, eq=False)
+class NoCone(_LinearCone):
+    """Neither constraint nor λ (ε = 0)."""
+
+    @classmethod
+    def at(cls, theta: FloatArray, lam: float, mu: float) -> NoCone:
+        return cls(np.empty(0), np.empty(0), 1.0)
+
+    def gradient(self) -> tuple[FloatArray, float]:
+        return self.slack, 0.0
+
+    def curvature(self) -> Curvature:
+        # One, so that λ stays where it is.
+        return Curvature(self.slack, self.slack, 1.0, self.slack, 0.0)
+
+    def drive(self, aim: Aim) -> tuple[FloatArray, float]:
+        return aim, 0.0
+
+    def direction(self, dtheta: FloatArray, dlam: float, aim: Aim) -> ConeStep:
+        return ConeStep(aim, aim)
+
+    def moved(self, step: ConeStep, alphas: tuple[float, float]) -> NoCone:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
 class CrossPolytopeCone(_LinearCone):
     """``Σ|θ_j| ≤ λ`` (ℓ∞ transport): ``|θ_j| ≤ v_j``, ``Σ v_j ≤ λ``.
 

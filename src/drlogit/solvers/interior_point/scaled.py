@@ -16,6 +16,7 @@ import numpy as np
 
 from ...problem.problem import Problem
 from ...rows.arrays import FloatArray, IndexArray
+from .norm_cone import NoCone, NormCone, norm_cone
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,16 @@ class Scaled:
     def kept(self) -> IndexArray:
         """The penalised ones among them."""
         return self.active[self.problem.penalised[self.active]]
+
+    def dual_norm(self, x: FloatArray) -> float:
+        """``‖x‖_*`` over the penalised entries: the least feasible λ."""
+        return self.problem.norm.dual(x[self.kept])
+
+    def cone(self, x: FloatArray, lam: float, mu: float) -> NormCone:
+        """The constraint at ``(x, λ)``, its multipliers centred at ``mu``."""
+        if self.epsilon == 0.0:
+            return NoCone.at(x[:0], lam, mu)
+        return norm_cone(self.problem.norm.name, x[self.kept], lam, mu)
 
     def coefficients(self, x: FloatArray) -> FloatArray:
         """Back to the user's coordinates."""

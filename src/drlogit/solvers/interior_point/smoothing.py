@@ -21,22 +21,32 @@ samples, so an iteration is one Gram matrix, one product with Zᵀ and one with 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ...problem.losses import hinge, log_loss, log_loss_terms
+from ...problem.losses import flip_gain, log_loss, log_loss_terms
 from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
-from ...rows.interface import State
+from ...rows.interface import Rows, State
 from ...rows.reductions import Sum
-from .norm_cone import ConeStep, NormCone, norm_cone
+from .norm_cone import ConeStep, NormCone
+from .predictor_corrector import (
+    CORRECTIONS,
+    Conditions,
+    Lengths,
+    Linearised,
+    Move,
+    Point,
+    Predicted,
+    Pull,
+)
 from .progress import Progress
 from .scaled import Scaled
-from .wide_system import System, reduced_system, wide
+from .wide_system import wide
 
 _START_MU = 0.2
 _START_WIDTH = 0.5
@@ -55,15 +65,6 @@ _PROMISING = 1.0
 
 #: The cone's complementarity is not driven below this share of tol.
 _LEAST_MU = 0.1
-_LEAST_SIGMA = 0.01
-
-#: As in ``barrier``: residuals that are left behind call complementarity back.
-_DECREMENT_SHARE = 0.1
-_MOST_SIGMA = 10.0
-
-_CORRECTIONS = 2
-_REACH = 0.3
-_WORTHWHILE = 0.05
 
 _CLOSEST = 5e-3
 _SUFFICIENT = 1e-4
@@ -80,16 +81,6 @@ _SHORT_STEPS = 4
 _SHORT = 0.3
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """The driver's half of an iterate; margins live with the rows."""
-
-    x: FloatArray
-    lam: float
-    cone: NormCone | None
-    margins: State
-
-
 def solve_with_smoothing(
     scaled: Scaled,
     progress: Progress,
@@ -102,22 +93,18 @@ def solve_with_smoothing(
 
     With ``give_up`` the run ends as STALLED once steps stay short, for another method to go on.
     """
-    rows = scaled.problem.rows
     point = _start(scaled, x)
-    width, short, decrement = _START_WIDTH, 0, math.inf
-    rough = point.cone is not None
+    model = RoundedSamples(scaled.problem.rows, scaled.kappa, _START_WIDTH, scaled.hinge)
+    constrained = scaled.epsilon > 0.0
+    short, decrement, rough = 0, math.inf, constrained
     for _ in range(max_iter):
-        state, (conditions,) = rows.run(
-            _linearise, point.margins, scaled.kappa * point.lam, width, scaled.hinge, wide(rows),
-            rough,
-        )  # fmt: skip
-        here = _Linearised(scaled, point, conditions, state)
+        state, conditions = model.linearise(point.samples, point.lam, rough)
+        here = Linearised(scaled, model, Point(point.x, point.lam, point.cone, state), conditions)
         # At ε = 0 there is nothing but Newton's own decrement to tell how far it is.
-        estimate = here.estimate if point.cone is not None else decrement
-        rough = point.cone is not None and estimate > _ROUGH
-        share, _ = rows.run(_flip_share, state)
+        estimate = here.estimate if constrained else decrement
+        rough = constrained and estimate > _ROUGH
         if progress.report(
-            scaled.coefficients(point.x), here.primal, share, estimate,
+            scaled.coefficients(point.x), here.primal, model.flip_share(state), estimate,
             point.lam / scaled.sigma,
         ):  # fmt: skip
             return progress.status
@@ -125,46 +112,44 @@ def solve_with_smoothing(
             system = here.system()
         except LinAlgError:
             return Status.STALLED
+        predictor = here.predictor(system)
+        if predictor is None:
+            return Status.STALLED
+        centre, move = 0.0, predictor
+        if constrained:
+            least = min(1.0, _LEAST_MU * progress.tol / here.complementarity)
+            centre = here.centre(here.decrement(system), predictor, least)
         # The corrected direction; if it does not lead down, the plain one, which does.
-        alpha = 0.0
-        centre, corrected = _search_direction(here, system, progress.tol)
-        plain = here.point.cone.centred(centre) if here.point.cone else None
-        for move in (corrected, here.move(system, plain)):
-            if move is None:
-                return Status.STALLED
-            line, (slope,) = rows.run(
-                _along, point.margins, scaled.coefficients(move.dx), scaled.kappa * point.lam,
-                scaled.kappa * move.dlam, width, scaled.hinge,
-            )  # fmt: skip
-            slope += here.own_slope(move, centre)
-            alpha = _line_search(here, line, move, centre, width, slope)
+        for share, corrections in ((min(predictor.alphas), CORRECTIONS), (0.0, 0)):
+            if constrained:
+                towards = here.corrected(system, predictor, centre, share, corrections)
+                if towards is None:
+                    return Status.STALLED
+                move = towards
+            line, slope = model.along(point, move, scaled)
+            slope += _own_slope(here, move, centre)
+            alpha = _line_search(here, model, line, move, centre, slope)
             if alpha > 0.0:
                 break
         else:
             return Status.STALLED
         decrement = -slope
-        if here.after(move) < _PROMISING * progress.tol > decrement:
-            kink = scaled.kappa * (point.lam + move.dlam)
-            share, _ = rows.run(_full_share, line, kink, width, scaled.hinge)
-            if progress.try_step(
-                scaled.coefficients(point.x), scaled.coefficients(move.dx), alpha, share
-            ):
-                return progress.status
+        after = here.point.cone.after(move.cone, move.alphas) + conditions.rounding
+        if after < _PROMISING * progress.tol > decrement and progress.try_step(
+            scaled.coefficients(point.x),
+            scaled.coefficients(move.dx),
+            alpha,
+            model.full_share(line, point.lam + move.dlam),
+        ):
+            return progress.status
         dual = min(1.0, (1.0 - _CLOSEST) * move.alphas[1])
         if alpha < min(1.0, (1.0 - _CLOSEST) * move.alphas[0]):
             dual = min(dual, alpha)
-        margins, (rounding,) = rows.run(
-            _advance, line, alpha, scaled.kappa * (point.lam + alpha * move.dlam), width,
-            scaled.hinge,
-        )  # fmt: skip
-        cone = point.cone.moved(move.cone, (alpha, dual)) if point.cone and move.cone else None
-        point = Point(point.x + alpha * move.dx, point.lam + alpha * move.dlam, cone, margins)
-        wanted = max(
-            _WIDTH_SHARE * point.cone.complementarity() if point.cone else 0.0,
-            _WIDTH_TOL * progress.tol,
-        )
+        margins, rounding = model.advance(line, alpha, point.lam + alpha * move.dlam)
+        point = point.moved(move, (alpha, dual), margins)
+        wanted = max(_WIDTH_SHARE * point.cone.complementarity(), _WIDTH_TOL * progress.tol)
         if rounding > wanted and alpha > 0.5:
-            width *= _WIDTH_FACTOR
+            model = replace(model, width=model.width * _WIDTH_FACTOR)
         short = short + 1 if alpha < _SHORT else 0
         if give_up and short >= _SHORT_STEPS:
             return Status.STALLED
@@ -172,174 +157,50 @@ def solve_with_smoothing(
 
 
 def _start(scaled: Scaled, x: FloatArray | None) -> Point:
-    problem = scaled.problem
-    x = np.zeros(problem.costs.size) if x is None else x.copy()
-    if scaled.epsilon == 0.0:
-        return Point(x, 0.0, None, problem.margins(scaled.coefficients(x)))
-    theta = x[scaled.kept]
-    # At θ = 0 the multiplier of λ is a constant over λ: make it ε.
-    unit = -norm_cone(problem.norm.name, np.zeros_like(theta), 1.0, _START_MU).gradient()[1]
-    lam = problem.norm.dual(theta) + unit / scaled.epsilon
-    cone = norm_cone(problem.norm.name, theta, lam, _START_MU)
-    return Point(x, lam, cone, problem.margins(scaled.coefficients(x)))
+    x = np.zeros(scaled.scale.size) if x is None else x.copy()
+    lam = 0.0
+    if scaled.epsilon > 0.0:
+        # At θ = 0 the multiplier of λ is a constant over λ: make it ε.
+        unit = -scaled.cone(np.zeros_like(x), 1.0, _START_MU).gradient()[1]
+        lam = scaled.dual_norm(x) + unit / scaled.epsilon
+    margins = scaled.problem.margins(scaled.coefficients(x))
+    return Point(x, lam, scaled.cone(x, lam, _START_MU), margins)
 
 
-@dataclass(frozen=True, eq=False)
-class Move:
-    """A direction of (x, λ) and of the cone, with the longest primal and dual steps."""
-
-    dx: FloatArray
-    dlam: float
-    cone: ConeStep | None
-    alphas: tuple[float, float]
+def _own_slope(here: Linearised, move: Move, centre: float) -> float:
+    """Slope along ``move`` of what the merit function has beside the samples."""
+    barrier_slope = here.point.cone.barrier_slope(move.cone)
+    return here.scaled.epsilon * move.dlam + centre * barrier_slope
 
 
-class Conditions(NamedTuple):
-    """What the optimality conditions ask of the samples, summed over them.
-
-    ``gradient`` is ``Zᵀ w (a - s)``, ``omega_adjoint`` is ``Zᵀω``, and ``rounding`` what the kink
-    costs by being rounded.
-    """
-
-    gram: FloatArray  # or its diagonal
-    gradient: FloatArray
-    omega_adjoint: FloatArray
-    loss: float
-    excess: float
-    rounding: float
-    flips: float
-    omega: float
-
-
-class _Linearised:
-    """The optimality conditions of the smoothed problem at a point, linearised."""
-
-    def __init__(self, scaled: Scaled, point: Point, samples: Conditions, state: State) -> None:
-        self.scaled = scaled
-        self.state = state
-        self.point = point
-        self.samples = samples
-        self.residual = scaled.scaled(samples.gradient)
-        self.residual_lam = 0.0
-        if point.cone is not None:
-            gradient, gradient_lam = point.cone.gradient()
-            self.residual[scaled.kept] += gradient
-            self.residual_lam = scaled.epsilon - scaled.kappa * samples.flips + gradient_lam
-
-    @property
-    def primal(self) -> float:
-        return float(self.scaled.epsilon * self.point.lam + self.samples.loss + self.samples.excess)
-
-    @property
-    def products(self) -> float:
-        return self.point.cone.complementarity() if self.point.cone is not None else 0.0
-
-    @property
-    def estimate(self) -> float:
-        """What the gap would be if the point were exactly dual feasible."""
-        return self.products + self.samples.rounding
-
-    def after(self, move: Move) -> float:
-        """What the gap would be after the longest step, if that were exactly dual feasible."""
-        cone = self.point.cone
-        if cone is None or move.cone is None:
-            return 0.0
-        return cone.after(move.cone, move.alphas) + self.samples.rounding
-
-    def system(self) -> System:
-        rows, cone = self.scaled.problem.rows, self.point.cone
-        return reduced_system(
-            self.scaled, self.samples.gram, lambda: rows.run(_gram_weights, self.state)[0],
-            self.samples.omega_adjoint, self.samples.omega,
-            cone.curvature() if cone is not None else None,
-        )  # fmt: skip
-
-    def right_side(self, aim: FloatArray | None) -> tuple[FloatArray, float]:
-        rhs, rhs_lam = -self.residual, -self.residual_lam
-        if self.point.cone is not None and aim is not None:
-            drive, drive_lam = self.point.cone.drive(aim)
-            rhs[self.scaled.kept] -= drive
-            rhs_lam -= drive_lam
-        return rhs, rhs_lam
-
-    def move(self, system: System, aim: FloatArray | None) -> Move | None:
-        dx, dlam = system.solve(*self.right_side(aim))
-        if not (np.isfinite(dx).all() and math.isfinite(dlam)):
-            return None
-        cone = self.point.cone
-        if cone is None or aim is None:
-            return Move(dx, 0.0, None, (1.0, 1.0))
-        step = cone.direction(dx[self.scaled.kept], dlam, aim)
-        primal, dual = cone.longest(step)
-        return Move(dx, dlam, step, (min(1.0, primal), min(1.0, dual)))
-
-    def own_slope(self, move: Move, centre: float) -> float:
-        """Slope along ``move`` of what the merit function has beside the samples."""
-        cone = self.point.cone
-        if cone is None or move.cone is None:
-            return 0.0
-        return self.scaled.epsilon * move.dlam + centre * cone.barrier_slope(move.cone)
-
-    def own_value(self, move: Move, centre: float, alpha: float) -> float:
-        cone = self.point.cone
-        if cone is None or move.cone is None:
-            return 0.0
-        return self.scaled.epsilon * alpha * move.dlam + centre * (
-            cone.barrier(move.cone, alpha) - cone.barrier(move.cone, 0.0)
-        )
-
-
-def _search_direction(here: _Linearised, system: System, tol: float) -> tuple[float, Move | None]:
-    """Predictor, corrector and centrality corrections: all in the driver."""
+def _own_value(here: Linearised, move: Move, centre: float, alpha: float) -> float:
     cone = here.point.cone
-    if cone is None:
-        return 0.0, here.move(system, None)
-    mu = here.products / cone.degree
-    predictor = here.move(system, cone.affine())
-    if predictor is None or predictor.cone is None:
-        return mu, None
-    ratio = max(cone.after(predictor.cone, predictor.alphas), 0.0) / here.products
-    rhs, rhs_lam = here.right_side(cone.centred(mu))
-    dx, dlam = system.solve(rhs, rhs_lam)
-    decrement = float(rhs @ dx) + rhs_lam * dlam
-    sigma = max(
-        min(1.0, ratio**3),
-        _LEAST_SIGMA,
-        min(_MOST_SIGMA, _DECREMENT_SHARE * decrement / here.products),
-        min(1.0, _LEAST_MU * tol / here.products),
+    return here.scaled.epsilon * alpha * move.dlam + centre * (
+        cone.barrier(move.cone, alpha) - cone.barrier(move.cone, 0.0)
     )
-    centre = sigma * mu
-    aim = cone.corrected(centre, predictor.cone, min(predictor.alphas))
-    move = here.move(system, aim)
-    for _ in range(_CORRECTIONS):
-        if move is None or move.cone is None or min(move.alphas) >= 0.95:
-            break
-        trial = (min(1.0, move.alphas[0] + _REACH), min(1.0, move.alphas[1] + _REACH))
-        aim = cone.recentred(aim, move.cone, trial, centre)
-        longer = here.move(system, aim)
-        if longer is None or sum(longer.alphas) < sum(move.alphas) + _WORTHWHILE:
-            break
-        move = longer
-    return centre, move
 
 
 def _line_search(
-    here: _Linearised, line: State, move: Move, centre: float, width: float, slope: float
+    here: Linearised,
+    model: RoundedSamples,
+    line: State,
+    move: Move,
+    centre: float,
+    slope: float,
 ) -> float:
     """Largest halving of the longest step that decreases the merit function enough; 0 if none."""
-    scaled, point = here.scaled, here.point
     if slope > 0.0:
         return 0.0
-    alpha = min(1.0, (1.0 - _CLOSEST) * move.alphas[0]) if move.cone else 1.0
-    if point.cone is not None and move.cone is not None:
-        alpha = _held_back(point.cone, move.cone, alpha, centre)
-    kinks = (scaled.kappa * point.lam, scaled.kappa * move.dlam)
-    _, (start,) = scaled.problem.rows.run(_merit, line, 0.0, *kinks, width, scaled.hinge)
+    alpha = 1.0
+    if here.scaled.epsilon > 0.0:
+        alpha = min(1.0, (1.0 - _CLOSEST) * move.alphas[0])
+        alpha = _held_back(here.point.cone, move.cone, alpha, centre)
+    lams = here.point.lam, move.dlam
+    start = model.merit(line, 0.0, *lams)
     # Rounding of the sums: below it a decrease cannot be seen.
-    noise = 1e-14 * (1.0 + abs(float(start)))
+    noise = 1e-14 * (1.0 + abs(start))
     for _ in range(_HALVINGS):
-        _, (value,) = scaled.problem.rows.run(_merit, line, alpha, *kinks, width, scaled.hinge)
-        change = float(value - start) + here.own_value(move, centre, alpha)
+        change = model.merit(line, alpha, *lams) - start + _own_value(here, move, centre, alpha)
         if change <= _SUFFICIENT * alpha * slope + noise:
             return alpha
         alpha *= 0.5
@@ -358,8 +219,78 @@ def _held_back(cone: NormCone, step: ConeStep, alpha: float, centre: float) -> f
     return alpha
 
 
-# ----------------------------------------------------------------------------------------
-# Block functions: one pass over the samples each.
+#: Flip shares and Gram weights of a block; margins and their direction.
+_Here: TypeAlias = tuple[FloatArray, FloatArray]
+_Line: TypeAlias = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedSamples:
+    """The samples with their hinges rounded over ``width``: no products, nothing to predict.
+
+    Without ``has_hinge`` only the log-loss is left.  Each pass over the data is a block function of
+    the same name.
+    """
+
+    rows: Rows
+    kappa: float
+    width: float
+    has_hinge: bool
+
+    degree = 0.0
+
+    def linearise(self, margins: State, lam: float, rough: bool) -> tuple[State, Conditions]:
+        here, (conditions,) = self.rows.run(
+            _linearise, margins, *self._hinge(lam), wide(self.rows), rough
+        )
+        return here, conditions
+
+    def _hinge(self, lam: float) -> tuple[float, float, bool]:
+        return self.kappa * lam, self.width, self.has_hinge
+
+    def gram_weights(self, here: State) -> State:
+        return self.rows.run(_gram_weights, here)[0]
+
+    def flip_share(self, here: State) -> State:
+        return self.rows.run(_flip_share, here)[0]
+
+    # The samples have no slacks: they allow any step and add nothing to its right-hand side.
+
+    def predict(
+        self, here: State, dcoefficients: FloatArray, dlam: float
+    ) -> tuple[State, Lengths, Predicted]:
+        return here, (math.inf, math.inf), Predicted(0.0, 0.0, np.zeros_like(dcoefficients), 0.0)
+
+    def correct(
+        self, predictor: State, dcoefficients: FloatArray, dlam: float, centre: float, share: float
+    ) -> tuple[State, Lengths]:
+        return predictor, (math.inf, math.inf)
+
+    def pull_back(self, step: State, trial: Lengths, centre: float) -> tuple[State, Pull]:
+        return step, Pull(np.zeros(self.rows.n_columns), 0.0)
+
+    def follow(
+        self, pulled: State, dcoefficients: FloatArray, dlam: float
+    ) -> tuple[State, Lengths]:
+        return pulled, (math.inf, math.inf)
+
+    def along(self, point: Point, move: Move, scaled: Scaled) -> tuple[State, float]:
+        line, (slope,) = self.rows.run(
+            _along, point.samples, scaled.coefficients(move.dx), self.kappa * move.dlam,
+            *self._hinge(point.lam),
+        )  # fmt: skip
+        return line, slope
+
+    def merit(self, line: State, alpha: float, lam: float, dlam: float) -> float:
+        _, (value,) = self.rows.run(_merit, line, alpha, self.kappa * dlam, *self._hinge(lam))
+        return float(value)
+
+    def full_share(self, line: State, lam: float) -> State:
+        return self.rows.run(_full_share, line, *self._hinge(lam))[0]
+
+    def advance(self, line: State, alpha: float, lam: float) -> tuple[State, float]:
+        margins, (rounding,) = self.rows.run(_advance, line, alpha, *self._hinge(lam))
+        return margins, rounding
 
 
 def _rounded(v: FloatArray, width: float) -> FloatArray:
@@ -381,7 +312,7 @@ def _linearise(
     has_hinge: bool,
     diagonal_only: bool,
     rough: bool,
-) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum[Conditions]]]:
+) -> tuple[_Here, tuple[Sum[Conditions]]]:
     """Flip shares and Gram weights as state; Gram matrix, gradients and sums."""
     w = block.weights
     loss = log_loss_terms(u)
@@ -390,24 +321,25 @@ def _linearise(
     if has_hinge:
         a = _rounded(v, width)
         omega = np.where((a > 0.0) & (a < 1.0), w / width, 0.0)
-        excess = hinge(v)
+        excess = flip_gain(u, kink)
     d = w * loss.curvature + omega
     columns = np.stack([w * (a - loss.slope), omega]).T
     if diagonal_only:
         gram, adjoints = block.squared_columns(d), block.adjoint(columns)
     else:
         gram, adjoints = block.gram_and_adjoint(d, columns, rough=rough)
-    totals = w @ loss.value, w @ excess, w @ (excess - a * v), w @ a, omega.sum()
-    return (a, d), (Sum(Conditions._make([gram, *adjoints.T, *map(float, totals)])),)
+    gradient, omega_adjoint = adjoints.T
+    nothing = np.zeros_like(gradient)
+    sums = w @ loss.value, w @ excess, 0.0, w @ (excess - a * v), w @ a, omega.sum(), 0.0, 0.0
+    conditions = Conditions(gram, gradient, omega_adjoint, nothing, nothing, *map(float, sums))
+    return (a, d), (Sum(conditions),)
 
 
-def _gram_weights(
-    block: Block, state: tuple[FloatArray, FloatArray]
-) -> tuple[tuple[FloatArray, None], tuple[()]]:
+def _gram_weights(block: Block, state: _Here) -> tuple[tuple[FloatArray, None], tuple[()]]:
     return (state[1], None), ()
 
 
-def _flip_share(block: Block, state: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, tuple[()]]:
+def _flip_share(block: Block, state: _Here) -> tuple[FloatArray, tuple[()]]:
     return state[0], ()
 
 
@@ -415,11 +347,11 @@ def _along(
     block: Block,
     u: FloatArray,
     dcoefficients: FloatArray,
-    kink: float,
     dkink: float,
+    kink: float,
     width: float,
     has_hinge: bool,
-) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum]]:
+) -> tuple[_Line, tuple[Sum]]:
     """Margins and their direction as state; slope of the smoothed loss along it."""
     du = block.margins(dcoefficients)
     slope = -float(block.weights @ (log_loss_terms(u).slope * du))
@@ -429,7 +361,7 @@ def _along(
 
 
 def _full_share(
-    block: Block, line: tuple[FloatArray, FloatArray], kink: float, width: float, has_hinge: bool
+    block: Block, line: _Line, kink: float, width: float, has_hinge: bool
 ) -> tuple[FloatArray, tuple[()]]:
     """Flip shares after a whole step to the kink ``kink``."""
     u = line[0] + line[1]
@@ -438,10 +370,10 @@ def _full_share(
 
 def _merit(
     block: Block,
-    line: tuple[FloatArray, FloatArray],
+    line: _Line,
     alpha: float,
-    kink: float,
     dkink: float,
+    kink: float,
     width: float,
     has_hinge: bool,
 ) -> tuple[Any, tuple[Sum]]:
@@ -455,7 +387,7 @@ def _merit(
 
 def _advance(
     block: Block,
-    line: tuple[FloatArray, FloatArray],
+    line: _Line,
     alpha: float,
     kink: float,
     width: float,
@@ -466,4 +398,4 @@ def _advance(
     if not has_hinge:
         return u, (Sum(0.0),)
     v = u - kink
-    return u, (Sum(float(block.weights @ (hinge(v) - _rounded(v, width) * v))),)
+    return u, (Sum(float(block.weights @ (np.maximum(v, 0.0) - _rounded(v, width) * v))),)

@@ -29,7 +29,7 @@ from ..starts import flip_shares_of_start
 from . import fixed_lambda
 from .beta_step import BetaStep
 from .cuts import cut_of
-from .fixed_lambda import Step
+from .fixed_lambda import FixedLambdaStep
 
 #: ``L_f`` per unit of sample weight: the largest curvature of the log-loss.
 LIPSCHITZ = 0.25
@@ -95,7 +95,7 @@ def check_penalty(rho: float | None, gamma: float | None = None) -> None:
 def run_admm(
     problem: Problem,
     lam: float,
-    steps: Iterator[Step],
+    steps: Iterator[FixedLambdaStep],
     beta_step: BetaStep,
     *,
     tol: float,
@@ -105,7 +105,7 @@ def run_admm(
 ) -> Solution:
     """Any ADMM variant to a certified gap, with the cuts of its iterates as cheap bounds."""
 
-    def dual_point(step: Step) -> tuple[float, State]:
+    def dual_point(step: FixedLambdaStep) -> tuple[float, State]:
         cut = cut_of(problem, lam, step)
         return cut.at(lam), cut.shares
 

@@ -27,7 +27,7 @@ from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import State
 from ...rows.reductions import Sum
-from .fixed_lambda import Step
+from .fixed_lambda import FixedLambdaStep
 
 #: What the free columns' equations may be off, relative to the columns.
 _ROUNDING = 1e-9
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
         return self.intercept + self.slope * lam
 
 
-def cut_of(problem: Problem, lam: float, step: Step) -> Cut:
+def cut_of(problem: Problem, lam: float, step: FixedLambdaStep) -> Cut:
     """The cut of an ADMM iterate; its state begins with (μ, v)."""
     cut, classes = _cut(problem, lam, step, np.ones(2))
     only_intercept = problem.fit_intercept and problem.free.sum() == 1
@@ -58,25 +58,21 @@ def cut_of(problem: Problem, lam: float, step: Step) -> Cut:
     return _cut(problem, lam, step, classes.min() / classes)[0]
 
 
-def _cut(problem: Problem, lam: float, step: Step, factors: FloatArray) -> tuple[Cut, FloatArray]:
+def _cut(
+    problem: Problem, lam: float, step: FixedLambdaStep, factors: FloatArray
+) -> tuple[Cut, FloatArray]:
     """The cut after shrinking (s, a) of the classes; and their ``Σ w (s - a)``."""
     shares, sums = problem.rows.run(
-        _dual_point, step.before, step.beta, step.rho, kink_of(problem, lam), factors
+        _dual_point, step.before, step.beta, step.rho, problem.cost.pair.kink(lam), factors
     )
     value, gradient, flips, classes = sums
-    slope = problem.epsilon - problem.transport_norm(gradient)
-    slope -= problem.kappa * flips if flips > 0.0 else 0.0
+    slope = problem.epsilon - problem.transport_norm(gradient) - problem.cost.pair.spent(flips)
     left = np.abs(gradient[problem.free])
     if (left > _ROUNDING * problem.rows.column_scale[problem.free]).any():
         return Cut(-math.inf, slope, shares), classes
     # What rounding left of the free equations multiplies the free coefficients.
     value -= 2.0 * float(left @ np.abs(step.beta[problem.free]))
     return Cut(value, slope, shares), classes
-
-
-def kink_of(problem: Problem, lam: float) -> float:
-    """``κλ``, where flipping a label begins to pay; nowhere if labels cannot flip."""
-    return math.inf if math.isinf(problem.kappa) else problem.kappa * lam
 
 
 def _dual_point(

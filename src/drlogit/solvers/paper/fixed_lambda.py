@@ -1,7 +1,7 @@
 """Running a method for the fixed-λ problem (B): when to certify, and what to return.
 
-A method is an iterator of :class:`Step` and a function that reads a dual point off a step: a
-cheap lower bound and the flip shares behind it.  Everything else is here, so that all
+A method is an iterator of :class:`FixedLambdaStep` and a function that reads a dual point off a
+step: a cheap lower bound and the flip shares behind it.  Everything else is here, so that all
 methods stop by one rule, a certified gap within ``tol``, and none pays for a certificate (which
 needs a Hessian) at every iteration.
 """
@@ -23,7 +23,7 @@ from ...rows.interface import BlockFunction, State
 CHECK_EVERY = 10
 
 
-class Step(NamedTuple):
+class FixedLambdaStep(NamedTuple):
     """One iterate of a fixed-λ method."""
 
     beta: FloatArray  # all coefficients: features, then the intercept
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 #: ``step -> (lower bound, flip shares)``
-DualPoint: TypeAlias = Callable[[Step], tuple[float, State]]
+DualPoint: TypeAlias = Callable[[FixedLambdaStep], tuple[float, State]]
 
 
 def next_check(k: int) -> int:
@@ -43,7 +43,7 @@ def next_check(k: int) -> int:
 
 
 def shares_bound(
-    problem: Problem, lam: float, step: Step, shares_of: BlockFunction
+    problem: Problem, lam: float, step: FixedLambdaStep, shares_of: BlockFunction
 ) -> tuple[float, State]:
     """A dual point from flip shares in the state and ``s = 1/(1+e^{Zβ})``, as it stands."""
     shares, _ = problem.rows.run(shares_of, step.state)
@@ -53,7 +53,7 @@ def shares_bound(
 def run(
     problem: Problem,
     lam: float,
-    steps: Iterator[Step],
+    steps: Iterator[FixedLambdaStep],
     dual_point: DualPoint,
     *,
     tol: float,

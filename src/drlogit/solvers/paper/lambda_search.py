@@ -267,16 +267,7 @@ _SEARCHES: dict[str, Callable[[Search, AdmmStart, float | None], None]] = {
 def margin_scale(problem: Problem) -> float:
     """Root mean square margin for the β on the unit ball that leans most to the classes' means."""
     _, (means,) = problem.rows.run(_class_means)
-    kept, costs = problem.penalised, problem.costs[problem.penalised]
-    pull = means[kept] * costs
-    if problem.norm.name == "l1":
-        theta = np.sign(pull)
-    elif problem.norm.name == "l2":
-        theta = pull / max(float(np.linalg.norm(pull)), np.finfo(float).tiny)
-    else:
-        theta = np.where(np.arange(pull.size) == np.argmax(np.abs(pull)), np.sign(pull), 0.0)
-    beta = np.zeros(problem.costs.size)
-    beta[kept] = theta * costs
+    beta = problem.cost.aligned_coefficients(means)
     _, (square,) = problem.rows.run(_mean_square_margin, None, beta)
     return math.sqrt(square)
 

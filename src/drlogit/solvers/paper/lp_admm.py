@@ -32,8 +32,8 @@ from ...rows.reductions import Sum
 from . import fixed_lambda
 from .admm import PROVEN_PENALTY, AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
 from .beta_step import BetaStep
-from .cuts import cut_of, kink_of
-from .fixed_lambda import Step
+from .cuts import cut_of
+from .fixed_lambda import FixedLambdaStep
 
 
 def lp_admm(
@@ -103,9 +103,9 @@ def lp_admm_steps(
     *,
     gamma: float | None = None,
     eta: float = 0.0,
-) -> Iterator[Step]:
+) -> Iterator[FixedLambdaStep]:
     """The iterates of Algorithm 1, without end; ``eta`` is the linearised ADMM's (see there)."""
-    rows, kink = problem.rows, kink_of(problem, lam)
+    rows, kink = problem.rows, problem.cost.pair.kink(lam)
     penalty = _Penalty(first.rho, gamma)
     beta, residual = first.beta, math.inf
     state, (target,) = rows.run(_first_target, first.state, penalty.now)
@@ -117,7 +117,7 @@ def lp_admm_steps(
         before = state
         state, sums = rows.run(_sample_step, state, beta, rho, penalty.next, kink, eta)
         target, residual, move, margins, multipliers = sums[0], *map(math.sqrt, sums[1:])
-        yield Step(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
+        yield FixedLambdaStep(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
         # grow ρ, or balance the residuals
         penalty.advance((residual / margins, rho * move / multipliers))
 
@@ -206,7 +206,7 @@ def check_stop(stop: str) -> None:
 def _run_to_residual(
     problem: Problem,
     lam: float,
-    steps: Iterator[Step],
+    steps: Iterator[FixedLambdaStep],
     residual_tol: float,
     max_iter: int,
     monitor: Monitor,

@@ -33,8 +33,7 @@ from ...rows.interface import State
 from ...rows.reductions import Sum
 from ..starts import flip_shares_of_start
 from . import fixed_lambda
-from .cuts import kink_of
-from .fixed_lambda import Step, shares_bound
+from .fixed_lambda import FixedLambdaStep, shares_bound
 from .scaled_ball import ScaledBall
 
 
@@ -73,9 +72,9 @@ def pdhg(
 
 def pdhg_steps(
     problem: Problem, lam: float, start: Result | None = None, sigma: float | None = None
-) -> Iterator[Step]:
+) -> Iterator[FixedLambdaStep]:
     """The iterates, without end."""
-    rows, kink = problem.rows, kink_of(problem, lam)
+    rows, kink = problem.rows, problem.cost.pair.kink(lam)
     ball = ScaledBall.of(problem)
     curvature = ball.curvature
     if sigma is None:
@@ -96,7 +95,7 @@ def pdhg_steps(
         # dual step at the extrapolated point; next gradient
         before = state
         state, (gradient,) = rows.run(_sample_step, state, beta, sigma, kink)
-        yield Step(beta, state, before, tau)
+        yield FixedLambdaStep(beta, state, before, tau)
 
 
 def _first_state(

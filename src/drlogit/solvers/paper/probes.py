@@ -30,7 +30,7 @@ from ...rows.interface import State
 from .admm import AdmmStart, first_point
 from .beta_step import BetaStep
 from .cuts import Cut, cut_of
-from .fixed_lambda import CHECK_EVERY, Step, next_check
+from .fixed_lambda import CHECK_EVERY, FixedLambdaStep, next_check
 from .lp_admm import lp_admm_steps, multiplier_for
 
 
@@ -145,7 +145,7 @@ class Search:
             self.best, self.beta = value, beta
         return problem.objective_at(margins, lam)
 
-    def _improve_cuts(self, lam: float, step: Step) -> Cut:
+    def _improve_cuts(self, lam: float, step: FixedLambdaStep) -> Cut:
         """The cut of an iterate; kept if the bound of (P) is better with it."""
         cut = cut_of(self.problem, lam, step)
         if not cut.valid:

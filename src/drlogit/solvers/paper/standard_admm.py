@@ -33,8 +33,7 @@ from ...rows.blocks import Block
 from ...rows.reductions import Sum
 from .admm import AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
 from .beta_step import BetaStep
-from .cuts import kink_of
-from .fixed_lambda import Step
+from .fixed_lambda import FixedLambdaStep
 
 #: Semi-smooth Newton: the largest gradient it leaves, and the steps it may take.
 _NEWTON_TOL = 1e-13
@@ -77,9 +76,9 @@ def standard_admm(
 
 def standard_admm_steps(
     problem: Problem, lam: float, first: AdmmStart, beta_step: BetaStep, *, sigma: float = 1.0
-) -> Iterator[Step]:
+) -> Iterator[FixedLambdaStep]:
     """The iterates of Algorithm 3, without end."""
-    rows, kink = problem.rows, kink_of(problem, lam)
+    rows, kink = problem.rows, problem.cost.pair.kink(lam)
     rho = 1.0 if first.rho is None else first.rho
     beta, residual = first.beta, math.inf
     state, (target,) = rows.run(_first_state, first.state, rho, kink)
@@ -90,7 +89,7 @@ def standard_admm_steps(
         before = state
         state, (target, gap) = rows.run(_sample_step, state, beta, rho, sigma, kink)
         residual = math.sqrt(gap)
-        yield Step(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
+        yield FixedLambdaStep(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
 
 
 def _first_state(

@@ -20,15 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from ...problem.losses import hinge, log_loss_terms
+from ...problem.losses import flip_gain, log_loss_terms
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.reductions import Sum
 from . import fixed_lambda
-from .cuts import kink_of
-from .fixed_lambda import Step, shares_bound
+from .fixed_lambda import FixedLambdaStep, shares_bound
 from .scaled_ball import ScaledBall
 
 
@@ -67,9 +66,9 @@ def subgradient(
 
 def subgradient_steps(
     problem: Problem, lam: float, start: Result | None = None, step: float | None = None
-) -> Iterator[Step]:
+) -> Iterator[FixedLambdaStep]:
     """The best iterate so far after each iteration, without end."""
-    rows, kink = problem.rows, kink_of(problem, lam)
+    rows, kink = problem.rows, problem.cost.pair.kink(lam)
     ball = ScaledBall.of(problem)
     radius = ball.radius(lam) if step is None else step
     beta, state = np.zeros(problem.costs.size), None
@@ -88,7 +87,7 @@ def subgradient_steps(
         weight = radius / math.sqrt(k) / length
         total += weight
         before, state = state, _averaged(problem, state, a, weight / total)
-        yield Step(best, state, before if before is not None else state, weight)
+        yield FixedLambdaStep(best, state, before if before is not None else state, weight)
         # projected step
         beta = ball.project(beta - weight * ball.steepest(gradient), lam)
 
@@ -111,12 +110,9 @@ def _subgradient(
 ) -> tuple[FloatArray, tuple[Sum, Sum]]:
     u = block.margins(beta)
     loss, s, _ = log_loss_terms(u)
-    a = np.zeros_like(u)
-    if math.isfinite(kink):
-        a = (u > kink).astype(np.float64)
-        loss = loss + hinge(u - kink)
-    weights = block.weights
-    return a, (Sum(block.adjoint(weights * (a - s))), Sum(float(weights @ loss)))
+    a = (u > kink).astype(np.float64)
+    weights, robust = block.weights, loss + flip_gain(u, kink)
+    return a, (Sum(block.adjoint(weights * (a - s))), Sum(float(weights @ robust)))
 
 
 def _shares(block: Block, state: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -36,10 +36,9 @@ def guess_from(problem: Problem, start: Result) -> Guess | None:
 
 def _foreign(problem: Problem, margins: State, lam: float, least: float) -> bool:
     """Whether the slope in λ promises much of another one, down to ``least`` or up to twice λ."""
-    slope = problem.epsilon
-    if math.isfinite(problem.kappa):
-        _, (above,) = problem.rows.run(_weight_above, margins, problem.kappa * lam)
-        slope -= problem.kappa * float(above)
+    pair = problem.cost.pair
+    _, (above,) = problem.rows.run(_weight_above, margins, pair.kink(lam))
+    slope = problem.epsilon - pair.spent(float(above))
     return slope * (lam - least) > _FOREIGN if slope > 0.0 else -slope * lam > _FOREIGN
 
 

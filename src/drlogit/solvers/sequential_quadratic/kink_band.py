@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.losses import hinge, log_loss, log_loss_terms
+from ...problem.losses import flip_gain, log_loss, log_loss_terms
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.blocks import Block
 from ...rows.reductions import Stack, Sum
@@ -171,8 +171,7 @@ def flips(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:
 
 
 def _robust_loss(w: FloatArray, loss: FloatArray, u: FloatArray, kink: float) -> float:
-    total = float(w @ loss)
-    return total + float(w @ hinge(u - kink)) if np.isfinite(kink) else total
+    return float(w @ loss) + float(w @ flip_gain(u, kink))
 
 
 def _bins(q: FloatArray) -> IndexArray:

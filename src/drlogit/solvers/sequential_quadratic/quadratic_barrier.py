@@ -20,21 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ...problem.losses import linear_loss_terms
 from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ..interior_point.barrier import CORRECTIONS, Linearised, Point, Step, corrected, direction
-from ..interior_point.barrier_samples import (
-    Conditions,
-    Samples,
-    advance,
-    flip_share,
-    full_share,
-    linearise,
-    open_samples,
-    predict,
-)
-from ..interior_point.norm_cone import norm_cone
+from ..interior_point.barrier_samples import HingeSamples
+from ..interior_point.predictor_corrector import CORRECTIONS, Conditions, Linearised, Point
 from ..interior_point.scaled import Scaled
 
 #: λ opens above the start's by this share, at least ‖β‖_*.
@@ -102,8 +90,7 @@ class QuadraticSolution:
 
 def opening(scaled: Scaled, x: FloatArray, lam: float) -> tuple[FloatArray, float, float]:
     """Where to open for a start ``(x, λ)``: the point, λ, and the complementarity."""
-    least = scaled.problem.norm.dual(x[scaled.kept])
-    lam = max(lam, least) * (1.0 + _ROOM)
+    lam = max(lam, scaled.dual_norm(x)) * (1.0 + _ROOM)
     return x, lam, max(_START_MU * scaled.epsilon * lam, 1e-12)
 
 
@@ -119,20 +106,19 @@ def solve_quadratic(
 ) -> QuadraticSolution:
     """Solve to within ``tol`` from a point opened at ``mu``."""
     rows = scaled.problem.rows
-    least = scaled.problem.norm.dual(x[scaled.kept])
-    start, point = x, _opened(scaled, x, lam, mu)
+    least = scaled.dual_norm(x)
+    model = HingeSamples(rows, scaled.kappa, linear=True)  # the log-loss is in the quadratic
+    start, point = x, _opened(scaled, model, x, lam, mu)
     openings, fresh, short, converged, iterations = 0, True, False, False, 0
     way: list[Waypoint] = []
     here: Linearised | None = None
     while iterations < max_iter:
         iterations += 1
         rough = (mu if here is None else here.mu) > _ROUGH_MU
-        samples, (conditions,) = rows.run(
-            linearise, point.samples, scaled.kappa, point.lam, False, rough
-        )
+        samples, conditions = model.linearise(point.samples, point.lam, rough)
         point = Point(point.x, point.lam, point.cone, samples)
         conditions = quadratic.added_to(conditions, scaled.coefficients(point.x))
-        here = Linearised(scaled, point, conditions, fixed=False)
+        here = Linearised(scaled, model, point, conditions)
         if max(here.estimate, _unbalance(here)) <= tol:
             converged = True
             break
@@ -146,63 +132,41 @@ def solve_quadratic(
                 factor = min(max(excess, _LEAST_FACTOR), _MOST_FACTOR)
                 mu *= factor
                 lam = least + min(max(lam - least, 1e-3 * lam) * factor, lam)
-                point, here, openings = _opened(scaled, start, lam, mu), None, openings + 1
+                point, here, openings = _opened(scaled, model, start, lam, mu), None, openings + 1
                 continue
         fresh = False
         way.append(Waypoint(here.estimate, point.x, point.lam))
-        aim = point.cone.affine()
-        dx, dlam = here.solve(system, aim, here.hinge_affine, here.samples.flips_affine)
-        predictor = direction(scaled, point, dx, dlam, aim, predict, None)
+        predictor = here.predictor(system)
         if predictor is None:
             break
         if min(predictor.alphas) >= 1.0 and here.after(predictor) <= 0.5 * tol and not rough:
             # The whole step solves the equations: there is nothing left to centre.
-            share = rows.gather(rows.run(full_share, predictor.samples)[0])
-            return QuadraticSolution(point.x + dx, point.lam + dlam, share, True, iterations, way)
+            share = rows.gather(model.full_share(predictor.samples))
+            x, lam = point.x + predictor.dx, point.lam + predictor.dlam
+            return QuadraticSolution(x, lam, share, True, iterations, way)
         if short:
             centre, share_kept = here.mu, 0.0
         else:
             centre = here.centre(here.decrement(system), predictor)
             share_kept = min(predictor.alphas)
-        step = corrected(here, system, predictor, centre, share_kept, CORRECTIONS)
+        step = here.corrected(system, predictor, centre, share_kept, CORRECTIONS)
         if step is None:
             break
         reach = min(_FARTHEST, max(here.mu, min(_CLOSE, 100.0 * here.mu), _CLOSEST))
-        point, alphas = _moved(scaled, point, step, reach)
-        short = min(alphas) < _SHORT and not short
-        if max(alphas) < 1e-9:
+        primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
+        samples, _ = model.advance(step.samples, (primal, dual))
+        point = point.moved(step, (primal, dual), samples)
+        short = min(primal, dual) < _SHORT and not short
+        if max(primal, dual) < 1e-9:
             break
-    if here is None or not converged:  # the samples of the last point are not linearised
-        samples, _ = rows.run(linearise, point.samples, scaled.kappa, point.lam, True, True)
-    share = rows.gather(rows.run(flip_share, samples)[0])
+    share = rows.gather(model.flip_share(point.samples))
     return QuadraticSolution(point.x, point.lam, share, converged, iterations, way)
 
 
-def _opened(scaled: Scaled, x: FloatArray, lam: float, mu: float) -> Point:
+def _opened(scaled: Scaled, model: HingeSamples, x: FloatArray, lam: float, mu: float) -> Point:
     """The point ``(x, λ)`` with cone and samples centred at ``mu``."""
-    problem = scaled.problem
-    cone = norm_cone(problem.norm.name, x[scaled.kept], lam, mu)
-    coefficients, kink = scaled.coefficients(x), scaled.kappa * lam
-    samples, _ = problem.rows.run(_open_without_loss, None, coefficients, kink, mu)
-    return Point(x, lam, cone, samples)
-
-
-def _open_without_loss(
-    block: Block, _: None, coefficients: FloatArray, kink: float, mu: float
-) -> tuple[Samples, tuple[()]]:
-    """Samples on the central path; their log-loss is part of the quadratic."""
-    samples, () = open_samples(block, None, coefficients, kink, mu, None)
-    return samples._replace(loss=linear_loss_terms(samples.u, np.zeros_like(samples.u))), ()
-
-
-def _moved(
-    scaled: Scaled, point: Point, step: Step, reach: float
-) -> tuple[Point, tuple[float, float]]:
-    """The point after a step that stops short of the boundary by a share ``reach``; its lengths."""
-    primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
-    samples, _ = scaled.problem.rows.run(advance, step.samples, primal, dual, True)
-    x, lam = point.x + primal * step.dx, point.lam + primal * step.dlam
-    return Point(x, lam, point.cone.moved(step.cone, (primal, dual)), samples), (primal, dual)
+    samples = model.open(scaled.coefficients(x), lam, mu)
+    return Point(x, lam, scaled.cone(x, lam, mu), samples)
 
 
 def _unbalance(here: Linearised) -> float:
