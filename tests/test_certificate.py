@@ -14,11 +14,14 @@ from scipy.optimize import lsq_linear
 
 import zoo
 from drlogit.fitting.solving import solve, solve_subproblem
-from drlogit.problem import certificate, dual_step
-from drlogit.problem.certificate import certify, dual_bound, feasible_factors, inner_gap
+from drlogit.problem import dual_candidates, dual_corrections, dual_step
+from drlogit.problem.certificate import certify
+from drlogit.problem.dual_candidates import feasible_factors
+from drlogit.problem.dual_corrections import dual_bound
 from drlogit.problem.losses import entropy
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import Problem, build_problem
+from drlogit.solvers.inner.quadratic import Ball
 
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12
@@ -227,14 +230,14 @@ def feasible_by_hand(problem: Problem, s: np.ndarray, a: np.ndarray) -> None:
 def test_dual_point_behind_the_bound_is_feasible(structure, monkeypatch):
     """Every bound that is computed along the way is the entropy of a feasible ``(s, a)``."""
     seen = []
-    original = certificate._value
+    original = dual_candidates._value
 
     def spy(block, state, factors):
         new, sums = original(block, state, factors)
         seen.append((*new, sums[0].value))
         return new, sums
 
-    monkeypatch.setattr(certificate, "_value", spy)
+    monkeypatch.setattr(dual_candidates, "_value", spy)
     rng = np.random.default_rng(2)
     case = zoo.planted(5, **structure)
     problem = case.build()
@@ -352,7 +355,7 @@ def test_work_ends_when_the_gap_is_within_the_tolerance(monkeypatch):
     def no_model(*_):
         raise AssertionError("the Hessian was asked for")
 
-    monkeypatch.setattr(certificate, "_quadratic_model", no_model)
+    monkeypatch.setattr(dual_corrections, "_quadratic_model", no_model)
     certify(problem, v, flip_share=told(case, problem), tol=1.0)
     certify(problem, case.coefficients, flip_share=told(case, problem), tol=1e-9)
     with pytest.raises(AssertionError, match="asked for"):
@@ -378,8 +381,8 @@ def test_certificate_can_be_taken_up_again():
 @pytest.mark.parametrize("structure", STRUCTURES[::9], ids=lambda s: "-".join(map(str, s.values())))
 def test_conjugate_gradients_instead_of_a_factor(structure, monkeypatch):
     """Beyond DIRECT_LIMIT the Hessian is not formed; bounds are valid, and tight at solutions."""
-    monkeypatch.setattr(certificate, "DIRECT_LIMIT", 0)
-    monkeypatch.setattr(certificate, "DenseModel", None)
+    monkeypatch.setattr(dual_corrections, "DIRECT_LIMIT", 0)
+    monkeypatch.setattr(dual_corrections, "DenseModel", None)
     case = zoo.planted(6, **structure)
     problem = case.build()
     assert certify(problem, case.coefficients, flip_share=told(case, problem)).gap < 1e-8
@@ -489,7 +492,7 @@ def test_cheap_factors_are_feasible():
 @pytest.mark.parametrize("direct", [True, False], ids=["factor", "cg"])
 def test_extreme_points_give_finite_bounds(direct, monkeypatch):
     if not direct:
-        monkeypatch.setattr(certificate, "DIRECT_LIMIT", 0)
+        monkeypatch.setattr(dual_corrections, "DIRECT_LIMIT", 0)
     rng = np.random.default_rng(7)
     for case in zoo.ZOO[:: 1 if direct else 3]:
         problem = case.build()
@@ -617,7 +620,7 @@ def test_inner_gap_against_the_corners_of_the_ball(norm):
             corners = np.vstack([rng.standard_normal((500, 4)), -g])
             corners /= np.linalg.norm(corners, axis=1, keepdims=True)
         expected = max(g @ (beta - radius * corner) for corner in corners)
-        assert inner_gap(g, beta, radius, NORMS[norm]) == pytest.approx(expected, rel=1e-12)
+        assert Ball(NORMS[norm], radius).gap(g, beta) == pytest.approx(expected, rel=1e-12)
 
 
 def test_inner_gap_bounds_the_suboptimality_and_closes():
@@ -627,10 +630,11 @@ def test_inner_gap_bounds_the_suboptimality_and_closes():
         H, c = A.T @ A, A.T @ b
         value = lambda beta, H=H, c=c: 0.5 * beta @ H @ beta - c @ beta  # noqa: E731
         best = lsq_linear(A, b, (-radius, radius), tol=1e-14).x
-        assert inner_gap(H @ best - c, best, radius, NORMS["l1"]) == pytest.approx(0.0, abs=1e-7)
+        ball = Ball(NORMS["l1"], radius)
+        assert ball.gap(H @ best - c, best) == pytest.approx(0.0, abs=1e-7)
         for _ in range(10):
             beta = rng.uniform(-radius, radius, 4)
-            gap = inner_gap(H @ beta - c, beta, radius, NORMS["l1"])
+            gap = ball.gap(H @ beta - c, beta)
             assert gap >= value(beta) - value(best) - ROUNDING
 
 

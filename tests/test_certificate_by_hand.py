@@ -16,7 +16,8 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import drlogit
-from drlogit.problem.certificate import certify, dual_bound
+from drlogit.problem.certificate import certify
+from drlogit.problem.dual_corrections import dual_bound
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.transport import TransportCost

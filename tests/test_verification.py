@@ -20,7 +20,7 @@ from sklearn.datasets import dump_svmlight_file
 import drlogit
 import fenced
 from drlogit.cli import main
-from drlogit.problem import certificate as certificate_module
+from drlogit.problem import certificate, dual_candidates, dual_corrections
 from drlogit.problem.problem import build_problem
 from drlogit.problem.proof import Proof
 from drlogit.problem.result import DualPoint
@@ -405,6 +405,9 @@ def test_several_classes(tmp_path, capsys):
     assert capsys.readouterr().out.count("proven (class") == 3
 
 
+#: The modules of the certificate, in the order of their imports.
+CERTIFICATE = dual_candidates, dual_corrections, certificate
+
 #: What is left of the free equations is paid for; without that, it must be noticed.
 NOT_PAID = ("residual = np.abs(self.gradients @ factors) +", "residual = 0.0 *")
 
@@ -414,11 +417,12 @@ MUTANTS = {
     "1e-9 less promised": ("return problem.objective_at(margins, lam) +",
                            "return problem.objective_at(margins, lam) - 1e-9 +"),
     "no scaling": ("factors = factors * (problem.epsilon / used)", "pass"),
-    "half of the norm": ("used = problem.transport_norm(self.gradients @ factors)",
-                         "used = 0.5 * problem.transport_norm(self.gradients @ factors)"),
-    "flips for nothing": ("used += problem.kappa * flips if flips > 0.0 else 0.0", "pass"),
-    "flips with the wrong sign": ("used += problem.kappa * flips if",
-                                  "used -= problem.kappa * flips if"),
+    "half of the norm": ("used = problem.budget_used(self.gradients @ factors, flips)",
+                         "used = problem.budget_used(0.5 * self.gradients @ factors, flips)"),
+    "flips for nothing": ("used = problem.budget_used(self.gradients @ factors, flips)",
+                          "used = problem.budget_used(self.gradients @ factors, 0.0)"),
+    "flips with the wrong sign": ("used += problem.transport_norm(rounding)",
+                                  "used -= 2.0 * problem.cost.pair.spent(flips)"),
     "labels lost": ("gradients = block.adjoint(block.by_class(difference))",
                     "gradients = block.adjoint(block.by_class(difference * block.y))"),
     "a added": ("difference = block.weights * (s - a)", "difference = block.weights * (s + a)"),
@@ -503,18 +507,19 @@ def test_the_checker_of_the_documentation(fitted):
 
 
 def test_certificates_are_proven():
-    assert refuted(certificate_module) == 0
+    assert refuted(certificate) == 0
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda name: name.replace(" ", "-"))
 def test_mutants_of_the_certificate_are_caught(mutant, monkeypatch):
-    source = Path(certificate_module.__file__).read_text("utf-8")
+    sources = [Path(module.__file__).read_text("utf-8") for module in CERTIFICATE]
     changes = MUTANTS[mutant]
     for old, new in zip(changes[::2], changes[1::2], strict=True):
-        assert old in source
-        source = source.replace(old, new)
-    wrong = ModuleType("drlogit.problem.wrong_certificate")
-    wrong.__package__ = "drlogit.problem"
-    monkeypatch.setitem(sys.modules, wrong.__name__, wrong)  # for its dataclasses
-    exec(compile(source, "wrong_certificate", "exec"), wrong.__dict__)
+        assert sum(old in source for source in sources) == 1
+        sources = [source.replace(old, new) for source in sources]
+    for module, source in zip(CERTIFICATE, sources, strict=True):
+        wrong = ModuleType(module.__name__)
+        wrong.__package__ = "drlogit.problem"
+        monkeypatch.setitem(sys.modules, wrong.__name__, wrong)  # for those that import it
+        exec(compile(source, f"wrong {wrong.__name__}", "exec"), wrong.__dict__)
     assert refuted(wrong) > 0

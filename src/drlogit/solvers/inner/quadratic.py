@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
-from ...problem.certificate import inner_gap
 from ...problem.norms import Norm
 from ...rows.arrays import FloatArray
 
@@ -86,8 +85,8 @@ class Ball(NamedTuple):
         return self.norm.project_dual(theta, self.radius)
 
     def gap(self, gradient: FloatArray, theta: FloatArray) -> float:
-        """``⟨g, θ⟩ + r‖g‖``."""
-        return inner_gap(gradient, theta, self.radius, self.norm)
+        """Gap of (C), ``min ½θᵀHθ - cᵀθ`` over the ball: ``⟨g, θ⟩ + r‖g‖`` for ``g = Hθ - c``."""
+        return float(gradient @ theta) + self.radius * self.norm.value(gradient)
 
     def rounding(self, c: FloatArray) -> float:
         """The gap below which rounding decides: nothing is gained by asking for less."""

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from ...problem.certificate import DualBound, dual_bound
+from ...problem.dual_candidates import DualBound
+from ...problem.dual_corrections import dual_bound
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Solution, Status
 from ...rows.arrays import FloatArray
@@ -101,7 +102,7 @@ def run(
         coefficients=beta,
         status=status,
         n_iter=k,
-        flip_share=bound.flip_share(problem),
+        flip_share=bound.parts(problem)[1],
         dual_coefficients=bound.coefficients,
         info=dict(info or {}),
     )

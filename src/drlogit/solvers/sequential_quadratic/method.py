@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...problem.certificate import dual_bound
+from ...problem.dual_corrections import dual_bound
 from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
