@@ -20,7 +20,7 @@ from drlogit.solvers.inner.ball_qp import (
     make_inner_solver,
     projected_gradient,
 )
-from drlogit.solvers.inner.quadratic import Ball, Quadratic
+from drlogit.solvers.inner.quadratic import NormBall, Quadratic
 from drlogit.solvers.paper import beta_step
 from drlogit.solvers.paper.beta_step import BetaStep
 from zoo import NORM_NAMES, planted
@@ -77,7 +77,7 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
     H, c = make_qp(kind)
     solve = make_inner_solver(name, Quadratic.from_matrix(H), NORMS[norm])
     for radius in radii(H, c, norm):
-        ball = Ball(NORMS[norm], radius)
+        ball = NormBall(NORMS[norm], radius)
         tol = max(1e-9 * radius * ball.norm.value(c), ball.rounding(c))
         start = np.zeros(c.size)
         result = solve(c, ball, start, tol)
@@ -102,7 +102,7 @@ def test_box_agrees_with_scipy(name, kind):
     right = np.where(root > 1e-7, vectors.T @ c / np.where(root > 1e-7, root, 1.0), 0.0)
     theirs = lsq_linear((vectors * root).T, right, (-radius, radius), tol=1e-14).x
     solve = make_inner_solver(name, Quadratic.from_matrix(H), NORMS["l1"])
-    ours = solve(c, Ball(NORMS["l1"], radius), np.zeros(c.size), 0.0).theta
+    ours = solve(c, NormBall(NORMS["l1"], radius), np.zeros(c.size), 0.0).theta
 
     def value(theta):
         return float(0.5 * theta @ H @ theta - c @ theta)
@@ -123,7 +123,7 @@ def test_exact_solvers_from_any_start(seed, pair, kind, n, fraction, far):
     H, c = make_qp(kind, seed, n)
     radius = fraction * max(radii(H, c, norm)[-1], 1e-3)
     start = far * radius * np.random.default_rng(seed).standard_normal(n)
-    ball = Ball(NORMS[norm], radius)
+    ball = NormBall(NORMS[norm], radius)
     solve = make_inner_solver(name, Quadratic.from_matrix(H), ball.norm)
     result = solve(c, ball, start, 0.0)
     assert result.gap <= 1e-9 * (radius * ball.norm.value(c) + 1e-12)
@@ -133,7 +133,7 @@ def test_exact_solvers_from_any_start(seed, pair, kind, n, fraction, far):
 @pytest.mark.parametrize(("norm", "name"), PAIRS)
 def test_warm_starts_take_fewer_steps(norm, name):
     H, c = make_qp("wide", n=20)
-    ball = Ball(NORMS[norm], radii(H, c, norm)[2])
+    ball = NormBall(NORMS[norm], radii(H, c, norm)[2])
     tol = 1e-8 * ball.radius * ball.norm.value(c)
     solve = make_inner_solver(name, Quadratic.from_matrix(H), ball.norm)
     cold = solve(c, ball, np.zeros(20), tol)
@@ -146,7 +146,7 @@ def test_zero_target():
     H, _ = make_qp("well-conditioned")
     for norm, name in PAIRS:
         solve = make_inner_solver(name, Quadratic.from_matrix(H), NORMS[norm])
-        zero = solve(np.zeros(8), Ball(NORMS[norm], 1.0), np.full(8, 0.1), 1e-12)
+        zero = solve(np.zeros(8), NormBall(NORMS[norm], 1.0), np.full(8, 0.1), 1e-12)
         np.testing.assert_allclose(zero.theta, 0.0, atol=1e-5)
 
 
@@ -155,7 +155,7 @@ def test_products_alone_give_the_same_answer():
     only_products = Quadratic(8, H.__matmul__)
     assert only_products.largest_eigenvalue == pytest.approx(np.linalg.eigvalsh(H)[-1], rel=0.03)
     for norm in NORM_NAMES:
-        ball = Ball(NORMS[norm], radii(H, c, norm)[1])
+        ball = NormBall(NORMS[norm], radii(H, c, norm)[1])
         one = make_inner_solver("auto", only_products, ball.norm)(c, ball, np.zeros(8), 1e-12)
         other = make_inner_solver("auto", Quadratic.from_matrix(H), ball.norm)(
             c, ball, np.zeros(8), 1e-12
@@ -176,12 +176,12 @@ def test_names_are_checked():
 def test_steps_of_the_paper():
     # On a quadratic without active bounds, conjugate gradients end after n steps.
     H, c = make_qp("well-conditioned")
-    free = Ball(NORMS["l1"], 1e3)
+    free = NormBall(NORMS["l1"], 1e3)
     result = active_set_cg(Quadratic.from_matrix(H), c, free, np.zeros(8), 1e-9)
     assert result.n_iter <= 9
     # Algorithm 5 as misprinted, with the gradient at x^k, does not get there.
     H, c = make_qp("ill-conditioned", n=20)
-    ball = Ball(NORMS["l1"], radii(H, c, "l1")[2])
+    ball = NormBall(NORMS["l1"], radii(H, c, "l1")[2])
     tol = 1e-10 * ball.radius * ball.norm.value(c)
     right = projected_gradient(Quadratic.from_matrix(H), c, ball, np.zeros(20), tol)
     assert right.gap <= tol
@@ -202,7 +202,7 @@ def test_factors_of_faces_are_kept(monkeypatch):
 
     monkeypatch.setattr(active_set_newton, "shifted_cholesky", counted)
     H, c = make_qp("well-conditioned", n=20)
-    ball = Ball(NORMS["l1"], radii(H, c, "l1")[1])
+    ball = NormBall(NORMS["l1"], radii(H, c, "l1")[1])
     solve = ActiveSetNewton(Quadratic.from_matrix(H), ball.norm)
     theta = solve(c, ball, np.zeros(20), 0.0).theta
     before = len(made)
@@ -214,10 +214,10 @@ def test_factors_of_faces_are_kept(monkeypatch):
 def test_matrices_that_rounding_made_indefinite():
     H = np.array([[1.0, 1.0, 0.0], [1.0, 1.0 - 1e-9, 0.0], [0.0, 0.0, -1e-17]])
     c = np.array([0.5, 0.5, 0.0])
-    ball = Ball(NORMS["l1"], 0.2)
+    ball = NormBall(NORMS["l1"], 0.2)
     result = ActiveSetNewton(Quadratic.from_matrix(H), ball.norm)(c, ball, np.zeros(3), 1e-12)
     assert float(result.theta[:2].sum()) == pytest.approx(0.4)
-    with_room = Ball(NORMS["linf"], 10.0)
+    with_room = NormBall(NORMS["linf"], 10.0)
     result = ActiveSetNewton(Quadratic.from_matrix(H), with_room.norm)(
         c, with_room, np.zeros(3), 1e-12
     )
@@ -305,7 +305,7 @@ def test_few_factors_are_kept_and_all_are_right(monkeypatch):
     solver = ActiveSetNewton(H, NORMS["l1"])
     for radius in (0.01, 0.1, 0.3, 1.0, 0.1):
         c = A.T @ rng.standard_normal(30)
-        inner = solver(c, Ball(NORMS["l1"], radius), np.zeros(6), 1e-10)
+        inner = solver(c, NormBall(NORMS["l1"], radius), np.zeros(6), 1e-10)
         assert inner.gap <= 1e-10
         assert len(solver._factors) <= 1
 
@@ -313,7 +313,7 @@ def test_few_factors_are_kept_and_all_are_right(monkeypatch):
 @pytest.mark.parametrize("function", [projected_gradient, active_set_cg])
 def test_out_of_iterations_the_gap_is_still_that_of_the_answer(function):
     rng = np.random.default_rng(5)
-    A, ball = rng.standard_normal((8, 8)), Ball(NORMS["l1"], 0.5)
+    A, ball = rng.standard_normal((8, 8)), NormBall(NORMS["l1"], 0.5)
     H, c = Quadratic.from_matrix(A.T @ A), A.T @ rng.standard_normal(8)
     inner = function(H, c, ball, np.zeros(8), 1e-14, max_iter=2)
     assert inner.n_iter == 2
@@ -327,7 +327,7 @@ def test_no_iteration_of_active_set_cg_raises_the_objective():
     for _ in range(20):
         A = rng.standard_normal((6, 6)) * np.geomspace(1.0, 30.0, 6)
         H, c = Quadratic.from_matrix(A.T @ A), A.T @ (3.0 * rng.standard_normal(6))
-        ball, start = Ball(NORMS["l1"], 0.2), rng.uniform(-0.2, 0.2, 6)
+        ball, start = NormBall(NORMS["l1"], 0.2), rng.uniform(-0.2, 0.2, 6)
         values = []
         for k in range(25):
             theta = active_set_cg(H, c, ball, start, 0.0, max_iter=k).theta

@@ -21,7 +21,7 @@ from drlogit.problem.dual_corrections import dual_bound
 from drlogit.problem.losses import entropy
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import Problem, build_problem
-from drlogit.solvers.inner.quadratic import Ball
+from drlogit.solvers.inner.quadratic import NormBall
 
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12
@@ -620,7 +620,7 @@ def test_inner_gap_against_the_corners_of_the_ball(norm):
             corners = np.vstack([rng.standard_normal((500, 4)), -g])
             corners /= np.linalg.norm(corners, axis=1, keepdims=True)
         expected = max(g @ (beta - radius * corner) for corner in corners)
-        assert Ball(NORMS[norm], radius).gap(g, beta) == pytest.approx(expected, rel=1e-12)
+        assert NormBall(NORMS[norm], radius).gap(g, beta) == pytest.approx(expected, rel=1e-12)
 
 
 def test_inner_gap_bounds_the_suboptimality_and_closes():
@@ -630,7 +630,7 @@ def test_inner_gap_bounds_the_suboptimality_and_closes():
         H, c = A.T @ A, A.T @ b
         value = lambda beta, H=H, c=c: 0.5 * beta @ H @ beta - c @ beta  # noqa: E731
         best = lsq_linear(A, b, (-radius, radius), tol=1e-14).x
-        ball = Ball(NORMS["l1"], radius)
+        ball = NormBall(NORMS["l1"], radius)
         assert ball.gap(H @ best - c, best) == pytest.approx(0.0, abs=1e-7)
         for _ in range(10):
             beta = rng.uniform(-radius, radius, 4)

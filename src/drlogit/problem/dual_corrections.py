@@ -18,7 +18,7 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
 from .dual_candidates import Candidate, DualBound, DualState
-from .dual_step import DenseModel, ImplicitModel, Model
+from .dual_step import DenseModel, DualModel, ImplicitModel
 from .flip_shares import no_flips
 from .free_equations import FreeEquations, free_equations
 from .problem import Problem
@@ -131,7 +131,7 @@ def _without_separated_samples(
 
 def _settled(
     problem: Problem,
-    model: Model,
+    model: DualModel,
     equations: FreeEquations | None,
     shifted: Candidate | None,
     best: DualBound,
@@ -183,7 +183,7 @@ def _damped(problem: Problem, step: FloatArray) -> FloatArray | None:
     return step if change <= 0.5 else step * (math.log1p(change) / change)
 
 
-def _quadratic_model(problem: Problem, state: State) -> Model:
+def _quadratic_model(problem: Problem, state: State) -> DualModel:
     """The model of a candidate with this state, with or without forming the Hessian."""
     if problem.rows.n_columns > DIRECT_LIMIT:
         _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)
@@ -197,7 +197,7 @@ def _quadratic_model(problem: Problem, state: State) -> Model:
     return DenseModel(problem, hessian)
 
 
-def _equations(problem: Problem, model: Model, state: State) -> FreeEquations | None:
+def _equations(problem: Problem, model: DualModel, state: State) -> FreeEquations | None:
     """What proves that the equations of several free columns can be met; None if nothing does."""
     free = np.flatnonzero(problem.free)
     if free.size == problem.fit_intercept:

@@ -54,7 +54,7 @@ _CG_MAX_ITER = 200
 _CG_TOLERANCE = 1e-10
 
 
-class Model(Protocol):
+class DualModel(Protocol):
     """What the certificate asks of a quadratic model."""
 
     def step(

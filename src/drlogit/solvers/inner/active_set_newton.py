@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrs
 from ...problem.norms import Norm
 from ...problem.shifted_cholesky import shifted_cholesky, unit_scale
 from ...rows.arrays import BoolArray, FloatArray
-from .quadratic import Ball, Inner, Quadratic
+from .quadratic import Inner, NormBall, Quadratic
 
 #: Shifts of the face's Hessian relative to its diagonal.  The first is enough for one-hot groups
 #: and duplicated columns, and small enough for the second step to remove its error.
@@ -57,7 +57,7 @@ class ActiveSetNewton:
         self._kept_factors = max(1, _FACTOR_ENTRIES // max(H.size, 1) ** 2)
 
     def __call__(
-        self, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 1000
+        self, c: FloatArray, ball: NormBall, start: FloatArray, tol: float, max_iter: int = 1000
     ) -> Inner:
         theta = ball.project(start)
         gradient = self.H.product(theta) - c
@@ -80,7 +80,7 @@ class ActiveSetNewton:
             theta, gradient = moved, slope
         return best
 
-    def _face_of(self, theta: FloatArray, ball: Ball) -> Face:
+    def _face_of(self, theta: FloatArray, ball: NormBall) -> Face:
         """The face that θ lies in: bounds that it is on, or coordinates that are zero."""
         free = np.abs(theta) < ball.radius if self._box else theta != 0.0
         return Face(free, np.sign(theta))
@@ -91,7 +91,7 @@ class ActiveSetNewton:
         theta: FloatArray,
         gradient: FloatArray,
         c: FloatArray,
-        ball: Ball,
+        ball: NormBall,
         bold: bool,
     ) -> tuple[FloatArray, FloatArray]:
         """Newton steps on a face, which shrinks as long as steps lead out of it.
@@ -110,7 +110,7 @@ class ActiveSetNewton:
         return theta, gradient
 
     def _box_step(
-        self, theta: FloatArray, gradient: FloatArray, face: Face, ball: Ball, bold: bool
+        self, theta: FloatArray, gradient: FloatArray, face: Face, ball: NormBall, bold: bool
     ) -> tuple[FloatArray, BoolArray]:
         """One step within the box, and which of the free coordinates stay off the bounds."""
         free, radius = face.free, ball.radius
@@ -126,7 +126,7 @@ class ActiveSetNewton:
         return moved, stays if bold or alpha < 1.0 else np.ones_like(stays)
 
     def _diamond_step(
-        self, theta: FloatArray, gradient: FloatArray, face: Face, ball: Ball, bold: bool
+        self, theta: FloatArray, gradient: FloatArray, face: Face, ball: NormBall, bold: bool
     ) -> tuple[FloatArray, BoolArray]:
         """One step within the ℓ1 ball, and which of the free coordinates keep their sign."""
         free, signs = face.free, face.signs[face.free]

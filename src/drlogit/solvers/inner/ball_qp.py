@@ -35,14 +35,19 @@ import numpy as np
 from ...problem.norms import Norm
 from ...rows.arrays import FloatArray
 from .active_set_newton import ActiveSetNewton
-from .quadratic import Ball, Inner, Quadratic
+from .quadratic import Inner, NormBall, Quadratic
 
 #: ``(c, ball, start, tol) -> Inner``, made once per H.
-InnerSolver: TypeAlias = Callable[[FloatArray, Ball, FloatArray, float], Inner]
+InnerSolver: TypeAlias = Callable[[FloatArray, NormBall, FloatArray, float], Inner]
 
 
 def projected_gradient(
-    H: Quadratic, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 10_000
+    H: Quadratic,
+    c: FloatArray,
+    ball: NormBall,
+    start: FloatArray,
+    tol: float,
+    max_iter: int = 10_000,
 ) -> Inner:
     """Accelerated projected gradient (Algorithm 5), for every norm."""
     step = 1.0 / H.largest_eigenvalue
@@ -64,7 +69,12 @@ def projected_gradient(
 
 
 def coordinate_minimization(
-    H: Quadratic, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 10_000
+    H: Quadratic,
+    c: FloatArray,
+    ball: NormBall,
+    start: FloatArray,
+    tol: float,
+    max_iter: int = 10_000,
 ) -> Inner:
     """Cyclic exact minimisation over one coordinate at a time, for the box."""
     from .coordinate_loop import sweep  # compiled: imported only when needed
@@ -81,7 +91,12 @@ def coordinate_minimization(
 
 
 def active_set_cg(
-    H: Quadratic, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 10_000
+    H: Quadratic,
+    c: FloatArray,
+    ball: NormBall,
+    start: FloatArray,
+    tol: float,
+    max_iter: int = 10_000,
 ) -> Inner:
     """Conjugate gradients on the coordinates off the bounds (Algorithm 6), for the box."""
     radius = ball.radius
@@ -133,7 +148,7 @@ def _longest(room: FloatArray, speed: FloatArray) -> float:
 
 
 def secular_equation(
-    H: Quadratic, c: FloatArray, ball: Ball, start: FloatArray, tol: float, max_iter: int = 100
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float, max_iter: int = 100
 ) -> Inner:
     """Euclidean ball: ``θ = (H + τI)⁻¹c`` with ``τ ≥ 0`` and ``‖θ‖ = r`` unless ``τ = 0``.
 
@@ -191,7 +206,7 @@ def make_inner_solver(name: str, H: Quadratic, norm: Norm) -> InnerSolver:
         return ActiveSetNewton(H, norm)
     function = _FUNCTIONS[name]
 
-    def solve(c: FloatArray, ball: Ball, start: FloatArray, tol: float) -> Inner:
+    def solve(c: FloatArray, ball: NormBall, start: FloatArray, tol: float) -> Inner:
         return function(H, c, ball, start, tol)
 
     return solve

@@ -75,7 +75,7 @@ class Quadratic:
         return self.matrix
 
 
-class Ball(NamedTuple):
+class NormBall(NamedTuple):
     """The set ``‖θ‖_* ≤ radius``."""
 
     norm: Norm

@@ -32,7 +32,7 @@ from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
 
 
-class Samples(NamedTuple):
+class Hinges(NamedTuple):
     """Per-sample state of an iterate: margins, slacks t and r, their multipliers c and a.
 
     ``loss`` holds the loss and its derivatives at these margins.
@@ -46,14 +46,14 @@ class Samples(NamedTuple):
     loss: LogLoss
 
 
-class Local(NamedTuple):
+class LocalHinges(NamedTuple):
     """The samples with what every direction from there needs.
 
     Stiffnesses are ``c/t`` and ``a/r``, ``give`` is one over their sum, products are ``c t`` and
     ``a r``; ``d`` are the weights of the Gram matrix, kept if it is not formed.
     """
 
-    at: Samples
+    at: Hinges
     inverse_t: FloatArray
     inverse_r: FloatArray
     stiff_t: FloatArray
@@ -64,14 +64,14 @@ class Local(NamedTuple):
     d: FloatArray | None
 
 
-class Direction(NamedTuple):
+class HingeDirection(NamedTuple):
     """A direction of the samples; slacks and multipliers change in proportion to themselves.
 
     ``aim_t`` and ``aim_r`` are the wanted changes of the products, in proportion too, and hold
     the second-order terms of the predictor until a corrector has been asked for.
     """
 
-    local: Local
+    local: LocalHinges
     du: FloatArray
     dt: FloatArray
     dr: FloatArray
@@ -160,7 +160,7 @@ def open_samples(
     mu: float,
     linear: bool,
     null: FloatArray | None,
-) -> tuple[Samples, tuple[()]]:
+) -> tuple[Hinges, tuple[()]]:
     """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
     u = block.margins(coefficients)
     v = u - kink
@@ -173,16 +173,16 @@ def open_samples(
         loss = linear_loss_terms(u, slope)
     else:
         loss = log_loss_terms(u)
-    return Samples(u, t, r, mu / t, mu / r, loss), ()
+    return Hinges(u, t, r, mu / t, mu / r, loss), ()
 
 
 def linearise(
     block: Block,
-    s: Samples,
+    s: Hinges,
     kink: float,
     diagonal_only: bool,
     rough: bool,
-) -> tuple[Local, tuple[Sum[Conditions]]]:
+) -> tuple[LocalHinges, tuple[Sum[Conditions]]]:
     """Gram matrix (or its diagonal), gradients and sums at the present point."""
     w, loss = block.weights, s.loss
     inverse_t, inverse_r = 1.0 / s.t, 1.0 / s.r
@@ -201,7 +201,7 @@ def linearise(
         gram, adjoints = block.squared_columns(d), block.adjoint(columns.T)
     else:
         gram, adjoints = block.gram_and_adjoint(d, columns.T, rough=rough)
-    local = Local(
+    local = LocalHinges(
         s, inverse_t, inverse_r, stiff_t, stiff_r, give, product_t, product_r,
         d if diagonal_only else None,
     )  # fmt: skip
@@ -214,8 +214,8 @@ def linearise(
 
 
 def predict(
-    block: Block, k: Local, dcoefficients: FloatArray, dkink: float
-) -> tuple[Direction, tuple[Min[float], Min[float], Sum[Predicted]]]:
+    block: Block, k: LocalHinges, dcoefficients: FloatArray, dkink: float
+) -> tuple[HingeDirection, tuple[Min[float], Min[float], Sum[Predicted]]]:
     """Predictor: longest steps, products after it, and the second-order term's pull."""
     w = block.weights
     du = block.margins(dcoefficients)
@@ -229,7 +229,7 @@ def predict(
     pull = w * _hinge_response(k, -second_t, -second_r)
     first = float(w @ (k.product_t * dt + k.product_r * dr))
     second = float(w @ (k.product_t * second_t + k.product_r * second_r))
-    return Direction(k, du, dt, dr, dc, da, second_t, second_r), (
+    return HingeDirection(k, du, dt, dr, dc, da, second_t, second_r), (
         *_steps(dt, dr, dc, da),
         Sum(Predicted(first, second, block.adjoint(pull), float(pull.sum()))),
     )
@@ -237,12 +237,12 @@ def predict(
 
 def correct(
     block: Block,
-    d: Direction,
+    d: HingeDirection,
     dcoefficients: FloatArray,
     dkink: float,
     centre: float,
     share: float,
-) -> tuple[Direction, tuple[Any, ...]]:
+) -> tuple[HingeDirection, tuple[Any, ...]]:
     """Direction towards ``centre``, with a share of the predictor's second-order terms."""
     k = d.local
     aimed = d._replace(
@@ -253,8 +253,8 @@ def correct(
 
 
 def follow_aims(
-    block: Block, d: Direction, dcoefficients: FloatArray, dkink: float
-) -> tuple[Direction, tuple[Any, ...]]:
+    block: Block, d: HingeDirection, dcoefficients: FloatArray, dkink: float
+) -> tuple[HingeDirection, tuple[Any, ...]]:
     """Direction that changes the products as the aims say.
 
     Each multiplier is changed through its own product, which keeps its relative accuracy.
@@ -266,12 +266,12 @@ def follow_aims(
     dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
     dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
     dc, da = d.aim_t - dt, d.aim_r - dr
-    return Direction(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(dt, dr, dc, da)
+    return HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(dt, dr, dc, da)
 
 
 def pull_back(
-    block: Block, d: Direction, primal: float, dual: float, centre: float
-) -> tuple[Direction, tuple[Sum[Pull]]]:
+    block: Block, d: HingeDirection, primal: float, dual: float, centre: float
+) -> tuple[HingeDirection, tuple[Sum[Pull]]]:
     """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
     k = d.local
     trial_t = k.product_t * (1.0 + primal * d.dt) * (1.0 + dual * d.dc)
@@ -283,7 +283,7 @@ def pull_back(
     return pulled, (Sum(Pull(block.adjoint(pull), float(pull.sum()))),)
 
 
-def _hinge_response(k: Local, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
+def _hinge_response(k: LocalHinges, aim_t: FloatArray, aim_r: FloatArray) -> FloatArray:
     """The change of ``a`` at dv = 0 that the aims ask for."""
     push = k.at.c * aim_t + k.at.a * aim_r
     return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
@@ -300,13 +300,13 @@ def _longest(one: FloatArray, other: FloatArray) -> float:
 
 
 def advance(
-    block: Block, d: Direction, primal: float, dual: float, linear: bool
-) -> tuple[Samples, tuple[Sum]]:
+    block: Block, d: HingeDirection, primal: float, dual: float, linear: bool
+) -> tuple[Hinges, tuple[Sum]]:
     """The samples after a step of these lengths, and their loss."""
     s = d.local.at
     u = s.u + primal * d.du
     loss = linear_loss_terms(u, s.loss.slope) if linear else log_loss_terms(u)
-    return Samples(
+    return Hinges(
         u,
         s.t + primal * (s.t * d.dt),
         s.r + primal * (s.r * d.dr),
@@ -316,7 +316,7 @@ def advance(
     ), (Sum(float(block.weights @ loss.value)),)
 
 
-def parabola(block: Block, d: Direction) -> tuple[Direction, tuple[Sum, Sum]]:
+def parabola(block: Block, d: HingeDirection) -> tuple[HingeDirection, tuple[Sum, Sum]]:
     """Slope and curvature of the loss along a direction: what Newton's method takes it for."""
     weighted, loss = block.weights * d.du, d.local.at.loss
     return d, (
@@ -325,17 +325,17 @@ def parabola(block: Block, d: Direction) -> tuple[Direction, tuple[Sum, Sum]]:
     )
 
 
-def gram_weights(block: Block, k: Local) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
+def gram_weights(block: Block, k: LocalHinges) -> tuple[tuple[FloatArray | None, None], tuple[()]]:
     """The weights d, in the form that ``wide_system`` takes."""
     return (k.d, None), ()
 
 
-def flip_share(block: Block, k: Local | Samples) -> tuple[FloatArray, tuple[()]]:
+def flip_share(block: Block, k: LocalHinges | Hinges) -> tuple[FloatArray, tuple[()]]:
     """``a``: the share of each sample whose label the worst case flips."""
-    return (k.at if isinstance(k, Local) else k).a, ()
+    return (k.at if isinstance(k, LocalHinges) else k).a, ()
 
 
-def full_share(block: Block, d: Direction) -> tuple[FloatArray, tuple[()]]:
+def full_share(block: Block, d: HingeDirection) -> tuple[FloatArray, tuple[()]]:
     """``a`` after a full predictor step, within [0, 1]."""
     a = d.local.at.a
     return np.clip(a + a * d.da, 0.0, 1.0), ()

@@ -26,7 +26,7 @@ from ...rows.blocks import Block
 from ...rows.interface import BlockState, Rows
 from ...rows.reductions import Sum
 from ..inner.ball_qp import InnerSolver, make_inner_solver
-from ..inner.quadratic import Ball, Quadratic
+from ..inner.quadratic import NormBall, Quadratic
 
 IndexArray: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 
@@ -91,7 +91,7 @@ class BetaStep:
         pull = self.inverse @ target[self.free]
         if lam > 0.0 and self.kept.size:
             c = self.scale * target[self.kept] - self.coupling.T @ pull
-            ball = Ball(self.problem.norm, lam)
+            ball = NormBall(self.problem.norm, lam)
             start = beta[self.kept] / self.scale
             solution = self.inner(c, ball, start, max(tol, ball.rounding(c)))
             theta = solution.theta

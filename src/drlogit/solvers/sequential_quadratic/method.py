@@ -33,7 +33,7 @@ from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
 from ..interior_point.scaled import Scaled
 from .kink_band import advance, flips, linear_doubt, linearise, loss_after
-from .step import Linearisation, Step, StepFinder, Work, from_level
+from .step import BandStep, Linearisation, StepFinder, Work, from_level
 
 #: A gap below which the same Gram matrix serves once more, and once more again.
 _CHORDS = (1e-4, 1e-5)
@@ -107,7 +107,7 @@ class _Run:
         objective = float(loss) + self.problem.epsilon * lam
         return Linearisation(coefficients, lam, samples, hessian, gradient, objective)
 
-    def advanced(self, here: Linearisation, step: Step) -> Linearisation:
+    def advanced(self, here: Linearisation, step: BandStep) -> Linearisation:
         """The point after a whole step, with the Gram matrix of the one before."""
         samples, (gradient, loss) = self.rows.run(advance, step.samples, 1.0, self.kink(step.lam))
         objective = float(loss) + self.problem.epsilon * step.lam
@@ -116,7 +116,7 @@ class _Run:
             here.chords + 1,
         )  # fmt: skip
 
-    def line_search(self, here: Linearisation, step: Step) -> tuple[float, float]:
+    def line_search(self, here: Linearisation, step: BandStep) -> tuple[float, float]:
         """Step length at which the true objective does not rise, and the objective there."""
         length, objective = 1.0, step.objective
         while objective > here.objective + 1e-12 and length > 1e-3:
@@ -129,7 +129,7 @@ class _Run:
     def certify(
         self,
         here: Linearisation,
-        step: Step,
+        step: BandStep,
         coefficients: FloatArray,
         objective: float,
         lam: float,

@@ -49,7 +49,7 @@ _SHORT = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
+class Expansion:
     """``gᵀd + ½dᵀHd`` of the step d from ``centre``, in the user's coordinates."""
 
     centre: FloatArray
@@ -96,7 +96,7 @@ def opening(scaled: Scaled, x: FloatArray, lam: float) -> tuple[FloatArray, floa
 
 def solve_quadratic(
     scaled: Scaled,
-    quadratic: Quadratic,
+    quadratic: Expansion,
     x: FloatArray,
     lam: float,
     mu: float,

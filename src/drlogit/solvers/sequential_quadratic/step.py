@@ -21,7 +21,7 @@ from ...rows.memory import MemoryRows
 from ..interior_point.scaled import Scaled
 from .kink_band import EDGES, choose, distances, follow, gather, gathered_matrix, widen
 from .quadratic_barrier import (
-    Quadratic,
+    Expansion,
     QuadraticSolution,
     Waypoint,
     opening,
@@ -89,7 +89,7 @@ class Linearisation:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class BandStep:
     """A solution of the quadratic program, followed into the samples."""
 
     d: FloatArray
@@ -120,7 +120,7 @@ class _Band:
     """The quadratic program on the band: its problem, and which samples there are."""
 
     scaled: Scaled
-    quadratic: Quadratic
+    quadratic: Expansion
     numbers: IndexArray
     weight: float
 
@@ -139,7 +139,7 @@ class StepFinder:
 
     def step(
         self, here: Linearisation, spread: float | None, way: list[Waypoint] | None
-    ) -> Step | None:
+    ) -> BandStep | None:
         """Solve the quadratic program; None where it cannot be done."""
         chosen: _Chosen | None = _Chosen(here.samples, 0, 0, 1.0, 0.0)
         if self.scaled.hinge:
@@ -225,7 +225,7 @@ class StepFinder:
         rows = MemoryRows([block], 1, block)
         rows.column_scale = self.rows.column_scale
         part = replace(problem, rows=rows, epsilon=epsilon / weight)
-        quadratic = Quadratic(here.coefficients, gradient / weight, here.hessian / weight)
+        quadratic = Expansion(here.coefficients, gradient / weight, here.hessian / weight)
         return _Band(Scaled(part, scaled.scale, scaled.sigma), quadratic, numbers, weight)
 
     def _solve(
@@ -254,7 +254,7 @@ class StepFinder:
 
     def _follow(
         self, here: Linearisation, samples: State, band: _Band, solution: QuadraticSolution
-    ) -> tuple[Step, float]:
+    ) -> tuple[BandStep, float]:
         """The step's way through all samples, and what those cost that crossed outside the band."""
         scaled = self.scaled
         lam = solution.lam / scaled.sigma
@@ -265,9 +265,9 @@ class StepFinder:
         )  # fmt: skip
         way = [Waypoint(p.estimate * band.weight, p.x, p.lam) for p in solution.way]
         objective = float(loss) + self.problem.epsilon * lam
-        return Step(d, lam, followed, objective, _quantile(changes), way), float(crossed)
+        return BandStep(d, lam, followed, objective, _quantile(changes), way), float(crossed)
 
-    def _probe(self, here: Linearisation, chosen: _Chosen) -> Step | None:
+    def _probe(self, here: Linearisation, chosen: _Chosen) -> BandStep | None:
         """A rough solution on some of the samples of the band."""
         band = self._band(here, chosen, max(1, chosen.count // _PROBE_SAMPLES))
         if band is None:
