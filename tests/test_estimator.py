@@ -51,7 +51,7 @@ def iris():
     [
         DRLogisticRegression(),
         DRLogisticRegression(norm="l2", kappa=math.inf),
-        DRLogisticRegressionCV(epsilons=3, kappas=2, cv=3),
+        DRLogisticRegressionCV(epsilons=2, kappas=1, cv=2),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -31,11 +31,12 @@ def test_no_bound_is_above_a_point_found_with_fifty_digits():
         problem = degenerate.generate(seed)
         if problem is None:
             continue
-        result = drlogit.solve(problem.X, problem.y, **problem.options)
+        # Any point may be judged: those without a proof need not go on to the limit.
+        result = drlogit.solve(problem.X, problem.y, max_iter=30, **problem.options)
         if result.dual_objective > 0.0:
             judged += 1
             assert result.dual_objective <= degenerate.value_by_hand(problem, result) + 1e-12, seed
-    assert judged >= 20
+    assert judged >= 40
 
 
 def test_columns_that_differ_by_little_are_not_one():

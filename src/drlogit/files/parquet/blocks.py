@@ -39,7 +39,7 @@ def convert_parquet(path: Path, target: str, folder: Path) -> dict[str, Any]:
         check_disk(n_rows * len(features) * dtype.itemsize, folder, what)
         check_memory(16 * n_rows, f"{path}: {n_rows} labels")
         n_read = 0
-        for batch in file.iter_batches(_batch_rows(len(features))):
+        for batch in file.iter_batches(_batch_rows(len(features)), use_threads=False):
             if not batch.num_rows:
                 continue
             rows = np.column_stack([doubles(batch.column(name), name, path) for name in features])

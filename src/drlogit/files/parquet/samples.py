@@ -41,7 +41,7 @@ def _read(file: Any, path: Path, wanted: Wanted) -> FileSamples:
     chosen = {header.names[j] for j in used if j is not None}
     # Once as columns and once as rows.
     check_memory(16 * n_rows * len(chosen), f"{path}, {n_rows} rows of {len(chosen)} columns,")
-    table = file.read(columns=sorted(chosen))
+    table = file.read(columns=sorted(chosen), use_threads=False)  # see open_table
     if table.num_rows != n_rows:
         raise ValueError(f"{path} is damaged: it says {n_rows} rows and holds {table.num_rows}")
     if not n_rows:

@@ -23,7 +23,11 @@ _LARGEST_WHOLE = 2**53
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
-    """A ``pyarrow.parquet.ParquetFile``; whatever pyarrow has to say is a ``ValueError``."""
+    """A ``pyarrow.parquet.ParquetFile``; whatever pyarrow has to say is a ``ValueError``.
+
+    To be read with ``use_threads=False``: where one column of a damaged file ends the reading,
+    threads that still read others outlive the file, and crash.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
