@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
@@ -118,6 +118,7 @@ def test_box_agrees_with_scipy(name, kind):
     fraction=st.floats(1e-3, 2.0),
     far=st.floats(0.0, 10.0),
 )
+@example(555, ("linf", "active-set-newton"), "one-hot", 10, 1.0, 1.0)  # starts in an empty column
 def test_exact_solvers_from_any_start(seed, pair, kind, n, fraction, far):
     norm, name = pair
     H, c = make_qp(kind, seed, n)

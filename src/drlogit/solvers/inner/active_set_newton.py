@@ -59,7 +59,9 @@ class ActiveSetNewton:
     def __call__(
         self, c: FloatArray, ball: NormBall, start: FloatArray, tol: float, max_iter: int = 1000
     ) -> Inner:
-        theta = ball.project(start)
+        # What has neither curvature nor slope (an empty column) is not worth any of the radius.
+        idle = (np.diagonal(self.H.dense) == 0.0) & (c == 0.0)
+        theta = ball.project(np.where(idle, 0.0, start))
         gradient = self.H.product(theta) - c
         tol = max(tol, _NOISE * ball.radius * ball.norm.value(c))
         best = Inner(theta, math.inf, 0)
