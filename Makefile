@@ -71,7 +71,8 @@ oldest: pyproject.toml | $(BIN)/python
 	$(OLDEST)/bin/python -m pytest $(PYTEST_ARGS)
 
 stress: $(VENV)/.test
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py \
+		tests/test_certificate.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
 	$(BIN)/python -m benchmarks.degenerate --count 1000
 
