@@ -11,7 +11,14 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from drlogit import DRLogisticRegression, DRLogisticRegressionCV, load_model, save_model, solve
+from drlogit import (
+    DRLogisticRegression,
+    DRLogisticRegressionCV,
+    UnscaledDataWarning,
+    load_model,
+    save_model,
+    solve,
+)
 
 N = 80
 RNG = np.random.default_rng(5)
@@ -163,6 +170,45 @@ def test_standard_deviations_as_the_unit_are_a_scaler():
     direct = model(feature_costs="std").fit(X, Y)
     scaled = model().fit((X - X.mean(axis=0)) / X.std(axis=0), Y)
     assert direct.worst_case_loss_[0] == pytest.approx(scaled.worst_case_loss_[0], abs=2e-6)
+
+
+UNITS = pd.DataFrame(
+    {
+        "age": FRAME.age,
+        "children": FRAME.children,
+        "income": 1e3 * FRAME.age + RNG.normal(0.0, 1e3, N),
+        "wealth": RNG.normal(0.0, 3e4, N),
+        "same": 7.0,
+    }
+)
+
+
+def test_units_that_differ_much_get_one_line_of_advice():
+    search = DRLogisticRegressionCV([0.1], [1.0], cv=2, refit=False)
+    for estimator in (model(), search):
+        with pytest.warns(UnscaledDataWarning) as caught:
+            estimator.fit(UNITS, Y)
+        assert [str(each.message) for each in caught] == [
+            "'wealth', 'income' vary more than 1e+03 times as much as other columns, and epsilon "
+            "is in their units: feature_costs='std', or a StandardScaler before, measures in "
+            "standard deviations; feature_costs={} keeps the units."
+        ]
+        assert caught[0].filename == __file__
+    for quiet in (model(feature_costs="std"), model(feature_costs={}), DRLogisticRegression(0.0)):
+        quiet.fit(UNITS, Y)
+
+
+def test_levels_have_no_units():
+    rare = pd.DataFrame({"age": 2.0 * FRAME.age, "a": (np.arange(N) < 1).astype(int)})
+    rare["b"] = 1 - rare.a
+    with pytest.warns(UnscaledDataWarning, match="'age' varies more than 1e\\+02"):
+        model().fit(rare, Y)
+    model(categories=[["a", "b"]]).fit(rare, Y)
+
+
+def test_pixels_at_the_rim_are_no_other_unit():
+    X = RNG.random((N, 64)) * np.r_[np.full(8, 1e-3), np.ones(56)]
+    model().fit(X, Y)
 
 
 def test_cross_validation_of_a_frame(tmp_path):

@@ -9,6 +9,7 @@ from . import datasets
 from .estimators.classifier import DRLogisticRegression
 from .estimators.classifier_cv import DRLogisticRegressionCV
 from .estimators.tolerances import Tolerances, allowances, tolerances
+from .estimators.unlike_units import UnscaledDataWarning
 from .files.block_files import open_blocks
 from .files.model_file import load_model, save_model
 from .files.onnx_model import register_onnx, to_onnx
@@ -37,6 +38,7 @@ __all__ = [
     "Status",
     "Tolerances",
     "Trace",
+    "UnscaledDataWarning",
     "Verification",
     "WorstCaseDistribution",
     "__version__",

@@ -18,6 +18,7 @@ from ..estimators.original_units import in_original_units
 from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
 from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
+from ..estimators.unlike_units import unlike_units
 from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, tidy_labels
 from ..files.limits import check_memory
@@ -32,9 +33,6 @@ _COST_BYTES = 64
 
 #: Columns of more levels than this are identifiers if they have more than so many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
-
-#: Standard deviations that differ by more than this factor deserve a word.
-_UNLIKE = 100.0
 
 #: Options that need the features in memory.
 _WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter", "categorical", "bounds")
@@ -343,15 +341,10 @@ def _advise(training: Training, arguments: argparse.Namespace, console: Console)
     given = vars(arguments)
     if any(given.get(option) for option in ("standardize", "feature_costs", "tolerate")):
         return
-    spread = {name: float(np.nanstd(c)) for name, c in pairs if c.dtype.kind == "f" and c.size}
-    spread = {name: value for name, value in spread.items() if value > 0.0}
-    if len(spread) > 1 and max(spread.values()) > _UNLIKE * min(spread.values()):
-        low, high = min(spread, key=spread.__getitem__), max(spread, key=spread.__getitem__)
-        console.note(
-            f"standard deviations range from {spread[low]:.3g} ({low}) to {spread[high]:.3g} "
-            f"({high}), and epsilon is in these units: --standardize measures in standard "
-            "deviations"
-        )
+    numbers = [(name, c) for name, c in pairs if c.dtype.kind == "f" and not np.isnan(c).all()]
+    found = unlike_units({name: float(np.nanstd(column)) for name, column in numbers})
+    if found is not None:
+        console.note(f"{found}: --standardize measures in standard deviations")
 
 
 def _standardized(training: Training, arguments: argparse.Namespace) -> Training:

@@ -200,6 +200,8 @@ class DRLogisticRegression(RobustLinearClassifier):
             The duality gap is larger than ``tol``.
         UserWarning
             ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
+        UnscaledDataWarning
+            Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
@@ -212,6 +214,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         data = given.prepared()
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         problem = self._pose(data, epsilon, self.kappa)
+        if epsilon > 0.0:
+            self._advise(data)
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.

@@ -214,6 +214,8 @@ tol, max_iter, class_weight
             Duality gaps are larger than ``tol``.
         UserWarning
             The model chosen is constant, or scores still rise at the end of the radii given.
+        UnscaledDataWarning
+            Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
@@ -233,6 +235,7 @@ tol, max_iter, class_weight
         self._check_folds(given, splits)
         data = given.prepared()
         problem = self._pose(data, 0.0, np.inf)
+        self._advise(data)
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)
 

@@ -46,6 +46,7 @@ from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, Encoding, find_categorical, fit_encoding, position_of
 from .tables.frames import ColumnTable, column_names, is_frame
 from .training_data import TrainingData, balanced_weights
+from .unlike_units import UnscaledDataWarning, unlike_columns
 
 #: Where penalised features together move the margins by less than this, it is worth asking
 #: whether the model is constant.
@@ -280,6 +281,23 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         self.categories_ = self._placed(names)
         return data
+
+    def _advise(self, data: TrainingData) -> None:
+        """Warn where distance is measured in units that have little to do with each other."""
+        if self.feature_costs is not None or is_in_blocks(data.X):
+            return
+        n_encoded = data.X.shape[1]
+        names = self._model()["names"]
+        levels = [int(j) % n_encoded for group in self.categories_ or () for j in group]
+        numbers = np.setdiff1d(np.arange(n_encoded), levels)
+        found = unlike_columns(data.X, range(n_encoded) if names is None else names, numbers)
+        if found is not None:
+            warnings.warn(
+                f"{found}: feature_costs='std', or a StandardScaler before, measures in standard "
+                "deviations; feature_costs={} keeps the units.",
+                UnscaledDataWarning,
+                stacklevel=3,
+            )
 
     def _costs_in_blocks(self, names: list[Any]) -> FloatArray:
         """Costs by name where the features are elsewhere, without their standard deviations."""
