@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..rows.arrays import IndexArray, Matrix
 from .tables.by_column import spreads
 
@@ -36,15 +38,16 @@ def unlike_units(spread: Mapping[Any, float]) -> str | None:
     if not varied:
         return None
     usual = sorted(varied.values())[len(varied) // 4]
-    wide = sorted((-value, str(name)) for name, value in varied.items() if value > _UNLIKE * usual)
+    wide = sorted((n for n in varied if varied[n] > _UNLIKE * usual), key=lambda n: -varied[n])
     if not wide:
         return None
-    shown = ", ".join(f"{name!r:.40}" for _, name in wide[:_NAMED])
+    shown = ", ".join(f"{name!r:.40}" for name in wide[:_NAMED])
     more = f" and {len(wide) - _NAMED} more" if wide[_NAMED:] else ""
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
-    times = 10.0 ** math.floor(math.log10(-wide[0][0] / usual))
+    times = 10.0 ** math.floor(math.log10(varied[wide[0]] / usual))
+    who, do = ("columns", "vary") if wide[1:] else ("column", "varies")
     return (
-        f"{shown}{more} {'vary' if wide[1:] else 'varies'} more than {times:.0e} times as much as "
+        f"{who} {shown}{more} {do} more than {times:.0e} times as much as "
         "other columns, and epsilon is in their units"
     )
 
@@ -52,5 +55,6 @@ def unlike_units(spread: Mapping[Any, float]) -> str | None:
 def unlike_columns(X: Matrix, names: Sequence[Any], numbers: IndexArray) -> str | None:
     """The same of some columns of a matrix in memory."""
     rows = X[:: -(-X.shape[0] // _ROWS)]
-    found = spreads(rows)[numbers]
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154, where nobody is advised
+        found = spreads(rows)[numbers]
     return unlike_units({names[j]: float(value) for j, value in zip(numbers, found, strict=True)})
