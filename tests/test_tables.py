@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import log_loss
 
 from drlogit import (
     DRLogisticRegression,
@@ -19,6 +20,7 @@ from drlogit import (
     save_model,
     solve,
 )
+from drlogit.estimators.tables.frames import ColumnTable, rows_of
 
 N = 80
 RNG = np.random.default_rng(5)
@@ -217,6 +219,40 @@ def test_cross_validation_of_a_frame(tmp_path):
     assert np.allclose(search.decision_function(FRAME), again.decision_function(FRAME), atol=1e-4)
     save_model(search, tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").kappa == 1.0
+
+
+# The second half is unlike the first: a level of its own, a wide and mostly missing number.
+HALVES = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(N // 2, N), np.arange(N // 2))]
+UNLIKE = FRAME.assign(
+    job=FRAME.job.where(FRAME.index % 40 < 36, np.where(FRAME.index < 40, "monk", "abbot")),
+    age=(FRAME.age * np.where(FRAME.index < 40, 1.0, 3.0)).where(FRAME.index % 3 > 0),
+)
+SPREAD = by_hand()[:, [0, 7]] * np.where(np.arange(N) < 40, 1.0, 3.0)[:, None]
+LEARNT = {
+    "pandas": (UNLIKE, {"missing": "median"}),
+    "polars": (pl.from_pandas(UNLIKE), {"missing": "mean"}),
+    "a file's table": (ColumnTable(list(UNLIKE), [UNLIKE[c].to_numpy(object) for c in UNLIKE]),
+                       {"missing": "median", "fit_intercept": False}),
+    "array": (UNLIKE[["age", "children"]].to_numpy(), {"missing": "mean"}),
+    "deviations": (SPREAD, {"feature_costs": "std"}),
+    "by name": (pd.DataFrame(SPREAD, columns=["a", "b"]), {"feature_costs": {"b": "std"}}),
+    "bounds": (SPREAD * 0.02, {"bounds": "data"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LEARNT)
+def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
+    X, options = LEARNT[kind]
+    options = {"feature_costs": {}, **options}
+    weights = np.linspace(1.0, 2.0, N)
+    search = DRLogisticRegressionCV([0.05], [1.0], cv=HALVES, refit=False, **options)
+    search.fit(X, Y, sample_weight=weights)
+    for fold, (train, test) in enumerate(HALVES):
+        fitted = model(**options).fit(rows_of(X, train), Y[train], weights[train])
+        expected = -log_loss(
+            Y[test], fitted.predict_proba(rows_of(X, test)), sample_weight=weights[test]
+        )
+        assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_several_classes_and_pickles():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,15 +32,18 @@ from ..solvers.starts import start_pays
 from .classifier import DRLogisticRegression
 from .folds import (
     Chain,
+    Fold,
     choose,
     improves_at_end,
     joined,
     mean_log_likelihood,
+    part_of,
     score_chain,
     tabulate,
     whole_paths,
 )
 from .robust_classifier import RobustLinearClassifier
+from .tables.frames import is_frame, rows_of
 from .training_data import TrainingData
 
 #: Radii are continued down to this share of the smallest that was planned.
@@ -51,7 +56,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     Fits :class:`DRLogisticRegression` for every κ and, for each, over radii from ε_max (where
     the model becomes constant) downwards, on every fold; then takes the pair with the best mean
     score and fits it to all data.  ``epsilon / kappa`` is the largest share of labels that the
-    adversary may flip.
+    adversary may flip.  What else is learnt (levels, fills, standard deviations, bounds) is learnt
+    from the training part of each fold.
 
     Held-out data from the same source reward robustness only where it helps prediction on data
     like these.  If you expect a shift or wrong labels that the folds do not show, choose
@@ -233,6 +239,11 @@ tol, max_iter, class_weight
             )
         ]
         self._check_folds(given, splits)
+        folds = self._folds(given, X, sample_weight, splits)
+        fold_params = [
+            {name: part_of(value, test, given.y.size) for name, value in score_params.items()}
+            for _, test in splits
+        ]
         data = given.prepared()
         problem = self._pose(data, 0.0, np.inf)
         self._advise(data)
@@ -241,7 +252,7 @@ tol, max_iter, class_weight
 
         def scored(kappas: FloatArray, epsilons: list[FloatArray]) -> list[list[Chain]]:
             siblings = self._whole_paths(data, problem, kappas, epsilons)
-            return self._run_folds(given, splits, kappas, epsilons, siblings, score_params)
+            return self._run_folds(folds, kappas, epsilons, siblings, fold_params)
 
         chains = scored(kappas, epsilons)
         least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
@@ -392,34 +403,47 @@ tol, max_iter, class_weight
             )
         )
 
+    def _folds(
+        self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
+    ) -> list[Callable[[], Fold]]:
+        """Each fold, made when it is wanted; what is learnt is learnt from its training part."""
+        if not self._learns(given):
+            model = self._model()
+            return [partial(_part, given, model, train, test) for train, test in splits]
+        every = np.arange(given.y.size)
+        given_X = X if self.encoding_ is not None or is_frame(X) else given.X  # with its names
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return [
+            partial(_learnt_part, self, given_X, given.y, weights, every[train], every[test])
+            for train, test in splits
+        ]
+
     def _run_folds(
         self,
-        data: TrainingData,
-        splits: list[tuple[Any, Any]],
+        folds: list[Callable[[], Fold]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
         siblings: list[Any],
-        score_params: dict[str, Any],
+        score_params: list[dict[str, Any]],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
         model = DRLogisticRegression()
-        model.classes_, model.n_features_in_ = self.classes_, data.X.shape[1]
+        model.classes_ = self.classes_
         tasks = [
-            (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(splits))
+            (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(folds))
         ]
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_chain)(
-                data, *splits[fold], epsilons[k], kappa, siblings[k], self._model(),
-                self._controls(),
-                model, scorer, score_params,
+                folds[fold], epsilons[k], kappa, siblings[k], self._controls(), model, scorer,
+                score_params[fold],
             )
             for k, fold, kappa in tasks
         )  # fmt: skip
         chains: list[list[Chain]] = [[] for _ in kappas]
         for done, ((k, fold, kappa), chain) in enumerate(zip(tasks, running, strict=True), 1):
             chains[k].append(chain)
-            what = f"kappa {kappa:.4g}, fold {fold + 1}/{len(splits)}"
+            what = f"kappa {kappa:.4g}, fold {fold + 1}/{len(folds)}"
             if self._on_fold is not None:
                 self._on_fold(done, len(tasks), what)
             if self.verbose:
@@ -433,3 +457,20 @@ tol, max_iter, class_weight
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         warn_about_gaps(type(self).__name__, gaps, self.tol, stacklevel=4)
         return chains
+
+
+def _part(data: TrainingData, model: dict[str, Any], train: Any, test: Any) -> Fold:
+    """A fold where nothing but coefficients is learnt from the samples."""
+    return Fold(data.part(train), model, None, data.X[test], data.y[test])
+
+
+def _learnt_part(
+    estimator: DRLogisticRegressionCV, X: Any, y: Any, weights: Any, train: Any, test: Any
+) -> Fold:
+    """A fold with levels, fills, standard deviations and bounds of its training part."""
+    learner = copy.copy(estimator)
+    data = learner._check_data(
+        rows_of(X, train), y[train], None if weights is None else weights[train]
+    )
+    encoding = learner.encoding_ if estimator.fit_intercept else None
+    return Fold(data, learner._model(), encoding, learner._as_matrix(rows_of(X, test)), y[test])

@@ -282,6 +282,13 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.categories_ = self._placed(names)
         return data
 
+    def _learns(self, data: TrainingData) -> bool:
+        """Whether costs, bounds or the encoding of a table were learnt from the samples."""
+        if is_in_blocks(data.X):
+            return False
+        costs = isinstance(self.feature_costs, str | Mapping | CostsByKind)
+        return self.encoding_ is not None or costs or isinstance(self.bounds, str)
+
     def _advise(self, data: TrainingData) -> None:
         """Warn where distance is measured in units that have little to do with each other."""
         if self.feature_costs is not None or is_in_blocks(data.X):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rows.arrays import FloatArray
+from ...rows.arrays import FloatArray, IndexArray
 from ...rows.row_blocks import is_dask
 
 #: Types of polars' text and levels, and of what is neither number nor level.
@@ -51,6 +51,13 @@ def column_names(X: Any) -> list[Any]:
     if isinstance(X, ColumnTable):
         return list(X.names)
     return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+
+
+def rows_of(X: Any, rows: IndexArray) -> Any:
+    """Some rows of a frame or matrix."""
+    if isinstance(X, ColumnTable):
+        return ColumnTable(X.names, [column[rows] for column in X.arrays])
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def columns_of(X: Any) -> Iterator[Any]:
