@@ -150,9 +150,16 @@ def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
 
 
 def read_training(
-    arguments: argparse.Namespace, console: Console, *, two_classes: bool = False
+    arguments: argparse.Namespace,
+    console: Console,
+    *,
+    two_classes: bool = False,
+    fold_by_fold: bool = False,
 ) -> Training:
-    """Read the data of a command that fits a model, and make them ready."""
+    """Read the data of a command that fits a model, and make them ready.
+
+    With ``fold_by_fold``, standard deviations are left to who fits.
+    """
     if _by_block(arguments, console):
         samples = _read_blocks(arguments)
     else:
@@ -170,7 +177,7 @@ def read_training(
         )
     weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
     samples = _without_identifiers(samples, arguments, console)
-    by_column = is_frame(samples.X) or vars(arguments).get("bounds") is not None
+    by_column = fold_by_fold or is_frame(samples.X) or vars(arguments).get("bounds") is not None
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
     )
@@ -180,7 +187,7 @@ def read_training(
             "--proof"
         )
     if by_column:
-        costs = _costs_by_position(costs, samples, arguments)
+        costs = _costs_by_position(costs, len(samples.names), standardize=arguments.standardize)
     training = Training(
         X=samples.X,
         codes=codes,
@@ -305,21 +312,12 @@ def _without_identifiers(
     return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
 
 
-def _costs_by_position(
-    costs: FloatArray | None, samples: FileSamples, arguments: argparse.Namespace
-) -> dict[int, Any] | None:
-    """Costs of a table's columns: those stated, or with --standardize "std" where none is."""
-    stated = {} if costs is None else dict(enumerate(costs.tolist()))
-    if not arguments.standardize:
-        return stated or None
-    if arguments.feature_costs is not None:
-        raise ValueError(
-            "--standardize and --feature-costs exclude each other for tables with text, gaps or "
-            "bounds: state the costs of one unit of each column"
-        )
-    return {
-        j: np.inf if stated and np.isinf(stated[j]) else "std" for j in range(len(samples.names))
-    }
+def _costs_by_position(costs: FloatArray | None, n_columns: int, *, standardize: bool) -> Any:
+    """Costs of one unit of each column or, with --standardize, of one standard deviation."""
+    if not standardize:
+        return None if costs is None else dict(enumerate(costs.tolist()))
+    stated = np.ones(n_columns) if costs is None else costs
+    return {j: (cost, "std") for j, cost in enumerate(stated.tolist())}
 
 
 def _advise(training: Training, arguments: argparse.Namespace, console: Console) -> None:
