@@ -344,7 +344,9 @@ def test_columns_that_are_neither():
 
 
 PLAIN = FRAME.assign(
-    age=FRAME.age.where(FRAME.index % 8 > 0), town=np.where(FRAME.index % 3, "missing", "x")
+    age=FRAME.age.where(FRAME.index % 8 > 0),
+    town=np.where(FRAME.index % 3, "missing", "x"),
+    children=FRAME.children.where(FRAME.index % 5 > 0),
 )
 
 
@@ -371,5 +373,5 @@ def test_a_plain_model_of_an_array():
     fitted = model().fit(X, Y)
     assert np.allclose(fitted.to_sklearn().predict_proba(X), fitted.predict_proba(X), atol=1e-14)
     gaps = FRAME.assign(member=FRAME.member.astype(object).where(FRAME.index > 3))
-    with pytest.raises(ValueError, match="'member' has missing values and is not text"):
+    with pytest.raises(ValueError, match="'member' has truth values and missing ones"):
         model().fit(gaps, Y).to_sklearn()

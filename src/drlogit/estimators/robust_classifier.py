@@ -133,7 +133,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Raises
         ------
         ValueError
-            A category with missing values is not text.
+            A category has truth values and missing ones.
         """
         from .plain_models import plain_model
 
