@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 
 from drlogit import (
     DRLogisticRegression,
@@ -219,6 +220,10 @@ def test_cross_validation_of_a_frame(tmp_path):
     assert np.allclose(search.decision_function(FRAME), again.decision_function(FRAME), atol=1e-4)
     save_model(search, tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").kappa == 1.0
+    numbers = FRAME[["age", "children"]]
+    grid = GridSearchCV(model(), {"epsilon": [0.01, 0.1]}, cv=2).fit(numbers, Y)
+    save_model(grid, tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").epsilon == grid.best_params_["epsilon"]
 
 
 # The second half is unlike the first: a level of its own, a wide and mostly missing number.
@@ -335,6 +340,10 @@ def test_columns_that_are_neither():
         model().fit(pl.from_pandas(FRAME).with_columns(d=pl.date(2020, 1, 1)), Y)
     with pytest.raises(ValueError, match="categorical_features is for data frames and dense"):
         model(categorical_features=[0]).fit(sp.csr_array(by_hand()), Y)
+    with pytest.raises(TypeError, match=r"LazyFrame of polars: collect\(\) it"):
+        model().fit(pl.from_pandas(FRAME).lazy(), Y)
+    with pytest.raises(ValueError, match="epsilon='auto' is for features without categories"):
+        DRLogisticRegression("auto", math.inf).fit(FRAME, Y)
     with pytest.raises(ValueError, match="at least one row"):
         model().fit(FRAME[:0], Y[:0])
     with pytest.raises(ValueError, match="feature names should match"):

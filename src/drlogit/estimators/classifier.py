@@ -205,12 +205,13 @@ class DRLogisticRegression(RobustLinearClassifier):
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
-        if self.epsilon == "auto" and not (self.categories is None and self.bounds is None):
+        given = self._check_data(X, y, sample_weight)
+        if self.epsilon == "auto" and not (self.categories_ is None and self.bounds_ is None):
             raise ValueError(
                 "epsilon='auto' is for features without categories or bounds: the theory behind it "
-                "measures moves by a norm; choose epsilon as a number"
+                "measures moves by a norm; choose epsilon as a number, or say with tolerances() "
+                "what may be wrong"
             )
-        given = self._check_data(X, y, sample_weight)
         data = given.prepared()
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         problem = self._pose(data, epsilon, self.kappa)

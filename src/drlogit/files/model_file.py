@@ -87,7 +87,7 @@ def save_model(
 
     Parameters
     ----------
-    model : DRLogisticRegression, DRLogisticRegressionCV, or a pipeline
+    model : DRLogisticRegression, DRLogisticRegressionCV, a pipeline or a search
         A fitted one.  Of a search, the model chosen is written, not the scores.  Of a pipeline of
         ``StandardScaler`` and one of these, the model of the features before the scaler, in whose
         units costs are then: the same probabilities and the same certificate.
@@ -164,6 +164,8 @@ def write_model(
 
 def _without_scalers(model: Any) -> Any:
     """The model of the features that a pipeline of scalers and one of our models takes."""
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
     if not hasattr(model, "steps"):
         return model
     check_is_fitted(model)

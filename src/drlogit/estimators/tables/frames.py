@@ -39,6 +39,8 @@ def is_frame(X: Any) -> bool:
     """Whether X has columns of different kinds: a frame of pandas or polars, or our own."""
     if isinstance(X, ColumnTable):
         return True
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X must be in memory, got a LazyFrame of polars: collect() it")
     return hasattr(X, "columns") and (hasattr(X, "iloc") or _is_polars(X)) and not is_dask(X)
 
 
