@@ -221,7 +221,7 @@ def test_cross_validation_of_a_frame(tmp_path):
     save_model(search, tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").kappa == 1.0
     numbers = FRAME[["age", "children"]]
-    grid = GridSearchCV(model(), {"epsilon": [0.01, 0.1]}, cv=2).fit(numbers, Y)
+    grid = GridSearchCV(model(), {"epsilon": [0.01, 0.02]}, cv=2).fit(numbers, Y)
     save_model(grid, tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").epsilon == grid.best_params_["epsilon"]
 
