@@ -48,8 +48,8 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
     -------
     onnx.ModelProto
         With outputs ``label`` and ``probabilities``; write ``SerializeToString()`` to a file.  Its
-        input is ``X``, or one of shape (rows, 1) for each column of a table.  Missing text is
-        ``""``.
+        input is ``X``, or one of shape (rows, 1) for each column of a table, in their order; names
+        become identifiers.  Missing text is ``""``.
 
     Raises
     ------
