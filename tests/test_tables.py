@@ -170,9 +170,11 @@ def test_bounds_and_costs_by_name():
 
 def test_standard_deviations_as_the_unit_are_a_scaler():
     X = by_hand()[:, [0, 7]]
-    direct = model(feature_costs="std").fit(X, Y)
-    scaled = model().fit((X - X.mean(axis=0)) / X.std(axis=0), Y)
-    assert direct.worst_case_loss_[0] == pytest.approx(scaled.worst_case_loss_[0], abs=2e-6)
+    robust = DRLogisticRegression(0.05, math.inf)  # labels that cannot flip: only moves matter
+    scaled = robust.fit((X - X.mean(axis=0)) / X.std(axis=0), Y).worst_case_loss_[0]
+    direct = robust.set_params(feature_costs="std").fit(X, Y).worst_case_loss_[0]
+    assert direct == pytest.approx(scaled, abs=2e-6)
+    assert direct > robust.set_params(feature_costs={}).fit(X, Y).worst_case_loss_[0] + 1e-3
 
 
 UNITS = pd.DataFrame(
