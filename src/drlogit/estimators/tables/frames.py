@@ -48,6 +48,11 @@ def _is_polars(X: Any) -> bool:
     return hasattr(X, "iter_columns")
 
 
+def is_table(X: Any) -> bool:
+    """Whether X has columns that can be encoded: a frame, or a dense array."""
+    return is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
 def column_names(X: Any) -> list[Any]:
     """Names of the columns, numbers from 0 where X is an array."""
     if isinstance(X, ColumnTable):
