@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,14 @@ from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
 from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
 from ..estimators.unlike_units import unlike_units
-from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, tidy_labels
-from ..files.limits import check_memory
-from ..files.opening import format_of, not_utf8
+from ..files.opening import format_of
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_weights
 from ..rows.pieces import digest_of_features
 from .console import Console
-
-#: Bytes that a letter of a file of costs can take once it is read.
-_COST_BYTES = 64
+from .cost_files import read_costs
+from .labels import choose_classes, find_label
 
 #: Columns of more levels than this are identifiers if they have more than so many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
@@ -366,119 +361,3 @@ def _checked_weights(
         missing = classes[int(np.flatnonzero(totals == 0.0)[0])]
         raise ValueError(f"--weights: no sample of class {missing!r} has a positive weight")
     return balanced_weights(codes, weights, len(classes)) if balanced else weights
-
-
-# --- labels ---------------------------------------------------------------------------------
-
-
-def choose_classes(
-    labels: list[Any], codes: NDArray[np.intp], positive: str | None, source: str
-) -> tuple[list[Any], NDArray[np.intp]]:
-    """The classes in order, and the class of each sample, from labels and positions among them.
-
-    Of two classes the positive one comes second.  A positive label among more than two makes
-    two classes: it, and "not" it.
-    """
-    if len(labels) < 2:
-        raise ValueError(
-            f"all {codes.size} labels of {source} are {labels[0]!r}; two classes are wanted"
-        )
-    if positive is None:
-        if len(labels) > max(20, codes.size // 10):
-            raise ValueError(
-                f"{source} has {len(labels)} different labels in {codes.size} samples: is the "
-                "column of the labels the right one? Name it with --target, or choose a label "
-                "with --positive"
-            )
-        return labels, codes.astype(np.intp)
-    chosen = find_label(positive, labels, source)
-    codes = (codes == chosen).astype(np.intp)
-    if len(labels) == 2:
-        return [labels[1 - chosen], labels[chosen]], codes
-    return [f"not {labels[chosen]}", str(labels[chosen])], codes
-
-
-def find_label(text: str, classes: list[Any], source: str) -> int:
-    """Position of a label given as text."""
-    for position, label in enumerate(classes):
-        if str(label) == text:
-            return position
-        if isinstance(label, int | float) and _as_number(text) == label:
-            return position
-    shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
-    raise ValueError(f"no sample of {source} has the label {text!r}; its labels are {shown}")
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-# --- feature costs --------------------------------------------------------------------------
-
-
-def read_costs(
-    file: str | os.PathLike[str] | None,
-    immovable: tuple[str, ...],
-    names: list[str],
-    source: str,
-) -> FloatArray | None:
-    """The costs of moving features, from ``--feature-costs`` and ``--immovable``."""
-    if file is None and not immovable:
-        return None
-    position = {name: j for j, name in enumerate(names)}
-    costs = np.ones(len(names))
-    if file is not None:
-        given = _cost_file(Path(file))
-        if isinstance(given, list):
-            if len(given) != len(names):
-                raise ValueError(f"{file} lists {len(given)} costs for {len(names)} features")
-            given = dict(zip(names, given, strict=True))
-        for name, cost in given.items():
-            if name not in position:
-                raise ValueError(f"{file}: {name!r} is not a feature of {source}")
-            costs[position[name]] = _cost(cost, name, file)
-    for name in immovable:
-        if name not in position:
-            raise ValueError(f"--immovable: {name!r} is not a feature of {source}")
-        costs[position[name]] = np.inf
-    return costs
-
-
-def _cost_file(path: Path) -> Any:
-    if path.suffix.lower() == ".json":
-        try:
-            given = strict_json.read(path)
-        except ValueError as error:
-            raise ValueError(f"{path} is not JSON: {error}") from None
-        if not isinstance(given, list | dict):
-            raise ValueError(f"{path} must hold a JSON object or list, got {given!r:.40}")
-        return given
-    check_memory(_COST_BYTES * path.stat().st_size, str(path))
-    try:
-        text = path.read_text("utf-8-sig")
-        rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
-    except csv.Error as error:
-        raise ValueError(f"{path} is not a CSV file: {error}") from None
-    if rows and len(rows[0]) == 2 and _as_number(rows[0][1]) is None:
-        rows = rows[1:]  # a header
-    for row in rows:
-        if len(row) != 2:
-            raise ValueError(f"{path}: a line must be name,cost, got {','.join(row)!r:.60}")
-    return {name.strip(): cost.strip() for name, cost in rows}
-
-
-def _cost(value: Any, name: str, file: str | os.PathLike[str]) -> float:
-    try:
-        cost = float(value)
-    except (TypeError, ValueError, OverflowError):
-        cost = np.nan
-    if not cost > 0.0 or isinstance(value, bool):
-        raise ValueError(
-            f"{file}: the cost of {name!r} must be a positive number or inf, got {value!r:.40}"
-        )
-    return cost
