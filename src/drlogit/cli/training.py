@@ -335,7 +335,8 @@ def _advise(training: Training, arguments: argparse.Namespace, console: Console)
     if any(given.get(option) for option in ("standardize", "feature_costs", "tolerate")):
         return
     numbers = [(name, c) for name, c in pairs if c.dtype.kind == "f" and not np.isnan(c).all()]
-    found = unlike_units({name: float(np.nanstd(column)) for name, column in numbers})
+    spread = np.array([np.nanstd(column) for _, column in numbers])
+    found = unlike_units([name for name, _ in numbers], spread)
     if found is not None:
         console.note(f"{found}: --standardize measures in standard deviations")
 

@@ -123,9 +123,8 @@ class RobustLinearClassifier(LinearPredictions):
             return
         n_encoded = data.X.shape[1]
         names = self._model()["names"]
-        levels = [int(j) % n_encoded for group in self.categories_ or () for j in group]
-        numbers = np.setdiff1d(np.arange(n_encoded), levels)
-        found = unlike_columns(data.X, range(n_encoded) if names is None else names, numbers)
+        levels = [int(j) for group in self.categories_ or () for j in group]
+        found = unlike_columns(data.X, range(n_encoded) if names is None else names, levels)
         if found is not None:
             warnings.warn(
                 f"{found}: feature_costs='std', or a StandardScaler before, measures in standard "

@@ -9,12 +9,12 @@ units as the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import IndexArray, Matrix
+from ..rows.arrays import FloatArray, Matrix
 from .tables.by_column import spreads
 
 #: Columns that vary more than this many times as much as the lower quartile of columns deserve a
@@ -32,29 +32,31 @@ class UnscaledDataWarning(UserWarning):
     """Columns vary by orders of magnitude more than others, and no costs were stated."""
 
 
-def unlike_units(spread: Mapping[Any, float]) -> str | None:
+def unlike_units(names: Sequence[Any], spread: FloatArray) -> str | None:
     """What is to be said about columns with these standard deviations, if anything."""
-    varied = {name: value for name, value in spread.items() if 0.0 < value < math.inf}
-    if not varied:
+    varied = np.sort(spread[(spread > 0.0) & np.isfinite(spread)])
+    if not varied.size:
         return None
-    usual = sorted(varied.values())[len(varied) // 4]
-    wide = sorted((n for n in varied if varied[n] > _UNLIKE * usual), key=lambda n: -varied[n])
-    if not wide:
+    usual = float(varied[varied.size // 4])
+    wide = np.flatnonzero((spread > _UNLIKE * usual) & np.isfinite(spread))
+    if not wide.size:
         return None
-    shown = ", ".join(f"{name!r:.40}" for name in wide[:_NAMED])
-    more = f" and {len(wide) - _NAMED} more" if wide[_NAMED:] else ""
+    first = wide[np.argsort(-spread[wide], kind="stable")][:_NAMED]
+    shown = ", ".join(f"{names[j]!r:.40}" for j in first)
+    more = f" and {wide.size - _NAMED} more" if wide.size > _NAMED else ""
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
-    times = 10.0 ** math.floor(math.log10(varied[wide[0]] / usual))
-    who, do = ("columns", "vary") if wide[1:] else ("column", "varies")
+    times = 10.0 ** math.floor(math.log10(spread[first[0]] / usual))
+    who, do = ("columns", "vary") if wide.size > 1 else ("column", "varies")
     return (
-        f"{who} {shown}{more} {do} more than {times:.0e} times as much as "
-        "other columns, and epsilon is in their units"
+        f"{who} {shown}{more} {do} more than {times:.0e} times as much as other columns, and "
+        "epsilon is in their units"
     )
 
 
-def unlike_columns(X: Matrix, names: Sequence[Any], numbers: IndexArray) -> str | None:
-    """The same of some columns of a matrix in memory."""
+def unlike_columns(X: Matrix, names: Sequence[Any], levels: Sequence[int]) -> str | None:
+    """The same of a matrix in memory, some of whose columns are levels and have no unit."""
     rows = X[:: -(-X.shape[0] // _ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154, where nobody is advised
-        found = spreads(rows)[numbers]
-    return unlike_units({names[j]: float(value) for j, value in zip(numbers, found, strict=True)})
+        spread = spreads(rows)
+    spread[list(levels)] = 0.0
+    return unlike_units(names, spread)
