@@ -31,7 +31,7 @@ FRAME = pd.DataFrame(
 )
 SCORE = (FRAME.age < 35) + (FRAME.job == "cook") - 0.5 * FRAME.owner
 TWO = np.where(SCORE + RNG.logistic(size=N) > 0.5, "bad", "good")
-THREE = np.where(FRAME.rooms == 0.5, "open", TWO)
+THREE = np.where(RNG.random(N) < 0.3, "open", TWO)
 GAPS = FRAME.assign(
     income=FRAME.income.where(FRAME.index % 7 > 0),
     job=FRAME.job.where(FRAME.index % 5 > 0),

@@ -262,6 +262,14 @@ def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
         assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-5)
 
 
+def test_folds_are_handed_to_other_processes():
+    search = DRLogisticRegressionCV(cv=iter(HALVES), feature_costs="std")
+    search._on_fold = lambda *_: None  # neither an iterator nor this can be pickled
+    given = search._check_data(FRAME, Y, None)
+    for fold in pickle.loads(pickle.dumps(search._folds(given, FRAME, None, HALVES))):
+        assert fold().X.shape == (N // 2, len(NAMES))
+
+
 def test_several_classes_and_pickles():
     three = np.where(FRAME.age < 35, "low", Y)
     fitted = model().fit(FRAME, three)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -36,15 +35,23 @@ from .folds import (
     choose,
     improves_at_end,
     joined,
+    learnt_part,
     mean_log_likelihood,
+    part,
     part_of,
     score_chain,
     tabulate,
     whole_paths,
 )
 from .robust_classifier import RobustLinearClassifier
-from .tables.frames import is_frame, rows_of
+from .tables.frames import is_frame
 from .training_data import TrainingData
+
+#: Parameters that say what is learnt from the samples besides coefficients.
+_TO_LEARN_WITH = (
+    "norm", "fit_intercept", "feature_costs", "categories", "bounds", "categorical_features",
+    "missing", "class_weight",
+)  # fmt: skip
 
 #: Radii are continued down to this share of the smallest that was planned.
 _LEAST_SHARE = 1e-3
@@ -409,12 +416,14 @@ tol, max_iter, class_weight
         """Each fold, made when it is wanted; what is learnt is learnt from its training part."""
         if not self._learns(given):
             model = self._model()
-            return [partial(_part, given, model, train, test) for train, test in splits]
+            return [partial(part, given, model, train, test) for train, test in splits]
         every = np.arange(given.y.size)
         given_X = X if self.encoding_ is not None or is_frame(X) else given.X  # with its names
         weights = None if sample_weight is None else np.asarray(sample_weight)
+        # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
+        learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
         return [
-            partial(_learnt_part, self, given_X, given.y, weights, every[train], every[test])
+            partial(learnt_part, learner, given_X, given.y, weights, every[train], every[test])
             for train, test in splits
         ]
 
@@ -457,20 +466,3 @@ tol, max_iter, class_weight
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         warn_about_gaps(type(self).__name__, gaps, self.tol, stacklevel=4)
         return chains
-
-
-def _part(data: TrainingData, model: dict[str, Any], train: Any, test: Any) -> Fold:
-    """A fold where nothing but coefficients is learnt from the samples."""
-    return Fold(data.part(train), model, None, data.X[test], data.y[test])
-
-
-def _learnt_part(
-    estimator: DRLogisticRegressionCV, X: Any, y: Any, weights: Any, train: Any, test: Any
-) -> Fold:
-    """A fold with levels, fills, standard deviations and bounds of its training part."""
-    learner = copy.copy(estimator)
-    data = learner._check_data(
-        rows_of(X, train), y[train], None if weights is None else weights[train]
-    )
-    encoding = learner.encoding_ if estimator.fit_intercept else None
-    return Fold(data, learner._model(), encoding, learner._as_matrix(rows_of(X, test)), y[test])

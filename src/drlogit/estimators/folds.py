@@ -16,7 +16,9 @@ from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
 from .average_levels import relative_to_average
+from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Encoding
+from .tables.frames import rows_of
 from .training_data import TrainingData
 
 
@@ -31,6 +33,23 @@ class Fold(NamedTuple):
     encoding: Encoding | None
     X: Matrix
     y: np.ndarray[Any, Any]
+
+
+def part(data: TrainingData, model: dict[str, Any], train: Any, test: Any) -> Fold:
+    """A fold where nothing but coefficients is learnt from the samples."""
+    return Fold(data.part(train), model, None, data.X[test], data.y[test])
+
+
+def learnt_part(
+    estimator: RobustLinearClassifier, X: Any, y: Any, weights: Any, train: Any, test: Any
+) -> Fold:
+    """A fold with levels, fills, standard deviations and bounds of its training part."""
+    learner = copy.copy(estimator)  # others may be at work with the same one
+    data = learner._check_data(
+        rows_of(X, train), y[train], None if weights is None else weights[train]
+    )
+    encoding = learner.encoding_ if estimator.fit_intercept else None
+    return Fold(data, learner._model(), encoding, learner._as_matrix(rows_of(X, test)), y[test])
 
 
 class Chain(NamedTuple):
