@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import skl2onnx
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -141,6 +142,8 @@ def test_by_way_of_skl2onnx():
 
 
 def test_what_cannot_be_converted(monkeypatch):
+    with pytest.raises(NotFittedError):
+        drlogit.to_onnx(model())
     fitted = model().fit(FRAME, TWO)
     pipeline = make_pipeline(StandardScaler(), model()).fit(NUMBERS, TWO)
     with pytest.raises(ValueError, match="X must be some rows that Pipeline takes"):

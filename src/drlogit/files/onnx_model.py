@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
@@ -56,6 +57,7 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
     ValueError
         X is needed, or the model has columns that ONNX has no type for.
     """
+    check_is_fitted(model)
     register_onnx()
     from skl2onnx import to_onnx as convert
 
