@@ -21,9 +21,9 @@ import math
 
 import numpy as np
 
-from ..problem.domain_certificate import immovable_columns
 from ..problem.domains import Domains, Table
 from ..problem.losses import entropy
+from ..problem.piece_equations import immovable_columns
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray

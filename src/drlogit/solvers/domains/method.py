@@ -29,9 +29,10 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ...problem.domain_certificate import piece_bound, size_bound, spread
+from ...problem.domain_certificate import piece_bound
 from ...problem.domain_loss import prices_of
 from ...problem.domains import Domains
+from ...problem.piece_weights import spread
 from ...problem.pieces import fingerprints, width
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
@@ -185,7 +186,6 @@ class _Run:
         self.layout = Layout.of(problem)
         self.tables = self.layout.domains.tables(self.rows)
         self.codes = fingerprints(self.layout.domains)
-        self.size = size_bound(problem)
         self.tol = tol
         self.monitor = monitor
         self.n_iter = 0
@@ -464,7 +464,7 @@ class _Run:
             rows = rows.pushed(rows.direction(dx, dlam, idle[1]))
             weights, _ = self.rows.run(restore, weights, dx, dlam)
         plain, _ = self.rows.run(bare, weights)
-        bound = piece_bound(problem, plain, self.size, self.primal - self.tol)
+        bound = piece_bound(problem, plain, self.primal - self.tol)
         if bound.value > self.dual or self.weights is None:
             self.dual, self.weights = max(bound.value, self.dual), bound.weights
 

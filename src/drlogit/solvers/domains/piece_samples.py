@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problem.domain_certificate import Weights
 from ...problem.domains import Domains, Table
 from ...problem.losses import log_loss, log_loss_terms
 from ...problem.piece_gram import piece_gram
+from ...problem.piece_weights import Weights
 from ...problem.pieces import Pieces, find_pieces, unmoved, width
 from ...problem.worst_moves import Weighed
 from ...rows.arrays import FloatArray

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.domain_certificate import Weights
 from ...problem.domain_loss import prices_of
 from ...problem.domains import Domains
 from ...problem.losses import flip_probability, log_loss
+from ...problem.piece_weights import Weights
 from ...problem.pieces import Changes, Pieces, width
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
