@@ -209,9 +209,8 @@ class DRLogisticRegression(RobustLinearClassifier):
                 "measures moves by a norm; choose epsilon as a number"
             )
         given = self._check_data(X, y, sample_weight)
-        data = given.prepared()
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
-        problem = self._pose(data, epsilon, self.kappa)
+        data, problem = self._prepare(given, epsilon, self.kappa)
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.

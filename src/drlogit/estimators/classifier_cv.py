@@ -231,8 +231,7 @@ tol, max_iter, class_weight
             )
         ]
         self._check_folds(given, splits)
-        data = given.prepared()
-        problem = self._pose(data, 0.0, np.inf)
+        data, problem = self._prepare(given, 0.0, np.inf)
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)
 
