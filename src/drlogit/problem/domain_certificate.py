@@ -64,7 +64,7 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.interface import State
 from .certificate import Certificate
-from .domain_loss import prices_of
+from .domain_loss import best_price
 from .free_equations import UNIT, rounding_of_sum
 from .free_pieces import Nearby, nearby, without_specks
 from .piece_equations import Equations, immovable_columns
@@ -208,9 +208,8 @@ def certify_domains(
     problem: Problem, coefficients: FloatArray, weights: State | None, tol: float
 ) -> Certificate:
     """Exact value of a point, at its best λ, and the bound of a dual point, if there is one."""
-    prices = prices_of(problem, coefficients)
-    lam = prices.best_lambda(problem.epsilon)
-    primal = prices.value(problem.epsilon, lam)
+    lam, value = best_price(problem, coefficients)
+    primal = value + _rounding_of_margins(problem, coefficients)
     if weights is None:
         none = problem.rows.run(no_flips)[0]
         return Certificate(primal, 0.0, lam, none, none, coefficients)
@@ -218,3 +217,13 @@ def certify_domains(
     flips, _ = problem.rows.run(flip_shares, bound.weights)
     doubt, _ = problem.rows.run(mean_slopes, bound.weights)
     return Certificate(primal, bound.value, lam, doubt, flips, coefficients)
+
+
+def _rounding_of_margins(problem: Problem, coefficients: FloatArray) -> float:
+    """What rounding of margins, after moves as well, may hide: the loss has a slope of one."""
+    domains = problem.domains
+    assert domains is not None
+    low, high = domains.ranges(coefficients)
+    size = float(np.abs(coefficients) @ problem.rows.column_scale + (high - low).sum())
+    size += float(np.abs(coefficients[domains.bounded]) @ domains.widths)
+    return rounding_of_sum(coefficients.size) * size

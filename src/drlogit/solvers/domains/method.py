@@ -25,7 +25,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...problem.domain_certificate import piece_bound
-from ...problem.domain_loss import prices_of
+from ...problem.domain_loss import best_price
 from ...problem.piece_weights import spread
 from ...problem.pieces import fingerprints
 from ...problem.problem import Problem
@@ -206,7 +206,7 @@ class _Run:
         """Take note of the iterate; True when the run is over."""
         point = here.point
         if here.complementarity <= max(3.0 * self.tol, 0.01 * self.gap) or self.n_iter % 10 == 9:
-            self._offer_exact(point.x[: self.rows.n_columns])
+            self._offer_exact(point.x[: self.rows.n_columns], point.lam)
             if here.residual_size <= 100.0 * max(self.tol, here.complementarity):
                 self._bound(here)
         stop = self.monitor.report(self.n_iter, self.primal, self.dual, point.lam)
@@ -221,9 +221,9 @@ class _Run:
             return False
         return True
 
-    def _offer_exact(self, coefficients: FloatArray) -> None:
+    def _offer_exact(self, coefficients: FloatArray, guess: float | None = None) -> None:
         """An upper bound: the true objective, at the best λ."""
-        value = prices_of(self.problem, coefficients, self.tables).value(self.problem.epsilon)
+        value = best_price(self.problem, coefficients, self.tables, guess).value
         if value < self.primal:
             self.primal, self.coefficients = value, coefficients.copy()
 
