@@ -3,6 +3,7 @@
     python -m benchmarks.domains                       # all tables; rows in results/domains.jsonl
     python -m benchmarks.domains --only vote car       # some of them
     python -m benchmarks.domains --reference 600       # cutting planes with Clarabel, 600 s each
+    python -m benchmarks.domains --generated 500       # small problems against cutting planes
     python -m benchmarks.domains --table               # Markdown of the rows
 
 Text columns become one-hot groups, a missing value being a category of its own; numbers are
@@ -194,12 +195,31 @@ def _reference(name: str, epsilon: float, kappa: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def generated(first: int, last: int) -> dict[str, Any]:
+    """Small problems of every kind (``tests/domain_zoo.py``), to 1e-8, against cutting planes."""
+    from tests import domain_zoo
+
+    row = {"set": "generated", "first": first, "last": last, "certified": 0, "difference": 0.0}
+    for seed in range(first, last):
+        case = domain_zoo.generated(seed)
+        found = drlogit.solve(**case, tol=1e-8)
+        planes = drlogit.solve(**case, solver="conic")
+        difference = abs(planes.objective - found.objective)
+        if found.gap > 1e-8 or difference > 1e-7:
+            print(seed, found.status.name, found.gap, planes.status.name, difference, flush=True)
+        row["certified"] += found.gap <= 1e-8
+        row["difference"] = max(row["difference"], difference)
+    return row
+
+
 def _rows() -> list[dict[str, Any]]:
     """The last row of each case, what the reference found included."""
     cases: dict[Any, dict[str, Any]] = {}
     if RESULTS.exists():
         for line in RESULTS.read_text().splitlines():
             row = json.loads(line)
+            if row["set"] == "generated":
+                continue
             cases.setdefault((row["set"], row["epsilon"], row["kappa"]), {}).update(row)
     return list(cases.values())
 
@@ -238,10 +258,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", default=("adult", "mushrooms", *TABLES))
     parser.add_argument("--reference", type=float, metavar="SECONDS")
+    parser.add_argument("--generated", type=int, nargs="+", metavar="SEED")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
         print(as_markdown())
+        return
+    if options.generated:
+        _keep(generated(*([0] if len(options.generated) == 1 else []), *options.generated))
         return
     for name in options.only:
         for epsilon, kappa in RADII:
@@ -249,9 +273,13 @@ def main() -> None:
                 row = reference(name, epsilon, kappa, options.reference)
             else:
                 row = measure(name, epsilon, kappa)
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            _keep(row)
             print({key: row[key] for key in row if key in _SHOWN}, flush=True)
+
+
+def _keep(row: dict[str, Any]) -> None:
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 _SHOWN = (

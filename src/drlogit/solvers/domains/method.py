@@ -207,7 +207,8 @@ class _Run:
         point = here.point
         if here.complementarity <= max(3.0 * self.tol, 0.01 * self.gap) or self.n_iter % 10 == 9:
             self._offer_exact(point.x[: self.rows.n_columns], point.lam)
-            if here.residual_size <= 100.0 * max(self.tol, here.complementarity):
+            small = 100.0 * max(self.tol, here.complementarity)
+            if here.residual_size <= small or here.complementarity <= self.tol:
                 self._bound(here)
         stop = self.monitor.report(self.n_iter, self.primal, self.dual, point.lam)
         self.n_iter += 1
