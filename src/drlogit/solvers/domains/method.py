@@ -49,7 +49,7 @@ from .piece_samples import (
     stay,
     weights_of,
 )
-from .start import START, starting_point
+from .start import start_of, starting_point
 
 #: Pieces per sample and label that one look may add.  Measured on segment, vehicle, kr-vs-kp, spect
 #: (ε = 0.2, κ = ∞): with 12 three times the pieces, and no fewer iterations.
@@ -76,6 +76,9 @@ _CENTRED = 0.5
 
 #: Steps that make the multipliers meet the equations before a bound is taken from them.
 _RESTORATIONS = 2
+
+#: The share of the way to the cone's boundary that they may go.
+_INSIDE = 0.99
 
 
 def solve_with_pieces(
@@ -132,7 +135,8 @@ class _Run:
 
     def go(self, point: Point, max_iter: int) -> Status:
         problem, rows = self.problem, self.rows
-        comp, mu = 2.0 * START, START / 2.0
+        comp = 2.0 * start_of(problem)
+        mu = comp / 4.0
         value = math.inf
         refused = False
         for _ in range(max_iter):
@@ -239,9 +243,8 @@ class _Run:
             dx, dlam = here.solve_for(left, cone, rows)
             if not (np.isfinite(dx).all() and math.isfinite(dlam)):
                 return
-            cone = cone.moved(
-                cone.direction(dx[self.layout.kept] / self.layout.costs, dlam, idle[0]), (0.0, 1.0)
-            )
+            step = cone.direction(dx[self.layout.kept] / self.layout.costs, dlam, idle[0])
+            cone = cone.moved(step, (0.0, min(1.0, _INSIDE * cone.longest(step)[1])))
             rows = rows.pushed(rows.direction(dx, dlam, idle[1]))
             weights, _ = self.rows.run(restore, weights, dx, dlam)
         plain, _ = self.rows.run(bare, weights)
