@@ -113,13 +113,35 @@ def test_the_constant_model_is_found_and_proven():
         assert within.objective < beyond.objective - 1e-6
 
 
-def test_epsilon_max_with_flips():
-    case = domain_zoo.generated(6, n_immovable=0, n_samples=14) | {"kappa": 1.0}
+@pytest.mark.parametrize(
+    ("seed", "n_immovable", "kappa"),
+    [(6, 0, 1.0), (8, 1, 3.0), (9, 1, math.inf), (4, 2, math.inf)],
+)
+def test_epsilon_max_with_flips_or_immovable_features(seed, n_immovable, kappa):
+    """Just above it the value of the null model is proven, just below something less is found."""
+    case = domain_zoo.generated(seed, n_immovable=n_immovable, n_samples=20) | {"kappa": kappa}
     del case["epsilon"]
     limit = drlogit.epsilon_max(**case)
-    null = drlogit.solve(**case, epsilon=1.02 * limit, tol=1e-9)
-    below = drlogit.solve(**case, epsilon=0.95 * limit, tol=1e-9)
-    assert np.abs(null.coef).max() < 1e-6 < np.abs(below.coef).max()
+    null = drlogit.solve(**case, epsilon=10.0 * limit, tol=1e-11).objective
+    above = drlogit.solve(**case, epsilon=(1.0 + 1e-4) * limit, tol=1e-11)
+    below = drlogit.solve(**case, epsilon=(1.0 - 1e-3) * limit, tol=1e-11)
+    assert above.dual_objective >= null - 2e-11
+    assert below.objective < null - 1e-9
+
+
+def test_epsilon_max_where_flips_level_everything_is_that_of_numbers():
+    """Few of one class: flips that level the classes can level the features, too."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(3)[rng.integers(0, 3, 200)], rng.random(200)])
+    y = np.arange(200) < 40
+    options = {"kappa": 0.2, "norm": "l1"}
+    bounds = (np.r_[[-np.inf] * 3, 0.0], np.r_[[np.inf] * 3, 1.0])
+    limit = drlogit.epsilon_max(X, y, **options, categories=[[0, 1, 2]], bounds=bounds)
+    assert limit < 0.2 * 0.3  # what levels the classes
+    numbers = drlogit.epsilon_max(X, y, **options, feature_costs=[0.5, 0.5, 0.5, 1.0])
+    assert limit == pytest.approx(numbers, rel=1e-9)
+    below = {"epsilon": 0.98 * limit, "categories": [[0, 1, 2]], "bounds": bounds, "tol": 1e-9}
+    assert np.ptp(drlogit.solve(X, y, **options, **below).coef[:3]) > 1e-4
 
 
 def test_separable_data_without_flips():

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result
-from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from ..interior_point.method import interior_point
 from ..interior_point.norm_cone import norm_cone
@@ -48,7 +47,11 @@ def starting_point(layout: Layout, tables: State, given: Result | None) -> Point
     problem, domains = layout.problem, layout.domains
     p, n_groups = problem.rows.n_columns, domains.n_groups
     if given is None:
-        coefficients, lam = _as_numbers(problem)
+        numbers = as_numbers(problem)
+        coefficients = interior_point(
+            numbers, tol=_NUMBERS_TOL, monitor=Monitor(None, 0)
+        ).coefficients
+        lam = numbers.best_lambda(coefficients)
     else:
         coefficients, lam = problem.join(given.coef, given.intercept), given.lam
     lam = max(lam, problem.dual_norm(coefficients), _LEAST_START / problem.epsilon)
@@ -78,14 +81,12 @@ def starting_point(layout: Layout, tables: State, given: Result | None) -> Point
     return Point(x, lam, cone, rows, samples)
 
 
-def _as_numbers(problem: Problem) -> tuple[FloatArray, float]:
-    """The solution of the same data as numbers, and its λ."""
+def as_numbers(problem: Problem) -> Problem:
+    """The same data as numbers: an adversary with more moves, none of which costs more."""
     domains = problem.domains
     assert domains is not None
     costs = problem.costs.copy()
     n_grouped = domains.group_of.size
     factor = np.where(np.arange(domains.columns.size) < n_grouped, 0.5, 1.0)
     costs[domains.columns] = factor * domains.column_costs
-    numbers = replace(problem, cost=replace(problem.cost, costs=costs, domains=None))
-    found = interior_point(numbers, tol=_NUMBERS_TOL, monitor=Monitor(None, 0))
-    return found.coefficients, numbers.best_lambda(found.coefficients)
+    return replace(problem, cost=replace(problem.cost, costs=costs, domains=None))
