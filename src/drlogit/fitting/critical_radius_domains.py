@@ -53,7 +53,7 @@ from .flip_budget import flip_budget
 from .null_model import null_model
 
 #: How far below what is known fits take place, in turn, and the gap of each.
-_BELOW = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+_BELOW = (0.03, 0.01, 0.003, 0.001, *[0.0003] * 5)
 _TOL = 1e-11
 
 #: The least radius to begin with; how near fits must be for their bounds to be extrapolated, and
@@ -62,7 +62,8 @@ _LEAST = 1e-6
 _CURVED = 0.01
 _STEEP = 0.9
 
-#: Relative difference of budgets that is none.
+#: Relative change of ε_max that ends the search, and difference of budgets that is none.
+_SETTLED = 3e-6
 _SAME = 1e-9
 
 #: Bisections, and the loss that counts as none.
@@ -118,7 +119,7 @@ def _climbed(problem: Problem, low: float, null: FloatArray) -> float:
     tables = domains.tables(problem.rows)
     limit, radius, bound = max(low, _LEAST), 0.0, 0.0
     for below in _BELOW:
-        before = radius, bound
+        before, last = (radius, bound), limit
         radius = limit * (1.0 - below)
         here = problem.with_radius(radius)
         found = solve_with_pieces(here, tol=_TOL, monitor=Monitor(None, 0)).coefficients
@@ -135,6 +136,8 @@ def _climbed(problem: Problem, low: float, null: FloatArray) -> float:
         if below < _CURVED and before[0] > 0.0 and 0.0 < rise < _STEEP:
             # Bounds lie on a line that meets the radii at ε_max.
             limit = max(low, (bound - rise * radius) / (1.0 - rise))
+        if below == _BELOW[-1] and abs(limit - last) <= _SETTLED * limit:
+            break
     return limit
 
 
