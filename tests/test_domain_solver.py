@@ -61,11 +61,11 @@ def test_never_more_pessimistic_than_the_same_data_as_numbers(seed):
 def test_small_ranges_are_the_model_with_norm_constraints():
     # Nothing pays where flips are cheap: λ is then large beside all coefficients.
     case = domain_zoo.generated(2, n_immovable=0) | {"kappa": 0.3, "epsilon": 0.02, "norm": "l1"}
-    found = drlogit.solve(**case, tol=1e-9)
+    found = drlogit.solve(**case, tol=1e-10)
     low, high = build_problem(**case).domains.ranges(np.append(found.coef, 0.0))
     assert (high - low <= found.lam * build_problem(**case).domains.group_costs).all()
-    numbers = drlogit.solve(**numbers_of(case), tol=1e-9)
-    assert found.objective == pytest.approx(numbers.objective, abs=1e-8)
+    numbers = drlogit.solve(**numbers_of(case), tol=1e-10)
+    assert found.objective == pytest.approx(numbers.objective, abs=1e-9)
 
 
 def test_immovable_groups_are_infinite_costs():
@@ -84,7 +84,9 @@ def test_far_bounds_are_no_bounds(seed):
     ball = {"epsilon": 0.1, "kappa": [1.0, math.inf, 0.3][seed], "tol": 1e-8}
     near = drlogit.solve(X, y, **ball)
     found = drlogit.solve(X, y, **ball, bounds=(-1e6, 1e6))
-    assert found.objective == pytest.approx(near.objective, abs=1e-7)
+    assert found.gap <= 1e-8
+    # A mass of ε/10⁶ that is moved to the end lacks its own loss of the gain of an endless move.
+    assert -0.1 * math.log(2.0) / 1e6 <= found.objective - near.objective <= 2e-8
 
 
 def test_two_levels_are_a_bounded_column():
@@ -92,14 +94,14 @@ def test_two_levels_are_a_bounded_column():
     column = (rng.random(60) < 0.4).astype(float)
     x = rng.standard_normal(60)
     y = 2.0 * column + x + rng.logistic(size=60) > 0.5
-    ball = {"epsilon": 0.1, "kappa": math.inf, "tol": 1e-8}
+    ball = {"epsilon": 0.1, "kappa": math.inf, "tol": 1e-10}
     one = np.column_stack([column, x])
     bounded = drlogit.solve(one, y, **ball, bounds=([0.0, -math.inf], [1.0, math.inf]))
     dropped = drlogit.solve(one, y, **ball, categories=[[0]])
     two = np.column_stack([column, 1.0 - column, x])
     full = drlogit.solve(two, y, **ball, categories=[[0, 1]])
-    assert dropped.objective == pytest.approx(bounded.objective, abs=1e-7)
-    assert full.objective == pytest.approx(bounded.objective, abs=1e-7)
+    assert dropped.objective == pytest.approx(bounded.objective, abs=1e-9)
+    assert full.objective == pytest.approx(bounded.objective, abs=1e-9)
 
 
 def test_the_constant_model_is_found_and_proven():
@@ -316,7 +318,7 @@ def middling(n_samples=400, seed=3):
             "kappa": 2.0,
             "categories": [[0, 1, 2], [3, 4, 5, 6], [7, 8]],
             "bounds": (lower, upper),
-            "tol": 1e-8,
+            "tol": 1e-10,
         },
     )
 
@@ -325,13 +327,13 @@ def middling(n_samples=400, seed=3):
 def dense_fit():
     X, y, options = middling()
     found = drlogit.solve(X, y, **options)
-    assert found.gap <= 1e-8
+    assert found.gap <= 1e-10
     return found
 
 
 def same(found, reference):
-    assert found.gap <= 1e-8
-    assert found.objective == pytest.approx(reference.objective, abs=2e-8)
+    assert found.gap <= 1e-10
+    assert found.objective == pytest.approx(reference.objective, abs=1e-9)
     assert np.asarray(found.flip_share).sum() == pytest.approx(reference.flip_share.sum(), abs=1e-2)
 
 

@@ -30,26 +30,27 @@ g_high, Σ(-G_k)_+ - g_low)`` serves without that equation.  What multiplies the
 bounded for every point with ``F ≤ V = log 2``, which the constant model satisfies:
 
 *Theorem.*  Let ``P_±`` be the sums of p' over pieces with ``y_k = ±1``, P their sum, ``P_f`` that
-over flipped pieces, C the cost of moving everything as far as it goes, and
+over flipped pieces, ``[l'_j, u'_j]`` any part of the domain of a bounded feature, C the mean cost
+over p' of changing all groups and moving all bounded features to either of these ends, and
 
-    σ_j = min(P_- u_j - P_+ l_j,  P_+ u_j - P_- l_j)   for features in [l_j, u_j],
-    τ_g = min(P_+, P_-)                                for groups.
+    σ_j = min(P_- u'_j - P_+ l'_j,  P_+ u'_j - P_- l'_j)   for bounded features,
+    τ_g = min(P_+, P_-)                                    for groups.
 
-Then ``Σ σ_j |β_j| + Σ τ_g ρ_g ≤ S := max(V, (V/ε) (‖c g'_U‖ + C P + κ P_f))``.
+Then ``Σ σ_j |β_j| + Σ τ_g ρ_g ≤ S := max(V, (V/ε) (‖c g'_U‖ + C + κ P_f))``.
 
 *Proof.*  ``R_i ≥ 0``, so ``λ ≤ V/ε``.  Let the adversary take the share ``p'_k/w_i`` of sample i,
 give it the label ``y_k`` and move everything against it: ``h(m) ≥ -m`` of its margin m, at a cost
-of at most C, and κ if flipped.  So with ``Σ w R ≤ V - ελ``
+of C at most in all, and κ if flipped.  So with ``Σ w R ≤ V - ελ``
 
     V - ελ  ≥  -g'_U·β_U - g'_I·β_I - g'_b b + Σ_j φ_j + Σ_g (P_- high_g - P_+ low_g)
-               - λ (C P + κ P_f),
+               - λ (C + κ P_f),
 
-``φ_j = |β_j| (P_- u_j - P_+ l_j)`` for ``β_j > 0`` and ``|β_j| (P_+ u_j - P_- l_j)`` otherwise.
+``φ_j = |β_j| (P_- u'_j - P_+ l'_j)`` for ``β_j > 0``, ``|β_j| (P_+ u'_j - P_- l'_j)`` otherwise.
 The terms in β_I and b vanish, and ``P_- high - P_+ low ≥ τ_g ρ_g``: where "none" is a category
 because ``low ≤ 0 ≤ high``, else because the offset's equation says ``P_+ = P_-``.  ∎
 
 So the masses that prove the bound also bound what it is charged with; with an offset ``σ_j`` is
-half of ``P (u_j - l_j)``.  Altogether, with ``r = max(|g'_j|/σ_j, E'_g/τ_g)``,
+half of ``P (u'_j - l'_j)``.  Altogether, with ``r = max(|g'_j|/σ_j, E'_g/τ_g)``,
 
     optimum  ≥  Σ q^f H(f p/q^f) - f (A τ + τ² + r S).
 """
@@ -65,6 +66,7 @@ from ..rows.arrays import FloatArray
 from ..rows.interface import State
 from .certificate import Certificate
 from .domain_loss import best_price
+from .domains import Domains
 from .free_equations import UNIT, rounding_of_sum
 from .free_pieces import Nearby, nearby, without_specks
 from .piece_equations import Equations, immovable_columns
@@ -82,6 +84,9 @@ from .problem import Problem
 #: tried in turn, each with so many corrections of p.
 _THRESHOLDS = (1e-6, 1e-4, 1e-9)
 _CORRECTIONS = 2
+
+#: How far the adversary of the theorem goes, in root mean squares of a bounded feature.
+_NEAR = 4.0
 
 #: The value of the constant model at λ = 0.
 _CONSTANT = math.log(2.0)
@@ -160,31 +165,42 @@ def _leftover(problem: Problem, here: WeightSums, exact: Nearby, across: float) 
     assert domains is not None
     noise, total = _noise(problem), here.total
     moved = exact.moved + noise * total
-    largest = np.maximum(np.abs(domains.lower), np.abs(domains.upper))
     negative, positive = here.classes
+    # Σ p |x_j| and, because moves cost what they cost, Σ p |e_j| over the pieces.
+    scale = problem.rows.column_scale[domains.bounded]
+    stay, away = here.size * scale, here.spent / domains.bounded_costs
+    lower, upper = _near(domains, scale)
+    furthest = np.maximum(np.abs(lower), np.abs(upper))
     left = here.g[domains.bounded]
-    rounding = noise * total * largest
+    change = 0.5 * exact.distance * scale + exact.furthest * away + noise * (stay + 2.0 * away)
     if exact.offset is None:
-        sigma = np.minimum(
-            negative * domains.upper - positive * domains.lower,
-            positive * domains.upper - negative * domains.lower,
-        ) - 2.0 * moved * largest  # fmt: skip
-        left = np.abs(left) + rounding + exact.moved * largest
         tau = min(negative, positive) - moved
+        sigma = np.minimum(negative * upper - positive * lower, positive * upper - negative * lower)
+        sigma -= 2.0 * moved * furthest
     else:
         tau = 0.5 * (total - moved)
-        sigma = tau * domains.widths
-        middle = 0.5 * (domains.lower + domains.upper)
-        left = np.abs(left - exact.offset * middle) + 2.0 * rounding
-        left += 0.5 * exact.moved * domains.widths
-    excess = np.maximum(_excesses(problem, here.g), 0.0) + 2.0 * noise * total + exact.moved
+        sigma = tau * (upper - lower)
+        left = left - 0.5 * exact.offset * (lower + upper)
+        change += moved * furthest
     if not (tau > 0.0 and (sigma > 0.0).all()):
         return math.inf
-    ratio = max(np.max(left / sigma, initial=0.0), np.max(excess / tau, initial=0.0))
-    spent = domains.largest_cost * (total + moved)
+    excess = np.maximum(_excesses(problem, here.g), 0.0) + 2.0 * noise * total + exact.moved
+    ratio = max(
+        np.max((np.abs(left) + change) / sigma, initial=0.0), np.max(excess / tau, initial=0.0)
+    )
+    spent = float(domains.group_costs.sum()) * (total + moved)
+    spent += float(
+        domains.bounded_costs @ (stay + 0.5 * exact.distance * scale + (total + moved) * furthest)
+    )
     if here.flipped > 0.0:
         spent += problem.kappa * (here.flipped + moved)
     return float(ratio) * _CONSTANT * max(1.0, (across + spent) / problem.epsilon)
+
+
+def _near(domains: Domains, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends ``l', u'`` within the bounds and, if these are far away, not far from the samples."""
+    far = np.where(scale > 0.0, _NEAR * scale, np.inf)
+    return np.maximum(domains.lower, -far), np.minimum(domains.upper, far)
 
 
 def _excesses(problem: Problem, g: FloatArray) -> FloatArray:

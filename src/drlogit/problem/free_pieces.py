@@ -51,12 +51,13 @@ _SPECK = 1e-12
 class Nearby(NamedTuple):
     """How far away a point is that meets the equations exactly.
 
-    ``distance`` is τ, ``moved`` bounds ``Σ |p' - p|``; ``offset`` is what is left of the offset's
-    equation, None where there is no such equation.
+    ``distance`` is τ, ``moved`` bounds ``Σ |p' - p|`` and ``furthest`` every ``|p' - p|/p``;
+    ``offset`` is what is left of the offset's equation, None where there is no such equation.
     """
 
     distance: float
     moved: float
+    furthest: float
     offset: float | None
 
 
@@ -66,7 +67,7 @@ def nearby(problem: Problem, here: WeightSums) -> Nearby | None:
     immovable = immovable_columns(problem)
     if immovable.size == 0:
         if offset is None:
-            return Nearby(0.0, 0.0, None)
+            return Nearby(0.0, 0.0, 0.0, None)
         equation = intercept_equation(here.curvature * (1.0 - 1e-9), 1)
         if equation is None:
             return None
@@ -80,7 +81,8 @@ def nearby(problem: Problem, here: WeightSums) -> Nearby | None:
         distance, furthest = found
     if not furthest <= 0.5:
         return None
-    return Nearby(distance, distance * math.sqrt(here.curvature) * (1.0 + 1e-9), offset)
+    moved = distance * math.sqrt(here.curvature) * (1.0 + 1e-9)
+    return Nearby(distance, moved, furthest, offset)
 
 
 def _offset(problem: Problem, here: WeightSums) -> float | None:
