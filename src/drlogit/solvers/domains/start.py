@@ -6,6 +6,7 @@ is feasible here and often close.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +40,7 @@ _NUMBERS_TOL = 1e-3
 
 def start_of(problem: Problem) -> float:
     """Complementarity at the start."""
-    return _START_WITH_FLIPS if problem.cost.flips else _START
+    return _START_WITH_FLIPS if math.isfinite(problem.kappa) else _START
 
 
 def starting_point(layout: Layout, tables: State, given: Result | None) -> Point:
