@@ -10,8 +10,10 @@ from scipy.optimize import linprog
 
 import domain_zoo
 import drlogit
-from drlogit.problem.domain_loss import objective_at, prices_of
+from drlogit.problem.domain_loss import best_price, prices_of
+from drlogit.problem.pieces import find_pieces, fingerprints, unmoved, width
 from drlogit.problem.problem import build_problem
+from drlogit.problem.worst_moves import Weighed
 
 
 def case_of(seed):
@@ -30,13 +32,22 @@ def test_worst_values_are_those_of_all_moves(seed):
     case, coef, intercept = case_of(seed)
     problem = build_problem(**case | {"fit_intercept": True})
     vector = problem.join(coef, intercept)
-    tables = problem.domains.tables(problem.rows)
+    domains, block = problem.domains, problem.rows.together()
+    (table,) = domains.tables(problem.rows)
     offers = domain_zoo.offers(case, coef, intercept, steps=3)
-    w = domain_zoo.weights_of(case)
-    for lam in (0.0, 0.1, 0.7, 3.0):
+    prices, model = prices_of(problem, vector), Weighed.by(domains, vector)
+    pieces = unmoved(block, problem.kappa, width(domains, block.n_columns))
+    scores, none = block.y * block.margins(vector), np.full(block.y.size, np.inf)
+    for lam in (0.0, 0.1, 0.7, 3.0, prices.least, prices.least + 0.4):
         best = [float((loss - lam * cost).max()) for cost, loss in (o.T for o in offers)]
-        expected = case["epsilon"] * lam + w @ best
-        assert objective_at(problem, tables, vector, lam) == pytest.approx(expected, abs=1e-9)
+        worst, _ = find_pieces(
+            scores, block.y, problem.kappa, lam, table, model, pieces, fingerprints(domains),
+            none, 1, block.n_columns,
+        )  # fmt: skip
+        assert worst == pytest.approx(best, abs=1e-9)
+        if lam >= prices.least:
+            expected = case["epsilon"] * lam + domain_zoo.weights_of(case) @ best
+            assert prices.value(case["epsilon"], lam) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -68,6 +79,20 @@ def test_best_lambda_is_a_minimum():
         value = prices.value(epsilon)
         for other in lam * np.array([0.5, 0.99, 1.01, 2.0]):
             assert prices.value(epsilon, other) >= value - 1e-12
+
+
+@pytest.mark.parametrize("guess", [None, 1e-9, 0.5, 1.0, 1.02, 50.0])
+def test_the_best_price_does_not_depend_on_a_guess(guess, monkeypatch):
+    monkeypatch.setattr("drlogit.problem.domain_loss._SAMPLE", 3)  # one of three without a guess
+    for seed in range(4):
+        case, coef, intercept = case_of(seed)
+        problem = build_problem(**case | {"fit_intercept": True, "n_blocks": 2})
+        vector = problem.join(coef, intercept)
+        prices = prices_of(problem, vector)
+        lam = prices.best_lambda(problem.epsilon)
+        found = best_price(problem, vector, guess=None if guess is None else guess * lam)
+        assert found.lam == lam
+        assert found.value == pytest.approx(prices.value(problem.epsilon), rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(20))

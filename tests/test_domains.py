@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -170,3 +171,29 @@ def test_far_numbers_are_shifted_with_their_bounds():
     found = drlogit.solve(far, y, **BALL, categories=CATEGORIES, bounds=bounds)
     assert found.gap <= 1e-6
     assert found.objective == pytest.approx(near.objective, abs=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.0])
+def test_rows_that_a_fit_reorders_keep_their_numbers(weight):
+    """Few samples are merged and sorted, those of weight zero left out; errors speak of rows."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(18)[np.arange(30) % 18], rng.random(30)])
+    X[21, 18] = 1.7
+    y, weights = np.arange(30) % 2, np.where(np.arange(30) == 5, weight, 1.0)
+    bounds = (np.r_[[-np.inf] * 18, 0.0], np.r_[[np.inf] * 18, 1.0])
+    model = drlogit.DRLogisticRegression(0.1, 1.0, categories=[list(range(18))], bounds=bounds)
+    with pytest.raises(ValueError, match=r"got 1\.7 at row 21, column 18"):
+        model.fit(X, y, sample_weight=weights)
+
+
+def test_a_constant_model_is_remarked_on():
+    rng = np.random.default_rng(0)
+    X = np.eye(3)[rng.integers(0, 3, 60)]
+    y = X[:, 0] + rng.logistic(size=60) > 0.5
+    model = drlogit.DRLogisticRegression(kappa=math.inf, categories=[[0, 1, 2]])
+    limit = drlogit.epsilon_max(X, y, kappa=math.inf, categories=[[0, 1, 2]])
+    with pytest.warns(UserWarning, match="is constant"):
+        model.set_params(epsilon=1.1 * limit).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(epsilon=0.8 * limit).fit(X, y)

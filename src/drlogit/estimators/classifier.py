@@ -212,9 +212,8 @@ class DRLogisticRegression(RobustLinearClassifier):
                 "measures moves by a norm; choose epsilon as a number, or say with tolerances() "
                 "what may be wrong"
             )
-        data = given.prepared()
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
-        problem = self._pose(data, epsilon, self.kappa)
+        data, problem = self._prepare(given, epsilon, self.kappa)
         if epsilon > 0.0:
             self._advise(data)
         if self.epsilon == "auto":

@@ -251,8 +251,7 @@ tol, max_iter, class_weight
             {name: part_of(value, test, given.y.size) for name, value in score_params.items()}
             for _, test in splits
         ]
-        data = given.prepared()
-        problem = self._pose(data, 0.0, np.inf)
+        data, problem = self._prepare(given, 0.0, np.inf)
         self._advise(data)
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)

@@ -314,6 +314,18 @@ class RobustLinearClassifier(LinearPredictions):
         n_jobs = None if self._fits_apart(data) else self.n_jobs
         return data.pose(epsilon=epsilon, kappa=kappa, n_jobs=n_jobs, **self._model())
 
+    def _prepare(
+        self, given: TrainingData, epsilon: float, kappa: float
+    ) -> tuple[TrainingData, Problem]:
+        """The samples as a fit takes them, and their problem."""
+        data = given.prepared()
+        try:
+            return data, self._pose(data, epsilon, kappa)
+        except ValueError:
+            if data is not given:
+                self._pose(given, epsilon, kappa)  # raises with the rows as they were given
+            raise
+
     def _fits_apart(self, data: TrainingData) -> bool:
         """Whether classes share the jobs: blocks have threads or workers of their own."""
         return data.n_classes > 2 and not is_in_blocks(data.X)
@@ -390,7 +402,11 @@ def _fit_one(problem: Problem, controls: dict[str, Any], keep_dual: bool) -> _Fi
 
 
 def _may_be_constant(problem: Problem, result: Result) -> bool:
-    """Whether the features that the norm bounds hardly move the margins."""
+    """Whether the features that the adversary can move hardly move the margins."""
     coefficients = problem.join(result.coef, result.intercept)
-    effect = np.abs(coefficients) * problem.rows.column_scale
-    return bool(problem.penalised.any() and effect[problem.penalised].sum() < _NEARLY_CONSTANT)
+    effects = (np.abs(coefficients) * problem.rows.column_scale)[problem.penalised]
+    if problem.domains is not None:
+        low, high = problem.domains.ranges(coefficients)
+        widths = np.abs(coefficients[problem.domains.bounded]) * problem.domains.widths
+        effects = np.concatenate([effects, high - low, widths])
+    return bool(effects.size and effects.sum() < _NEARLY_CONSTANT)

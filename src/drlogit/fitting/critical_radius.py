@@ -93,8 +93,8 @@ def epsilon_max(
     -------
     float
         ε_max, to about nine digits; to about six where there are immovable features and
-        flips that level them level all others, too; to about four with ``categories`` or
-        ``bounds``, and nine again where labels cannot flip.
+        flips that level them level all others, too.  With ``categories`` or ``bounds`` to about
+        five, and nine again where labels cannot flip and nothing is immovable.
     """
     problem = build_problem(
         X, y, epsilon=1.0, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
@@ -110,7 +110,7 @@ def epsilon_max_of(problem: Problem) -> float:
     if problem.domains is not None:
         from .critical_radius_domains import epsilon_max_with_domains  # compiled
 
-        return epsilon_max_with_domains(problem)
+        return epsilon_max_with_domains(problem, epsilon_max_of)
     if not problem.penalised.any():
         return 0.0
     if math.isinf(problem.kappa):

@@ -30,7 +30,11 @@ from .domains import Domains, Table
 from .losses import log_loss
 from .problem import Problem
 from .weighted_quantile import Weighted, upper_quantile, weight_above
-from .worst_moves import Envelopes, Weighed, envelopes, worst_values
+from .worst_moves import Envelopes, Weighed, envelopes
+
+#: Samples from which the best λ is guessed, and the share of the guess above which it should be.
+_SAMPLE = 20_000
+_BELOW = 0.95
 
 
 class Edges(NamedTuple):
@@ -113,21 +117,60 @@ def _listed(block: Block, edges: Edges) -> tuple[Edges, tuple[Stack, Stack]]:
     return edges, (Stack(table), Stack(np.array([[block.y.size, found.own.size]])))
 
 
-def prices_of(problem: Problem, coefficients: FloatArray, tables: State | None = None) -> Prices:
-    """The prices of a model on a problem with domains."""
+def prices_of(
+    problem: Problem,
+    coefficients: FloatArray,
+    tables: State | None = None,
+    *,
+    floor: float = 0.0,
+    step: int = 1,
+) -> Prices:
+    """The prices of a model on a problem with domains.
+
+    With ``floor`` only those above it, for budgets that do not buy lower ones; with ``step`` as
+    estimated from some of the samples.
+    """
     domains = _domains(problem)
     tables = domains.tables(problem.rows) if tables is None else tables
     model = Weighed.by(domains, coefficients)
-    least = problem.cost.dual_norm(coefficients)
-    edges, (loss,) = problem.rows.run(_edges, tables, coefficients, problem.kappa, least, model)
+    least = max(problem.cost.dual_norm(coefficients), floor)
+    edges, (loss,) = problem.rows.run(
+        _edges, tables, coefficients, problem.kappa, least, model, step
+    )
     return Prices(problem.rows, least, float(loss), edges, model)
 
 
-def objective_at(problem: Problem, tables: State, coefficients: FloatArray, lam: float) -> float:
-    """``F(β, b, λ)``: one pass that keeps nothing."""
-    model = Weighed.by(_domains(problem), coefficients)
-    _, (total,) = problem.rows.run(_worst, tables, coefficients, problem.kappa, lam, model)
-    return problem.epsilon * lam + float(total)
+class BestPrice(NamedTuple):
+    """The λ that minimises F for given coefficients, and ``F`` there."""
+
+    lam: float
+    value: float
+
+
+def best_price(
+    problem: Problem,
+    coefficients: FloatArray,
+    tables: State | None = None,
+    guess: float | None = None,
+) -> BestPrice:
+    """The best λ at the problem's radius, without a list of what nobody would buy.
+
+    Edges with a rate below the best λ do not matter.  So only those above a little less than
+    ``guess``, by default the best λ of a sample, are listed; if that was too high, all are.
+    """
+    domains = _domains(problem)
+    tables = domains.tables(problem.rows) if tables is None else tables
+    if guess is None and problem.rows.n_samples > _SAMPLE:
+        step = problem.rows.n_samples // _SAMPLE + 1
+        guess = prices_of(problem, coefficients, tables, step=step).best_lambda(problem.epsilon)
+    if guess is not None:
+        prices = prices_of(problem, coefficients, tables, floor=_BELOW * guess)
+        lam = prices.best_lambda(problem.epsilon)
+        if lam > prices.least or prices.least == problem.cost.dual_norm(coefficients):
+            return BestPrice(lam, prices.value(problem.epsilon, lam))
+    prices = prices_of(problem, coefficients, tables)
+    lam = prices.best_lambda(problem.epsilon)
+    return BestPrice(lam, prices.value(problem.epsilon, lam))
 
 
 def _domains(problem: Problem) -> Domains:
@@ -143,11 +186,21 @@ def _edges(
     kappa: float,
     least: float,
     model: Weighed,
+    step: int,
 ) -> tuple[Edges, tuple[Sum]]:
     margins = block.margins(coefficients)
     scores = block.y * margins
-    found = envelopes(scores, block.y, kappa, least, table, model)
-    mass = block.weights[found.own] * found.cost
+    # Of a sample's table copies are made: compiled loops are for contiguous arrays.
+    part = Table(
+        np.ascontiguousarray(table.now[::step]), np.ascontiguousarray(table.values[::step])
+    )
+    some, y, weights = (
+        np.ascontiguousarray(values[::step]) for values in (scores, block.y, block.weights)
+    )
+    found = envelopes(some, y, kappa, least, part, model)
+    mass = weights[found.own] * found.cost
+    if step > 1 and weights.any():
+        mass *= block.weights.sum() / weights.sum()
     return Edges(table, scores, found, mass), (Sum(float(block.weights @ log_loss(margins))),)
 
 
@@ -158,11 +211,3 @@ def _rates(block: Block, edges: Edges) -> tuple[Weighted, tuple[()]]:
 def _gained(block: Block, state: Weighted, lam: float) -> tuple[Weighted, tuple[Sum]]:
     rates, mass = state
     return state, (Sum(float(mass @ np.maximum(rates - lam, 0.0))),)
-
-
-def _worst(
-    block: Block, table: Table, coefficients: FloatArray, kappa: float, lam: float, model: Weighed
-) -> tuple[Table, tuple[Sum]]:
-    scores = block.y * block.margins(coefficients)
-    values, _ = worst_values(scores, block.y, kappa, lam, table, model)
-    return table, (Sum(float(block.weights @ values)),)

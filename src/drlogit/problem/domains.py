@@ -137,30 +137,11 @@ class Domains:
 
 
 def _table(block: Block, _: None, domains: Domains) -> tuple[Table, tuple[()]]:
+    from .category_codes import category_codes  # compiled: imported only when needed
+
     X = block.X if block.thin is None else block.thin
-    now = np.full((block.y.size, domains.n_groups), -1, dtype=np.int32)
-    if sp.issparse(X):
-        rows, groups, columns, _values = _stored_categories(X, domains.groups)
-        now[rows, groups] = columns
-    else:
-        for g, group in enumerate(domains.groups):
-            part = dense_columns(X, group)
-            some = part.any(axis=1)
-            now[some, g] = group[part.argmax(axis=1)[some]]
+    now = category_codes(X, domains.groups).now
     return Table(now, np.ascontiguousarray(dense_columns(block.X, domains.bounded))), ()
-
-
-def _stored_categories(
-    X: Matrix, groups: tuple[IndexArray, ...]
-) -> tuple[IndexArray, IndexArray, IndexArray, FloatArray]:
-    """Row, group, column and value of a sparse matrix's entries in columns of groups."""
-    group_of = np.full(X.shape[1], -1, dtype=np.int32)
-    for g, group in enumerate(groups):
-        group_of[group] = g
-    found = group_of[X.indices]
-    places = np.flatnonzero((found >= 0) & (X.data != 0.0))
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[places]
-    return rows, found[places].astype(np.intp), X.indices[places], X.data[places]
 
 
 def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
@@ -353,36 +334,21 @@ def _find_wrong(
     upper: FloatArray,
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum, Max]]:
     """Per sample: a column outside its domain and its value, or -1."""
-    column, value = np.full(block.y.size, -1.0), np.zeros(block.y.size)
-    with_none = np.zeros(len(groups))
+    from .category_codes import category_codes  # compiled: imported only when needed
 
-    def note(wrong: BoolArray, columns: IndexArray, values: FloatArray) -> None:
-        bad = np.flatnonzero(wrong.any(axis=1) & (column < 0.0))
-        first = wrong[bad].argmax(axis=1)
-        column[bad], value[bad] = columns[first], values[bad, first]
-
-    if groups and sp.issparse(block.X):
-        rows, owners, columns, values = _stored_categories(block.X, groups)
-        places = rows * len(groups) + owners
-        counts = np.bincount(places, minlength=block.y.size * len(groups))
-        with_none[:] = (counts.reshape(-1, len(groups)) == 0).any(axis=0)
-        # Of several entries of one group, all but the first are too many.
-        again = np.zeros(places.size, dtype=bool)
-        order = np.argsort(places, kind="stable")
-        again[order[1:]] = np.diff(places[order]) == 0
-        bad = np.flatnonzero((values != 1.0) | again)[::-1]  # the first of a row is noted last
-        column[rows[bad]], value[rows[bad]] = columns[bad], values[bad]
-    else:
-        for g, group in enumerate(groups):
-            part = dense_columns(block.X, group)
-            counts = np.cumsum(part != 0.0, axis=1)
-            note(((part != 0.0) & (part != 1.0)) | ((part != 0.0) & (counts > 1)), group, part)
-            with_none[g] = float((counts[:, -1] == 0).any()) if part.size else 0.0
+    codes = category_codes(block.X, groups)
+    column = codes.wrong.astype(np.float64)
+    value = np.zeros(block.y.size)
+    for i in np.flatnonzero(codes.wrong >= 0):
+        value[i] = block.X[int(i), int(codes.wrong[i])]
     if bounded.size:
         part = dense_columns(block.X, bounded)
-        note((part < lower) | (part > upper), bounded, part)
+        outside = (part < lower) | (part > upper)
+        bad = np.flatnonzero(outside.any(axis=1) & (column < 0.0))
+        first = outside[bad].argmax(axis=1)
+        column[bad], value[bad] = bounded[first], part[bad, first]
     n_wrong = int((column >= 0.0).sum())
-    return (column, value), (Sum(n_wrong), Max(with_none))
+    return (column, value), (Sum(n_wrong), Max((codes.now < 0).any(axis=0).astype(np.float64)))
 
 
 def _component(

@@ -104,10 +104,12 @@ def free_equations(
 ) -> FreeEquations | None:
     """The equations of the columns ``free``, ``matrix`` being M; None if there is no proof.
 
-    ``active`` says per sample whether s or a is anything but zero: others have no part.
+    ``active`` says per sample whether s or a is anything but zero: others have no part.  Without an
+    intercept, a column one past the last stands for the constant.
     """
     with np.errstate(all="ignore"):
         _, (occurs, n_active) = rows.run(_occurring, active)
+        occurs = np.append(occurs, 1.0)
         present = np.flatnonzero(occurs[free] > 0.0)
         diagonal = np.diagonal(matrix)[present]
         if not (np.isfinite(matrix).all() and (diagonal > _UNDERFLOW).all()):
@@ -167,7 +169,7 @@ def _dependent(
     """Whether each of the ``others`` is exactly the combination of the ``chosen`` columns."""
     if (np.abs(factors) > _FACTOR).any():
         return False
-    combination = np.zeros((rows.n_columns, others.size))
+    combination = np.zeros((max(rows.n_columns, int(columns.max()) + 1), others.size))
     combination[columns[others], np.arange(others.size)] = 1.0
     combination[columns[chosen]] = -factors
     involved = (combination != 0.0).any(axis=1)
@@ -190,7 +192,7 @@ def _combined(
     """Largest value of a combination of columns, and whether those in ``whole`` may round."""
     n = block.X.shape[1]
     values = matvec(block.X, combination[:n])
-    if block.intercept:
+    if combination.shape[0] > n:
         values = values + combination[-1]
     difference = np.max(np.abs(values[active]), initial=0.0)
     return active, (Max(difference), Max(float(not block.are_whole(whole[:n], _WHOLE))))

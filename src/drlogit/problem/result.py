@@ -166,7 +166,7 @@ class Solution:
 
     ``flip_share``, ``dual_coefficients``, ``dual_step`` and ``doubt`` describe its dual point (see
     :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
-    ``pieces`` is that of a problem with domains (:mod:`drlogit.problem.domain_certificate`).
+    ``pieces`` is that of a problem with domains (:mod:`drlogit.problem.piece_weights`).
     """
 
     coefficients: FloatArray

@@ -133,43 +133,6 @@ def _sorted_items(i, sign, now, values, m, least, gain, cost, rate, item):  # ty
 
 
 @numba.njit(cache=True, nogil=True)
-def _worst_values(scores, y, kappa, lam, now, values, m, out, spent):  # type: ignore[no-untyped-def]
-    size = now.shape[1] + values.shape[1]
-    gain, cost, rate = np.empty(size), np.empty(size), np.empty(size)
-    item = np.empty(size, np.int64)
-    for i in range(scores.size):
-        best, price = -np.inf, 0.0
-        for label in range(2 if kappa < np.inf else 1):
-            sign = y[i] if label == 0 else -y[i]
-            margin = sign * scores[i]
-            paid = 0.0 if label == 0 else kappa
-            value = _loss(margin) - lam * paid
-            if value > best:
-                best, price = value, paid
-            n = _sorted_items(i, sign, now, values, m, lam, gain, cost, rate, item)
-            for t in range(n):
-                margin -= gain[t]
-                paid += cost[t]
-                value = _loss(margin) - lam * paid
-                if value > best:
-                    best, price = value, paid
-        out[i] = best
-        spent[i] = price
-
-
-def worst_values(
-    scores: FloatArray, y: FloatArray, kappa: float, lam: float, table: Table, model: Weighed
-) -> tuple[FloatArray, FloatArray]:
-    """``R_i(λ)`` for each sample, and what it costs to get there.
-
-    ``scores`` are ``x_i·β + b``.
-    """
-    out, spent = np.empty_like(scores), np.empty_like(scores)
-    _worst_values(scores, y, kappa, lam, table.now, table.values, model, out, spent)
-    return out, spent
-
-
-@numba.njit(cache=True, nogil=True)
 def _envelope(first, last, scores, y, kappa, least, now, values, m, count, rates, costs, moves):  # type: ignore[no-untyped-def]
     size = now.shape[1] + values.shape[1]
     gain, cost, rate = np.empty(size), np.empty(size), np.empty(size)

@@ -97,6 +97,10 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
+    if question.problem.domains is not None:
+        from ..problem.domain_loss import best_price  # compiled
+
+        return best_price(question.problem, question.coefficients).value
     return loss_at(question, question.problem.epsilon)
 
 

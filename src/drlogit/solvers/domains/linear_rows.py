@@ -11,13 +11,13 @@ few pieces matter, follow them outwards, and are left out of every bound.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...problem.domains import Domains
 from ...rows.arrays import FloatArray, IndexArray
+from ..interior_point.norm_cone import longest_step
 
 #: A trust row is at least so far out, and so far beyond what the iterate asks for.
 _LEAST_TRUST = 1.1
@@ -110,7 +110,7 @@ class LinearRows:
         return RowStep(slack, (aim - self.multiplier * slack) / self.slack)
 
     def longest(self, step: RowStep) -> tuple[float, float]:
-        return _longest(self.slack, step.slack), _longest(self.multiplier, step.multiplier)
+        return longest_step(self.slack, step.slack), longest_step(self.multiplier, step.multiplier)
 
     def complementarity(self) -> float:
         return float(self.slack @ self.multiplier)
@@ -143,11 +143,6 @@ class LinearRows:
         wider = np.flatnonzero(price > self.price)
         multiplier[wider] = self.weight * mu / slack[wider]
         return replace(self, price=price, slack=slack, multiplier=multiplier)
-
-
-def _longest(x: FloatArray, dx: FloatArray) -> float:
-    steepest = float(np.min(dx / x, initial=0.0))
-    return -1.0 / steepest if steepest < 0.0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)

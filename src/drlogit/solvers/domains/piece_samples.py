@@ -12,22 +12,21 @@ everything else: with the stiffness ``D = q/r`` and the slope's product ``∇f·
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problem.domain_certificate import Weights
 from ...problem.domains import Domains, Table
 from ...problem.losses import log_loss, log_loss_terms
 from ...problem.piece_gram import piece_gram
+from ...problem.piece_weights import Weights
 from ...problem.pieces import Pieces, find_pieces, unmoved, width
 from ...problem.worst_moves import Weighed
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.reductions import Min, Sum
-from ..interior_point.norm_cone import outlier_correction
+from ..interior_point.norm_cone import longest_step, outlier_correction
 
 
 class Samples(NamedTuple):
@@ -239,12 +238,7 @@ def follow(block: Block, local: Local, aim: FloatArray, dx: FloatArray, dlam: fl
 
 
 def _steps(d: Direction) -> tuple[Min, Min]:
-    return Min(_longest(d.dslack, d.local.slack)), Min(_longest(d.dq, d.local.at.q))
-
-
-def _longest(change: FloatArray, values: FloatArray) -> float:
-    steepest = float(np.min(change / values, initial=0.0))
-    return -1.0 / steepest if steepest < 0.0 else math.inf
+    return Min(longest_step(d.local.slack, d.dslack)), Min(longest_step(d.local.at.q, d.dq))
 
 
 def predict(
