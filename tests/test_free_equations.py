@@ -50,7 +50,9 @@ def test_columns_that_differ_by_little_are_not_one():
         assert plain(np.column_stack([a, beside]), y).dual_objective <= better.objective + 1e-9
 
 
-@pytest.mark.parametrize("kind", ["copies", "levels", "few samples", "one class only"])
+@pytest.mark.parametrize(
+    "kind", ["copies", "levels", "few samples", "one class only", "few different rows"]
+)
 def test_exact_dependence_is_no_obstacle(kind):
     rng = np.random.default_rng(3)
     level = rng.integers(0, 4, 80)
@@ -61,11 +63,22 @@ def test_exact_dependence_is_no_obstacle(kind):
         "levels": np.column_stack([x, np.eye(4)[level]]),
         "few samples": rng.standard_normal((80, 81)),
         "one class only": np.column_stack([x, np.where(y, rng.integers(0, 2, 80), 0)]),
+        "few different rows": rng.standard_normal((5, 9))[np.arange(80) % 5],
     }[kind]
     result = plain(X, y)
     assert result.converged
+    assert drlogit.verify(result, X, y).ok
     if kind != "few samples":
         assert result.dual_objective > 0.1
+
+
+def test_rows_that_are_nearly_the_same_are_not():
+    """Ten rows for five, but for the last digits: the columns could tell them apart."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((5, 9))[np.arange(80) % 5]
+    X[::2] *= 1.0 + 2.0**-50
+    y = rng.standard_normal(80) > 0.0
+    assert plain(X, y).dual_objective == 0.0
 
 
 def test_nearly_dependent_columns_have_no_proof_and_copies_have_one():

@@ -22,7 +22,8 @@ For a penalised column j the sum ``Σ w_i (s_i - a_i) z_ij`` moves by at most
 
 Free columns may depend on each other (all levels of a category, next to an intercept).  A column
 that is an exact combination of others adds no equation; that it is one is verified on the data, in
-arithmetic without rounding.  Columns that are only nearly dependent give no proof: in the direction
+arithmetic without rounding, or follows from counting: samples of only k different rows have no more
+than k independent columns.  Columns that are only nearly dependent give no proof: in the direction
 in which they differ, however little, the true optimum may be far away and far lower.
 """
 
@@ -32,13 +33,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.matrix import matvec
-from ..rows.reductions import Max, Sum
+from ..rows.matrix import matvec, row_chunks
+from ..rows.reductions import Max, Stack, Sum
 
 #: Unit roundoff of double precision.
 UNIT = 2.0**-53
@@ -53,6 +55,9 @@ _UNDERFLOW = 1e-280
 #: Whole numbers up to this size, times whole factors up to the next, add up without rounding.
 _WHOLE = 2.0**31
 _FACTOR = 2.0**10
+
+#: Different rows up to which they are counted.
+_COMPARED = 256
 
 
 def rounding_of_pairwise_sum(n: int) -> float:
@@ -125,7 +130,11 @@ def free_equations(
                 matrix[np.ix_(present[chosen], present[chosen])],
                 matrix[np.ix_(present[chosen], present[others])],
             )
-            if not _dependent(rows, active, free[present], chosen, others, np.rint(factors)):
+            columns = free[present]
+            if not (
+                _dependent(rows, active, columns, chosen, others, np.rint(factors))
+                or _few_different(rows, active, columns, chosen.size)
+            ):
                 return None
     return FreeEquations(
         free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen]
@@ -177,6 +186,29 @@ def _dependent(
     whole = involved if not copies.all() else np.zeros_like(involved)
     _, (difference, broken) = rows.run(_combined, active, combination, whole)
     return bool(difference == 0.0 and broken == 0.0)
+
+
+def _few_different(rows: Rows, active: State, columns: IndexArray, rank: int) -> bool:
+    """Whether the active samples have no more than ``rank`` different rows in these columns."""
+    if rank > _COMPARED:
+        return False
+    _, (found,) = rows.run(_different, active, columns, rank)
+    return len(np.unique(found, axis=0)) <= rank
+
+
+def _different(
+    block: Block, active: BoolArray, columns: IndexArray, most: int
+) -> tuple[BoolArray, tuple[Stack]]:
+    """The different rows of a block, or ``most + 1`` of them."""
+    features = columns[columns < block.X.shape[1]]
+    found = np.zeros((0, features.size))
+    for chunk in row_chunks(*block.X.shape):
+        part = block.X[chunk.start : chunk.stop][:, features]
+        part = part.toarray() if sp.issparse(part) else part
+        # Zero has two signs, which are the same number.
+        part = part[active[chunk]].astype(np.float64, copy=False) + 0.0
+        found = np.unique(np.concatenate([found, part]), axis=0)[: most + 1]
+    return active, (Stack(found),)
 
 
 def _occurring(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:

@@ -374,7 +374,17 @@ class _FreeColumns:
         if chosen is None or chosen.columns.size >= self.active.sum() or not chosen.others.size:
             return chosen
         spanned = all(are_combinations(Z[self.active[rows]], chosen) for rows, Z in self.parts())
-        return chosen if spanned else None
+        return chosen if spanned or self.are_few(chosen.columns.size) else None
+
+    def are_few(self, rank: int) -> bool:
+        """Whether so many independent columns span the rest: there are no more different rows."""
+        different: set[bytes] = set()
+        for rows, Z in self.parts():
+            # Zero has two signs, which are the same number.
+            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0)
+            if len(different) > rank:
+                return False
+        return True
 
     def corrected(
         self, s: FloatArray, chosen: Chosen, sums: _Sums
