@@ -11,7 +11,12 @@ import pytest
 import drlogit
 import zoo
 from drlogit.problem.certificate import certify
-from drlogit.problem.free_equations import FreeEquations, charges, free_equations
+from drlogit.problem.free_equations import (
+    FreeEquations,
+    charges,
+    free_equations,
+    with_held_columns,
+)
 from drlogit.problem.losses import entropy
 from drlogit.problem.problem import build_problem
 from drlogit.rows.reductions import Sum
@@ -119,6 +124,40 @@ def test_the_price_of_a_residual(size):
     promised = block.weights @ entropy(s) - math.sqrt(square) * distance - stiffness * distance**2
     if reach <= 0.5:
         assert block.weights @ entropy(moved) >= promised
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [1e-2, math.inf])
+@pytest.mark.parametrize("costs", [[1.0, 1.0, 1.0], [10.0, 1.0, math.inf]])
+def test_a_ball_that_doubles_do_not_resolve(norm, kappa, costs):
+    """Sums of features in millions, of which the radius is less than the rounding."""
+    rng = np.random.default_rng(0)
+    X = 1e6 * rng.standard_normal((150, 3))
+    y = X[:, 0] - X[:, 2] + 1e6 * rng.logistic(size=150) > 0.0
+    result = drlogit.solve(X, y, epsilon=1e-7, kappa=kappa, norm=norm, feature_costs=costs)
+    assert result.converged
+    assert drlogit.verify(result, X, y).ok
+
+
+def test_penalised_columns_are_held_as_far_as_they_are_independent():
+    rng = np.random.default_rng(1)
+    x, v = rng.standard_normal((2, 40))
+    y = rng.standard_normal(40) > 0.0
+    X = np.column_stack([x, v, x, np.zeros(40)])
+    problem = build_problem(X, y, epsilon=1.0, kappa=math.inf, feature_costs=[math.inf, 1, 1, 1])
+    block = problem.rows.block(0)
+    matrix = block.gram(0.25 * block.weights)
+    free = free_equations(
+        problem.rows, np.array([0, 4]), matrix[np.ix_([0, 4], [0, 4])], (np.ones(40, dtype=bool),)
+    )
+    held = with_held_columns(free, np.array([1, 2, 3]), matrix, 40)
+    np.testing.assert_array_equal(held.columns, [0, 1, 4])
+    residual = np.array([1e-9, 2e-9, 5.0, 5.0, 1e-9])
+    distance, move = held.distance(residual)
+    part = np.ix_(held.columns, held.columns)
+    c = np.linalg.solve(matrix[part], residual[held.columns] * [1.0, -1.0, 1.0])
+    assert distance >= math.sqrt(c @ matrix[part] @ c) * (1.0 - 1e-9)
+    assert (move[held.columns] >= np.abs(c) * (1.0 - 1e-9)).all()
 
 
 def test_a_bound_above_its_point_is_an_alarm(monkeypatch):

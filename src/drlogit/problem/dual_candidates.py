@@ -43,6 +43,9 @@ _LEFT = 1e-2
 #: mean squares; what is left is paid for in any case.
 _MET = 1e-13
 
+#: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
+_FELT = 1e-8
+
 #: Largest value of ``s(1-s) log²(s/(1-s))``, rounded up.
 _MOST_SQUARE = 0.4393
 
@@ -223,6 +226,46 @@ class Candidate:
         value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
         if lam is not None:
             value += lam * (problem.epsilon - used)
+        if not (furthest <= 0.5 and value > 0.0):
+            value = 0.0
+        return DualBound(value, state, self.coefficients)
+
+    def feels_rounding(self, problem: Problem) -> bool:
+        """Whether rounding of the gradient counts beside ε."""
+        return problem.transport_norm(self.rounding(problem)) > _FELT * problem.epsilon
+
+    def held_bound(self, problem: Problem, equations: FreeEquations | None) -> DualBound:
+        """Value of the exact point whose sums in the columns of ``equations`` are in the ball.
+
+        The trivial bound without them.
+        """
+        if equations is None:
+            state, _ = problem.rows.run(_value, self.state, np.zeros(2))
+            return DualBound(0.0, state, self.coefficients)
+        rounding, gradient = self.rounding(problem), self.gradient
+        held = np.zeros(gradient.size, dtype=bool)
+        held[equations.columns] = True
+        kept, costs = problem.penalised, problem.costs[problem.penalised]
+        metric = np.square(costs * problem.rows.column_scale[kept])
+        metric = np.where(metric > 0.0, metric, 1.0)
+        radius, used, distance = self.budget(problem), math.inf, 0.0
+        for _ in range(3):
+            target = np.zeros_like(gradient)
+            target[kept] = problem.norm.project(costs * gradient[kept], radius, metric) / costs
+            residual = np.where(held, np.abs(gradient - target), 0.0) + rounding
+            distance, move = equations.distance(residual)
+            # Columns that are not held: as they are, and as far as the exact point may be.
+            loose = np.abs(gradient) + rounding + 0.5 * distance * problem.rows.column_scale
+            used = problem.transport_norm(np.where(held, target, loose)) + self.spent(problem)
+            if used <= problem.epsilon:
+                break
+            radius = max(radius - (1.0 + 1e-6) * (used - problem.epsilon), 0.0)
+        state, (value, square, stiffness, furthest) = problem.rows.run(
+            _charged_value, self.state, np.ones(2), move
+        )
+        value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
+        if used > problem.epsilon:
+            value *= problem.epsilon / used
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)

@@ -20,6 +20,12 @@ On the way from s to s' both s and 1-s stay above half of what they are, one of 
 For a penalised column j the sum ``Σ w_i (s_i - a_i) z_ij`` moves by at most
 ``q √(Σ w_i D_i z_ij²) ≤ ½ q √(Σ w_i z_ij²)``.
 
+Nothing in this is particular to free columns.  Where rounding of a penalised column's sum counts
+beside ε, it is *held* to a target: an equation ``Σ w_i (s_i - a_i) z_ij = τ_j`` like the others,
+whose residual is what the sum, as computed and with its rounding, is away from τ_j.  The exact
+point then takes no more of ε than the targets do.  Penalised columns that depend on others are not
+held, and need not be.
+
 Free columns may depend on each other (all levels of a category, next to an intercept).  A column
 that is an exact combination of others adds no equation; that it is one is verified on the data, in
 arithmetic without rounding, or follows from counting: samples of only k different rows have no more
@@ -139,6 +145,33 @@ def free_equations(
     return FreeEquations(
         free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen]
     )
+
+
+def with_held_columns(
+    equations: FreeEquations, penalised: IndexArray, matrix: FloatArray, n_samples: int
+) -> FreeEquations | None:
+    """The equations, and those of penalised columns as far as columns are independent.
+
+    ``matrix`` is M of all columns; None if there is no proof.
+    """
+    with np.errstate(all="ignore"):
+        diagonal = np.diagonal(matrix)
+        penalised = penalised[diagonal[penalised] > _UNDERFLOW]
+        if not np.isfinite(matrix).all():
+            return None
+        size = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
+        scaled = size[:, None] * matrix * size
+        free = equations.columns
+        across = scaled[np.ix_(free, penalised)]
+        # What the free columns leave of the others.
+        rest = scaled[np.ix_(penalised, penalised)] - across.T @ np.linalg.solve(
+            scaled[np.ix_(free, free)], across
+        )
+        columns = np.sort(np.append(free, penalised[_independent(rest)]))
+        inverse = _inverse(scaled[np.ix_(columns, columns)], rounding_of_sum(n_samples))
+        if inverse is None:
+            return None
+    return FreeEquations(columns, size[columns][:, None] * np.abs(inverse) * size[columns])
 
 
 def _independent(scaled: FloatArray) -> IndexArray:
