@@ -134,7 +134,7 @@ def test_a_ball_that_doubles_do_not_resolve(norm, kappa, costs):
     rng = np.random.default_rng(0)
     X = 1e6 * rng.standard_normal((150, 3))
     y = X[:, 0] - X[:, 2] + 1e6 * rng.logistic(size=150) > 0.0
-    result = drlogit.solve(X, y, epsilon=1e-7, kappa=kappa, norm=norm, feature_costs=costs)
+    result = drlogit.solve(X, y, epsilon=1e-6, kappa=kappa, norm=norm, feature_costs=costs)
     assert result.converged
     assert drlogit.verify(result, X, y).ok
 
