@@ -19,12 +19,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Reduction, Sum
 from .free_equations import (
     FreeEquations,
+    charge_of_faint,
     charges,
     intercept_equation,
     rounding_of_pairwise_sum,
@@ -42,6 +43,9 @@ _LEFT = 1e-2
 #: A free equation counts as met when this much of it is left, relative to the product of the root
 #: mean squares; what is left is paid for in any case.
 _MET = 1e-13
+
+#: ... or when what is left is no normal number.
+_NOTHING = 2.0**-1022
 
 #: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
 _FELT = 1e-8
@@ -173,7 +177,7 @@ class Candidate:
     def imbalance(self, problem: Problem) -> FloatArray:
         """What is left of the free columns' equations, where it is more than rounding."""
         rounding = np.maximum(self.rounding(problem), _MET * self.size * problem.rows.column_scale)
-        wrong = problem.free & (np.abs(self.gradient) > rounding)
+        wrong = problem.free & (np.abs(self.gradient) > np.maximum(rounding, _NOTHING))
         return np.where(wrong, self.gradient, 0.0)
 
     def bound(
@@ -224,6 +228,8 @@ class Candidate:
                 _charged_value, self.state, factors, move if distance > 0.0 else None
             )
         value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
+        if equations is not None and equations.faint.size:
+            value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if lam is not None:
             value += lam * (problem.epsilon - used)
         if not (furthest <= 0.5 and value > 0.0):
@@ -264,6 +270,8 @@ class Candidate:
             _charged_value, self.state, np.ones(2), move
         )
         value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
+        if equations.faint.size:
+            value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if used > problem.epsilon:
             value *= problem.epsilon / used
         if not (furthest <= 0.5 and value > 0.0):
@@ -387,6 +395,12 @@ def _charged_value(
     s, curvature = point[0], state[2]
     curvature = curvature if curvature.size else s * (1.0 - s)
     return point, (value, *charges(block, s, curvature, move))
+
+
+def _faint(
+    block: Block, point: tuple[FloatArray, FloatArray], faint: IndexArray
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum]]:
+    return point, (Sum(charge_of_faint(block, *point, faint)),)
 
 
 def _part(

@@ -31,12 +31,18 @@ that is an exact combination of others adds no equation; that it is one is verif
 arithmetic without rounding, or follows from counting: samples of only k different rows have no more
 than k independent columns.  Columns that are only nearly dependent give no proof: in the direction
 in which they differ, however little, the true optimum may be far away and far lower.
+
+A column can be too *faint* for an equation: where all its entries among the samples with s or a
+above zero are subnormal, squares of them are zero.  But coefficients are doubles, no larger than
+``B = 2¹⁰²⁴``, and so ``β_j Σ w_i (s_i - a_i) z_ij`` is at most ``B Σ w_i |s_i - a_i| |z_ij|`` for
+every model that there is.  This is what the bound is charged instead; for the exact point,
+``|s'_i - a_i| ≤ 3/2 (s_i + a_i)``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,6 +63,10 @@ _INDEPENDENT = 1e-11
 
 #: Squares below this have lost digits to underflow.
 _UNDERFLOW = 1e-280
+
+#: The least normal number, and a bound on all of them.
+_NORMAL = 2.0**-1022
+_LARGEST = np.finfo(np.float64).max
 
 #: Whole numbers up to this size, times whole factors up to the next, add up without rounding.
 _WHOLE = 2.0**31
@@ -84,11 +94,13 @@ def rounding_of_sum(n: int) -> float:
 class FreeEquations:
     """The free columns, with what proves that their equations can be met.
 
-    ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry.
+    ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry;
+    ``faint`` are those that have no equation.
     """
 
     columns: IndexArray
     inverse: FloatArray
+    faint: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def distance(self, residual: FloatArray) -> tuple[float, FloatArray]:
         """Bounds on q and on the entries of c, for residuals of at most these sizes."""
@@ -118,8 +130,9 @@ def free_equations(
     ``active`` says per sample whether s or a is anything but zero: others have no part.
     """
     with np.errstate(all="ignore"):
-        _, (occurs, n_active) = rows.run(_occurring, active)
-        present = np.flatnonzero(occurs[free] > 0.0)
+        _, (largest, n_active) = rows.run(_largest_entries, active)
+        present = np.flatnonzero(largest[free] >= _NORMAL)
+        faint = free[(largest[free] > 0.0) & (largest[free] < _NORMAL)]
         diagonal = np.diagonal(matrix)[present]
         if not (np.isfinite(matrix).all() and (diagonal > _UNDERFLOW).all()):
             return None
@@ -143,7 +156,7 @@ def free_equations(
             ):
                 return None
     return FreeEquations(
-        free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen]
+        free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen], faint
     )
 
 
@@ -171,7 +184,9 @@ def with_held_columns(
         inverse = _inverse(scaled[np.ix_(columns, columns)], rounding_of_sum(n_samples))
         if inverse is None:
             return None
-    return FreeEquations(columns, size[columns][:, None] * np.abs(inverse) * size[columns])
+    return FreeEquations(
+        columns, size[columns][:, None] * np.abs(inverse) * size[columns], equations.faint
+    )
 
 
 def _independent(scaled: FloatArray) -> IndexArray:
@@ -244,9 +259,9 @@ def _different(
     return active, (Stack(found),)
 
 
-def _occurring(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
-    """1 for columns with an entry other than zero among the active samples; their number."""
-    return active, (Max(block.occurring(active)), Sum(int(active.sum())))
+def _largest_entries(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
+    """Largest entries of the columns among the active samples, and the number of these."""
+    return active, (Max(block.largest_entries(active)), Sum(int(active.sum())))
 
 
 def _combined(
@@ -259,6 +274,16 @@ def _combined(
         values = values + combination[-1]
     difference = np.max(np.abs(values[active]), initial=0.0)
     return active, (Max(difference), Max(float(not block.are_whole(whole[:n], _WHOLE))))
+
+
+def charge_of_faint(block: Block, s: FloatArray, a: FloatArray, faint: IndexArray) -> float:
+    """``3/2 B Σ w (s + a) |z|`` over the faint columns."""
+    v = np.zeros(block.n_columns)
+    v[faint] = _LARGEST
+    active = (s > 0.0) | (a > 0.0)
+    with np.errstate(over="ignore"):  # other samples may have any entries there
+        size = block.absolute_margins(v)[active]
+    return 1.6 * float((block.weights * (s + a))[active] @ size)
 
 
 def charges(

@@ -58,6 +58,11 @@ _ROUNDS = 2
 _INSIDE = 1.0 - 1e-12
 _PIVOT = 1e-13
 
+#: The least normal number, and the largest: a free column of entries below the former among the
+#: samples that take part is paid for instead of levelled.
+_NORMAL = 2.0**-1022
+_LARGEST = np.finfo(np.float64).max
+
 #: Doubts up to which a rest is kept.
 _NEARLY_ONE = 1.0 - 2.0**-20
 
@@ -258,7 +263,7 @@ def lower_bound(
         entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
     entropy = np.where((s > 0.0) & (s < 1.0), entropy, 0.0)
     mean = exact_sum(weights * entropy) / total * (1.0 - LOGARITHMS) - TINY
-    value = mean * DOWN - 0.5 * reach * UP - tilt
+    value = mean * DOWN - 0.5 * reach * UP - tilt - free.charge_of_faint(s, a, sums)
     excess = 0.0
     if spent > ball.epsilon:
         value *= ball.epsilon / spent * DOWN
@@ -310,7 +315,7 @@ class _Sums:
     balance: Enclosed  # Σ ω_i (s_i - a_i) y_i, of which the intercept's equation wants 0
     column_sizes: FloatArray
     matrix: FloatArray  # M of the free columns, the intercept last
-    occurring: BoolArray
+    largest: FloatArray  # their largest entries among samples that take part
     terms: int
 
     @classmethod
@@ -339,7 +344,7 @@ class _Sums:
         width = which.size + int(given.ball.fit_intercept)
         total = Total(given.coef.size)
         sizes, matrix = np.zeros(given.coef.size), np.zeros((width, width))
-        occurring = np.zeros(width, dtype=bool)
+        largest = np.zeros(width)
         count = 0
         for rows, part in given.rows():
             part.add_adjoint(total, high[rows], sharp=sharp)
@@ -349,17 +354,18 @@ class _Sums:
             if which.size and width <= _MOST_FREE:
                 Z = _free_part(given, part, which)
                 matrix += Z.T @ (curvature[rows, None] * Z)
-                occurring |= (Z[active[rows]] != 0.0).any(axis=0)
+                sizes_there = np.abs(Z[active[rows]]).max(axis=0, initial=0.0)
+                largest = np.maximum(largest, sizes_there)
         total.add(np.zeros(1), (missing + given.signs.size * 1e-300) * sizes)
         if not which.size and width:
-            matrix[0, 0], occurring[0] = exact_sum(curvature), active.any()
+            matrix[0, 0], largest[0] = exact_sum(curvature), float(active.any())
         terms = given.step + count + 8
         if rest is not None:  # which changes s(1-s)
             moved = rest != 0.0
             change = np.abs(rest[moved]) / (s[moved] * (1.0 - s[moved]))
             terms += 8 + math.ceil(2.0 * float(np.max(change, initial=0.0)) / UNIT)
         error = UNIT * np.abs(balance) + missing
-        return cls(total.enclosed(), Enclosed(balance, error), sizes, matrix, occurring, terms)
+        return cls(total.enclosed(), Enclosed(balance, error), sizes, matrix, largest, terms)
 
 
 def _active(given: Given, s: FloatArray, a: FloatArray) -> BoolArray:
@@ -438,7 +444,7 @@ class _FreeColumns:
         if sums.matrix.shape[0] > _MOST_FREE:
             return None
         with np.errstate(all="ignore"):
-            chosen = choose(sums.matrix, sums.occurring, sums.terms)
+            chosen = choose(sums.matrix, sums.largest >= _NORMAL, sums.terms)
         # As many independent columns as samples: only s = a satisfies their equations, then all.
         if chosen is None or chosen.columns.size >= self.active.sum() or not chosen.others.size:
             return chosen
@@ -454,6 +460,20 @@ class _FreeColumns:
             if len(different) > rank:
                 return False
         return True
+
+    def charge_of_faint(self, s: FloatArray, a: FloatArray, sums: _Sums) -> float:
+        """What coefficients of at most the largest double make of columns without an equation."""
+        faint = (sums.largest > 0.0) & (sums.largest < _NORMAL)
+        if not faint.any():
+            return 0.0
+        given, lost = self.given, 0.0
+        # The exact point's s is at most 3/2 of s.
+        mass = 1.5 * given.weights * (s + a) * UP
+        for rows, Z in self.parts():
+            active = self.active[rows]
+            size = (np.abs(Z[np.ix_(active, faint)]) * _LARGEST).sum(axis=1)
+            lost += float(mass[rows][active] @ size)
+        return lost * (1.0 + 4.0 * given.signs.size * UNIT) / given.total_weight * UP
 
     def correction(self, chosen: Chosen, sums: _Sums) -> FloatArray:
         """About the c of the lemma."""
