@@ -160,6 +160,23 @@ def test_penalised_columns_are_held_as_far_as_they_are_independent():
     assert (move[held.columns] >= np.abs(c) * (1.0 - 1e-9)).all()
 
 
+def test_subnormal_columns_are_paid_for_not_levelled():
+    """No double makes much of them; a thousand times larger, they would separate the sample."""
+    X = np.array([[0.0], [0.0], [0.0], [1e-311]])
+    y = np.array([1, -1, 1, 1])
+    result = plain(X, y, tol=1e-2)
+    assert result.converged
+    assert result.objective - result.dual_objective > 1e-4  # what the largest double could gain
+    assert drlogit.verify(result, X, y).ok
+    problem = degenerate.Degenerate(
+        0, "subnormal", X, y > 0,
+        {"epsilon": 0.0, "kappa": math.inf, "feature_costs": None, "fit_intercept": True},
+    )  # fmt: skip
+    best = degenerate.value_by_hand(problem, result)
+    assert result.dual_objective <= best < result.objective
+    assert plain(1e3 * X, y, tol=1e-2).dual_objective < 0.5
+
+
 def test_a_bound_above_its_point_is_an_alarm(monkeypatch):
     """Were a bound ever to contradict a point, nothing would be claimed."""
     case = zoo.planted(1)
