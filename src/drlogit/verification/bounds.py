@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..problem.ball import Ball
+from ..problem.norms import get_norm
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.pieces import pieces
 from .free_columns import Chosen, are_combinations, choose
@@ -49,6 +50,21 @@ _ENTRIES = 1 << 22
 
 #: Free columns from which no proof is attempted: the matrix would be too large.
 _MOST_FREE = 5000
+
+#: Features up to which a point is moved into the ball in twice the digits, how often and how far
+#: inside, and the share of its size from which a direction counts.
+_MOST_HELD = 1000
+_ROUNDS = 2
+_INSIDE = 1.0 - 1e-12
+_PIVOT = 1e-13
+
+#: The least normal number, and the largest: a free column of entries below the former among the
+#: samples that take part is paid for instead of levelled.
+_NORMAL = 2.0**-1022
+_LARGEST = np.finfo(np.float64).max
+
+#: Doubts up to which a rest is kept.
+_NEARLY_ONE = 1.0 - 2.0**-20
 
 #: A column further from zero than this many times its range is shifted, where an intercept makes up
 #: for it; its differences from the shift are exact.
@@ -202,13 +218,19 @@ class Lower:
 
 
 def lower_bound(
-    given: Given, doubt: FloatArray, flip_share: FloatArray, *, sharp: bool = False
+    given: Given,
+    doubt: FloatArray,
+    flip_share: FloatArray,
+    *,
+    sharp: bool = False,
+    held: bool = False,
 ) -> Lower:
     """What no model promises less than, as far as this dual point proves it.
 
     If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns
     instead of the one that was handed over: it satisfies their equations better.  As doubles it
-    would satisfy them no better, so it is a sum of two.
+    would satisfy them no better, so it is a sum of two.  If ``held``, it is moved into the ball,
+    too, where doubles are too coarse for that: any point may be tried.
     """
     ball, s, a, weights = given.ball, doubt, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
@@ -216,10 +238,16 @@ def lower_bound(
     sums = _Sums.of(given, s, a, sharp=sharp)
     chosen = free.chosen(sums)
     tilt = 0.0
-    if sharp and chosen is not None and chosen.columns.size:
-        s, rest = free.corrected(s, chosen, sums)
+    if sharp and chosen is not None and (held or chosen.columns.size):
+        rest = np.zeros_like(s)
+        if held:
+            for _ in range(_ROUNDS):
+                s, rest = _moved(given, s, rest, *_into_the_ball(given, s, flips, sums))
+                sums = _Sums.of(given, s, a, rest, sharp=True)
+        else:
+            s, rest = _moved(given, s, rest, free.which, free.correction(chosen, sums))
+            sums = _Sums.of(given, s, a, rest, sharp=True)
         tilt = _tilt(given, s, rest)
-        sums = _Sums.of(given, s, a, rest, sharp=True)
         chosen = free.chosen(sums)
     reach = free.reach(chosen, sums)
     if reach is None or not reach <= 0.5:
@@ -235,7 +263,7 @@ def lower_bound(
         entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
     entropy = np.where((s > 0.0) & (s < 1.0), entropy, 0.0)
     mean = exact_sum(weights * entropy) / total * (1.0 - LOGARITHMS) - TINY
-    value = mean * DOWN - 0.5 * reach * UP - tilt
+    value = mean * DOWN - 0.5 * reach * UP - tilt - free.charge_of_faint(s, a, sums)
     excess = 0.0
     if spent > ball.epsilon:
         value *= ball.epsilon / spent * DOWN
@@ -247,7 +275,7 @@ def _tilt(given: Given, s: FloatArray, rest: FloatArray) -> float:
     """How much smaller the mean of ``H(s + rest)`` can be than that of ``H(s)``.
 
     ``|H'|`` is at most ``|log s| + |log(1-s)|``, which is at least ``2 log 2``; the factor 2 is far
-    more than the curvature takes, as ``|rest| ≤ u s`` and s < 0.99.
+    more than the curvature takes, as ``|rest| ≤ u s`` and ``1-s > 2⁻²⁰``.
     """
     moved = rest != 0.0
     slope = np.abs(np.log(s[moved])) + np.abs(np.log1p(-s[moved]))
@@ -258,14 +286,18 @@ def _tilt(given: Given, s: FloatArray, rest: FloatArray) -> float:
 def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:
     """The same with all the care there is: also from the point scaled into the ball, and rounded.
 
-    ``H(θs)`` is larger than ``θH(s)``, which is all that is used of a point outside.
+    ``H(θs)`` is larger than ``θH(s)``, which is all that is used of a point outside; and where
+    doubles cannot resolve the ball, only a point in twice as many digits is inside.
     """
     first = lower_bound(given, doubt, flip_share, sharp=True)
     if not 0.0 < first.excess < math.inf:
         return first
     factor = DOWN / (1.0 + first.excess)
     second = lower_bound(given, factor * doubt, factor * flip_share, sharp=True)
-    return Lower(max(first.value, second.value), first.excess, first.equations)
+    value = max(first.value, second.value)
+    if given.coef.size <= _MOST_HELD:
+        value = max(value, lower_bound(given, doubt, flip_share, sharp=True, held=True).value)
+    return Lower(value, first.excess, first.equations)
 
 
 def _norm(name: str, x: FloatArray) -> float:
@@ -283,7 +315,7 @@ class _Sums:
     balance: Enclosed  # Σ ω_i (s_i - a_i) y_i, of which the intercept's equation wants 0
     column_sizes: FloatArray
     matrix: FloatArray  # M of the free columns, the intercept last
-    occurring: BoolArray
+    largest: FloatArray  # their largest entries among samples that take part
     terms: int
 
     @classmethod
@@ -312,7 +344,7 @@ class _Sums:
         width = which.size + int(given.ball.fit_intercept)
         total = Total(given.coef.size)
         sizes, matrix = np.zeros(given.coef.size), np.zeros((width, width))
-        occurring = np.zeros(width, dtype=bool)
+        largest = np.zeros(width)
         count = 0
         for rows, part in given.rows():
             part.add_adjoint(total, high[rows], sharp=sharp)
@@ -322,15 +354,18 @@ class _Sums:
             if which.size and width <= _MOST_FREE:
                 Z = _free_part(given, part, which)
                 matrix += Z.T @ (curvature[rows, None] * Z)
-                occurring |= (Z[active[rows]] != 0.0).any(axis=0)
+                sizes_there = np.abs(Z[active[rows]]).max(axis=0, initial=0.0)
+                largest = np.maximum(largest, sizes_there)
         total.add(np.zeros(1), (missing + given.signs.size * 1e-300) * sizes)
         if not which.size and width:
-            matrix[0, 0], occurring[0] = exact_sum(curvature), active.any()
+            matrix[0, 0], largest[0] = exact_sum(curvature), float(active.any())
         terms = given.step + count + 8
-        if rest is not None:
-            terms += 256  # the rest changes s(1-s) by up to u s/(1-s) of it, below 100 u
+        if rest is not None:  # which changes s(1-s)
+            moved = rest != 0.0
+            change = np.abs(rest[moved]) / (s[moved] * (1.0 - s[moved]))
+            terms += 8 + math.ceil(2.0 * float(np.max(change, initial=0.0)) / UNIT)
         error = UNIT * np.abs(balance) + missing
-        return cls(total.enclosed(), Enclosed(balance, error), sizes, matrix, occurring, terms)
+        return cls(total.enclosed(), Enclosed(balance, error), sizes, matrix, largest, terms)
 
 
 def _active(given: Given, s: FloatArray, a: FloatArray) -> BoolArray:
@@ -346,6 +381,46 @@ def _free_part(given: Given, part: Rows, which: IndexArray) -> FloatArray:
     """The free columns of some rows, the constant one last."""
     Z = part.columns(which)
     return np.append(Z, np.ones((Z.shape[0], 1)), axis=1) if given.ball.fit_intercept else Z
+
+
+def _moved(
+    given: Given, s: FloatArray, rest: FloatArray, which: IndexArray, c: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``s + rest - s(1-s) z·c``, about, as a double and what it lost to rounding."""
+    moved, rest = s.copy(), rest.copy()
+    for rows, part in given.rows():
+        here = s[rows]
+        along = _free_part(given, part, which) @ c
+        high, low = two_sum(here, -here * (1.0 - here) * given.signs[rows] * along)
+        high, low = two_sum(high, low + rest[rows])
+        moved[rows] = np.clip(high, 0.0, 1.0)
+        rest[rows] = np.where((high > 0.0) & (high < _NEARLY_ONE), low, 0.0)
+    return moved, rest
+
+
+def _into_the_ball(
+    given: Given, s: FloatArray, flips: float, sums: _Sums
+) -> tuple[IndexArray, FloatArray]:
+    """All features, and a c that levels free columns and moves the others into the ball."""
+    n, ball, kept = given.coef.size, given.ball, ~given.free
+    which = np.arange(n)
+    width = n + int(ball.fit_intercept)
+    matrix = np.zeros((width, width))
+    curvature = given.weights * (s * (1.0 - s))
+    for rows, part in given.rows():
+        Z = _free_part(given, part, which)
+        matrix += Z.T @ (curvature[rows, None] * Z)
+    size = np.sqrt(np.diagonal(matrix))
+    size = np.where(size > 0.0, size, 1.0)
+    excess = np.append(sums.gradient.value, sums.balance.value)[:width]
+    radius = ball.epsilon * given.total_weight - (ball.kappa * flips if flips > 0.0 else 0.0)
+    costs, gradient = given.costs[kept], sums.gradient.value[kept]
+    inside = get_norm(ball.norm).project(
+        costs * gradient, max(radius, 0.0) * _INSIDE, np.square(costs * size[:n][kept])
+    )
+    excess[:n][kept] -= inside / costs
+    unit = matrix / size / size[:, None]
+    return which, np.linalg.lstsq(unit, excess / size, rcond=_PIVOT)[0] / size
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,29 +444,43 @@ class _FreeColumns:
         if sums.matrix.shape[0] > _MOST_FREE:
             return None
         with np.errstate(all="ignore"):
-            chosen = choose(sums.matrix, sums.occurring, sums.terms)
+            chosen = choose(sums.matrix, sums.largest >= _NORMAL, sums.terms)
         # As many independent columns as samples: only s = a satisfies their equations, then all.
         if chosen is None or chosen.columns.size >= self.active.sum() or not chosen.others.size:
             return chosen
         spanned = all(are_combinations(Z[self.active[rows]], chosen) for rows, Z in self.parts())
-        return chosen if spanned else None
+        return chosen if spanned or self.are_few(chosen.columns.size) else None
 
-    def corrected(
-        self, s: FloatArray, chosen: Chosen, sums: _Sums
-    ) -> tuple[FloatArray, FloatArray]:
-        """The point of the lemma, about, as a double and what it lost to rounding."""
+    def are_few(self, rank: int) -> bool:
+        """Whether so many independent columns span the rest: there are no more different rows."""
+        different: set[bytes] = set()
+        for rows, Z in self.parts():
+            # Zero has two signs, which are the same number.
+            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0)
+            if len(different) > rank:
+                return False
+        return True
+
+    def charge_of_faint(self, s: FloatArray, a: FloatArray, sums: _Sums) -> float:
+        """What coefficients of at most the largest double make of columns without an equation."""
+        faint = (sums.largest > 0.0) & (sums.largest < _NORMAL)
+        if not faint.any():
+            return 0.0
+        given, lost = self.given, 0.0
+        # The exact point's s is at most 3/2 of s.
+        mass = 1.5 * given.weights * (s + a) * UP
+        for rows, Z in self.parts():
+            active = self.active[rows]
+            size = (np.abs(Z[np.ix_(active, faint)]) * _LARGEST).sum(axis=1)
+            lost += float(mass[rows][active] @ size)
+        return lost * (1.0 + 4.0 * given.signs.size * UNIT) / given.total_weight * UP
+
+    def correction(self, chosen: Chosen, sums: _Sums) -> FloatArray:
+        """About the c of the lemma."""
         residual = sums.gradient.value[self.which]
         if self.given.ball.fit_intercept:
             residual = np.append(residual, sums.balance.value)
-        c = chosen.correction(residual)
-        moved, rest = s.copy(), np.zeros_like(s)
-        for rows, Z in self.parts():
-            part = s[rows]
-            step = part * (1.0 - part) * self.given.signs[rows] * (Z @ c)
-            high, low = two_sum(part, -step)
-            moved[rows] = np.clip(high, 0.0, 1.0)
-            rest[rows] = np.where((high > 0.0) & (high < 0.99), low, 0.0)
-        return moved, rest
+        return chosen.correction(residual)
 
     def reach(self, chosen: Chosen | None, sums: _Sums) -> float | None:
         """T of the lemma: 0 if there are no free columns, None if there is no proof."""
