@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..problem.problem import column_names
-from ..rows.arrays import FloatArray, IndexArray
 from ..problem.result import Result
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
 from .linear_model import LinearModel, as_linear
