@@ -26,7 +26,8 @@ help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 demo: $(VENV)/.demo
-	@$(BIN)/drlogit demo
+	@mkdir -p build
+	@$(BIN)/drlogit demo -o build/demo.html
 
 test: lint types
 	$(BIN)/pytest $(PYTEST_ARGS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from docutils.nodes import SkipNode
@@ -46,6 +48,16 @@ html_math_renderer = "mathml"
 def setup(app: Sphinx) -> None:
     """Formulas as MathML, which browsers show by themselves: pages need no internet."""
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
+    app.connect("build-finished", _gallery)
+
+
+def _gallery(app: Sphinx, error: Exception | None) -> None:
+    """Pages of audits, made of the library as it is."""
+    if error is None and app.builder.format == "html":
+        sys.path.insert(0, str(Path(__file__).parent / "pictures"))
+        import gallery
+
+        gallery.write(Path(app.outdir) / "gallery")
 
 
 def _inline(writer: Any, node: Any) -> None:

@@ -48,6 +48,20 @@ def test_demo_compares_plain_and_robust(demo_output):
     assert robust == pytest.approx(0.517, abs=1e-3)
 
 
+def test_demo_says_why_the_worst_error_is_higher(demo_output):
+    line = next(line for line in demo_output.splitlines() if "error, worst case" in line)
+    plain, robust = (float(word.rstrip("%")) for word in line.split()[-2:])
+    assert (plain, robust) == (12.7, 35.0)
+    assert "kappa guards the loss, not the error" in demo_output
+
+
+def test_demo_makes_a_page(tmp_path, capsys):
+    page = tmp_path / "demo.html"
+    assert cli.main(["demo", "-o", str(page)]) == cli.DONE
+    assert f"a page to look at: {page}" in capsys.readouterr().out
+    assert "worst radius" in page.read_text("utf-8")
+
+
 def test_demo_certifies(demo_output):
     objective = number_after("worst-case loss is", demo_output)
     bound = number_after("can have one below", demo_output)

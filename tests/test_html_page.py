@@ -65,9 +65,12 @@ def test_everything_is_escaped(figure):
     page.code(hostile)
     page.table([hostile], [[hostile]], caption=hostile)
     page.figure(figure, alt=hostile, caption=hostile)
+    page.script("", {hostile: hostile})
     outline = Outline(page.render())
-    assert "script" not in outline.tags
-    assert "".join(outline.words).count("<script>") == 13  # as words, wherever given
+    assert outline.tags.count("script") == 2  # our own, and the data for it
+    words = "".join(outline.words)
+    assert words.count("<script>") == 13  # as words, wherever given
+    assert words.count(r"\u003cscript>") == 2
 
 
 def test_nothing_comes_from_elsewhere(figure):
@@ -115,11 +118,18 @@ def test_numbers_stand_to_the_right():
         caption="A table",
     )
     text = page.render()
+    assert 'class="scroll"' in text
     heads = re.findall(r'<th scope="col"( class="number")?>(\w+)</th>', text)
     assert [name for right, name in heads if right] == ["number", "time"]
     assert '<td class="number">0.1235</td>' in text
     assert '<th scope="row">a</th>' in text
     assert "<caption><span>A table</span></caption>" in text
+
+
+def test_tables_of_many_columns_are_wider_than_the_text():
+    page = Page("Report")
+    page.table([f"column {j}" for j in range(7)], [range(7)])
+    assert 'class="scroll wide"' in page.render()
 
 
 def test_rows_must_fit():

@@ -17,8 +17,8 @@ from .fitting.critical_radius import epsilon_max
 from .fitting.paths import RegularizationPath, regularization_path
 from .fitting.solving import solve, solve_subproblem
 from .fitting.suggested_radius import suggest_radius
+from .plots.audits import Audit, audit
 from .problem.result import DualPoint, Result, Status, Trace
-from .robustness.audits import Audit, audit
 from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
 from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
 from .rows.row_blocks import RowBlocks

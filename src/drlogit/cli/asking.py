@@ -9,13 +9,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..datasets.known import read_data
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
+from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
-from ..robustness.spaces import space_of
+from ..robustness.spaces import Placed, space_of
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import matvec
 from .console import Console
@@ -95,6 +97,30 @@ class Asked:
         model = self.file.model
         return LinearModel(model.coef_[k], float(model.intercept_[k]), (0, 1))
 
+    def placed(
+        self, k: int, classes: tuple[Any, Any], instead: str | None, codes: NDArray[np.intp]
+    ) -> Placed:
+        """One fit among its samples, or ``instead`` of it a plain or constant model there."""
+        model = self.file.model
+        linear = LinearModel(model.coef_[k], float(model.intercept_[k]), classes)
+        if instead is not None:
+            fit = _plain if instead == "lr" else _constant
+            coef, intercept = fit(self.matrix, codes, self.samples.weights)
+            linear = LinearModel(coef, intercept, classes)
+        encoding = model.encoding_
+        return Placed(
+            linear,
+            self.matrix,
+            self.space,
+            norm=model.norm,
+            kappa=float(model.kappa),
+            costs=model.feature_costs_,
+            categories=model.categories_,
+            bounds=model.bounds_,
+            names=self.names,
+            features=() if encoding is None else tuple(of_encoding(encoding)),
+        )
+
     @cached_property
     def codes(self) -> NDArray[np.intp]:
         """The class of each sample; ``ValueError`` for a label that the model does not know."""
@@ -113,6 +139,28 @@ class Asked:
         if hasattr(model, "feature_names_in_"):
             del model.feature_names_in_
         return model
+
+
+def _plain(
+    X: Matrix, codes: NDArray[np.intp], weights: FloatArray | None
+) -> tuple[FloatArray, float]:
+    """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler(with_mean=not sp.issparse(X))
+    fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), codes, weights)
+    coef = fit.coef_[0] / scaler.scale_
+    shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
+    return coef, float(fit.intercept_[0]) - shift
+
+
+def _constant(
+    X: Matrix, codes: NDArray[np.intp], weights: FloatArray | None
+) -> tuple[FloatArray, float]:
+    """The model that knows only how frequent the labels are."""
+    share = float(np.average(codes, weights=weights))
+    return np.zeros(X.shape[1]), float(np.log(share) - np.log1p(-share))
 
 
 def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:

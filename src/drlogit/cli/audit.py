@@ -1,23 +1,24 @@
-"""``drlogit audit``: how robust is this model?  A report in words, numbers and pictures."""
+"""``drlogit audit``: how robust are these models?  A report in words, and an interactive page."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
-from ..rows.matrix import rmatvec, squared_columns
+from ..datasets.known import read_data
+from ..files.columns import Wanted
 from .asking import Asked, read_asked
 from .console import DONE, Console
 from .labels import find_label
 from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser, numbers
-from .outputs import check_writable, need_matplotlib
+from .outputs import check_writable
 
-_CURVE_POINTS = 81
+#: What to compare with.
+_AGAINST = ("lr", "constant", "none")
 
 
 def add_parser(commands: Commands) -> None:
@@ -25,30 +26,42 @@ def add_parser(commands: Commands) -> None:
     parser = new_parser(
         commands,
         "audit",
-        help="how robust is this model? worst-case loss and error against epsilon",
-        description="Worst-case log-loss and error of a model over a range of radii, beside a "
-        "constant model, and the samples that matter most. With -o, a web page that explains "
-        "itself and needs no network. No model is refitted. Use samples that the model was not "
-        "fitted to, if there are any.",
+        help="how robust are these models? worst-case loss and error against epsilon",
+        description="Worst-case log-loss and error of models over a range of radii, and the "
+        "samples that matter most, beside a plain logistic regression fitted to the same data. "
+        "With -o, an interactive web page that explains itself and needs no network. No model is "
+        "refitted. Use samples that the models were not fitted to, if there are any.",
         examples="""
         drlogit audit model.json test.csv
-        drlogit audit model.json test.csv -o report.html
-        drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --json
+        drlogit audit robust.json tuned.json test.csv --groups sex -o report.html
+        drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
         """,
     )
-    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
+    parser.add_argument(
+        "models", metavar="MODEL", nargs="+", help="model files, as drlogit fit writes them"
+    )
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("-o", "--output", metavar="FILE", help="web page to write (.html)")
     group = parser.add_argument_group("audit")
     group.add_argument(
-        "--epsilons", type=numbers, metavar="E,E", help="radii (default: chosen, with the model's)"
+        "--against",
+        choices=_AGAINST,
+        default="lr",
+        help="what to compare with: a plain logistic regression fitted to these very samples, "
+        "which favours it, or a constant model, or nothing",
     )
-    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the model's)")
+    group.add_argument(
+        "--groups", metavar="COLUMN", help="column whose values are subgroups, on the page"
+    )
+    group.add_argument(
+        "--epsilons", type=numbers, metavar="E,E", help="radii (default: chosen, with the models')"
+    )
+    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the models')")
     group.add_argument(
         "--class",
         dest="of_class",
         metavar="LABEL",
-        help="of more than two classes, the one to audit against the rest",
+        help="of more than two classes, the only one to audit against the rest (default: each)",
     )
     group.add_argument("--n-listed", type=int, default=10, metavar="N", help="samples to list")
     add_sample_options(parser)
@@ -57,111 +70,119 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..robustness.audits import audit
+    from ..plots.audits import audit_asked
+    from ..robustness.subgroups import subgroups
 
     console = Console(arguments)
     check_numbers(arguments)
     check_writable(arguments.output)
-    if arguments.output is not None:
-        need_matplotlib("the report")
     if arguments.n_listed < 0:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
-    asked = read_asked(arguments, labels=True)
-    models, labels, k = _models(asked, arguments)
-    model = asked.file.model
-    question: dict[str, Any] = {
-        "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
-        **asked.moves,
-        "sample_weight": asked.samples.weights,
-    }
-    radii = arguments.epsilons
-    if radii is None:
-        chosen = audit(models, asked.matrix, labels, n_listed=0, **question).epsilons
-        radii = [*(radius for radius in chosen if radius != model.epsilon_), model.epsilon_]
-    report = audit(
-        models, asked.matrix, labels, epsilons=radii, n_listed=arguments.n_listed, **question
-    )
+    read = {}
+    for name, file in _named(arguments.models).items():
+        read[name] = read_asked(
+            argparse.Namespace(**{**vars(arguments), "model": file}), labels=True
+        )
+    first = next(iter(read.values()))
+    questions = _questions(read, arguments)
+    parts: Any = ()
+    if arguments.groups is not None:
+        values = _column(first, arguments)
+        parts = subgroups({arguments.groups: values}, None, values.size)
+    report = audit_asked(questions, arguments.epsilons, arguments.n_listed, parts)
     if arguments.output is not None:
-        _write_page(report, models, labels, k, asked, arguments, question)
-    record = {"model": arguments.model, "data": asked.samples.source, **report.to_dict()}
-    console.answer(record, lambda: _text(report, arguments))
+        shown = ", ".join(report_name for report_name in questions)
+        source = Path(first.samples.source).name
+        report.to_html(
+            arguments.output, subtitle=f"{shown}, on {report.n_samples:,} samples of {source}"
+        )
+    record = {"files": arguments.models, "data": first.samples.source, **report.to_dict()}
+    written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
+    console.answer(record, lambda: f"{report}{written}")
     return DONE
 
 
-def _text(report: Any, arguments: argparse.Namespace) -> str:
-    """The model's part of the report, and the constant model in a line."""
-    model, constant = report.models
-    first, last = constant.rows[0], constant.rows[-1]
-    lines = [
-        str(replace(report, models=(replace(model, name=Path(arguments.model).name),))),
-        "",
-        f"A constant model has a worst-case log-loss of {first.worst_case_loss:.4f} at epsilon = "
-        f"{first.epsilon:.4g} and {last.worst_case_loss:.4f} at epsilon = {last.epsilon:.4g}.",
-    ]
-    if arguments.output:
-        lines += ["", f"Report written to {arguments.output}"]
-    return "\n".join(lines)
+def _named(files: list[str]) -> dict[str, str]:
+    """The files by their names, or by their paths where names are the same."""
+    names = Counter(Path(file).name for file in files)
+    named = {Path(file).name if names[Path(file).name] == 1 else file: file for file in files}
+    if len(named) < len(files):
+        raise ValueError(f"the same model is named twice: {' '.join(files)}")
+    return named
 
 
-def _models(
-    asked: Asked, arguments: argparse.Namespace
-) -> tuple[dict[str, Any], np.ndarray[Any, Any], int]:
-    """The model and a constant one, the labels to ask about, and which fit it is."""
-    from ..robustness.linear_model import LinearModel
+def _questions(read: dict[str, Asked], arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is asked of every model, one class at a time, and of what they are compared with."""
+    found: dict[str, Any] = {}
+    kappas = {float(asked.file.model.kappa) for asked in read.values()}
+    kappa = arguments.kappa
+    if kappa is None:
+        if len(kappas) > 1:
+            shown = " and ".join(f"{value:g}" for value in sorted(kappas))
+            raise ValueError(f"the models were fitted with kappa {shown}: say which with --kappa")
+        (kappa,) = kappas
+    for position, (name, asked) in enumerate(read.items()):
+        for k, label in _classes(asked, arguments):
+            own = name if label is None else f"{name}, {label}"
+            found[own] = _ask(asked, k, label, kappa, None)
+            if position == 0 and arguments.against != "none":
+                other = "plain LR" if arguments.against == "lr" else "constant"
+                compared = other if label is None else f"{other}, {label}"
+                found[compared] = _ask(asked, k, label, kappa, arguments.against)
+    return found
 
-    classes, codes, k = asked.classes, asked.codes, 0
-    if len(classes) > 2:
-        if arguments.of_class is None:
-            shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
-            raise ValueError(
-                f"{arguments.model} has {len(classes)} classes ({shown}): choose the one to audit "
-                "against the rest with --class LABEL"
-            )
-        k = find_label(arguments.of_class, classes, arguments.model)
+
+def _classes(asked: Asked, arguments: argparse.Namespace) -> list[tuple[int, Any]]:
+    """The fits to ask about: the only one, or those of classes against the rest."""
+    classes = asked.classes
+    if len(classes) == 2:
+        return [(0, None)]
+    if arguments.of_class is None:
+        return list(enumerate(classes))
+    k = find_label(arguments.of_class, classes, arguments.models[0])
+    return [(k, classes[k])]
+
+
+def _ask(asked: Asked, k: int, label: Any, kappa: float, instead: str | None) -> Any:
+    """One fit of a model, or what it is compared ``instead``, measured as the model was fitted."""
+    from ..robustness.audits import Asked as Posed
+    from ..robustness.linear_model import rest_and_class
+    from ..robustness.questions import pose_placed
+    from ..robustness.spaces import FittedWith, fitted_with
+
+    classes, codes = asked.classes, asked.codes
+    if label is not None:
         codes = (codes == k).astype(np.intp)
-        classes = [f"not {classes[k]}", str(classes[k])]
-    weights = asked.samples.weights
-    share = float(np.average(codes, weights=weights))
+        classes = list(rest_and_class(label))
+    share = float(np.average(codes, weights=asked.samples.weights))
     if not 0.0 < share < 1.0:
         raise ValueError(
             f"all labels of {asked.samples.source} are {classes[int(share)]!r}; an audit wants both"
         )
-    pair = (classes[0], classes[1])
-    ours = asked.linear(k)
-    model = LinearModel(ours.coef, ours.intercept, pair)
-    odds = float(np.log(share) - np.log1p(-share))
-    constant = LinearModel(np.zeros_like(ours.coef), odds, pair)
-    return {"model": model, "constant": constant}, np.asarray(classes)[codes], k
+    question = pose_placed(
+        asked.placed(k, (classes[0], classes[1]), instead, codes), np.asarray(classes)[codes],
+        epsilon=0.0, kappa=kappa, norm=None, feature_costs=None,
+        sample_weight=asked.samples.weights,
+    )  # fmt: skip
+    if instead is not None:
+        return Posed(question, FittedWith())
+    fitted = fitted_with(asked.file.model)
+    return Posed(question, fitted if label is None else fitted.of_class(k))
 
 
-def _write_page(
-    report: Any, models: dict[str, Any], labels: Any, k: int, asked: Asked,
-    arguments: argparse.Namespace, question: dict[str, Any],
-) -> None:  # fmt: skip
-    from ..plots.audit_page import Subject, audit_page
-    from ..robustness.audits import audit
-
-    model = asked.file.model
-    fine = np.linspace(0.0, max(report.epsilons[-1], 1e-6), _CURVE_POINTS)
-    curves = audit(models, asked.matrix, labels, epsilons=fine, n_listed=0, **question)
-    negative, positive = models["model"].classes
-    subject = Subject(
-        name=Path(arguments.model).name,
-        data=Path(asked.samples.source).name,
-        epsilon=float(model.epsilon_),
-        kappa=float(model.kappa),
-        norm=model.norm,
-        feature_names=asked.names,
-        effects=model.coef_[k] * _deviations(asked.matrix),
-        negative=negative,
-        positive=positive,
-        result=model.results_[k],
+def _column(asked: Asked, arguments: argparse.Namespace) -> Any:
+    """The values of a column that need not be a feature."""
+    origin = asked.file.origin
+    target = arguments.target if arguments.target is not None else origin.get("target")
+    wanted = Wanted(
+        labels=False,
+        target=None if target is None or target == arguments.groups else str(target),
+        features=(arguments.groups,),
+        format=arguments.format,
+        header=arguments.header,
+        delimiter=arguments.delimiter,
+        table=True,
+        texts=(arguments.groups,),
     )
-    audit_page(report, curves, subject).write(arguments.output)
-
-
-def _deviations(X: Any) -> FloatArray:
-    """Standard deviation of every feature."""
-    rows = np.full(X.shape[0], 1.0 / X.shape[0])
-    variance = squared_columns(X, rows) - rmatvec(X, rows) ** 2
-    return np.sqrt(np.maximum(variance, 0.0))
+    X = read_data(arguments.data, wanted, label_file=arguments.labels).X
+    return X.arrays[0] if hasattr(X, "arrays") else np.asarray(X)[:, 0]

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from .console import DONE, NOT_CONVERGED, Console
 from .options import Commands, add_model_options, new_parser
-from .outputs import certificate_record, explain_radius
+from .outputs import certificate_record, check_writable, explain_radius
 
 _BAR = 30
 
@@ -26,8 +26,12 @@ def add_parser(commands: Commands) -> None:
         "data (standardised) and say what each can guarantee.",
         examples="""
         drlogit demo
+        drlogit demo -o demo.html
         drlogit demo --epsilon 0.02 --kappa inf
         """,
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="web page to write, which compares the two (.html)"
     )
     add_model_options(parser, epsilon=0.1, kappa=1.0)
     parser.set_defaults(run=run)
@@ -43,14 +47,26 @@ class _Demo:
     n_features: int
     result: Any
     audit: Any
-    margins: Any  # of the robust model
+
+    @property
+    def margins(self) -> Any:
+        """Those of the robust model."""
+        return self.audit.asked["robust"].question.u
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
+    check_writable(arguments.output)
     demo = _prepare(arguments)
-    console.answer(_record(demo), lambda: _text(demo))
+    if arguments.output is not None:
+        n_samples = len(demo.labels)
+        demo.audit.to_html(
+            arguments.output,
+            subtitle=f"Plain and robust logistic regression on {n_samples} tumours: scikit-learn's "
+            "breast cancer data",
+        )
+    console.answer(_record(demo), lambda: _text(demo, arguments.output))
     return DONE if demo.result.converged else NOT_CONVERGED
 
 
@@ -61,28 +77,60 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
 
     from ..fitting.solving import solve
     from ..fitting.suggested_radius import suggest_radius
+    from ..plots.audits import audit_asked
     from ..problem.parameters import check_kappa
-    from ..robustness.audits import audit
+    from ..robustness.spaces import FittedWith
 
     data: Any = load_breast_cancer()
-    X, y = StandardScaler().fit_transform(data.data), data.target
+    scaler = StandardScaler()
+    X, y = scaler.fit_transform(data.data), data.target
     ball = {"kappa": check_kappa(arguments.kappa), "norm": arguments.norm}
     epsilon = arguments.epsilon
     if epsilon == "auto":
         epsilon = float(suggest_radius(X, y, norm=arguments.norm))
     result = solve(X, y, epsilon=epsilon, **ball)
     plain = LogisticRegression().fit(X, y)
-    models = {"plain LR": plain, "robust": result}
+    labels = np.asarray(data.target_names)[y]
+    fitted = FittedWith(arguments.norm, ball["kappa"], epsilon, (result,))
+    asked = {
+        "plain LR": _ask(plain.coef_[0], plain.intercept_[0], X, labels, data, scaler, ball),
+        "robust": _ask(result.coef, result.intercept, X, labels, data, scaler, ball, fitted),
+    }
     radii = [epsilon * quarter / 4 for quarter in range(9)]  # the fifth is epsilon itself
     return _Demo(
         epsilon=epsilon,
         kappa=arguments.kappa,
-        labels=[str(data.target_names[label]) for label in y],
+        labels=labels.tolist(),
         n_features=X.shape[1],
         result=result,
-        audit=audit(models, X, y, epsilons=radii, **ball),
-        margins=np.where(y == 1, 1.0, -1.0) * (X @ result.coef + result.intercept),
+        audit=audit_asked(asked, radii, 5),
     )
+
+
+def _ask(
+    coef: Any, intercept: float, X: Any, labels: Any, data: Any, scaler: Any, ball: dict[str, Any],
+    fitted: Any = None,
+) -> Any:  # fmt: skip
+    """A model among the standardised samples; its page speaks of them in their own units."""
+    from ..robustness.audits import Asked
+    from ..robustness.features import Feature
+    from ..robustness.linear_model import LinearModel
+    from ..robustness.questions import pose_placed
+    from ..robustness.spaces import FittedWith, Placed
+
+    classes = (str(data.target_names[0]), str(data.target_names[1]))
+    features = tuple(
+        Feature(str(name), np.array([j]), None, "", 1.0 / scale, -mean / scale)
+        for j, (name, mean, scale) in enumerate(
+            zip(data.feature_names, scaler.mean_, scaler.scale_, strict=True)
+        )
+    )
+    linear = LinearModel(np.asarray(coef), float(intercept), classes)
+    placed = Placed(linear, X, "in standard deviations", features=features)
+    question = pose_placed(
+        placed, labels, epsilon=0.0, feature_costs=None, sample_weight=None, **ball
+    )
+    return Asked(question, fitted or FittedWith())
 
 
 def _record(demo: _Demo) -> dict[str, Any]:
@@ -97,7 +145,7 @@ def _record(demo: _Demo) -> dict[str, Any]:
     }
 
 
-def _text(demo: _Demo) -> str:
+def _text(demo: _Demo, page: str | None) -> str:
     n_samples = len(demo.labels)
     return "\n".join(
         [
@@ -111,22 +159,32 @@ def _text(demo: _Demo) -> str:
             *_certificate(demo),
             "",
             *_flips(demo),
+            "",
+            f"The same as a page to look at: {page}"
+            if page
+            else "drlogit demo -o demo.html makes a page of this to look at.",
         ]
     )
 
 
 def _comparison(demo: _Demo) -> list[str]:
     models = demo.audit.models
-    worst = [
-        next(row.worst_case_loss for row in model.rows if row.epsilon == demo.epsilon)
-        for model in models
-    ]
-    return [
+    at = [next(row for row in model.rows if row.epsilon == demo.epsilon) for model in models]
+    lines = [
         f"{'':34}" + "".join(f"{model.name:>10}" for model in models),
         f"{'log-loss, data as they are':34}" + "".join(f"{m.loss:10.3f}" for m in models),
-        f"{'log-loss, worst case allowed':34}" + "".join(f"{loss:10.3f}" for loss in worst),
-        f"{'accuracy, data as they are':34}" + "".join(f"{1.0 - m.error:10.1%}" for m in models),
+        f"{'log-loss, worst case allowed':34}" + "".join(f"{r.worst_case_loss:10.3f}" for r in at),
+        f"{'error, data as they are':34}" + "".join(f"{m.error:10.1%}" for m in models),
+        f"{'error, worst case allowed':34}" + "".join(f"{row.worst_error:10.1%}" for row in at),
     ]
+    plain, robust = (row.worst_error for row in at)
+    if robust > plain:
+        lines += [
+            "Why the last is higher: kappa guards the loss, not the error. Where labels may be",
+            "wrong at a low price, the robust model is less sure of everything, so that a wrong",
+            "label costs it little; and then less of a move takes a sample across its boundary.",
+        ]
+    return lines
 
 
 def _curves(demo: _Demo) -> list[str]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 import numbers as number_types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -168,27 +168,58 @@ def allowances(model: Any) -> list[str]:
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "coef_")
-    epsilon = model.epsilon_
     kappa = float(getattr(model, "kappa_", getattr(model, "kappa", math.inf)))
-    if epsilon == 0.0:
-        return ["epsilon = 0: the data are taken as they are"]
     n_encoded = model.coef_.shape[1]
     costs = np.ones(n_encoded) if model.feature_costs_ is None else np.asarray(model.feature_costs_)
+    return allowed_by(
+        model.epsilon_,
+        kappa,
+        [
+            Priced(name, float(costs[place]), is_category)
+            for name, place, is_category in _columns(model)
+        ],
+    )
+
+
+class Priced(NamedTuple):
+    """A column, what a unit of it costs to move (or a change of level), and its deviation."""
+
+    name: str
+    cost: float
+    is_category: bool
+    deviation: float | None = None
+
+
+def allowed_by(epsilon: float, kappa: float, columns: Iterable[Priced]) -> list[str]:
+    """What a ball allows to be wrong, in sentences; ``columns`` with their prices.
+
+    Numbers are in their own units or, if their deviations are known and all of them may be off by
+    the same multiple of theirs, in these.
+    """
+    if epsilon == 0.0:
+        return ["epsilon = 0: the data are taken as they are"]
     sentences = [
         "labels are right"
         if math.isinf(kappa)
         else f"up to {_share(min(epsilon / kappa, 1.0))} of labels may be wrong"
     ]
-    still, moved, changed = [], {}, {}
-    for name, place, is_category in _columns(model):
-        cost = float(costs[place])
+    still: list[str] = []
+    moved: dict[str, str] = {}
+    changed: dict[str, str] = {}
+    multiples = set()
+    for name, cost, is_category, deviation in columns:
         if math.isinf(cost):
             still.append(name)
         elif is_category:
             changed[name] = _share(min(epsilon / cost, 1.0))
         else:
             moved[name] = f"{epsilon / cost:.3g}"
-    if moved:
+            multiples.add(f"{epsilon / cost / deviation:.3g}" if deviation else None)
+    if len(multiples) == 1 and None not in multiples:
+        (many,) = multiples
+        each = " each" if len(moved) > 1 else ""
+        sentences.append(f"numbers may be off by {many} standard deviations{each} on average")
+    elif moved:
         sentences.append(f"numbers may be off on average: {_listed(moved, 'by')}")
     if changed:
         sentences.append(f"categories may be miscoded: {_listed(changed, 'in')}")

@@ -1,283 +1,261 @@
-"""An audit as a web page that explains itself: what the model is, what can go wrong, how far."""
+"""An audit as a web page that explains itself: what can go wrong, how far, and where from.
+
+Sentences first, figures second, tables third.  Figures and tables are drawn by ``audit.js`` from
+the data in the page, so that they follow the slider together; what the page must say without a
+script (print to text, mail readers) is here.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from html import escape
 from typing import Any
 
-from scipy.special import expit
+from .audit_data import AuditData
+from .html_page import Page, packaged
 
-from ..problem.result import Result
-from ..robustness.audits import Audit, AuditSample, ModelAudit
-from ..rows.arrays import FloatArray
-from .displays import CoefficientsDisplay, RobustnessDisplay
-from .html_page import Page
+_FOOTER = (
+    "Worst cases are over all distributions within the Wasserstein radius ε of the samples. No "
+    "model was refitted for this page."
+)
 
-#: Coefficients shown.
-_LARGEST = 15
+#: Anchors and words of the sections, for the list of contents.
+_SECTIONS = (
+    ("worst", "Worst case"),
+    ("risk", "Which features"),
+    ("groups", "Subgroups"),
+    ("samples", "Single samples"),
+    ("calibration", "Calibration"),
+    ("shift", "Shifted data"),
+    ("coefficients", "Coefficients"),
+    ("limits", "What it does not say"),
+)
 
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """What is audited, beyond what an :class:`~drlogit.audit.Audit` knows.
-
-    ``epsilon`` is the radius the model was fitted for and ``kappa`` its flip cost, ``result``
-    its certificate; ``positive`` is the label that a positive score means.  ``effects`` are the
-    coefficients times the standard deviations of the features, and so can be compared.
-    """
-
-    name: str
-    data: str
-    epsilon: float
-    kappa: float
-    norm: str
-    feature_names: Sequence[str]
-    effects: FloatArray
-    negative: Any
-    positive: Any
-    result: Result
+_CHART = (
+    "<figure><figcaption>{0}<small>{1}</small></figcaption>"
+    '<div class="chart" id="{2}"></div></figure>'
+)
 
 
-def audit_page(report: Audit, curves: Audit, subject: Subject) -> Page:
-    """The page of an audit of two models: the one in question, and a constant one.
-
-    ``report`` is for the tables, and ``curves`` has more radii, for the figures.
-    """
-    model, constant = report.models
+def audit_page(data: AuditData, *, title: str | None = None, subtitle: str | None = None) -> Page:
+    """The page of an audit."""
+    content = data.content
+    several = len(content["models"]) > 1
     page = Page(
-        "How robust is this model?",
-        subtitle=f"{subject.name} on {subject.data}, {report.n_samples} samples",
-        footer="Worst cases are over all distributions within the Wasserstein radius ε of the "
-        "samples. No model was refitted for this page.",
+        title or ("How robust are these models?" if several else "How robust is this model?"),
+        subtitle=subtitle or _subtitle(content),
+        footer=_FOOTER,
     )
-    page.bullets(_summary(report, curves, subject))
-    _describe_model(page, subject)
-    _explain_radius(page, report)
-    _show_worst_case(page, report, curves)
-    _list_samples(page, report, model)
-    page.heading("What this page does not say")
+    page.style(packaged("audit.css"))
+    _contents(page, content)
+    _controls(page, content)
+    _worst_case(page, content)
+    _features(page)
+    if content["groups"]:
+        _groups(page, content)
+    _closer_look(page, content)
+    _coefficients(page)
+    _limits(page, content)
+    page.script(packaged("audit.js"), content)
+    return page
+
+
+def _subtitle(content: dict[str, Any]) -> str:
+    names = [model["name"] for model in content["models"]]
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
+    return f"{shown}, on {content['n_samples']:,} samples"
+
+
+def _contents(page: Page, content: dict[str, Any]) -> None:
+    listed = "".join(
+        f'<li><a href="#{anchor}">{words}</a></li>'
+        for anchor, words in _SECTIONS
+        if anchor != "groups" or content["groups"]
+    )
+    page.fragment(f'<nav aria-label="Contents"><ul>{listed}</ul></nav>')
+
+
+def _controls(page: Page, content: dict[str, Any]) -> None:
+    last, start = len(content["radii"]) - 1, content["start"]
+    page.fragment(
+        '<div class="controls" role="region" aria-label="What the figures show">'
+        '<div class="slider"><label for="radius">How much may be wrong with the data?</label>'
+        f'<input type="range" id="radius" min="0" max="{last}" step="1" value="{start}">'
+        f'<output id="epsilon" for="radius">ε = {content["radii"][start]:.4g}</output></div>'
+        '<fieldset id="models"><legend>Models</legend></fieldset></div>'
+        '<p id="allowed" class="quiet" aria-live="polite"></p>'
+    )
+    if content["against_rest"]:
+        page.text(
+            "There are more than two classes. Each is told from the rest: a line of this page is "
+            "about one class against all others, and says nothing about which of the others.",
+            note=True,
+        )
+    page.fragment(
+        '<ul id="summary" class="lead"></ul><noscript><p class="note">Figures and most tables of '
+        "this page are drawn by a script in it, which is switched off here.</p></noscript>"
+    )
+
+
+def _worst_case(page: Page, content: dict[str, Any]) -> None:
+    _heading(page, "worst", "How bad can it get?")
+    page.text(
+        "Whatever happens to the data within the radius, loss and error stay below these lines, "
+        "and something within the radius brings them there: the lines are exact, no estimates."
+    )
+    page.fragment(
+        '<div class="charts">'
+        + _CHART.format("Worst-case log-loss", "nats; a coin has 0.693", "loss-chart")
+        + _CHART.format("Worst-case error", "thin: best case within the radius", "error-chart")
+        + '</div><div id="now-table"></div>'
+    )
+    page.fragment("<details><summary>All radii</summary>")
+    page.table(
+        *_all_radii(content), caption="Worst-case log-loss, and error from best to worst case"
+    )
+    page.fragment("</details>")
+
+
+def _all_radii(content: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    columns = ["radius ε"]
+    finite = content["kappa"] is not None
+    if finite:
+        columns.append("labels wrong up to")
+    for model in content["models"]:
+        columns += [f"log-loss, {model['name']}", f"error, {model['name']}"]
+    rows = []
+    for k in content["tables_at"]:
+        radius = content["radii"][k]
+        row = [f"{radius:.4g}"]
+        if finite:
+            row.append(f"{min(radius / content['kappa'], 1.0):.1%}")
+        for model in content["models"]:
+            row += [
+                f"{model['worst_loss'][k]:.4f}",
+                f"{model['best_error'][k]:.1%} to {model['worst_error'][k]:.1%}",
+            ]
+        rows.append(row)
+    return columns, rows
+
+
+def _features(page: Page) -> None:
+    _heading(page, "risk", "Which features carry the risk?")
+    page.text(
+        "The worst case has a budget, the radius, and spends it where the loss grows most per "
+        "cost. A bar is the share of that budget that goes into a feature, or into wrong labels."
+    )
+    page.fragment(
+        '<p><label class="check"><input type="checkbox" id="labels-right"> Suppose that the labels '
+        "are right: only features change</label></p>"
+        '<ul id="risk-words"></ul><div class="bars" id="risk-bars"></div>'
+        "<details open><summary>As a table, with the loss if a feature could not change</summary>"
+        '<div id="risk-table"></div></details>'
+    )
+
+
+def _groups(page: Page, content: dict[str, Any]) -> None:
+    columns = list(dict.fromkeys(group["column"] for group in content["groups"]))
+    _heading(page, "groups", f"Is it the same for everyone? By {' and '.join(columns)}")
+    page.text(
+        "Each subgroup on its own, with the same radius: its samples may move that far on average. "
+        "Hollow: as the samples are. Filled: in the worst case."
+    )
+    page.fragment(
+        '<ul id="group-words"></ul><div class="charts">'
+        + _CHART.format("Error", "share of wrong predictions", "group-error")
+        + _CHART.format("Log-loss", "nats", "group-loss")
+        + '</div><div id="group-table"></div>'
+    )
+
+
+def _closer_look(page: Page, content: dict[str, Any]) -> None:
+    hidden = "" if len(content["models"]) > 1 else " hidden"
+    page.fragment(
+        f'<div class="pick"><h2 id="samples">A closer look</h2><span{hidden}><label for="focus">'
+        'at </label><select id="focus"></select></span></div>'
+        "<h3>Predictions that break first</h3>"
+    )
+    page.text(
+        "Samples predicted right, and the cheapest change of features that takes each to the "
+        "decision boundary; its cost is in the units of the radius. Rows count from 0. The label "
+        "stays as it is."
+    )
+    page.fragment(
+        '<ul id="broken-words"></ul><div id="level-table"></div><div id="fragile-table"></div>'
+        '<div class="charts">'
+        + _CHART.format(
+            "How much it takes to break a prediction",
+            "share of right predictions that a change of at most this cost breaks",
+            "broken-chart",
+        )
+        + "</div>"
+        "<details><summary>Labels worth a look, and labels an error in which would cost most"
+        '</summary><div id="label-tables"></div></details>'
+        '<h3 id="calibration">Calibration and confusion</h3>'
+        '<p id="calibration-words"></p><div class="charts">'
+        + _CHART.format(
+            "Probability against what happens",
+            "hollow: the data; filled: the worst case for the log-loss; size: share of samples",
+            "calibration-chart",
+        )
+        + "<figure><figcaption>Right and wrong<small>share of samples as they are <span "
+        'class="arrow">→</span> in the worst case for the error</small></figcaption>'
+        '<div id="confusion-table"></div></figure></div>'
+        '<h3 id="shift">The worst case beside the data</h3>'
+        '<p id="shift-words"></p><div class="charts" id="shift-charts"></div>'
+    )
+
+
+def _coefficients(page: Page) -> None:
+    _heading(page, "coefficients", "What the models weigh")
+    page.fragment(
+        '<p id="coefficient-words"></p><div id="opposites"></div><div id="coefficient-table"></div>'
+    )
+
+
+def _limits(page: Page, content: dict[str, Any]) -> None:
+    _heading(page, "limits", "What this page does and does not say")
+    ball = f"Distances are measured with the {content['norm']} norm, " + "; or ".join(
+        content["spaces"]
+    )
+    if content["kappa"] is None:
+        labels = "Labels are beyond doubt (κ = ∞): only features move."
+    else:
+        labels = (
+            f"Flipping one label counts as moving a sample by κ = {content['kappa']:g}, so at most "
+            "a share ε/κ of them is flipped."
+        )
     page.bullets(
         [
             "It bounds what any change of the data within the radius can do. It does not say how "
             "likely such a change is.",
-            "The samples stand for the population. If the model was fitted to these very samples, "
-            "it looks better here than it is: audit it on others, if there are any.",
-            f"Beyond some radius a constant model is as good as any: here its worst-case log-loss "
-            f"is {constant.rows[-1].worst_case_loss:.3f} at the largest radius shown.",
+            "The samples stand for the population. If a model was fitted to these very samples, it "
+            "looks better here than it is: audit it on others, if there are any.",
+            f"{ball}. {labels}",
+            "Moves only approach the worst case, ever less mass going ever further; the "
+            f"distributions drawn are within {content['drawn_tol']:g} nats of it.",
+            *_measured(content),
         ]
     )
-    return page
+    page.fragment('<div id="fact-table"></div>')
 
 
-def _summary(report: Audit, curves: Audit, subject: Subject) -> list[str]:
-    model = report.models[0]
-    lines = [
-        f"On the samples as they are, {model.error:.1%} of the predictions are wrong and the "
-        f"log-loss is {model.loss:.3f}."
-    ]
-    own = [row for row in model.rows if row.epsilon == subject.epsilon]
-    if own and subject.epsilon > 0.0:
-        row = own[0]
+def _measured(content: dict[str, Any]) -> list[str]:
+    """Caveats that only some audits need."""
+    lines = []
+    if len(content["allowed"]) > 1:
         lines.append(
-            f"In the worst case within ε = {row.epsilon:.4g}, the radius it was fitted for, "
-            f"{row.worst_error:.1%} are wrong (in the best case {row.best_error:.1%}) and the "
-            f"log-loss is {row.worst_case_loss:.3f}."
+            "The models are not measured alike: each as it was fitted, so the same radius allows "
+            "different things (see the sentences under the slider). Give feature_costs and bounds "
+            "to measure all alike."
         )
-    if math.isfinite(model.half_wrong_radius):
+    inexact = [model["name"] for model in content["models"] if not model["exact"]]
+    if inexact:
         lines.append(
-            f"Half of the predictions can be wrong from ε = {model.half_wrong_radius:.3g} on."
+            f"Worst-case errors of {', '.join(inexact)} are upper bounds, a little too large: "
+            "there are too many combinations of categories of different costs to try them all."
         )
-    else:
-        lines.append("At no radius can half of the predictions be wrong.")
-    for measure, words in (("worst_case_loss", "log-loss"), ("worst_error", "error")):
-        worse = _overtaken(curves, measure)
-        if worse is None:
-            lines.append(
-                f"Its worst-case {words} is below that of a constant model at every radius shown."
-            )
-        elif worse == 0.0:
-            lines.append(f"The {words} of a constant model is no larger, even without a shift.")
-        else:
-            lines.append(
-                f"From about ε = {worse:.3g} on, a constant model has a smaller worst-case {words}."
-            )
     return lines
 
 
-def _overtaken(curves: Audit, measure: str) -> float | None:
-    """The first radius at which the constant model is as good."""
-    model, constant = curves.models
-    for ours, theirs in zip(model.rows, constant.rows, strict=True):
-        if getattr(ours, measure) >= getattr(theirs, measure) - 1e-9:
-            return ours.epsilon
-    return None
-
-
-def _describe_model(page: Page, subject: Subject) -> None:
-    result = subject.result
-    page.heading("The model")
-    page.text(
-        f"A linear classifier: a positive score means {subject.positive}, a negative one "
-        f"{subject.negative}. It was fitted for the smallest worst-case log-loss within its "
-        "radius; the gap says how far from the best possible it can be at most."
-    )
-    rows = [
-        ["features", str(subject.effects.size)],
-        ["radius ε it was fitted for", f"{subject.epsilon:.6g}"],
-        ["cost κ of flipping a label", _kappa(subject.kappa)],
-        ["transport norm", subject.norm],
-        ["worst-case log-loss in training", f"{result.objective:.6f}"],
-        ["no linear model is below", f"{result.dual_objective:.6f}"],
-        ["gap", f"{result.gap:.1e}"],
-        ["outcome", str(result.status)],
-        ["solver", f"{result.solver}, {result.n_iter} iterations"],
-    ]
-    page.table(["", "value"], rows, caption="The model and its certificate")
-    display = CoefficientsDisplay({"": subject.effects}, subject.feature_names)
-    height = 1.2 + 0.26 * min(subject.effects.size, _LARGEST)
-    display.plot(max_features=_LARGEST, ax=_axes(height))
-    display.ax_.set_xlabel("log-odds per standard deviation")
-    named = [
-        f"{subject.feature_names[j]} {subject.effects[j]:+.3g}" for j in display.shown_[:3].tolist()
-    ]
-    shown = int(display.shown_.size)
-    page.figure(
-        display.figure_,
-        alt=f"Coefficients of the model, the {shown} largest of {subject.effects.size}. The first: "
-        + "; ".join(named),
-        caption="Coefficients, as the change of the log-odds when a feature changes by its "
-        "standard deviation in these samples.",
-    )
-    _close(display.figure_)
-
-
-def _explain_radius(page: Page, report: Audit) -> None:
-    page.heading("What the radius means")
-    page.text(
-        "The samples may change: ε is how far they may move on average, measured in the transport "
-        f"norm ({report.norm}) on the features. Distances are {'; or '.join(report.spaces)}."
-    )
-    if math.isinf(report.kappa):
-        page.text("Labels are beyond doubt (κ = ∞): only features move.")
-        return
-    page.text(
-        f"Flipping the label of one sample counts as moving it by κ = {report.kappa:g}. So a "
-        "radius ε allows at most a share ε/κ of the labels to be flipped, if nothing else moves: "
-        f"at the largest radius shown, {min(report.epsilons[-1] / report.kappa, 1.0):.1%}."
-    )
-
-
-def _show_worst_case(page: Page, report: Audit, curves: Audit) -> None:
-    page.heading("The worst case")
-    axes = [_axes(3.8), _axes(3.8)]  # not one beside the other, which is too wide for a phone
-    RobustnessDisplay(curves).plot(ax=axes)
-    largest = curves.epsilons[-1]
-    page.figure(
-        axes[0].figure,
-        alt=f"Worst-case log-loss against the radius from 0 to {largest:.3g}: "
-        + "; ".join(
-            f"{m.name} rises from {m.rows[0].worst_case_loss:.3f} to "
-            f"{m.rows[-1].worst_case_loss:.3f}"
-            for m in curves.models
-        ),
-        caption="Worst-case log-loss (nats). A coin has log 2 = 0.693.",
-    )
-    axes[1].legend(frameon=False)
-    page.figure(
-        axes[1].figure,
-        alt=f"Error against the radius from 0 to {largest:.3g}, best to worst case: "
-        + "; ".join(
-            f"{m.name} from {m.rows[0].worst_error:.1%} to between {m.rows[-1].best_error:.1%} and "
-            f"{m.rows[-1].worst_error:.1%}"
-            for m in curves.models
-        ),
-        caption="Share of wrong predictions: thick lines in the worst case, thin ones in the best.",
-    )
-    for ax in axes:
-        _close(ax.figure)
-    _show_table(page, report)
-
-
-def _show_table(page: Page, report: Audit) -> None:
-    finite = math.isfinite(report.kappa)
-    columns = ["radius ε", *(["flips up to", "flips made"] if finite else [])]
-    for model in report.models:
-        columns += [f"log-loss, {model.name}", f"error, {model.name}"]
-    rows = []
-    for group in zip(*(model.rows for model in report.models), strict=True):
-        row = [f"{group[0].epsilon:.4g}"]
-        if finite:
-            row += [f"{group[0].flip_limit:.1%}", f"{group[0].flip_share:.1%}"]
-        for each in group:
-            row += [
-                f"{each.worst_case_loss:.4f}",
-                f"{each.best_error:.1%} to {each.worst_error:.1%}",
-            ]
-        rows.append(row)
-    page.table(columns, rows, caption="Worst-case log-loss, and error from best to worst case")
-    if finite:
-        page.text(
-            "“Flips up to” is ε/κ. “Flips made” is what the worst case for the log-loss of the "
-            "model really flips; the rest of its budget goes into moving features."
-        )
-
-
-def _list_samples(page: Page, report: Audit, model: ModelAudit) -> None:
-    page.heading("Single samples")
-    page.text(
-        "Rows are in the order of the file, and the first is row 0. The probability is the one "
-        "that the model gives to the label in the file."
-    )
-    page.heading("Labels worth a look", level=3)
-    page.text(
-        "Here the model is most surprised by the label. If labels may be wrong, look at these "
-        "first. The worst case leaves them as they are: flipping them would help the model."
-    )
-    page.table(
-        ["row", "label", "probability", "margin"],
-        [_sample(sample) for sample in model.most_surprising],
-        caption="Samples with the smallest margins",
-    )
-    if not math.isfinite(report.kappa):
-        return
-    page.heading("Labels the worst case flips first", level=3)
-    if not model.first_flipped:
-        page.text("None: moving features hurts this model more than flipping any label.")
-        return
-    page.text(
-        "Here the model is surest, so a wrong label would cost most. These are not suspects: they "
-        "are where the worst case begins, and where a wrong label does the most damage."
-    )
-    page.table(
-        ["row", "label", "probability", "margin", "flipped from ε ="],
-        [[*_sample(sample), f"{sample.epsilon:.4g}"] for sample in model.first_flipped],
-        caption="Samples in the order in which the worst case flips them",
-    )
-
-
-def _sample(sample: AuditSample) -> list[str]:
-    return [
-        str(sample.index),
-        str(sample.label),
-        f"{float(expit(sample.margin)):.2%}",
-        f"{sample.margin:.3f}",
-    ]
-
-
-def _kappa(kappa: float) -> str:
-    return "∞ (labels are beyond doubt)" if math.isinf(kappa) else f"{kappa:g}"
-
-
-def _axes(height: float) -> Any:
-    """Axes of a figure that shrinks to the width of a phone and stays legible."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(5.3, height), layout="constrained")[1]
-
-
-def _close(figure: Any) -> None:
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)
+def _heading(page: Page, anchor: str, words: str) -> None:
+    page.fragment(f'<h2 id="{anchor}">{escape(words)}</h2>')

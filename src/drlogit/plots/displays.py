@@ -26,9 +26,10 @@ from numpy.typing import ArrayLike
 
 from ..fitting.paths import RegularizationPath, regularization_path
 from ..problem.result import Result
-from ..robustness.audits import Audit, audit, named_models
+from ..robustness.audits import named_models
 from ..robustness.linear_model import as_linear
 from ..rows.arrays import FloatArray
+from .audits import Audit, audit
 
 #: Those of Okabe and Ito (2008) without the yellow, which is too pale for lines.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -189,10 +190,12 @@ class RegularizationPathDisplay:
     path : RegularizationPath
     feature_names : list of str
         One per coefficient.
+    unit : str
+        What a feature changes by when the log-odds change by its coefficient.
 
     Attributes
     ----------
-    path, feature_names
+    path, feature_names, unit
         As given.
     figure_, ax_
         Figure and axes.
@@ -200,9 +203,15 @@ class RegularizationPathDisplay:
         One line per feature.
     """
 
-    def __init__(self, path: RegularizationPath, feature_names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: RegularizationPath,
+        feature_names: Sequence[str],
+        unit: str = "unit of the feature",
+    ) -> None:
         self.path = path
         self.feature_names = list(feature_names)
+        self.unit = unit
 
     @classmethod
     def from_path(
@@ -210,12 +219,13 @@ class RegularizationPathDisplay:
         path: RegularizationPath,
         *,
         feature_names: ArrayLike | None = None,
+        unit: str = "unit of the feature",
         n_named: int = 8,
         ax: Any = None,
     ) -> RegularizationPathDisplay:
         """Draw a path that is there already."""
         names = _feature_names(feature_names, None, path.coefs.shape[1])
-        return cls(path, names).plot(n_named=n_named, ax=ax)
+        return cls(path, names, unit).plot(n_named=n_named, ax=ax)
 
     @classmethod
     def from_data(
@@ -224,6 +234,7 @@ class RegularizationPathDisplay:
         y: ArrayLike,
         *,
         feature_names: ArrayLike | None = None,
+        unit: str = "unit of the feature",
         n_named: int = 8,
         ax: Any = None,
         **options: Any,
@@ -231,7 +242,7 @@ class RegularizationPathDisplay:
         """Compute a path and draw it; options are those of :func:`regularization_path`."""
         path = regularization_path(X, y, **options)
         names = _feature_names(feature_names, X, path.coefs.shape[1])
-        return cls(path, names).plot(n_named=n_named, ax=ax)
+        return cls(path, names, unit).plot(n_named=n_named, ax=ax)
 
     def plot(self, *, n_named: int = 8, ax: Any = None) -> RegularizationPathDisplay:
         """Draw; the ``n_named`` features with the largest coefficients get colour and name."""
@@ -262,7 +273,7 @@ class RegularizationPathDisplay:
             )  # fmt: skip
         ax.margins(x=0.02)
         ax.set_xlabel(f"radius ε ({path.norm} transport, κ = {_kappa(path.kappa)})")
-        ax.set_ylabel("coefficient (log-odds per unit)")
+        ax.set_ylabel(f"coefficient (log-odds per {self.unit})")
         if named:
             title = f"largest {len(named)} of {largest.size}" if others else None
             ax.legend(

@@ -7,59 +7,36 @@
     page.figure(figure, alt="The worst-case log-loss rises from 0.3 to 0.6.", caption="…")
     page.write("report.html")
 
-No scripts and no external resources: the page reads the same from a mail attachment as from a
-server.  Everything given is text and is escaped.  Colours follow the reader's light or dark scheme,
-figures included; on a phone, wide tables scroll inside their own box.
+No external resources: the page reads the same from a mail attachment as from a server.  Everything
+given is text and is escaped.  Colours follow the reader's light or dark scheme, figures included,
+and a button; tables sort; on a phone, wide tables scroll inside their own box.  Styles and script
+are the files ``page.css`` and ``page.js`` beside this one.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import numbers
 import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import resources
 from typing import Any, Literal
 
 from ..files.atomic import write_text
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1b1f; --quiet: #5c5f66;
-  --line: #d9dbe0; --band: #f5f6f8; --link: #0b5cad; }
-@media (prefers-color-scheme: dark) { :root { --paper: #17181b; --ink: #e6e6e8; --quiet: #a2a5ad;
-  --line: #3a3c42; --band: #202226; --link: #7db7ff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0; }
-h2 { font-size: 1.25rem; margin: 2.5rem 0 0.5rem; padding-top: 0.75rem;
-  border-top: 1px solid var(--line); }
-h3 { font-size: 1.05rem; margin: 1.75rem 0 0.25rem; }
-p, ul, figcaption { max-width: 44rem; }
-p, ul { margin: 0.6rem 0; }
-ul { padding-left: 1.4rem; }
-a { color: var(--link); }
-.subtitle, footer { color: var(--quiet); }
-.note { border-left: 0.25rem solid var(--line); padding: 0.1rem 0 0.1rem 0.8rem; }
-.scroll { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--quiet); padding-bottom: 0.4rem; }
-caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem); }
-th, td { padding: 0.25rem 0.75rem; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; }
-tbody th { font-weight: 400; }
-tbody tr:nth-child(even) { background: var(--band); }
-.number { text-align: right; white-space: nowrap; }
-pre { overflow-x: auto; padding: 0.75rem; background: var(--band); font-size: 0.85rem; }
-figure { margin: 1.25rem 0; }
-figure .scroll { margin: 0; }
-figure svg, figure img { display: block; max-width: 100%; height: auto; }
-figcaption { color: var(--quiet); font-size: 0.9rem; margin-top: 0.4rem; }
-@media print { body { max-width: none; } .scroll { overflow: visible; } }
-"""
+
+def packaged(name: str) -> str:
+    """The text of a file beside this one."""
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+#: Columns above which a table is set smaller and wider than the text, so that it fits on a screen:
+#: all tables of the reproduction do on one of 1280 pixels.
+_MANY_COLUMNS = 6
 
 
 class Page:
@@ -69,12 +46,12 @@ class Page:
         self, title: str, *, subtitle: str | None = None, footer: str | None = None
     ) -> None:
         self.title = title
+        self.subtitle = subtitle
         self.footer = footer
-        self._parts: list[str] = [f"<h1>{escape(title)}</h1>"]
+        self._parts: list[str] = []
+        self._styles, self._scripts = [packaged("page.css")], [packaged("page.js")]
         self._n_figures = 0
         self._anchors: set[str] = set()
-        if subtitle:
-            self._parts.append(f'<p class="subtitle">{escape(subtitle)}</p>')
 
     def heading(self, text: str, level: int = 2) -> None:
         """A heading, level 2 or 3; it can be linked to as ``#`` and its words joined by hyphens."""
@@ -107,6 +84,23 @@ class Page:
         """Text with its own spaces and line ends, such as commands or their output."""
         self._parts.append(f'<pre tabindex="0">{escape(text)}</pre>')
 
+    def fragment(self, html: str) -> None:
+        """Parts of our own, as they are; never anything that was given."""
+        self._parts.append(html)
+
+    def style(self, text: str) -> None:
+        """More rules, after those of every page."""
+        self._styles.append(text)
+
+    def script(self, text: str, data: Any = None) -> None:
+        """More of a script, after that of every page, which finds ``data`` in ``#data``."""
+        if data is not None:
+            # Whatever the data hold, they cannot end the element that they are in.
+            written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            safe = written.replace("<", "\\u003c")
+            self._parts.append(f'<script type="application/json" id="data">{safe}</script>')
+        self._scripts.append(text)
+
     def table(
         self,
         columns: Sequence[str],
@@ -137,8 +131,9 @@ class Page:
         title = f"<caption><span>{escape(caption)}</span></caption>\n" if caption else ""
         name = escape(caption or "table")
         # Focusable, so that who has no mouse can scroll it too.
+        wide = " wide" if len(columns) > _MANY_COLUMNS else ""
         self._parts.append(
-            f'<div class="scroll" role="region" tabindex="0" aria-label="{name}">\n'
+            f'<div class="scroll{wide}" role="region" tabindex="0" aria-label="{name}">\n'
             f"<table>\n{title}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
             "</div>"
         )
@@ -170,14 +165,21 @@ class Page:
     def render(self) -> str:
         """The page as text."""
         footer = f"\n<footer><p>{escape(self.footer)}</p></footer>" if self.footer else ""
+        under = f'<p class="subtitle">{escape(self.subtitle)}</p>' if self.subtitle else ""
         body = "\n".join(self._parts)
+        styles, scripts = "\n".join(self._styles), "\n".join(self._scripts)
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             # An empty icon, so that no browser asks a server for one.
             '<link rel="icon" href="data:,">\n'
-            f"<title>{escape(self.title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-            f"<body>\n<main>\n{body}\n</main>{footer}\n</body>\n</html>\n"
+            f"<title>{escape(self.title)}</title>\n<style>\n{styles}</style>\n</head>\n"
+            '<body>\n<a class="skip" href="#main">Skip to the text</a>\n'
+            f"<header>\n<div><h1>{escape(self.title)}</h1>{under}</div>\n"
+            '<div class="tools"><button type="button" id="theme">Dark</button>'
+            '<button type="button" id="print">Print</button></div>\n</header>\n'
+            f'<main id="main">\n{body}\n</main>{footer}\n<script>\n{scripts}</script>\n'
+            "</body>\n</html>\n"
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:

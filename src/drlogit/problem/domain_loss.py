@@ -91,8 +91,10 @@ class Purchases(NamedTuple):
     after: IndexArray
 
     @classmethod
-    def of(cls, prices: Prices) -> Purchases:
-        _, (edges, counts) = prices.rows.run(_listed, prices.edges)
+    def of(cls, prices: Prices, upto: float | None = None) -> Purchases:
+        """All edges, or those that a budget of ``upto`` pays for, which may be far fewer."""
+        lowest = -np.inf if upto is None else prices.best_lambda(upto)
+        _, (edges, counts) = prices.rows.run(_listed, prices.edges, lowest)
         offsets = np.cumsum(counts[:, 0]) - counts[:, 0]
         own = edges[:, 0].astype(np.intp) + np.repeat(offsets, counts[:, 1])
         after = edges[:, 4].astype(np.intp)
@@ -110,11 +112,13 @@ class Purchases(NamedTuple):
         return np.where(self.mass > 0.0, left / np.where(self.mass > 0.0, self.mass, 1.0), 0.0)
 
 
-def _listed(block: Block, edges: Edges) -> tuple[Edges, tuple[Stack, Stack]]:
+def _listed(block: Block, edges: Edges, lowest: float) -> tuple[Edges, tuple[Stack, Stack]]:
+    """Edges of at least this rate; rates fall along a sample's edges, so it is its first ones."""
     found = edges.envelopes
+    kept = found.rate >= lowest
     columns = (found.own, found.rate, found.cost, edges.mass, found.moves)
-    table = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
-    return edges, (Stack(table), Stack(np.array([[block.y.size, found.own.size]])))
+    table = np.column_stack([np.asarray(column[kept], dtype=np.float64) for column in columns])
+    return edges, (Stack(table), Stack(np.array([[block.y.size, table.shape[0]]])))
 
 
 def prices_of(

@@ -110,6 +110,23 @@ class Domains:
             constant_values=self.constant_values - shift[self.constant],
         )
 
+    def without(self, columns: IndexArray) -> Domains | None:
+        """The same where these columns cannot move; None if then nothing has a domain."""
+        kept = np.array([not np.isin(group, columns).any() for group in self.groups], dtype=bool)
+        stay = ~np.isin(self.bounded, columns)
+        if not kept.any() and not stay.any():
+            return None
+        return replace(
+            self,
+            groups=tuple(group for group, keep in zip(self.groups, kept, strict=True) if keep),
+            group_costs=self.group_costs[kept],
+            with_none=self.with_none[kept],
+            bounded=self.bounded[stay],
+            lower=self.lower[stay],
+            upper=self.upper[stay],
+            bounded_costs=self.bounded_costs[stay],
+        )
+
     def redundant(self, fit_intercept: bool) -> IndexArray:
         """Columns that are combinations of others and the constant; their coefficients may be 0."""
         if not fit_intercept and self.with_none.all():

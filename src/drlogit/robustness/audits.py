@@ -1,9 +1,6 @@
-"""How robust is this model?  Worst-case loss and error of fitted models over a range of radii.
+"""The numbers of an audit: worst-case loss and error of fitted models over a range of radii.
 
-    print(drlogit.audit(pipeline, X, y))
-    print(drlogit.audit({"plain": lr, "robust": drlr}, X, y, kappa=0.5, epsilons=[0.01, 0.1]))
-
-No model is refitted.  The samples should be ones the models were not fitted on, if there are.
+A model of several classes is asked about each class against the rest.
 """
 
 from __future__ import annotations
@@ -11,19 +8,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..problem.losses import log_loss
-from ..problem.norms import Norm
-from ..problem.parameters import check_epsilon
 from ..rows.arrays import FloatArray
 from .misclassification import best_error, bounds_at, worst_error
 from .questions import Question, pose
-from .spaces import fitted_with
+from .spaces import FittedWith, fitted_with, last_step
 from .worst_case import flips_of, loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
@@ -95,109 +90,52 @@ class ModelAudit:
     most_surprising: tuple[AuditSample, ...]
 
 
-@dataclass(frozen=True)
-class Audit:
-    """The outcome of :func:`audit`; print it, index it by model name, or take its rows."""
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A model's question, and how the model was fitted, where it is one of ours."""
 
-    kappa: float
-    norm: str
-    n_samples: int
-    epsilons: tuple[float, ...]
-    models: tuple[ModelAudit, ...]
-    spaces: tuple[str, ...] = ()
-
-    def __getitem__(self, name: str) -> ModelAudit:
-        for model in self.models:
-            if model.name == name:
-                return model
-        known = ", ".join(repr(model.name) for model in self.models)
-        raise KeyError(f"no model {name!r} in this audit, only {known}")
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One flat record per model and radius: ``pandas.DataFrame(report.rows)``."""
-        return [asdict(row) for model in self.models for row in model.rows]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain dictionaries, lists, strings and numbers, ready for JSON.
-
-        Infinite numbers stay floats, which ``json.dumps`` writes as ``Infinity``.
-        """
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return "\n".join(_report(self))
+    question: Question
+    fitted: FittedWith
 
 
-def audit(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    epsilons: Iterable[float] | None = None,
-    kappa: float | None = None,
-    norm: str | Norm | None = None,
-    feature_costs: Any = None,
-    categories: Any = None,
-    bounds: Any = None,
-    space: str = "fitted",
-    sample_weight: ArrayLike | None = None,
-    n_listed: int = 5,
-) -> Audit:
-    """Worst-case loss and error of one or several fitted models over a range of radii.
+def ask(model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, **options: Any) -> dict[str, Asked]:
+    """The questions of one or several models, by name; options are those of :func:`pose`.
 
-    Parameters
-    ----------
-    model : a model, or a list or mapping of models
-        Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
-        by their class.
-    X, y, norm, feature_costs, categories, bounds, space, \
-sample_weight
-        As in :func:`drlogit.worst_case_loss`.
-    epsilons : iterable of float, optional
-        Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
-        mean distance between the samples predicted right and the decision boundary.
-    kappa : float, optional
-        Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
-        ``epsilon / kappa`` of the labels can be flipped.  By default that of the models that are
-        ours, else 1.
-    n_listed : int
-        How many samples to list.
-
-    Returns
-    -------
-    Audit
+    Nothing is asked twice: models are placed among the samples once, each class of several too.
     """
     models = named_models(model)
     norm, kappa = _common(models.values(), norm, kappa)
-    questions = {
-        name: pose(
-            each, X, y, epsilon=0.0, kappa=kappa, norm=norm,
-            feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
-            sample_weight=sample_weight,
-        )
-        for name, each in models.items()
-    }  # fmt: skip
-    first = next(iter(questions.values())).problem
-    if epsilons is None:
-        radii = tuple(share * _scale(questions.values()) for share in _SHARES)
-    else:
-        radii = tuple(sorted({check_epsilon(epsilon) for epsilon in epsilons}))
-        if not radii:
-            raise ValueError("epsilons must hold at least one radius, got none")
-    return Audit(
-        kappa=first.kappa,
-        norm=first.norm.name,
-        n_samples=first.rows.n_samples,
-        epsilons=radii,
-        spaces=tuple(dict.fromkeys(question.space for question in questions.values())),
-        models=tuple(_audit(name, each, radii, n_listed) for name, each in questions.items()),
-    )
+    found = {}
+    for name, each in models.items():
+        fitted = fitted_with(each) if hasattr(each, "fit") else FittedWith()
+        for part, of_class in _parts(name, each):
+            question = pose(
+                each, X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class, **options
+            )
+            own = fitted if of_class is None else fitted.of_class(of_class)
+            found[part] = Asked(question, own)
+    return found
+
+
+def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
+    """The model, or each of its classes if there are more than two."""
+    classes = getattr(last_step(model), "classes_", ()) if hasattr(model, "fit") else ()
+    if len(classes) <= 2:
+        return [(name, None)]
+    return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
+
+
+def default_radii(asked: Iterable[Asked]) -> tuple[float, ...]:
+    """Radii for who names none: shares of what matters to these models, and those they know."""
+    asked = list(asked)
+    scale = _scale([each.question for each in asked])
+    known = {e for each in asked if (e := each.fitted.epsilon) is not None}
+    return tuple(sorted({share * scale for share in _SHARES} | known))
 
 
 def _common(models: Iterable[Any], norm: Any, kappa: float | None) -> tuple[Any, float]:
     """The norm and κ of all models: as stated, or as those that are ours were fitted."""
-    known = [fitted_with(model) for model in models]
+    known = [fitted_with(model) for model in models if hasattr(model, "fit")]
     if norm is None:
         norm = _agreed([each.norm for each in known if each.norm is not None], "norm", "l1")
     if kappa is None:
@@ -253,7 +191,10 @@ def _scale(questions: Iterable[Question]) -> float:
     return scale if math.isfinite(scale) else 1.0
 
 
-def _audit(name: str, question: Question, radii: tuple[float, ...], n_listed: int) -> ModelAudit:
+def audit_model(
+    name: str, question: Question, radii: tuple[float, ...], n_listed: int
+) -> ModelAudit:
+    """What an audit says about one model."""
     u, w, kappa = question.u, question.weights, question.problem.kappa
     best, worst = best_error(question), worst_error(question)
     flips = flips_of(question)
@@ -294,79 +235,3 @@ def _listed(
         AuditSample(int(i), label, float(question.u[i]), float(epsilon))
         for i, label, epsilon in zip(indices, labels, epsilons, strict=False)
     )
-
-
-# --- the report -----------------------------------------------------------------------------
-
-
-def _report(report: Audit) -> list[str]:
-    several = len(report.models) > 1
-    subject = f"{len(report.models)} models" if several else report.models[0].name
-    lines = [f"Audit of {subject} on {report.n_samples} samples, {report.norm} transport"]
-    if math.isinf(report.kappa):
-        lines.append("kappa = inf: labels cannot be flipped, only features move")
-    else:
-        lines.append(
-            f"kappa = {report.kappa:g}: at most a share epsilon/kappa of the labels can be flipped"
-        )
-    lines += [f"distances {space}" for space in report.spaces]
-    lines += ["", *_tables(report)]
-    for model in report.models:
-        prefix = f"{model.name}: " if several else ""
-        lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
-        if model.first_flipped:
-            lines.append("labels the worst case flips first, where an error costs most:")
-            lines += [
-                f"  row {s.index}: label {s.label!r}, margin {s.margin:.3g}"
-                f", flipped from epsilon = {s.epsilon:.3g}"
-                for s in model.first_flipped
-            ]
-        elif math.isfinite(report.kappa):
-            lines.append("no label is worth flipping: moving features hurts this model more")
-        lines.append("labels that surprise the model most (the worst case leaves them alone):")
-        lines += [
-            f"  row {s.index}: label {s.label!r}, margin {s.margin:.3g}"
-            for s in model.most_surprising
-        ]
-    return lines
-
-
-def _half_wrong(model: ModelAudit) -> str:
-    if math.isinf(model.half_wrong_radius):
-        return "at no radius"
-    return f"from epsilon = {model.half_wrong_radius:.3g}"
-
-
-def _tables(report: Audit) -> list[str]:
-    """Radii down: loss and error of one model side by side, of several in a table each."""
-    losses = [[f"{row.worst_case_loss:.4f}" for row in model.rows] for model in report.models]
-    errors = [
-        [f"{row.best_error:.1%} to {row.worst_error:.1%}" for row in model.rows]
-        for model in report.models
-    ]
-    radii = {"epsilon": [f"{epsilon:.4g}" for epsilon in report.epsilons]}
-    if math.isfinite(report.kappa):
-        radii["flips up to"] = [f"{row.flip_limit:.1%}" for row in report.models[0].rows]
-    names = [_short(model.name) for model in report.models]
-    if len(names) == 1:
-        return _table([*radii.items(), ("log-loss", losses[0]), ("error", errors[0])])
-    return [
-        "worst-case log-loss (nats)",
-        *_table([*radii.items(), *zip(names, losses, strict=True)]),
-        "",
-        "error, best to worst case",
-        *_table([*radii.items(), *zip(names, errors, strict=True)]),
-    ]
-
-
-def _table(columns: list[tuple[str, list[str]]]) -> list[str]:
-    widths = [max(map(len, [head, *cells])) for head, cells in columns]
-    lines = [[head for head, _ in columns], *zip(*(cells for _, cells in columns), strict=True)]
-    return [
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    ]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else name[:23] + "…"

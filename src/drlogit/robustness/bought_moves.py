@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..problem.domain_loss import Edges, Purchases
+from ..problem.domains import Domains
 from ..problem.losses import log_loss
 from ..problem.worst_moves import Weighed, changes
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
@@ -33,21 +35,32 @@ class Atoms:
     changes: Any
 
 
-def atoms_of(question: Question, budget: float) -> tuple[Atoms, float]:
-    """The atoms that a budget pays for, and what it leaves."""
-    bought = Purchases.of(question.prices)
+def atoms_of(
+    question: Question, budget: float, bought: Purchases | None = None
+) -> tuple[Atoms, float]:
+    """The atoms that a budget pays for, and what it leaves.
+
+    ``bought`` is everything up to some budget, if that is known already.
+    """
+    if bought is None:
+        bought = Purchases.of(question.prices, budget)
     share = bought.bought(budget)
     some = share > 0.0
     own, after = bought.own[some], bought.after[some]
     before, share = bought.before[some], share[some]
     # Each edge bought takes its share of the sample's mass from where it begins to where it ends.
+    # Samples of which nothing was bought stay as they are, and are most of them.
     w = question.weights
-    index = np.concatenate([np.arange(w.size), own, own])
-    vertex = np.concatenate([np.zeros(w.size, dtype=np.intp), before, after])
-    mass = np.concatenate([w, -w[own] * share, w[own] * share])
+    touched = np.zeros(w.size, dtype=bool)
+    touched[own] = True
+    stay, start = np.flatnonzero(~touched), np.flatnonzero(touched)
+    index = np.concatenate([start, own, own])
+    vertex = np.concatenate([np.zeros(start.size, dtype=np.intp), before, after])
+    mass = np.concatenate([w[start], -w[own] * share, w[own] * share])
     keys = index * (2 * _span(bought) + 1) + vertex + _span(bought)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    mass = np.bincount(place, mass, minlength=first.size)
+    # Of no weights at all, the sums are whole numbers to NumPy.
+    mass = np.bincount(place, mass, minlength=first.size).astype(np.float64)
     index, vertex = index[first], vertex[first]
     # What is left of a vertex that a sample has gone through is rounding.
     kept = mass > 1e-12 * w[index]
@@ -56,12 +69,20 @@ def atoms_of(question: Question, budget: float) -> tuple[Atoms, float]:
     flipped = vertex < 0
     signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
     lengths = np.where(flipped, -1 - vertex, vertex)
-    changed = _changes(question, index, signs, lengths)
+    changed = changes_of(question, index, signs, lengths)
     gained = changed @ question.coefficients[:-1]
     margin = signs * (question.signs * question.u)[index] + signs * gained
     distance = _distance(question, changed)
     spent = float(bought.mass[some] @ share)
-    atoms = Atoms(index, mass, flipped, margin, distance, changed)
+    still = sp.csr_array((stay.size, changed.shape[1]))
+    atoms = Atoms(
+        np.concatenate([index, stay]),
+        np.concatenate([mass, w[stay]]),
+        np.concatenate([flipped, np.zeros(stay.size, dtype=bool)]),
+        np.concatenate([margin, question.u[stay]]),
+        np.concatenate([distance, np.zeros(stay.size)]),
+        sp.vstack([changed, still], format="csr"),
+    )
     return atoms, max(budget - spent, 0.0)
 
 
@@ -70,19 +91,27 @@ def _span(bought: Purchases) -> int:
 
 
 def _distance(question: Question, changed: Any) -> FloatArray:
-    """What changes cost: a group once, bounded features by how far they go."""
+    """What changes cost."""
     domains = question.problem.domains
     assert domains is not None
-    moved = abs(changed[:, domains.bounded])
-    cost = np.asarray(moved @ domains.bounded_costs)
-    for group, price in zip(domains.groups, domains.group_costs, strict=True):
-        touched = np.asarray(abs(changed[:, group]).sum(axis=1)).ravel()
-        cost = cost + price * (touched > 0.0)
-    return cost
+    return np.asarray(item_costs(domains, changed).sum(axis=1)).ravel()
 
 
-def _changes(question: Question, index: IndexArray, signs: FloatArray, lengths: IndexArray) -> Any:
-    """What the atoms change in the features, block by block."""
+def item_costs(domains: Domains, changed: Any) -> Any:
+    """What changes cost: a group once, bounded features by how far they go; a column for each."""
+    n_groups = domains.n_groups
+    columns = np.concatenate([*domains.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
+    ones = np.ones(columns.size), (columns, domains.group_of)
+    touched = sp.csr_array(abs(changed) @ sp.csr_array(ones, shape=(changed.shape[1], n_groups)))
+    touched.data = domains.group_costs[touched.indices]
+    moved = abs(changed[:, domains.bounded]) @ sp.diags_array(domains.bounded_costs)
+    return sp.hstack([touched, moved], format="csr")
+
+
+def changes_of(
+    question: Question, index: IndexArray, signs: FloatArray, lengths: IndexArray
+) -> Any:
+    """What the ``lengths`` best items of samples change in their features, block by block."""
     problem, prices = question.problem, question.prices
     domains = problem.domains
     assert domains is not None
@@ -94,8 +123,6 @@ def _changes(question: Question, index: IndexArray, signs: FloatArray, lengths: 
         _block_changes, rows.pair(prices.edges, places), index, signs, lengths, prices.least,
         prices.model, targets, n_features,
     )  # fmt: skip
-    import scipy.sparse as sp
-
     parts = entries[:, 2], (entries[:, 0].astype(np.intp), entries[:, 1].astype(np.intp))
     return sp.csr_array(parts, shape=(index.size, n_features))
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..problem.domain_loss import Edges
 from ..problem.worst_moves import Reach, Weighed, reach
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from .questions import Question
 
@@ -63,29 +63,42 @@ def _costs(
     edges, gap = state
     found = reach(label * block.y, edges.table, model)
     need = np.maximum(gap, 0.0)
-    classes = [np.flatnonzero(group_costs == cost) for cost in np.unique(group_costs)]
-    if math.prod(group.size + 1 for group in classes) <= MOST_SETS:
-        cost = _by_sets(found, need, classes, group_costs, rate)
+    classes = price_classes(group_costs)
+    if few_sets(classes):
+        cost, _ = by_sets(found, need, classes, group_costs, rate)
         return (cost, cost), ()
     return _enclosed(found, need, group_costs, rate), ()
 
 
-def _by_sets(
-    found: Reach, need: FloatArray, classes: list[Any], group_costs: FloatArray, rate: float
-) -> FloatArray:
-    """The best over all numbers of changed categories of each cost."""
+def price_classes(group_costs: FloatArray) -> list[IndexArray]:
+    """Groups that cost the same, together."""
+    return [np.flatnonzero(group_costs == cost) for cost in np.unique(group_costs)]
+
+
+def few_sets(classes: list[IndexArray]) -> bool:
+    """Whether all sets that can be best are tried."""
+    return math.prod(group.size + 1 for group in classes) <= MOST_SETS
+
+
+def by_sets(
+    found: Reach, need: FloatArray, classes: list[IndexArray], group_costs: FloatArray, rate: float
+) -> tuple[FloatArray, IndexArray]:
+    """The least cost over all numbers of changed categories of each price, and these numbers."""
     prefixes = []
     for group in classes:
         gains = -np.sort(-found.groups[:, group], axis=1)
         prefixes.append(np.column_stack([np.zeros(need.size), np.cumsum(gains, axis=1)]))
     best = np.full(need.size, np.inf)
+    chosen = np.zeros((need.size, len(classes)), dtype=np.intp)
     for counts in itertools.product(*(range(group.size + 1) for group in classes)):
         gained, price = np.zeros(need.size), 0.0
         for prefix, group, count in zip(prefixes, classes, counts, strict=True):
             gained = gained + prefix[:, count]
             price += count * float(group_costs[group[0]])
-        np.minimum(best, price + _filled(found, need - gained, rate), out=best)
-    return best
+        cost = price + _filled(found, need - gained, rate)
+        better = cost < best
+        best[better], chosen[better] = cost[better], counts
+    return best, chosen
 
 
 def _filled(found: Reach, need: FloatArray, rate: float) -> FloatArray:

@@ -45,7 +45,7 @@ class LinearModel:
             raise ValueError(f"intercept must be finite, got {self.intercept}")
 
 
-def as_linear(model: Any) -> LinearModel:
+def as_linear(model: Any, of_class: int | None = None) -> LinearModel:
     """The linear model in ``model``, or ``ValueError`` if there is none to be found.
 
     Parameters
@@ -53,6 +53,8 @@ def as_linear(model: Any) -> LinearModel:
     model : estimator, Result, LinearModel or tuple (coef, intercept)
         Any fitted binary classifier with ``coef_`` and ``intercept_``, a search that ended with
         one (``best_estimator_``), or a pipeline of affine steps that ends in one.
+    of_class : int, optional
+        Of a model of several classes, the position of the one that is told from the rest.
     """
     if isinstance(model, LinearModel):
         return model
@@ -67,24 +69,26 @@ def as_linear(model: Any) -> LinearModel:
             "model must be a fitted linear classifier, a Result or a tuple (coef, intercept), "
             f"got {type(model).__name__}"
         )
-    return _of_estimator(model)
+    return _of_estimator(model, of_class)
 
 
-def _of_estimator(model: Any) -> LinearModel:
+def _of_estimator(model: Any, of_class: int | None) -> LinearModel:
     if hasattr(model, "fit"):
         check_is_fitted(model)
     if hasattr(model, "best_estimator_"):
-        return _of_estimator(model.best_estimator_)
+        return _of_estimator(model.best_estimator_, of_class)
     if hasattr(model, "steps"):
-        last = _of_estimator(model.steps[-1][1])
+        last = _of_estimator(model.steps[-1][1], of_class)
         coef, intercept = _through_steps(model.steps[:-1], last.coef, last.intercept)
         return LinearModel(coef, intercept, last.classes)
     name = type(model).__name__
+    classes = getattr(model, "classes_", None)
+    if of_class is not None and classes is not None and len(classes) > 2:
+        return _against_the_rest(model, classes, of_class)
     if not hasattr(model, "coef_"):
         raise ValueError(f"{name} has no coef_: a linear classifier is wanted")
     if is_regressor(model):
         raise ValueError(f"{name} predicts numbers, not labels: a linear classifier is wanted")
-    classes = getattr(model, "classes_", None)
     if classes is not None and len(classes) != 2:
         raise ValueError(
             f"{name} was fitted on {len(classes)} classes; two are wanted. Ask about one class "
@@ -95,6 +99,31 @@ def _of_estimator(model: Any) -> LinearModel:
         _scalar(getattr(model, "intercept_", 0.0), f"intercept_ of {name}"),
         None if classes is None else (classes[0], classes[1]),
     )
+
+
+def _against_the_rest(model: Any, classes: Any, k: int) -> LinearModel:
+    """The fit of one class against the rest, of models that are made of such fits."""
+    name, pair = type(model).__name__, rest_and_class(classes[k])
+    if hasattr(model, "estimators_") and len(model.estimators_) == len(classes):
+        inner = _of_estimator(model.estimators_[k], None)
+        return LinearModel(inner.coef, inner.intercept, pair)
+    softmax = type(model).__module__.startswith("sklearn.") and "Logistic" in name
+    if softmax or len(getattr(model, "coef_", ())) != len(classes):
+        raise ValueError(
+            f"{name} has scores for {len(classes)} classes that are not linear against the rest: "
+            "audit OneVsRestClassifier(LogisticRegression()), or one class of it"
+        )
+    intercept = np.broadcast_to(getattr(model, "intercept_", 0.0), len(classes))[k]
+    return LinearModel(
+        _vector(model.coef_[k], f"coef_ of {name}"),
+        _scalar(intercept, f"intercept_ of {name}"),
+        pair,
+    )
+
+
+def rest_and_class(label: Any) -> tuple[str, str]:
+    """What the two sides are called when one class is told from the rest."""
+    return f"not {label}", str(label)
 
 
 def _vector(values: Any, name: str) -> FloatArray:

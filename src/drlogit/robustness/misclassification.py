@@ -119,48 +119,41 @@ class ErrorCurve:
         return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))
 
 
-def worst_error(question: Question) -> tuple[ErrorCurve, ErrorCurve]:
-    """The largest error rate at every radius, from below and from above."""
-    wrong = float(question.weights[question.u <= 0.0].sum())
+def worst_error(
+    question: Question, weights: FloatArray | None = None
+) -> tuple[ErrorCurve, ErrorCurve]:
+    """The largest error rate at every radius, from below and from above.
+
+    ``weights`` are other weights of the samples, which sum to one.
+    """
+    w = question.weights if weights is None else weights
+    wrong = float(w[question.u <= 0.0].sum())
+    least, most = question.costs_to_break
     low, high = (
         ErrorCurve(radii, np.minimum(wrong + bought, 1.0))
-        for radii, bought in _enclosed(question, question.u, 1.0)
+        for radii, bought in (_bought(question, question.u, cost, w) for cost in (most, least))
     )
     return low, high
 
 
 def best_error(question: Question) -> tuple[ErrorCurve, ErrorCurve]:
     """The smallest error rate at every radius, from below and from above."""
-    wrong = float(question.weights[question.u < 0.0].sum())
+    w = question.weights
+    wrong = float(w[question.u < 0.0].sum())
+    least, most = question.costs_to_mend
     high, low = (
         ErrorCurve(radii, np.maximum(wrong - bought, 0.0))
-        for radii, bought in _enclosed(question, -question.u, -1.0)
+        for radii, bought in (_bought(question, -question.u, cost, w) for cost in (most, least))
     )
     return low, high
 
 
-def _enclosed(
-    question: Question, gap: FloatArray, label: float
-) -> tuple[tuple[FloatArray, FloatArray], ...]:
-    """Budgets and the mass with ``gap > 0`` that they bring to the other side: least, and most.
-
-    ``label`` is 1 if samples are to leave their own label's side, -1 if the other's.
-    """
-    if question.problem.domains is None:
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            cost = np.maximum(gap, 0.0) / question.sensitivity
-        curve = _bought(question, gap, cost)
-        return curve, curve
-    from .crossing_costs import crossing_costs  # compiled
-
-    least, most = crossing_costs(question, gap, label)
-    return _bought(question, gap, most), _bought(question, gap, least)
-
-
-def _bought(question: Question, gap: FloatArray, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _bought(
+    question: Question, gap: FloatArray, cost: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Budgets, and the mass with ``gap > 0`` that each brings to the other side."""
-    some = (gap > 0.0) & (question.weights > 0.0)
-    mass = question.weights[some]
+    some = (gap > 0.0) & (weights > 0.0)
+    mass = weights[some]
     cost = np.minimum(cost[some], question.problem.kappa)
     order = np.argsort(cost)[: np.count_nonzero(np.isfinite(cost))]
     spent, bought = np.cumsum(cost[order] * mass[order]), np.cumsum(mass[order])

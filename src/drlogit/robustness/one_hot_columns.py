@@ -1,9 +1,9 @@
-"""Which columns that a pipeline's last step sees are zeros and ones of one category.
+"""Where the columns that a pipeline's last step sees come from: numbers, and parts of categories.
 
 A ``OneHotEncoder`` makes a group of columns of each of its features, of which a row has one 1, or
-none where a level was dropped or is not known; later steps may select such columns, or scale and
-shift them: ``z = scale · x + shift``.  We follow each column through the steps, by what the fitted
-steps say about themselves.  Columns that are mixed with others (``PCA``) are numbers.
+none where a level was dropped or is not known; later steps may select columns, or scale and shift
+them: ``z = scale · x + shift``.  We follow each column through the steps, by what the fitted steps
+say about themselves.  Columns that are mixed with others (``PCA``) are numbers of no single origin.
 
 Two encoders make distances that mean nothing and are refused.
 """
@@ -11,7 +11,7 @@ Two encoders make distances that mean nothing and are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,33 @@ from .column_choice import chosen_columns
 
 
 @dataclass(frozen=True)
-class OneHot:
-    """A column ``scale · x + shift`` with x zero or one, and the category it belongs to."""
+class Number:
+    """A column ``scale · x + shift`` of the column ``source`` of what the pipeline is given."""
 
-    group: Hashable
+    source: int
     scale: float = 1.0
     shift: float = 0.0
 
 
-#: For every column what it is, None for a number; None altogether if even their count is not known.
-Columns = list[OneHot | None] | None
+@dataclass(frozen=True)
+class OneHot:
+    """A column ``scale · x + shift`` with x zero or one, and the category it belongs to.
+
+    ``source`` is as in :class:`Number`, None if it is not known; ``level`` is what a 1 means, and
+    ``otherwise`` what a row without a 1 in the group does.
+    """
+
+    group: Hashable
+    source: int | None = None
+    level: str = "yes"
+    otherwise: str = "none of these"
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+#: For every column what it is, None for a number that is made of several or by a step that we do
+#: not know; None altogether if even their count is not known.
+Columns = list[OneHot | Number | None] | None
 
 _REFUSED = {
     "OrdinalEncoder": (
@@ -92,15 +109,21 @@ def follow_steps(
 
 
 def _one_hot_encoder(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
-    found: list[OneHot | None] = []
+    found: list[OneHot | Number | None] = []
     merged = getattr(step, "infrequent_categories_", None)
-    for j, levels in enumerate(step.categories_):
-        count = len(levels)
+    for j, known in enumerate(step.categories_):
+        levels, otherwise = [str(level) for level in known], OneHot.otherwise
+        dropped = None if step.drop_idx_ is None else step.drop_idx_[j]
+        if dropped is not None:
+            otherwise = levels[dropped]
         if merged is not None and merged[j] is not None:
-            count += 1 - len(merged[j])
-        if step.drop_idx_ is not None and step.drop_idx_[j] is not None:
-            count -= 1
-        found += [OneHot((name, j))] * count
+            rare = {str(level) for level in merged[j]}
+            levels = [*(level for level in levels if level not in rare), "infrequent"]
+            otherwise = "infrequent" if otherwise in rare else otherwise
+        if dropped is not None:
+            levels.remove(otherwise)
+        source = _source(columns, j)
+        found += [OneHot((name, j), source, level, otherwise) for level in levels]
     return found
 
 
@@ -108,7 +131,18 @@ def _bins(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
     """Intervals of a number, if each has a column."""
     if step.encode == "ordinal":
         return None
-    return [OneHot((name, j)) for j, count in enumerate(step.n_bins_) for _ in range(count)]
+    found: list[OneHot | Number | None] = []
+    for j, (count, edges) in enumerate(zip(step.n_bins_, step.bin_edges_, strict=True)):
+        source = _source(columns, j)
+        levels = [f"{edges[k]:.4g} to {edges[k + 1]:.4g}" for k in range(count)]
+        found += [OneHot((name, j), source, level) for level in levels]
+    return found
+
+
+def _source(columns: Columns, j: int) -> int | None:
+    """The column of the pipeline's input that a step sees as its column j, if it is one."""
+    column = None if columns is None else columns[j]
+    return None if column is None else column.source
 
 
 def _scaled(columns: Columns, scale: Any, shift: Any) -> Columns:
@@ -116,7 +150,9 @@ def _scaled(columns: Columns, scale: Any, shift: Any) -> Columns:
         return None
     a, t = np.broadcast_to(scale, len(columns)), np.broadcast_to(shift, len(columns))
     return [
-        None if c is None else OneHot(c.group, float(c.scale * a[j]), float(c.shift * a[j] + t[j]))
+        None
+        if c is None
+        else replace(c, scale=float(c.scale * a[j]), shift=float(c.shift * a[j] + t[j]))
         for j, c in enumerate(columns)
     ]
 
@@ -152,7 +188,7 @@ def _identity(name: str, step: Any, columns: Columns, width: int | None) -> Colu
 def _imputer(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
     """Numbers, then an indicator for each that was missing in training, which is 0 or 1."""
     indicator = getattr(step, "indicator_", None)
-    flags = [] if indicator is None else [OneHot((name, int(j))) for j in indicator.features_]
+    flags = [] if indicator is None else _missing(name, indicator, columns)
     if width is None:
         return None
     kept = width - len(flags)
@@ -161,13 +197,21 @@ def _imputer(name: str, step: Any, columns: Columns, width: int | None) -> Colum
 
 
 def _missing_indicator(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
-    return [OneHot((name, int(j))) for j in step.features_]
+    return _missing(name, step, columns)
+
+
+def _missing(name: str, step: Any, columns: Columns) -> list[OneHot | Number | None]:
+    """Indicators of missing numbers: categories of their own, beside the numbers."""
+    return [
+        OneHot((name, int(j)), _source(columns, int(j)), "missing", "not missing")
+        for j in step.features_
+    ]
 
 
 def _column_transformer(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
     if width is None:
         width = max((places.stop for places in step.output_indices_.values()), default=0)
-    found: list[OneHot | None] = [None] * width
+    found: list[OneHot | Number | None] = [None] * width
     for inner, transformer, chosen in step.transformers_:
         places = step.output_indices_[inner]
         count = places.stop - places.start
@@ -181,7 +225,7 @@ def _column_transformer(name: str, step: Any, columns: Columns, width: int | Non
 
 
 def _feature_union(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
-    found: list[OneHot | None] = []
+    found: list[OneHot | Number | None] = []
     for inner, transformer in step.transformer_list:
         if isinstance(transformer, str) and transformer == "drop":
             continue

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,26 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
-from ..estimators.tables.by_column import resolve_bounds, resolve_costs
+from ..estimators.tables.by_column import (
+    CostsByKind,
+    resolve_bounds,
+    resolve_costs,
+    standard_deviations,
+)
+from ..problem.domains import check_domains
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
-from ..rows.arrays import FloatArray, Matrix
+from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
 from ..rows.interface import Rows, State
 from ..rows.matrix import matvec
 from ..rows.memory import MemoryRows
 from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
-from .linear_model import LinearModel
-from .spaces import ONE_HOT, Placed, place
+from .features import Feature, costs_by_feature, describe
+from .linear_model import LinearModel, rest_and_class
+from .spaces import ONE_HOT, Placed, last_step, place
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
@@ -42,6 +50,12 @@ class Question:
     coefficients: FloatArray  # β, then b
     classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
     space: str  # where distance is measured, in words
+    described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns as the features that people know."""
+        return self.described()
 
     @cached_property
     def margins(self) -> State:
@@ -71,11 +85,55 @@ class Question:
         return self.problem.cost.dual_norm(self.coefficients)
 
     @cached_property
+    def direction(self) -> FloatArray:
+        """The move of cost one that changes the score most; zero where features cannot move."""
+        return self.problem.cost.aligned_move(self.coefficients)[:-1]
+
+    @cached_property
     def prices(self) -> Any:
         """What the adversary can buy where features have domains, and at which prices."""
         from ..problem.domain_loss import prices_of  # compiled
 
         return prices_of(self.problem, self.coefficients)
+
+    @cached_property
+    def costs_to_break(self) -> tuple[FloatArray, FloatArray]:
+        """Least cost of moves that take samples across the boundary, from below and above.
+
+        For samples predicted right, whose label stays as it is; 0 for others.
+        """
+        return self._crossing_costs(self.u, 1.0)
+
+    @cached_property
+    def costs_to_mend(self) -> tuple[FloatArray, FloatArray]:
+        """The same for samples predicted wrong, to the right side."""
+        return self._crossing_costs(-self.u, -1.0)
+
+    def _crossing_costs(self, gap: FloatArray, label: float) -> tuple[FloatArray, FloatArray]:
+        """Least cost of moves that gain ``gap``, from below and above.
+
+        ``label`` is 1 if samples are to leave their own label's side, -1 if the other's.
+        """
+        if self.problem.domains is None:
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                cost = np.maximum(gap, 0.0) / self.sensitivity
+            return cost, cost
+        from .crossing_costs import crossing_costs  # compiled
+
+        return crossing_costs(self, gap, label)
+
+    def holding(self, columns: IndexArray) -> Question:
+        """The same, if some features could not move."""
+        cost = self.problem.cost
+        costs = cost.costs.copy()
+        costs[columns] = np.inf
+        domains = None if cost.domains is None else cost.domains.without(columns)
+        held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
+        return replace(self, problem=held)
+
+    def with_labels_right(self) -> Question:
+        """The same, if labels were beyond doubt."""
+        return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))
 
     def labels(self, signs: FloatArray) -> np.ndarray[Any, Any]:
         """Signs as labels."""
@@ -99,47 +157,100 @@ def pose(
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
+    of_class: int | None = None,
 ) -> Question:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
     What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
+    ``of_class`` is the position in ``classes_`` of a class that is told from the rest.
+    """
+    placed = place(model, X, space, categories, of_class)
+    labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
+    return pose_placed(
+        placed, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
+        sample_weight=sample_weight, categories=categories, bounds=bounds,
+        check=partial(_check_scores, model, placed.linear, X, of_class),
+    )  # fmt: skip
+
+
+def pose_placed(
+    placed: Placed,
+    y: Any,
+    *,
+    epsilon: float,
+    kappa: float | None,
+    norm: str | Norm | None,
+    feature_costs: Any,
+    sample_weight: ArrayLike | None,
+    categories: Any = None,
+    bounds: Any = None,
+    check: Callable[[Matrix], None] | None = None,
+) -> Question:
+    """The question of a model that has been placed among its samples already.
+
+    ``check`` looks at the samples, or at one block of them, before anything is computed.
     """
     epsilon = check_epsilon(epsilon)
-    placed = place(model, X, space, categories)
     kappa = check_kappa((placed.kappa or 1.0) if kappa is None else kappa)
     transport = get_norm((placed.norm or "l1") if norm is None else norm)
     linear, samples = placed.linear, placed.X
-    # Of blocks that are elsewhere, one is enough to compare scores on; the rest is checked below.
     blocks = isinstance(samples, RowBlocks)
     matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
     n_samples, n_features = samples.shape if blocks else matrix.shape
     if linear.coef.size != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
-    _check_scores(model, linear, X.block(X.filled[0]) if blocks else X, matrix)
+    if check is not None:
+        check(matrix)
     signs, classes = _signs(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
-    costs = check_costs(_costs(feature_costs, placed, matrix, weights), n_features)
+    if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
+        declared, stated_categories = placed.categories, None
+    else:
+        declared = stated_categories = categories
+    groups = check_domains(declared, None, n_features, placed.names).groups
+    described = partial(describe, n_features, placed.names, groups, placed.features)
+    costs = _costs(feature_costs, placed, matrix, weights, described)
+    costs = check_costs(costs, n_features)
     rows: Rows
     if blocks:
         rows = StoredRows(samples, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
-    stated = {"feature costs": feature_costs, "categories": categories, "bounds": bounds}
-    if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
-        categories, stated["categories"] = placed.categories, None
+    stated = {"feature costs": feature_costs, "categories": stated_categories, "bounds": bounds}
     limits = placed.bounds if bounds is None else _bounds(bounds, placed, matrix)
-    rows, cost = ground_cost(rows, transport, costs, kappa, categories, limits, placed.names)
+    rows, cost = ground_cost(rows, transport, costs, kappa, declared, limits, placed.names)
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{placed.space}, with the {given} given" if given else placed.space
-    return Question(problem, joined, classes, where)
+    return Question(problem, joined, classes, where, described)
 
 
-def _costs(given: Any, placed: Placed, matrix: Matrix, weights: FloatArray) -> Any:
+def _one_of_several(y: Any, classes: Any, k: int) -> Any:
+    """Labels as one class and the rest."""
+    labels = np.asarray(column_or_1d(y))
+    unknown = ~np.isin(labels, classes)
+    if unknown.any():
+        known = ", ".join(repr(c) for c in np.asarray(classes).tolist()[:8])
+        raise ValueError(
+            f"y must hold labels of the model, {known}, got {labels[unknown][:1].tolist()[0]!r}"
+        )
+    rest, chosen = rest_and_class(classes[k])
+    return np.where(labels == classes[k], chosen, rest)
+
+
+def _costs(
+    given: Any,
+    placed: Placed,
+    matrix: Matrix,
+    weights: FloatArray,
+    described: Callable[[], tuple[Feature, ...]],
+) -> Any:
     """Costs for each column of the matrix: those of the fit, or stated by column or otherwise."""
     if given is None:
         return placed.costs
+    if isinstance(given, CostsByKind) and placed.encoding is None:
+        return costs_by_feature(given, described(), standard_deviations(matrix, weights))
     if np.ndim(given) == 1 and np.size(given) == matrix.shape[1]:
         return given
     return resolve_costs(given, matrix, weights, _table_names(placed, matrix), placed.encoding)
@@ -174,7 +285,9 @@ def _signs(
     return np.where(positive, 1.0, -1.0), classes
 
 
-def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> None:
+def _check_scores(
+    model: Any, linear: LinearModel, X: Any, of_class: int | None, matrix: Matrix
+) -> None:
     """Compare the model's own scores with those of ``(β, b)``, on a few rows.
 
     A subclass that transforms differently, or a column order other than the one fitted, must
@@ -182,11 +295,14 @@ def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> No
     """
     if not hasattr(model, "decision_function"):
         return
+    if isinstance(X, RowBlocks):  # of blocks that are elsewhere, the matrix is the first
+        X = X.block(X.filled[0])
     few = matrix[:_CHECKED_ROWS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "X does not have valid feature names"
         first = (sp.csr_array(X) if sp.issparse(X) else X)[: few.shape[0]]
-        scores = np.ravel(model.decision_function(first))
+        scores = np.asarray(model.decision_function(first))
+    scores = scores[:, of_class] if of_class is not None and scores.ndim == 2 else scores.ravel()
     ours = matvec(few, linear.coef) + linear.intercept
     # Single precision, and cancellation: measured against the size of the terms of the sum.
     size = matvec(abs(few), np.abs(linear.coef)) + abs(linear.intercept) + np.abs(scores)

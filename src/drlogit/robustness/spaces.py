@@ -23,10 +23,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..problem.problem import column_names
+from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
+from .features import Feature, of_encoding, of_steps
 from .linear_model import LinearModel, as_linear
-from .one_hot_columns import Columns, check_encoders, follow_steps
+from .one_hot_columns import Columns, Number, OneHot, check_encoders, follow_steps
 
 _GIVEN = "in the units of X as given"
 
@@ -41,7 +43,8 @@ class Placed:
     """A linear model and samples in the space where distance is measured.
 
     ``norm``, ``kappa``, ``costs``, ``categories`` and ``bounds`` are what is measured with where
-    nobody says otherwise; None for what is not known.  ``space`` says it in words.
+    nobody says otherwise; None for what is not known.  ``space`` says it in words, and ``features``
+    what is known of the columns.
     """
 
     linear: LinearModel
@@ -54,10 +57,16 @@ class Placed:
     bounds: Any = None
     names: list[Any] | None = None
     encoding: Encoding | None = None
+    features: tuple[Feature, ...] = ()
 
 
-def place(model: Any, X: Any, space: str, categories: Any = None) -> Placed:
-    """The model and the samples in a space; ``ValueError`` if there is no way there."""
+def place(
+    model: Any, X: Any, space: str, categories: Any = None, of_class: int | None = None
+) -> Placed:
+    """The model and the samples in a space; ``ValueError`` if there is no way there.
+
+    ``of_class`` says which class of several is told from the rest.
+    """
     if space not in SPACES:
         raise ValueError(f"space must be 'fitted' or 'given', got {space!r}")
     found = _without_searches(model)
@@ -65,33 +74,47 @@ def place(model: Any, X: Any, space: str, categories: Any = None) -> Placed:
     for name, step in steps[:-1]:
         check_encoders(name, step)
     if space == "given":
-        return _given(model, found, X)
+        return _given(model, found, X, of_class)
     last = _without_searches(steps[-1][1]) if steps else found
-    placed = _in_pipeline(found, last, X) if len(steps) > 1 else _alone(last, X)
+    if len(steps) > 1:
+        placed, columns = _in_pipeline(found, last, X, of_class)
+    else:
+        placed, columns = _alone(last, X, of_class), None
     if isinstance(last, RobustLinearClassifier):
         placed = _as_fitted(last, placed)
         if not (isinstance(categories, str) and categories == ONE_HOT):
             return placed
     if len(steps) > 1 and (categories is None or isinstance(categories, str)):
-        width = placed.X.shape[1]
-        placed = _with_one_hot(placed, follow_steps("", steps[:-1], None, width))
+        placed = _with_one_hot(placed, columns)
     return placed
 
 
 class FittedWith(NamedTuple):
-    """The norm and κ of a fit; None if the model does not know."""
+    """The norm, κ and ε of a fit, and its outcomes; None if the model does not know."""
 
-    norm: str | None
-    kappa: float | None
+    norm: str | None = None
+    kappa: float | None = None
+    epsilon: float | None = None
+    results: tuple[Result, ...] = ()
+
+    def of_class(self, k: int) -> FittedWith:
+        """What is known of one fit of several, one class against the rest."""
+        return self._replace(results=self.results[k : k + 1])
 
 
 def fitted_with(model: Any) -> FittedWith:
     """How our models were fitted, in pipelines and searches too."""
-    found = _without_searches(model)
-    last = _without_searches(found.steps[-1][1]) if hasattr(found, "steps") else found
+    last = last_step(model)
     if not isinstance(last, RobustLinearClassifier):
-        return FittedWith(None, None)
-    return FittedWith(last.norm, getattr(last, "kappa_", None) or getattr(last, "kappa", None))
+        return FittedWith()
+    kappa = getattr(last, "kappa_", None) or getattr(last, "kappa", None)
+    return FittedWith(last.norm, kappa, float(last.epsilon_), tuple(last.results_))
+
+
+def last_step(model: Any) -> Any:
+    """The classifier itself, in pipelines and searches."""
+    found = _without_searches(model)
+    return _without_searches(found.steps[-1][1]) if hasattr(found, "steps") else found
 
 
 def _without_searches(model: Any) -> Any:
@@ -103,32 +126,38 @@ def _without_searches(model: Any) -> Any:
     return model
 
 
-def _given(model: Any, found: Any, X: Any) -> Placed:
+def _given(model: Any, found: Any, X: Any, of_class: int | None) -> Placed:
     if getattr(found, "encoding_", None) is not None:
         raise ValueError(
             "the columns of this model's table have no distance before they are encoded: leave "
             "space at 'fitted'"
         )
-    return Placed(as_linear(model), X, _GIVEN, names=column_names(X))
+    return Placed(as_linear(model, of_class), X, _GIVEN, names=column_names(X))
 
 
-def _alone(last: Any, X: Any) -> Placed:
-    return Placed(as_linear(last), X, _GIVEN, names=column_names(X))
+def _alone(last: Any, X: Any, of_class: int | None) -> Placed:
+    return Placed(as_linear(last, of_class), X, _GIVEN, names=column_names(X))
 
 
-def _in_pipeline(pipeline: Any, last: Any, X: Any) -> Placed:
-    linear = as_linear(last)
+def _in_pipeline(pipeline: Any, last: Any, X: Any, of_class: int | None) -> tuple[Placed, Columns]:
+    """Model and samples before the last step, and where its columns come from."""
+    linear = as_linear(last, of_class)
     before = pipeline[:-1]
     Z = _transformed(X, before.transform, linear.coef.size)
     named = [step for _, step in before.steps if step is not None and not isinstance(step, str)]
     kinds = ", ".join(type(step).__name__ for step in named)
     after = f", after {kinds}" if kinds else ""
-    return Placed(
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    given: Columns = [Number(j) for j in range(shape[1])] if len(shape) == 2 else None
+    columns = follow_steps("", before.steps, given, Z.shape[1])
+    placed = Placed(
         linear,
         Z,
         f"in the space in which {type(last).__name__} was fitted{after}",
         names=_names_after(before, Z),
+        features=tuple(of_steps(columns, column_names(X))),
     )
+    return placed, columns
 
 
 def _transformed(X: Any, function: Callable[[Any], Any], n_features: int) -> Any:
@@ -163,7 +192,13 @@ def _as_fitted(last: RobustLinearClassifier, placed: Placed) -> Placed:
     encoding = last.encoding_
     if encoding is None:
         return placed
-    return replace(placed, X=last._as_matrix(placed.X), names=encoding.names, encoding=encoding)
+    return replace(
+        placed,
+        X=last._as_matrix(placed.X),
+        names=encoding.names,
+        encoding=encoding,
+        features=tuple(of_encoding(encoding)),
+    )
 
 
 def space_of(model: RobustLinearClassifier) -> str:
@@ -183,12 +218,12 @@ def _stated(last: RobustLinearClassifier) -> str:
 
 def _with_one_hot(placed: Placed, columns: Columns) -> Placed:
     """One-hot columns as categories: zeros and ones again, whatever scaled them."""
-    if columns is None or not any(columns):
+    if columns is None or not any(isinstance(column, OneHot) for column in columns):
         return placed
     groups: dict[Any, list[int]] = {}
     scale, shift = np.ones(len(columns)), np.zeros(len(columns))
     for j, column in enumerate(columns):
-        if column is not None:
+        if isinstance(column, OneHot):
             groups.setdefault(column.group, []).append(j)
             scale[j], shift[j] = column.scale, column.shift
     hot = np.array(sorted(j for group in groups.values() for j in group))

@@ -254,30 +254,45 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
+    return distribution_at(question, question.problem.epsilon, float(tol))
+
+
+def distribution_at(
+    question: Question,
+    epsilon: float,
+    tol: float,
+    supremum: float | None = None,
+    bought: Any = None,
+) -> WorstCaseDistribution:
+    """A distribution within ``tol`` of the worst at radius ε.
+
+    ``supremum`` is the worst-case loss and ``bought`` the purchases of at least that budget
+    (:mod:`.purchases`), if they are known.
+    """
+    if supremum is None:
+        supremum = loss_at(question, epsilon)
     if question.problem.domains is not None:
-        return _with_domains(question, float(tol))
-    problem, u, w = question.problem, question.u, question.weights
-    supremum = loss_at(question, problem.epsilon)
-    budget = _spendable(problem.epsilon, u.size + question.coefficients.size)
+        return _with_domains(question, epsilon, tol, supremum, bought)
+    u, w = question.u, question.weights
+    budget = _spendable(epsilon, u.size + question.coefficients.size)
     flips, left = _flips(question, budget)
 
     # The samples after the flips: what is left of each, then what was flipped of each.
     index = np.tile(np.arange(u.size), 2)
     flipped = np.repeat([False, True], u.size)
     mass, margin = np.concatenate([w - flips, flips]), np.concatenate([u, -u])
-    unspent = question.sensitivity * (problem.epsilon - budget)
-    shortfall = max(float(tol) - unspent, 0.5 * float(tol))
+    unspent = question.sensitivity * (epsilon - budget)
+    shortfall = max(tol - unspent, 0.5 * tol)
     moved, distance = _moves(mass, margin, question.sensitivity, left, shortfall)
 
     # Of each of these, what stays and what moves.
-    index, flipped, margin = (np.tile(values, 2) for values in (index, flipped, margin))
+    index, flipped, margin = np.tile(index, 2), np.tile(flipped, 2), np.tile(margin, 2)
     travelled = np.repeat([0.0, distance], 2 * u.size)
     mass = np.concatenate([mass - moved, moved])
     kept = np.flatnonzero(mass > 0.0)
     kept = kept[np.argsort(index[kept], kind="stable")]
-    index, flipped, margin, travelled, mass = (
-        values[kept] for values in (index, flipped, margin, travelled, mass)
-    )
+    index, flipped, mass = index[kept], flipped[kept], mass[kept]
+    margin, travelled = margin[kept], travelled[kept]
     signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
     loss = float(mass @ log_loss(margin - question.sensitivity * travelled))
     return WorstCaseDistribution(
@@ -287,12 +302,12 @@ sample_weight
         flipped=flipped,
         distance=travelled,
         shift=-signs * travelled,
-        direction=problem.cost.aligned_move(question.coefficients)[:-1],
+        direction=question.direction,
         expected_loss=min(loss, supremum),  # flips attain it, but for the rounding of two sums
         supremum=supremum,
         transport_cost=float(mass @ travelled)
-        + problem.cost.pair.spent(float(mass[flipped].sum())),
-        epsilon=problem.epsilon,
+        + question.problem.cost.pair.spent(float(mass[flipped].sum())),
+        epsilon=epsilon,
     )
 
 
@@ -308,12 +323,13 @@ def _spendable(epsilon: float, n_terms: int) -> float:
     return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
 
 
-def _with_domains(question: Question, tol: float) -> WorstCaseDistribution:
+def _with_domains(
+    question: Question, epsilon: float, tol: float, supremum: float, bought: Any
+) -> WorstCaseDistribution:
     """The same where features have domains: edges in the order of their rates, then moves."""
     from .bought_moves import atoms_of  # compiled
 
-    problem = question.problem
-    atoms, left = atoms_of(question, _spendable(problem.epsilon, question.u.size))
+    atoms, left = atoms_of(question, _spendable(epsilon, question.u.size), bought)
     moved, distance = _moves(atoms.mass, atoms.margin, question.sensitivity, left, tol)
     # Of each atom, what stays and what moves on.
     places = np.tile(np.arange(atoms.mass.size), 2)
@@ -332,14 +348,14 @@ def _with_domains(question: Question, tol: float) -> WorstCaseDistribution:
         flipped=flipped,
         distance=distances,
         shift=-signs * travelled,
-        direction=problem.cost.aligned_move(question.coefficients)[:-1],
+        direction=question.direction,
         expected_loss=float(
             mass @ log_loss(atoms.margin[places] - question.sensitivity * travelled)
         ),
-        supremum=loss_at(question, problem.epsilon),
+        supremum=supremum,
         transport_cost=float(mass @ distances)
-        + problem.cost.pair.spent(float(mass[flipped].sum())),
-        epsilon=problem.epsilon,
+        + question.problem.cost.pair.spent(float(mass[flipped].sum())),
+        epsilon=epsilon,
         changes=atoms.changes[places],
     )
 

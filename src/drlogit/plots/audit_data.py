@@ -1,0 +1,417 @@
+"""Everything on the page of an audit as numbers and text, ready for JSON.
+
+The figures follow a slider over the radii: those of the audit, and steps between them.  Numbers are
+those of :mod:`drlogit.robustness`, to seven digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..estimators.tolerances import Priced, allowed_by
+from ..problem.domain_loss import Purchases
+from ..robustness.audits import Asked, AuditSample, ModelAudit
+from ..robustness.calibration import Calibration, calibration, confusion, worst_confusions
+from ..robustness.coefficients import coefficients, deviations_and_means, opposites
+from ..robustness.feature_risk import budget_use, losses_without
+from ..robustness.features import Feature
+from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
+from ..robustness.misclassification import best_error, bounds_at, worst_error
+from ..robustness.purchases import loss_curve, purchases_of
+from ..robustness.questions import Question
+from ..robustness.shifted_features import bins_of
+from ..robustness.subgroups import subgroup_risks
+from ..robustness.worst_case import WorstCaseDistribution, distribution_at, flips_of
+from ..rows.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from .audits import Audit
+
+#: Steps of the slider, beside the radii of the audit.
+_STEPS = 20
+
+#: How close to the worst case the distributions are that are drawn, in nats: closer ones move less
+#: mass, but further, which is harder to see and to believe.
+_DRAWN_TOL = 1e-3
+
+#: Features with a row of their own, those that take most; the others share one.
+_NAMED_FEATURES = 15
+
+#: Features whose distribution is drawn, and levels of a category that are.
+_DRAWN_FEATURES = 4
+_DRAWN_LEVELS = 8
+
+#: Samples and coefficients listed, for each model.
+_LISTED_SAMPLES = 8
+_LISTED_COEFFICIENTS = 60
+
+#: Points of the curve of broken predictions.
+_CURVE_POINTS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class AuditData:
+    """What the page shows; ``content`` is plain dictionaries, lists, numbers and text."""
+
+    content: dict[str, Any]
+
+    def records(self, part: str) -> list[dict[str, Any]]:
+        """A part as flat records."""
+        return list(_RECORDS[part](self.content))
+
+
+def audit_data(report: Audit) -> AuditData:
+    """Compute everything that the page of an audit shows."""
+    largest = report.epsilons[-1]
+    steps = np.linspace(0.0, largest, _STEPS + 1) if largest > 0.0 else np.zeros(1)
+    radii = np.array(sorted({*np.round(steps, 15).tolist(), *report.epsilons}))
+    questions = [each.question for each in report.asked.values()]
+    models = [
+        _model(audited, asked, radii)
+        for audited, asked in zip(report.models, report.asked.values(), strict=True)
+    ]
+    _add_broken(models, questions)
+    groups: list[dict[str, Any]] = [
+        {"column": part.column, "value": part.value, "size": int(part.members.size), "models": []}
+        for part in report.subgroups
+    ]
+    for question in questions:
+        risks = {
+            id(risk.subgroup): risk for risk in subgroup_risks(question, report.subgroups, radii)
+        }
+        for entry, part in zip(groups, report.subgroups, strict=True):
+            risk = risks.get(id(part))
+            entry["models"].append(
+                risk
+                and {
+                    "loss": _short(risk.loss),
+                    "error": _short(risk.error),
+                    "worst_loss": _list(risk.worst_losses),
+                    "worst_error": _list(risk.worst_errors),
+                }
+            )
+    allowed = [_allowed(question, radii) for question in questions]
+    content = {
+        "n_samples": report.n_samples,
+        "kappa": None if math.isinf(report.kappa) else report.kappa,
+        "norm": report.norm,
+        "spaces": list(report.spaces),
+        "radii": _list(radii),
+        "tables_at": [int(np.searchsorted(radii, e)) for e in report.epsilons],
+        "start": _start(report, radii),
+        "allowed": allowed[:1] if all(each == allowed[0] for each in allowed) else allowed,
+        "classes": [str(label) for label in questions[0].classes],
+        "against_rest": any(str(question.classes[0]).startswith("not ") for question in questions),
+        "models": models,
+        "groups": groups,
+        "drawn_tol": _DRAWN_TOL,
+    }
+    return AuditData(content)
+
+
+def _start(report: Audit, radii: FloatArray) -> int:
+    """Where the slider begins: at a radius that a model was fitted for, or in the middle."""
+    fitted = [e for each in report.asked.values() if (e := each.fitted.epsilon)]
+    wanted = fitted[-1] if fitted else report.epsilons[(2 * len(report.epsilons)) // 3]
+    return int(np.abs(radii - wanted).argmin())
+
+
+def _model(audited: ModelAudit, asked: Asked, radii: FloatArray) -> dict[str, Any]:
+    question = asked.question
+    bought = purchases_of(question, float(radii[-1]))
+    losses = loss_curve(question, bought).at(radii)
+    best, worst, flips = best_error(question), worst_error(question), flips_of(question)
+    errors = [bounds_at(float(radius), best, worst) for radius in radii]
+    half = audited.half_wrong_radius
+    found: dict[str, Any] = {
+        "name": audited.name,
+        "classes": [str(label) for label in question.classes],
+        "space": question.space,
+        "facts": _facts(asked),
+        "loss": _short(audited.loss),
+        "error": _short(audited.error),
+        "half_wrong": None if math.isinf(half) else _short(half),
+        "worst_loss": _list(losses),
+        "worst_error": _list([bounds.worst for bounds in errors]),
+        "best_error": _list([bounds.best for bounds in errors]),
+        "exact": all(bounds.exact for bounds in errors),
+        "flips": _list([flips.at(float(radius)) for radius in radii]),
+    }
+    found["budget"] = _budget(question, radii)
+    # Where flips are cheap the worst case may do nothing else, and say nothing about features.
+    moving = question if math.isinf(question.problem.kappa) else question.with_labels_right()
+    found["moves"] = found["budget"] if moving is question else _budget(moving, radii)
+    found["fragile"] = [_fragile(each) for each in fragile_samples(question, _LISTED_SAMPLES)]
+    found["one_level"], found["one_level_share"] = [], 0.0
+    if question.problem.domains is not None and question.problem.domains.n_groups:
+        listed, share = broken_by_one_level(question, _LISTED_SAMPLES)
+        found["one_level"] = [_fragile(each) for each in listed]
+        found["one_level_share"] = _short(share)
+    found["surprising"] = [_sample(each) for each in audited.most_surprising]
+    found["first_flipped"] = [_sample(each) for each in audited.first_flipped]
+    found["confusion"] = _list(confusion(question).ravel())
+    found["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(question, radii)]
+    found["calibration"] = [
+        _tenths(calibration(question, each))
+        for each in _distributions(question, bought, radii, losses)
+    ]
+    most = [each["name"] for each in found["moves"]["features"][:_DRAWN_FEATURES]]
+    found["shifted"] = _shifted(
+        moving, radii, [feature for feature in question.features if feature.name in most]
+    )
+    weighed, intercept = coefficients(question)
+    weighed.sort(key=lambda c: -abs(c.effect))
+    found["coefficients"] = [
+        {**asdict(c), "value": _short(c.value), "effect": _short(c.effect)}
+        for c in weighed[:_LISTED_COEFFICIENTS]
+    ]
+    found["n_coefficients"] = len(weighed)
+    found["intercept"] = _short(intercept)
+    found["opposites"] = [
+        {
+            "one": pair.one,
+            "other": pair.other,
+            "correlation": _short(pair.correlation),
+            "effects": _list(pair.effects),
+        }
+        for pair in opposites(question)[:6]
+    ]
+    return found
+
+
+def _fragile(sample: FragileSample) -> dict[str, Any]:
+    return {
+        "row": sample.index,
+        "label": str(sample.label),
+        "probability": _short(sample.probability),
+        "cost": _short(sample.cost),
+        "cheapest": sample.cheapest,
+        "n_changed": sample.n_changed,
+        "changes": [str(change) for change in sample.changes],
+    }
+
+
+def _sample(sample: AuditSample) -> dict[str, Any]:
+    return {
+        "row": sample.index,
+        "label": str(sample.label),
+        "margin": _short(sample.margin),
+        "epsilon": None if math.isinf(sample.epsilon) else _short(sample.epsilon),
+    }
+
+
+def _facts(asked: Asked) -> dict[str, Any]:
+    """How the model was fitted, and its certificate, where it is one of ours."""
+    fitted = asked.fitted
+    if not fitted.results:
+        return {}
+    result = fitted.results[0]
+    kappa = fitted.kappa
+    return {
+        "epsilon": fitted.epsilon,
+        "kappa": None if kappa is None or math.isinf(kappa) else kappa,
+        "objective": _short(result.objective),
+        "bound": _short(result.dual_objective),
+        "gap": float(f"{result.gap:.2g}"),
+        "status": str(result.status),
+        "solver": result.solver,
+    }
+
+
+def _budget(question: Question, radii: FloatArray) -> dict[str, Any]:
+    """Where the budget goes, and what it would do if a feature could not move."""
+    bought = purchases_of(question, float(radii[-1]))
+    use = budget_use(question, bought, radii)
+    most = use.features.max(axis=0)
+    named = np.argsort(-most, kind="stable")
+    named = named[most[named] > 0.0]
+    return {
+        "loss": _list(loss_curve(question, bought).at(radii)),
+        "features": [
+            {
+                "name": question.features[f].name,
+                "use": _list(use.features[:, f]),
+                "without": _list(losses_without(question, question.features[f], radii)),
+            }
+            for f in named[:_NAMED_FEATURES]
+        ],
+        "others": _list(use.features[:, named[_NAMED_FEATURES:]].sum(axis=1)),
+        "n_moved": int(named.size),
+        "n_features": len(question.features),
+        "flips": _list(use.flips),
+        "without_flips": _list(losses_without(question, None, radii)),
+        "unspent": _list(use.unspent),
+    }
+
+
+def _distributions(
+    question: Question, bought: Purchases, radii: FloatArray, losses: FloatArray
+) -> Iterable[WorstCaseDistribution]:
+    """A distribution next to the worst at each radius, one at a time."""
+    for radius, loss in zip(radii.tolist(), losses.tolist(), strict=True):
+        yield distribution_at(question, radius, _DRAWN_TOL, loss, bought)
+
+
+def _tenths(found: Calibration) -> dict[str, Any]:
+    return {
+        "mass": _list(found.mass),
+        "probability": _list(found.probability),
+        "observed": _list(found.observed),
+        "error": _short(found.error),
+    }
+
+
+def _shifted(question: Question, radii: FloatArray, features: list[Feature]) -> list[Any]:
+    """Features in the data, and in the worst case at each radius."""
+    drawn = [bins_of(question, feature) for feature in features]
+    if not drawn:
+        return []
+    bought = purchases_of(question, float(radii[-1]))
+    worst: list[list[FloatArray]] = [[] for _ in drawn]
+    losses = loss_curve(question, bought).at(radii)
+    for distribution in _distributions(question, bought, radii, losses):
+        for shares, bins in zip(worst, drawn, strict=True):
+            shares.append(bins.shares_in(distribution))
+    found = []
+    for shares, bins in zip(worst, drawn, strict=True):
+        data, moved, labels = bins.shares(question.weights), np.array(shares), list(bins.labels)
+        if bins.values is None:
+            # Levels that change most come first, then the frequent ones; the others share a bar.
+            change, most = np.abs(moved - data).max(axis=0), np.maximum(data, moved.max(axis=0))
+            order = np.lexsort((-most, -np.round(change, 9)))
+            order = order[most[order] > 0.0]
+            kept, rest = order[:_DRAWN_LEVELS], order[_DRAWN_LEVELS:]
+            labels = [labels[j] for j in kept]
+            if rest.size:
+                labels.append(f"{rest.size} others")
+                data = np.append(data[kept], data[rest].sum())
+                moved = np.column_stack([moved[:, kept], moved[:, rest].sum(axis=1)])
+            else:
+                data, moved = data[kept], moved[:, kept]
+        found.append(
+            {
+                "name": bins.feature.name,
+                "edges": None if bins.edges is None else _list(bins.own_edges),
+                "labels": labels,
+                "data": _list(data),
+                "worst": [_list(row) for row in moved],
+            }
+        )
+    return found
+
+
+def _add_broken(models: list[dict[str, Any]], questions: list[Question]) -> None:
+    """The share of right predictions that a change of at most so much breaks, for all alike."""
+    costs = []
+    for question in questions:
+        right = (question.u > 0.0) & (question.weights > 0.0)
+        costs.append((question.costs_to_break[0][right], question.weights[right]))
+    ends = [float(np.quantile(c[np.isfinite(c)], 0.98)) for c, _ in costs if np.isfinite(c).any()]
+    grid = np.linspace(0.0, max(ends, default=1.0), _CURVE_POINTS + 1)
+    for model, (cost, weights) in zip(models, costs, strict=True):
+        order = np.argsort(cost, kind="stable")
+        total = np.append(0.0, np.cumsum(weights[order]))
+        shares = total[np.searchsorted(cost[order], grid, side="right")] / max(total[-1], 1e-300)
+        middle = int(np.searchsorted(total, 0.5 * total[-1]))
+        median = float(cost[order][max(middle - 1, 0)]) if cost.size else math.inf
+        model["broken"] = {
+            "costs": _list(grid),
+            "shares": _list(shares),
+            "median": None if math.isinf(median) else _short(median),
+        }
+
+
+def _allowed(question: Question, radii: FloatArray) -> list[list[str]]:
+    """What each radius allows to be wrong, in sentences."""
+    problem = question.problem
+    costs = problem.costs[:-1].copy()
+    if problem.domains is not None:
+        costs[problem.domains.columns] = problem.domains.column_costs
+    deviations, _ = deviations_and_means(question)
+    columns = [
+        Priced(
+            feature.name,
+            float(costs[feature.columns[0]] * abs(feature.scale)),
+            feature.levels is not None,
+            float(deviations[feature.columns[0]] / abs(feature.scale)) or None,
+        )
+        for feature in question.features
+    ]
+    return [allowed_by(float(radius), problem.kappa, columns) for radius in radii]
+
+
+# --- flat records ---------------------------------------------------------------------------
+
+
+def _features(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for model in content["models"]:
+        budget = model["budget"]
+        entries = [
+            *((each["name"], each["use"], each["without"]) for each in budget["features"]),
+            ("(other features)", budget["others"], None),
+            ("(labels)", budget["flips"], budget["without_flips"]),
+            ("(unspent)", budget["unspent"], None),
+        ]
+        for k, radius in enumerate(content["radii"]):
+            for name, use, without in entries:
+                yield {
+                    "model": model["name"],
+                    "epsilon": radius,
+                    "feature": name,
+                    "budget": use[k],
+                    "worst_case_loss_if_immovable": None if without is None else without[k],
+                }
+
+
+def _samples(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for model in content["models"]:
+        for kind in ("fragile", "one_level"):
+            for sample in model[kind]:
+                changes = "; ".join(sample["changes"])
+                yield {"model": model["name"], "kind": kind, **sample, "changes": changes}
+
+
+def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for group in content["groups"]:
+        for model, risk in zip(content["models"], group["models"], strict=True):
+            if risk is None:
+                continue
+            for k, radius in enumerate(content["radii"]):
+                yield {
+                    "model": model["name"],
+                    "epsilon": radius,
+                    "column": group["column"],
+                    "value": group["value"],
+                    "size": group["size"],
+                    "loss": risk["loss"],
+                    "error": risk["error"],
+                    "worst_case_loss": risk["worst_loss"][k],
+                    "worst_error": risk["worst_error"][k],
+                }
+
+
+def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for model in content["models"]:
+        for each in model["coefficients"]:
+            yield {"model": model["name"], **each}
+
+
+_RECORDS = {
+    "features": _features,
+    "samples": _samples,
+    "groups": _groups,
+    "coefficients": _coefficients,
+}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.7g}")
+
+
+def _list(values: Any) -> list[float]:
+    return [_short(float(value)) for value in values]

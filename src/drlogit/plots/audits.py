@@ -1,0 +1,295 @@
+"""How robust is this model?  Worst-case loss and error of fitted models over a range of radii.
+
+    report = drlogit.audit({"plain": lr, "robust": drlr}, X, y, kappa=0.5, groups="sex")
+    print(report)
+    report.to_html("report.html")
+
+No model is refitted.  The samples should be ones the models were not fitted on, if there are.
+What the page shows beyond the text is computed when it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from ..problem.norms import Norm
+from ..problem.parameters import check_epsilon
+from ..robustness.audits import Asked, ModelAudit, ask, audit_model, default_radii
+from ..robustness.subgroups import Subgroup, subgroups
+
+if TYPE_CHECKING:
+    from .audit_data import AuditData
+
+#: What :meth:`Audit.to_frame` makes a frame of.
+PARTS = ("radii", "features", "samples", "groups", "coefficients")
+
+#: Height of the page in a notebook, in pixels: a screen without its bars.
+_NOTEBOOK_HEIGHT = 760
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The outcome of :func:`audit`; print it, show it, index it by model name, or take its rows.
+
+    It keeps the samples, for what is computed only when it is asked for.
+    """
+
+    kappa: float
+    norm: str
+    n_samples: int
+    epsilons: tuple[float, ...]
+    models: tuple[ModelAudit, ...]
+    spaces: tuple[str, ...] = ()
+    asked: dict[str, Asked] = field(default_factory=dict, repr=False)
+    subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
+
+    def __getitem__(self, name: str) -> ModelAudit:
+        for model in self.models:
+            if model.name == name:
+                return model
+        known = ", ".join(repr(model.name) for model in self.models)
+        raise KeyError(f"no model {name!r} in this audit, only {known}")
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat record per model and radius."""
+        return [asdict(row) for model in self.models for row in model.rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is printed as plain dictionaries, lists, strings and numbers, for JSON.
+
+        Infinite numbers stay floats, which ``json.dumps`` writes as ``Infinity``.
+        """
+        return {
+            "kappa": self.kappa,
+            "norm": self.norm,
+            "n_samples": self.n_samples,
+            "epsilons": self.epsilons,
+            "models": [asdict(model) for model in self.models],
+            "spaces": self.spaces,
+        }
+
+    @cached_property
+    def data(self) -> AuditData:
+        """Everything on the page as numbers and text; computed when it is first asked for."""
+        from .audit_data import audit_data  # compiled
+
+        return audit_data(self)
+
+    def to_frame(self, part: str = "radii") -> Any:
+        """A part of the audit as a pandas data frame.
+
+        Parameters
+        ----------
+        part : {"radii", "features", "samples", "groups", "coefficients"}
+            One row per model and radius; per model, radius and feature: its share of the budget
+            and the worst-case loss if it could not move; per model and fragile sample; per model,
+            radius and subgroup; per model and coefficient.
+        """
+        if part not in PARTS:
+            raise ValueError(f"part must be one of {', '.join(map(repr, PARTS))}, got {part!r:.40}")
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "a data frame needs pandas, which is not installed: pip install pandas"
+            ) from error
+        return pd.DataFrame(self.rows if part == "radii" else self.data.records(part))
+
+    def to_html(
+        self, path: str | os.PathLike[str] | None = None, *, title: str | None = None,
+        subtitle: str | None = None,
+    ) -> str:  # fmt: skip
+        """The audit as one page that needs no network; written to a file if ``path`` is given.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write, whole or not at all.
+        title, subtitle : str, optional
+            Above the page; by default a question, and how many samples there are.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        from .audit_page import audit_page
+
+        page = audit_page(self.data, title=title, subtitle=subtitle)
+        if path is not None:
+            page.write(path)
+        return page.render()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the page in a frame of its own, where its styles stay."""
+        return (
+            f'<iframe srcdoc="{escape(self.to_html())}" title="Audit" loading="lazy" '
+            f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0"></iframe>'
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(_report(self))
+
+
+def audit(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilons: Iterable[float] | None = None,
+    kappa: float | None = None,
+    norm: str | Norm | None = None,
+    feature_costs: Any = None,
+    categories: Any = None,
+    bounds: Any = None,
+    space: str = "fitted",
+    sample_weight: ArrayLike | None = None,
+    groups: Any = None,
+    n_listed: int = 5,
+) -> Audit:
+    """Worst-case loss and error of one or several fitted models over a range of radii.
+
+    Parameters
+    ----------
+    model : a model, or a list or mapping of models
+        Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
+        by their class.  Of more than two classes, each is audited against the rest.
+    X, y, norm, feature_costs, categories, bounds, space, \
+sample_weight
+        As in :func:`drlogit.worst_case_loss`.
+    epsilons : iterable of float, optional
+        Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
+        mean distance between the samples predicted right and the decision boundary, and the radii
+        that models of ours were fitted for.
+    kappa : float, optional
+        Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
+        ``epsilon / kappa`` of the labels can be flipped.  By default that of the models that are
+        ours, else 1.
+    groups : optional
+        Subgroups to tell apart on the page: the name of a column of X (or a list of names), an
+        array with a value per sample, or a mapping of such arrays.
+    n_listed : int
+        How many samples to list.
+
+    Returns
+    -------
+    Audit
+    """
+    asked = ask(
+        model, X, y, norm=norm, kappa=kappa, feature_costs=feature_costs, categories=categories,
+        bounds=bounds, space=space, sample_weight=sample_weight,
+    )  # fmt: skip
+    n_samples = next(iter(asked.values())).question.problem.rows.n_samples
+    return audit_asked(asked, epsilons, n_listed, subgroups(groups, X, n_samples))
+
+
+def audit_asked(
+    asked: dict[str, Asked],
+    epsilons: Iterable[float] | None,
+    n_listed: int,
+    parts: tuple[Subgroup, ...] = (),
+) -> Audit:
+    """The audit of models that have been placed among their samples."""
+    if epsilons is None:
+        radii = default_radii(asked.values())
+    else:
+        radii = tuple(sorted({check_epsilon(epsilon) for epsilon in epsilons}))
+        if not radii:
+            raise ValueError("epsilons must hold at least one radius, got none")
+    questions = {name: each.question for name, each in asked.items()}
+    first = next(iter(questions.values())).problem
+    return Audit(
+        kappa=first.kappa,
+        norm=first.norm.name,
+        n_samples=first.rows.n_samples,
+        epsilons=radii,
+        models=tuple(audit_model(name, each, radii, n_listed) for name, each in questions.items()),
+        spaces=tuple(dict.fromkeys(question.space for question in questions.values())),
+        asked=asked,
+        subgroups=parts,
+    )
+
+
+# --- the report -----------------------------------------------------------------------------
+
+
+def _report(report: Audit) -> list[str]:
+    several = len(report.models) > 1
+    subject = f"{len(report.models)} models" if several else report.models[0].name
+    lines = [f"Audit of {subject} on {report.n_samples} samples, {report.norm} transport"]
+    if math.isinf(report.kappa):
+        lines.append("kappa = inf: labels cannot be flipped, only features move")
+    else:
+        lines.append(
+            f"kappa = {report.kappa:g}: at most a share epsilon/kappa of the labels can be flipped"
+        )
+    lines += [f"distances {space}" for space in report.spaces]
+    lines += ["", *_tables(report)]
+    for model in report.models:
+        prefix = f"{model.name}: " if several else ""
+        lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
+        if model.first_flipped:
+            lines.append("labels the worst case flips first, where an error costs most:")
+            lines += [
+                f"  row {s.index}: label {s.label!r}, margin {s.margin:.3g}"
+                f", flipped from epsilon = {s.epsilon:.3g}"
+                for s in model.first_flipped
+            ]
+        elif math.isfinite(report.kappa):
+            lines.append("no label is worth flipping: moving features hurts this model more")
+        lines.append("labels that surprise the model most (the worst case leaves them alone):")
+        lines += [
+            f"  row {s.index}: label {s.label!r}, margin {s.margin:.3g}"
+            for s in model.most_surprising
+        ]
+    return lines
+
+
+def _half_wrong(model: ModelAudit) -> str:
+    if math.isinf(model.half_wrong_radius):
+        return "at no radius"
+    return f"from epsilon = {model.half_wrong_radius:.3g}"
+
+
+def _tables(report: Audit) -> list[str]:
+    """Radii down: loss and error of one model side by side, of several in a table each."""
+    losses = [[f"{row.worst_case_loss:.4f}" for row in model.rows] for model in report.models]
+    errors = [
+        [f"{row.best_error:.1%} to {row.worst_error:.1%}" for row in model.rows]
+        for model in report.models
+    ]
+    radii = {"epsilon": [f"{epsilon:.4g}" for epsilon in report.epsilons]}
+    if math.isfinite(report.kappa):
+        radii["flips up to"] = [f"{row.flip_limit:.1%}" for row in report.models[0].rows]
+    names = [_short(model.name) for model in report.models]
+    if len(names) == 1:
+        return _table([*radii.items(), ("log-loss", losses[0]), ("error", errors[0])])
+    return [
+        "worst-case log-loss (nats)",
+        *_table([*radii.items(), *zip(names, losses, strict=True)]),
+        "",
+        "error, best to worst case",
+        *_table([*radii.items(), *zip(names, errors, strict=True)]),
+    ]
+
+
+def _table(columns: list[tuple[str, list[str]]]) -> list[str]:
+    widths = [max(map(len, [head, *cells])) for head, cells in columns]
+    lines = [[head for head, _ in columns], *zip(*(cells for _, cells in columns), strict=True)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"

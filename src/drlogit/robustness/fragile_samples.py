@@ -1,0 +1,245 @@
+"""The predictions that break first, and the cheapest change of features that breaks each.
+
+A sample predicted right with margin u is taken to the decision boundary: along the steepest
+direction, or where features have domains by the set of changed categories and moves of numbers
+that is cheapest (:mod:`.crossing_costs`).  Labels stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from ..problem.domains import Domains
+from ..rows.arrays import FloatArray, IndexArray
+from ..rows.blocks import Block
+from .features import Feature, plain_number
+from .questions import Question
+from .sample_values import rows_of
+
+#: Features of a change that are named; a move of all features together names the largest parts.
+_NAMED = 4
+
+
+@dataclass(frozen=True)
+class FeatureChange:
+    """One feature of a sample before and after, as the table would show it."""
+
+    feature: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.feature}: {self.before} → {self.after}"
+
+
+@dataclass(frozen=True)
+class FragileSample:
+    """A sample predicted right, and what breaks the prediction.
+
+    ``probability`` is what the model gives to its label, ``cost`` what the change costs, in the
+    units of the radius, ``cheapest`` whether nothing is cheaper, and ``n_changed`` how many
+    features change, of which ``changes`` names the first.
+    """
+
+    index: int
+    label: Any
+    probability: float
+    cost: float
+    cheapest: bool
+    n_changed: int
+    changes: tuple[FeatureChange, ...]
+
+
+def fragile_samples(question: Question, n_listed: int) -> tuple[FragileSample, ...]:
+    """The samples that take least to break, of those that something can break."""
+    u, least = question.u, question.costs_to_break[0]
+    some = np.flatnonzero((u > 0.0) & (question.weights > 0.0) & np.isfinite(least))
+    index = some[np.argsort(least[some], kind="stable")[:n_listed]]
+    if index.size == 0:
+        return ()
+    before = rows_of(question, index)
+    if question.problem.domains is None:
+        direction = question.direction
+        moves = np.outer(-question.signs[index] * least[index], direction)
+        costs, cheapest = least[index], True
+    else:
+        moves, costs, cheapest = _with_domains(question, index, before)
+    return _listed(question, index, before, moves, costs, cheapest)
+
+
+def broken_by_one_level(
+    question: Question, n_listed: int
+) -> tuple[tuple[FragileSample, ...], float]:
+    """The surest predictions that another level of one category breaks, and the share of right
+    predictions that are broken so.
+
+    Of several such categories, the one that takes a sample furthest across the boundary.
+    """
+    domains = question.problem.domains
+    assert domains is not None
+    rows = question.problem.rows
+    state, _ = rows.run(_largest_gain, question.prices.edges, question.prices.model)
+    found = np.asarray(rows.gather(state))
+    u, w = question.u, question.weights
+    right = (u > 0.0) & (w > 0.0)
+    broken = np.flatnonzero(right & (found[:, 0] > u))
+    share = float(w[broken].sum() / w[right].sum()) if right.any() else 0.0
+    index = broken[np.argsort(-u[broken], kind="stable")[:n_listed]]
+    if index.size == 0:
+        return (), share
+    before, group = rows_of(question, index), found[index, 1].astype(np.intp)
+    changed = np.zeros((index.size, domains.n_groups), dtype=bool)
+    changed[np.arange(index.size), group] = True
+    moves = _changed_levels(question, _levels_now(domains, before), changed, question.signs[index])
+    return _listed(question, index, before, moves, domains.group_costs[group], False), share
+
+
+def _largest_gain(block: Block, edges: Any, model: Any) -> tuple[FloatArray, tuple[()]]:
+    """What the best change of one category gains of each sample, and which category it is."""
+    from ..problem.worst_moves import reach  # compiled
+
+    gains = reach(block.y, edges.table, model).groups
+    return np.column_stack([gains.max(axis=1), gains.argmax(axis=1)]), ()
+
+
+def _listed(
+    question: Question,
+    index: IndexArray,
+    before: FloatArray,
+    moves: FloatArray,
+    costs: FloatArray,
+    cheapest: bool,
+) -> tuple[FragileSample, ...]:
+    u = question.u
+    labels = question.labels(question.signs[index]).tolist()
+    shift = question.problem.rows.shift
+    before = before if shift is None else before + shift
+    found = []
+    for k, i in enumerate(index):
+        n_changed, named = _named(question, before[k], moves[k])
+        found.append(
+            FragileSample(
+                int(i), labels[k], float(expit(u[i])), float(costs[k]), cheapest, n_changed, named
+            )
+        )
+    return tuple(found)
+
+
+def _with_domains(
+    question: Question, index: IndexArray, before: FloatArray
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
+    from ..problem.domains import Table
+    from ..problem.worst_moves import reach  # compiled
+    from .crossing_costs import by_sets, few_sets, price_classes
+
+    domains, model = question.problem.domains, question.prices.model
+    assert domains is not None
+    now = _levels_now(domains, before)
+    table = Table(now, np.ascontiguousarray(before[:, domains.bounded]))
+    signs, need = question.signs[index], question.u[index]
+    found = reach(signs, table, model)
+    classes, prices = price_classes(domains.group_costs), domains.group_costs
+    exact = few_sets(classes)
+    if exact:
+        _, counts = by_sets(found, need, classes, prices, question.sensitivity)
+        changed = np.zeros(now.shape, dtype=bool)
+        for group, count in zip(classes, counts.T, strict=True):
+            rank = np.argsort(np.argsort(-found.groups[:, group], axis=1), axis=1)
+            changed[:, group] = rank < count[:, None]
+    else:
+        changed = _by_rate(found.groups, prices, need, question.sensitivity)
+    moves = _changed_levels(question, now, changed, signs)
+    costs = changed @ prices
+    left = np.maximum(need - (changed * found.groups).sum(axis=1), 0.0)
+    slopes = model.beta[domains.bounded]
+    for j in np.argsort(-found.rates, kind="stable"):
+        if found.rates[j] <= question.sensitivity:
+            break
+        step = np.minimum(left / found.rates[j], found.distances[:, j])
+        moves[:, domains.bounded[j]] -= signs * np.sign(slopes[j]) * step / domains.bounded_costs[j]
+        costs = costs + step
+        left = np.maximum(left - step * found.rates[j], 0.0)
+    if question.sensitivity > 0.0:
+        distance = left / question.sensitivity
+        moves += np.outer(-signs * distance, question.direction)
+        costs = costs + distance
+    return moves, costs, exact
+
+
+def _levels_now(domains: Domains, before: FloatArray) -> Any:
+    """The column of each sample's level in each group; -1 for none."""
+    now = np.full((before.shape[0], domains.n_groups), -1, dtype=np.int32)
+    for g, group in enumerate(domains.groups):
+        some = before[:, group].any(axis=1)
+        now[some, g] = group[before[:, group].argmax(axis=1)[some]]
+    return now
+
+
+def _changed_levels(question: Question, now: Any, changed: Any, signs: FloatArray) -> FloatArray:
+    """The moves that change some categories of samples to their worst levels."""
+    domains = question.problem.domains
+    assert domains is not None
+    targets = question.prices.model.targets(domains)
+    moves = np.zeros((now.shape[0], question.coefficients.size - 1))
+    for k, g in zip(*np.nonzero(changed), strict=True):
+        if now[k, g] >= 0:
+            moves[k, now[k, g]] -= 1.0
+        target = targets[0 if signs[k] > 0.0 else 1, g]
+        if target >= 0:
+            moves[k, target] += 1.0
+    return moves
+
+
+def _by_rate(gains: FloatArray, prices: FloatArray, need: FloatArray, rate: float) -> Any:
+    """Categories to change where there are too many sets to try: by rate, until it is enough."""
+    rates = gains / prices
+    order = np.argsort(-rates, axis=1)
+    sorted_gains = np.take_along_axis(np.maximum(gains, 0.0), order, axis=1)
+    before = np.cumsum(sorted_gains, axis=1) - sorted_gains
+    wanted = (before < need[:, None]) & (np.take_along_axis(rates, order, axis=1) > rate)
+    changed = np.zeros(gains.shape, dtype=bool)
+    np.put_along_axis(changed, order, wanted, axis=1)
+    return changed
+
+
+def _named(
+    question: Question, before: FloatArray, move: FloatArray
+) -> tuple[int, tuple[FeatureChange, ...]]:
+    """How many features a move changes, and those that matter most, in words."""
+    gains = np.abs(move * question.coefficients[:-1])
+    least = 1e-9 * gains.sum()  # below is what rounding leaves of a move that ended elsewhere
+    parts = [
+        (gain, feature)
+        for feature in question.features
+        if (gain := float(gains[feature.columns].sum())) > least
+    ]
+    parts.sort(key=lambda part: -part[0])
+    return len(parts), tuple(
+        _in_words(feature, before[feature.columns], move[feature.columns])
+        for _, feature in parts[:_NAMED]
+    )
+
+
+def _in_words(feature: Feature, before: FloatArray, move: FloatArray) -> FeatureChange:
+    if feature.levels is not None:
+        here, there = (
+            feature.level(int(feature.columns[values.argmax()]) if values.any() else -1)
+            for values in (before > 0.5, before + move > 0.5)
+        )
+        return FeatureChange(feature.name, here, there)
+    here, there = ((x - feature.shift) / feature.scale for x in (before[0], before[0] + move[0]))
+    return FeatureChange(feature.name, *_told_apart(here, there))
+
+
+def _told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two different numbers with as few digits as tell them apart."""
+    for digits in range(4, 17):
+        texts = plain_number(one, digits), plain_number(other, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return repr(one), repr(other)

@@ -1,0 +1,122 @@
+"""Loss, error and worst case in each part of the samples: by sex, by region, by year.
+
+The worst case of a subgroup is that of its samples alone, within the same radius: ε is how far they
+may move on average.  No distribution in the whole's ball does worse to a subgroup than that of the
+subgroup with all of the budget, ``ε`` over its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem.losses import log_loss
+from ..rows.arrays import FloatArray, IndexArray
+from .misclassification import worst_error
+from .questions import Question
+
+#: More are not subgroups but single samples, and make a page that nobody reads.
+MOST_SUBGROUPS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Subgroup:
+    """A part of the samples; ``column`` and ``value`` say which."""
+
+    column: str
+    value: str
+    members: IndexArray
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupRisk:
+    """A model on a subgroup: as the samples are, and in the worst case at each radius."""
+
+    subgroup: Subgroup
+    size: int
+    loss: float
+    error: float
+    worst_losses: FloatArray
+    worst_errors: FloatArray
+
+
+def subgroups(groups: Any, X: Any, n_samples: int) -> tuple[Subgroup, ...]:
+    """The parts that columns make: names of columns of X, or values of samples, or several."""
+    if groups is None:
+        return ()
+    if isinstance(groups, Mapping):
+        columns = {str(name): np.asarray(values) for name, values in groups.items()}
+    elif isinstance(groups, str) or (
+        isinstance(groups, list)
+        and all(isinstance(name, str) for name in groups)
+        and groups
+        and len(groups) != n_samples
+    ):
+        names = [groups] if isinstance(groups, str) else groups
+        columns = {name: _column(X, name) for name in names}
+    else:
+        columns = {str(getattr(groups, "name", None) or "group"): np.asarray(groups)}
+    found = []
+    for name, values in columns.items():
+        if values.shape != (n_samples,):
+            raise ValueError(
+                f"groups must have one value per sample, {n_samples}, got shape {values.shape}"
+            )
+        found += _parts(name, values)
+    return tuple(found)
+
+
+def _column(X: Any, name: str) -> NDArray[Any]:
+    if name not in list(getattr(X, "columns", ())):
+        raise ValueError(f"groups names the column {name!r:.60}, which X does not have")
+    return np.asarray(X[name])
+
+
+def _parts(name: str, values: NDArray[Any]) -> list[Subgroup]:
+    texts = np.array(["missing" if v is None or v != v else str(v) for v in values.tolist()])
+    levels, codes = np.unique(texts, return_inverse=True)
+    if levels.size > MOST_SUBGROUPS:
+        raise ValueError(
+            f"groups must have at most {MOST_SUBGROUPS} different values, got {levels.size} in "
+            f"{name!r:.60}: cut it into ranges"
+        )
+    return [
+        Subgroup(name, str(level), np.flatnonzero(codes == k)) for k, level in enumerate(levels)
+    ]
+
+
+def subgroup_risks(
+    question: Question, parts: tuple[Subgroup, ...], radii: FloatArray
+) -> list[SubgroupRisk]:
+    """The risks of all subgroups that have some weight."""
+    from .purchases import loss_curve, purchases_of  # compiled
+
+    if not parts:
+        return []
+    bought = purchases_of(question)
+    losses = log_loss(question.u)
+    wrong = (question.u < 0.0) | ((question.u == 0.0) & (question.signs > 0.0))
+    found = []
+    for part in parts:
+        weights = np.zeros_like(question.weights)
+        weights[part.members] = question.weights[part.members]
+        total = float(weights.sum())
+        if total == 0.0:
+            continue
+        weights /= total
+        curve = worst_error(question, weights)[1]
+        found.append(
+            SubgroupRisk(
+                part,
+                part.members.size,
+                float(weights @ losses),
+                float(weights[wrong].sum()),
+                loss_curve(question, bought, weights).at(radii),
+                np.array([curve.at(radius) for radius in radii]),
+            )
+        )
+    return found

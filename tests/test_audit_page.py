@@ -1,0 +1,315 @@
+"""What the page of an audit shows: the library's numbers, and their parts add up."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import drlogit
+from drlogit import audit, misclassification_bounds, worst_case_distribution, worst_case_loss
+
+RNG = np.random.default_rng(3)
+N = 90
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(20, 60, N).astype(float),
+        "job": RNG.choice(["clerk", "cook", "boss"], N),
+        "pay": 1000.0 * RNG.exponential(size=N),
+        "home": RNG.choice(["own", "rent"], N),
+    }
+)
+SCORE = (
+    0.1 * (FRAME.age - 40) + (FRAME.job == "boss") - 0.5 * (FRAME.home == "rent") + FRAME.pay / 1500
+)
+Y = np.where(SCORE - 0.5 + RNG.logistic(size=N) > 0, "paid", "late")
+ENCODER = make_column_transformer(
+    (StandardScaler(), ["age", "pay"]), (OneHotEncoder(drop="first"), ["job", "home"])
+)
+PIPE = make_pipeline(ENCODER, LogisticRegression()).fit(FRAME, Y)
+ROBUST = drlogit.DRLogisticRegression(epsilon=0.1, kappa=1.5, feature_costs="std").fit(FRAME, Y)
+#: Models, their samples, and how they are measured.
+BALLS = {
+    "table": (ROBUST, FRAME, {"kappa": 1.5, "bounds": {"age": (18.0, 60.0)}}),
+    "pipeline": (PIPE, FRAME, {"kappa": 3.0}),
+    "l2": (PIPE[-1], np.asarray(ENCODER.transform(FRAME)), {"kappa": 4.0, "norm": "l2"}),
+    "flips": (PIPE[-1], np.asarray(ENCODER.transform(FRAME)), {"kappa": 0.5}),
+    "labels are right": (PIPE, FRAME, {"kappa": math.inf, "norm": "linf"}),
+}
+
+
+@pytest.fixture(params=BALLS, scope="module")
+def case(request):
+    model, X, ball = BALLS[request.param]
+    report = audit(model, X, Y, epsilons=[0.0, 0.15, 0.4], groups={"home": FRAME.home}, **ball)
+    return report, report.data.content, model, X, ball
+
+
+def test_every_curve_is_the_librarys(case):
+    _, content, model, X, ball = case
+    shown = content["models"][0]
+    for k, epsilon in list(enumerate(content["radii"]))[::4]:
+        near = {"rel": 1e-6, "abs": 1e-9}
+        loss = worst_case_loss(model, X, Y, epsilon=epsilon, **ball)
+        assert shown["worst_loss"][k] == pytest.approx(loss, **near)
+        bounds = misclassification_bounds(model, X, Y, epsilon=epsilon, **ball)
+        assert (shown["best_error"][k], shown["worst_error"][k]) == pytest.approx(bounds, **near)
+        wrong = shown["worst_confusion"][k]
+        assert wrong[1] + wrong[2] == pytest.approx(bounds.worst, **near)
+        assert sum(wrong) == pytest.approx(1.0)
+
+
+def test_shares_of_the_budget_add_up_to_it(case):
+    report, content, *_ = case
+    frame = report.to_frame("features")
+    total = frame.groupby("epsilon")["budget"].sum()
+    assert total.to_numpy() == pytest.approx(np.array(content["radii"]), rel=1e-5)
+    # With the labels right, too; and none is negative, up to the digits that are kept.
+    moves = content["models"][0]["moves"]
+    parts = [each["use"] for each in moves["features"]] + [moves["others"], moves["unspent"]]
+    assert np.sum(parts, axis=0) == pytest.approx(np.array(content["radii"]), rel=1e-5)
+    assert np.min(parts) >= 0.0
+    assert max(moves["flips"]) == 0.0
+
+
+def test_the_budget_is_what_the_worst_distribution_spends(case):
+    _, content, model, X, ball = case
+    k = len(content["radii"]) - 1
+    budget = content["models"][0]["budget"]
+    found = worst_case_distribution(model, X, Y, epsilon=content["radii"][k], tol=1e-5, **ball)
+    kappa = ball["kappa"] if math.isfinite(ball["kappa"]) else 0.0
+    assert budget["flips"][k] == pytest.approx(kappa * found.flipped_mass, rel=1e-5, abs=1e-9)
+    moved = sum(each["use"][k] for each in budget["features"])
+    assert moved == pytest.approx(float(found.mass @ found.distance), rel=1e-4, abs=1e-9)
+
+
+def test_without_a_feature(case):
+    """As the library measures it: the same question with an infinite cost."""
+    _, content, model, X, ball = case
+    right = {**ball, "kappa": math.inf}
+    (asked,) = audit(model, X, Y, epsilons=[0.0], **right).asked.values()
+    problem, k = asked.question.problem, len(content["radii"]) - 1
+    costs = problem.costs[:-1].copy()
+    if problem.domains is not None:
+        costs[problem.domains.columns] = problem.domains.column_costs
+    features = {feature.name: feature.columns for feature in asked.question.features}
+    for each in content["models"][0]["moves"]["features"]:
+        held = costs.copy()
+        held[features[each["name"]]] = math.inf
+        if model is ROBUST:  # costs of a table are stated by its own columns
+            held = held[[columns[0] for columns in features.values()]]
+        loss = worst_case_loss(
+            model, X, Y, epsilon=content["radii"][k], **{**right, "feature_costs": held}
+        )
+        assert each["without"][k] == pytest.approx(loss, rel=1e-6)
+
+
+def test_subgroups_are_audits_of_their_own(case):
+    _, content, model, X, ball = case
+    k = len(content["radii"]) - 1
+    for group in content["groups"]:
+        own = FRAME.home == group["value"]
+        assert group["size"] == own.sum()
+        again = {**ball, "sample_weight": own.astype(float), "epsilon": content["radii"][k]}
+        shown = group["models"][0]
+        assert shown["worst_loss"][k] == pytest.approx(worst_case_loss(model, X, Y, **again))
+        error = misclassification_bounds(model, X, Y, **again).worst
+        assert shown["worst_error"][k] == pytest.approx(error, rel=1e-6)
+
+
+def test_calibration_and_single_features_are_those_of_the_distribution():
+    ball = {"bounds": "data", "feature_costs": [50.0, 50.0, 0.5, 0.5, 5.0]}
+    report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.0, 0.4], **ball)
+    content, k = report.data.content, -1
+    found = worst_case_distribution(PIPE, FRAME, Y, epsilon=0.4, kappa=3.0, tol=1e-3, **ball)
+    matrix = np.asarray(PIPE[:-1].transform(FRAME))
+    points = found.points(matrix)
+    p = expit(points @ PIPE[-1].coef_[0] + PIPE[-1].intercept_[0])
+    tenths = np.minimum((10 * p).astype(int), 9)
+    shown = content["models"][0]["calibration"][k]
+    positive = found.label == "paid"
+    for j in range(10):
+        mass = found.mass[tenths == j]
+        assert shown["mass"][j] == pytest.approx(mass.sum(), abs=1e-6)
+        if mass.sum() > 0.0:
+            observed = mass @ positive[tenths == j] / mass.sum()
+            assert shown["observed"][j] == pytest.approx(observed, abs=1e-4)
+    moved = worst_case_distribution(PIPE, FRAME, Y, epsilon=0.4, kappa=math.inf, tol=1e-3, **ball)
+    points = moved.points(matrix)
+    shown = {}
+    for feature in content["models"][0]["shifted"]:
+        shares = dict(zip(feature["labels"], feature["worst"][k], strict=True))
+        assert sum(shares.values()) == pytest.approx(1.0)
+        shown[feature["name"]] = shares, dict(zip(shares, feature["data"], strict=True))
+    worst, data = shown["job"]  # clerk and cook have columns, boss was dropped
+    one_hot = points[:, 2:4]
+    assert worst["cook"] == pytest.approx(moved.mass @ one_hot[:, 1], abs=1e-6)
+    assert worst["boss"] == pytest.approx(moved.mass @ (1 - one_hot.sum(1)), abs=1e-6)
+    assert data["boss"] == pytest.approx((FRAME.job == "boss").mean(), abs=1e-6)
+    assert worst["boss"] != pytest.approx(data["boss"], abs=1e-3)
+
+
+def test_confusion_by_hand():
+    """Margins 2, 1, 1 and -1/2 of four samples, κ = 1.5: two are moved, then the surest flipped."""
+    x = np.array([[2.0], [1.0], [-1.0], [0.5]])
+    radii = [0.0, 0.25, 0.5, 0.875]
+    report = audit(([1.0], 0.0), x, [1, 1, 0, 0], kappa=1.5, epsilons=radii)
+    content = report.data.content
+    shown = [content["models"][0]["worst_confusion"][k] for k in content["tables_at"]]
+    # Is 0 and predicted 0, is 0 but predicted 1, is 1 but predicted 0, is 1 and predicted 1.
+    quarters = [[1, 1, 0, 2], [1, 1, 1, 1], [0, 2, 1, 1], [0, 3, 1, 0]]
+    assert np.array(shown) == pytest.approx(np.array(quarters) / 4, abs=1e-9)
+    assert content["models"][0]["confusion"] == [0.25, 0.25, 0.0, 0.5]
+
+
+def test_fragile_samples_break_where_the_page_says():
+    """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
+    report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])
+    shown = report.data.content["models"][0]
+    cost = report.asked["LogisticRegression"].question.costs_to_break[0]
+    u = np.where(Y == "paid", 1.0, -1.0) * PIPE.decision_function(FRAME)
+    cheapest = np.sort(cost[u > 0])[: len(shown["fragile"])]
+    assert [each["cost"] for each in shown["fragile"]] == pytest.approx(cheapest, rel=1e-6)
+    for each in (*shown["fragile"], *shown["one_level"]):
+        row = FRAME.iloc[[each["row"]]].copy()
+        assert each["label"] == Y[each["row"]] == PIPE.predict(row)[0]
+        for change in each["changes"]:
+            name, before, after = re.fullmatch(r"(\w+): (.+) → (.+)", change).groups()
+            number = row[name].dtype.kind == "f"
+            assert row[name].iloc[0] == (
+                pytest.approx(float(before), rel=1e-3) if number else before
+            )
+            row[name] = float(after) if number else after
+        margin = (1.0 if each["label"] == "paid" else -1.0) * PIPE.decision_function(row)[0]
+        assert margin < (0.02 if each in shown["fragile"] else 0.0)
+    assert shown["one_level"]
+    assert all(
+        "job" in each["changes"][0] or "home" in each["changes"][0] for each in shown["one_level"]
+    )
+
+
+def test_coefficients_are_in_the_units_of_the_table():
+    shown = audit(PIPE, FRAME, Y).data.content["models"][0]["coefficients"]
+    values = {(each["feature"], each["level"]): each["value"] for each in shown}
+    row = FRAME.iloc[[0]]
+
+    def change(**values):
+        return float(PIPE.decision_function(row.assign(**values))[0])
+
+    assert values["pay", None] == pytest.approx(change(pay=101.0) - change(pay=100.0), rel=1e-4)
+    cook, clerk = change(job="cook"), change(job="clerk")
+    assert values["job", "cook"] - values["job", "clerk"] == pytest.approx(cook - clerk, rel=1e-4)
+
+
+def test_near_duplicates_of_opposite_sign_are_pointed_out():
+    x = RNG.normal(size=(200, 2))
+    X = np.column_stack([x, x[:, 0] + 0.01 * RNG.normal(size=200)])
+    y = RNG.integers(0, 2, 200)
+    (pair,) = audit(([3.0, 1.0, -2.0], 0.0), X, y).data.content["models"][0]["opposites"]
+    assert {pair["one"], pair["other"]} == {"x0", "x2"}
+    assert audit(([3.0, 1.0, 2.0], 0.0), X, y).data.content["models"][0]["opposites"] == []
+
+
+def test_one_price_list_for_models_of_every_kind():
+    """A pipeline and a table of ours with the same coefficients are measured alike."""
+    prices = drlogit.tolerances(labels=0.1, numbers=0.1, categories=0.05, columns={"age": 3.0})
+    ball = {"kappa": prices.kappa, "feature_costs": prices.feature_costs}
+    encoder = make_column_transformer(
+        (StandardScaler(), ["age", "pay"]), (OneHotEncoder(), ["job", "home"])
+    )
+    Z = encoder.fit_transform(FRAME)
+    columns = [
+        np.flatnonzero([name.startswith(c) for name in ROBUST.encoding_.names]) for c in FRAME
+    ]
+    order = np.concatenate([columns[0], columns[2], columns[1], columns[3]])
+    scale = encoder.named_transformers_["standardscaler"]
+    last = LogisticRegression().fit(Z, Y)
+    coef = ROBUST.coef_[0][order]
+    coef[:2] *= scale.scale_
+    last.coef_[0] = coef
+    last.intercept_[0] = ROBUST.intercept_[0] + ROBUST.coef_[0][[0, columns[2][0]]] @ scale.mean_
+    same = make_pipeline(encoder, last)
+    one, other = audit({"table": ROBUST, "pipeline": same}, FRAME, Y, **ball).models
+    for a, b in zip(one.rows, other.rows, strict=True):
+        assert a.worst_case_loss == pytest.approx(b.worst_case_loss, rel=1e-9)
+        assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
+
+
+def test_each_class_against_the_rest():
+    y = np.array(["a", "b", "c"])[np.digitize(SCORE, [0.3, 1.2])]
+    ours = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, feature_costs="std").fit(FRAME, y)
+    theirs = make_pipeline(ENCODER, OneVsRestClassifier(LogisticRegression())).fit(FRAME, y)
+    report = audit({"ours": ours, "theirs": theirs}, FRAME, y, epsilons=[0.05])
+    assert [m.name for m in report.models] == [
+        f"{name}, {label}" for name in ("ours", "theirs") for label in "abc"
+    ]
+    for k, label in enumerate("abc"):
+        found = report[f"ours, {label}"].rows[0]
+        assert found.worst_case_loss == pytest.approx(ours.worst_case_loss_[k], abs=1e-9)
+        error = np.mean((theirs.decision_function(FRAME)[:, k] > 0) != (y == label))
+        assert report[f"theirs, {label}"].error == pytest.approx(error)
+    assert "Each is told from the rest" in audit(theirs, FRAME, y, epsilons=[0.0]).to_html()
+    softmax = make_pipeline(ENCODER, LogisticRegression()).fit(FRAME, y)
+    with pytest.raises(ValueError, match=r"not linear against the rest: audit OneVsRest"):
+        audit(softmax, FRAME, y)
+    with pytest.raises(ValueError, match="y must hold labels of the model, 'a', 'b', 'c', got 'd'"):
+        audit(theirs, FRAME, np.where(y == "a", "d", y))
+
+
+def test_forms(tmp_path):
+    raw = drlogit.DRLogisticRegression(epsilon=0.1, kappa=1.5).fit(FRAME, Y)
+    report = audit({"plain": PIPE, "raw": raw}, FRAME, Y, kappa=1.5, groups="home")
+    page = report.to_html(tmp_path / "page.html", title="Title", subtitle="Under it")
+    assert (tmp_path / "page.html").read_text("utf-8") == page
+    assert len(page) < 1_000_000
+    assert re.findall(r"<iframe|@import|https?://(?!www\.w3\.org/)", page) == []
+    assert "The models are not measured alike" in page
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "</script>" not in shown  # escaped, as an attribute must be
+    assert report.to_frame()["model"].tolist() == [row["model"] for row in report.rows]
+    sizes = report.to_frame("groups").drop_duplicates(["column", "value"])["size"]
+    assert sizes.sum() == N
+    assert set(report.to_frame("samples")["kind"]) == {"fragile", "one_level"}
+    assert {"age", "job"} <= set(report.to_frame("coefficients")["feature"])
+    with pytest.raises(ValueError, match=r"part must be one of 'radii', .* got 'all'"):
+        report.to_frame("all")
+
+
+def test_data_cannot_end_the_script_they_are_in():
+    hostile = "</script><script>alert(1)//"
+    page = audit({hostile: PIPE}, FRAME, Y, groups={hostile: FRAME.home}).to_html()
+    assert "<script>alert" not in page
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert json.loads(data[1])["models"][0]["name"] == hostile
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("wage", "groups names the column 'wage', which X does not have"),
+        ([1, 2], r"one value per sample, 90, got shape \(2,\)"),
+        (np.arange(N), "at most 30 different values, got 90 in 'group': cut it"),
+    ],
+)
+def test_groups_that_cannot_be_meant(groups, message):
+    with pytest.raises(ValueError, match=message):
+        audit(PIPE, FRAME, Y, groups=groups)
+
+
+def test_a_page_without_a_radius_or_anything_to_break():
+    constant = audit(([0.0] * 2, -1.0), FRAME[["age", "pay"]], Y, epsilons=[0.0])
+    shown = constant.data.content["models"][0]
+    assert shown["fragile"] == []
+    assert shown["broken"]["median"] is None
+    assert "ε = 0" in constant.to_html()
