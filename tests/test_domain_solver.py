@@ -117,7 +117,7 @@ def test_the_constant_model_is_found_and_proven():
 
 @pytest.mark.parametrize(
     ("seed", "n_immovable", "kappa"),
-    [(6, 0, 1.0), (8, 1, 3.0), (9, 1, math.inf), (4, 2, math.inf)],
+    [(6, 0, 1.0), (9, 1, math.inf)],
 )
 def test_epsilon_max_with_flips_or_immovable_features(seed, n_immovable, kappa):
     """Just above it the value of the null model is proven, just below something less is found."""
