@@ -90,6 +90,10 @@ class Rows:
         # them: left out are products of altogether four slices, five at most, and smaller ones.
         return terms, v.size * unit * 2.0 ** (4 - _SLICES * self._bits)
 
+    def only(self, which: IndexArray) -> Rows:
+        """Some columns."""
+        return self if which.size == self.X.shape[1] else Rows(self.X[:, which])
+
     def columns(self, which: IndexArray) -> FloatArray:
         """Some columns as a dense array."""
         part = self.X[:, which]
@@ -109,6 +113,17 @@ class Rows:
         X = self.X
         parts = _cut(X.data / powers[X.indices], 1.0, self._bits)
         return [sp.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in parts]
+
+
+def add_scattered(total: Total, places: IndexArray, values: FloatArray) -> None:
+    """Add values at these places of a total, without rounding: in slices, as above."""
+    if not places.size:
+        return
+    bits = 52 - math.ceil(math.log2(places.size + 1))
+    unit = float(_powers(np.max(np.abs(values))))
+    for part in _cut(values, unit, bits):
+        total.add(np.bincount(places, part, minlength=total.size))
+    total.add(np.zeros(1), places.size * unit * 2.0 ** (-_SLICES * bits))
 
 
 def _powers(sizes: Any) -> Any:

@@ -62,6 +62,19 @@ def _halves(x: FloatArray) -> Pair:
     return high, x - high
 
 
+def length(x: FloatArray) -> float:
+    """Euclidean length, up to a few roundings; no square over- or underflows."""
+    scale = float(np.max(np.abs(x), initial=0.0))
+    return scale * math.sqrt(exact_sum(np.square(x / scale))) if scale > 0.0 else 0.0
+
+
+def norm_of(name: str, x: FloatArray) -> float:
+    """A norm by name of sizes, rounded upwards."""
+    if name == "l1":
+        return exact_sum(x) * UP
+    return (float(np.max(x, initial=0.0)) if name == "linf" else length(x)) * UP
+
+
 def exact_sum(x: FloatArray) -> float:
     """The sum of the entries, rounded once."""
     return math.fsum(x.tolist())
@@ -87,6 +100,11 @@ class Total:
         self._high, self._low = np.zeros(n), np.zeros(n)
         self._sizes, self._errors = np.zeros(n), np.zeros(n)
         self._count = 0
+
+    @property
+    def size(self) -> int:
+        """Length of the vectors."""
+        return self._high.size
 
     def add(self, value: FloatArray, error: FloatArray | float = 0.0) -> None:
         """Add a vector that is known up to ``error``."""
