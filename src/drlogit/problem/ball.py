@@ -14,7 +14,7 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 class Ball:
     """ε, κ, the transport norm by name, a cost for each feature, and whether there is an intercept.
 
-    ``feature_costs`` is None where every feature costs 1.  ``groups`` are the columns of categories,
+    ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
     ``with_none`` says which of them have "none" as a category (None: those of which it occurs), and
     ``lower`` and ``upper`` are the ends of what each feature can be, infinite for none.
     """

@@ -75,9 +75,10 @@ class Moves:
 
 
 def moves_of(problem: Problem, weights: State) -> tuple[FloatArray, Moves]:
-    """s of the samples as they are, and all other pieces, of a dual point of pieces."""
+    """S of the samples as they are, and all other pieces, of a dual point of pieces."""
     rows = problem.rows
     places = rows.scatter(np.arange(rows.n_samples, dtype=np.float64))
+    assert problem.domains is not None
     _, (parts,) = rows.run(_listed, rows.pair(weights, places), problem.domains)
     parts = sorted(parts, key=lambda part: part[0])  # blocks come in any order
     doubt = np.concatenate([part[1] for part in parts])

@@ -35,7 +35,6 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from .moves import Moves
 
-
 #: The arrays of :class:`~drlogit.problem.moves.Moves`, by their names in a file.
 MOVES = ("moves_sample", "moves_flipped", "moves_items", "moves_share", "moves_doubt")
 

@@ -298,8 +298,8 @@ class Result:
         """What :meth:`save_proof` writes, with the digest of the samples."""
         if self.dual is None or self.ball is None:
             raise ValueError(
-                "this result has no dual point to save: take one of drlogit.solve, or save_proof of "
-                "the estimator"
+                "this result has no dual point to save: take one of drlogit.solve, or save_proof "
+                "of the estimator"
             )
         return self.dual.proof(data, model_digest(self.coef, self.intercept), self.ball.digest)
 

@@ -4,24 +4,24 @@ The dual point must satisfy ``Σ ω_i (s_i - a_i) z_ij = 0`` for the intercept a
 that cannot move (for every feature at ε = 0); what doubles leave of it, ρ, would multiply
 coefficients that nothing bounds.
 
-*Lemma.*  Let ``D_i = ω_i s_i (1-s_i)``, ``M = Σ D_i z_iF z_iFᵀ``, ``M c = ρ``, ``Ω = Σ ω``, ``τ² =
-ρ·c/Ω``, and let ``T ≥ |z_iF·c|`` for all i be at most 1/2.  Then ``s'_i = s_i - s_i (1-s_i) z_iF·c``
-lies in [0, 1] and satisfies the equations exactly; ``Σ ω H(s')`` is smaller than ``Σ ω H(s)`` by at
-most Ω times the lesser of ``T/2`` and ``0.67 τ + τ²``; and ``Σ ω |s - s'|`` is at most Ω times the
-lesser of ``δT`` and ``√δ τ``, ``δ = Σ D/Ω ≤ 1/4``.
+*Lemma.* Let ``D_i = ω_i s_i (1-s_i)``, ``M = Σ D_i z_iF z_iFᵀ``, ``M c = ρ``, ``Ω = Σ ω``, ``τ² =
+ρ·c/Ω``, and let ``T ≥ |z_iF·c|`` for all i be at most 1/2. Then ``s'_i = s_i - s_i (1-s_i)
+z_iF·c`` lies in [0, 1] and satisfies the equations exactly; ``Σ ω H(s')`` is smaller than ``Σ ω
+H(s)`` by at most Ω times the lesser of ``T/2`` and ``0.67 τ + τ²``; and ``Σ ω |s - s'|`` is at
+most Ω times the lesser of ``δT`` and ``√δ τ``, ``δ = Σ D/Ω ≤ 1/4``.
 
-*Proof.*  ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``.  With ``t_i = z_iF·c``, s and 1-s both stay above
+*Proof.* ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``. With ``t_i = z_iF·c``, s and 1-s both stay above
 half of what they are, and one of the two above all of it, so ``-H'' ≤ 2/(s(1-s))`` on the way and
-``H(s') ≥ H(s) - s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``.  The factor of ``|t|`` is at most
-``max -x log x = 1/e``, that of t² at most 1/4, and ``1/e + 1/8 < 1/2``.  Or, by Cauchy and Schwarz
-and with ``Σ D t² = c·M c = Ω τ²``, the sum of what is lost is at most ``√(Σ D log²(s/(1-s))) √Ω τ +
-Ω τ²``, and ``s(1-s) log²(s/(1-s)) < 0.44``.  The last claim is about ``Σ D |t|``, in both ways.  ∎
+``H(s') ≥ H(s) - s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``. The factor of ``|t|`` is at most ``max -x
+log x = 1/e``, that of t² at most 1/4, and ``1/e + 1/8 < 1/2``. Or, by Cauchy and Schwarz and with
+``Σ D t² = c·M c = Ω τ²``, the sum of what is lost is at most ``√(Σ D log²(s/(1-s))) √Ω τ + Ω τ²``,
+and ``s(1-s) log²(s/(1-s)) < 0.44``. The last claim is about ``Σ D |t|``, in both ways. ∎
 
-A sample may be several pieces with masses, doubts and labels of their own: nothing changes, ``D_i``
-being the sum over its pieces.
+A sample may be several pieces with masses, doubts and labels of their own: nothing changes,
+``D_i`` being the sum over its pieces.
 
 Bounds on c come from a verified inverse: if ``‖I - Y M‖_∞ ≤ α < 1`` for an approximate inverse Y,
-then M is regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10).  A
+then M is regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10). A
 column that is exactly a combination of others adds no equation; that it is one is checked in whole
 numbers.
 """

@@ -1,40 +1,42 @@
 """The lower bound of a dual point of pieces, where features have domains, rounded downwards.
 
-Piece k of sample i has a label ``y_k``, a cost ``d_k``, a mass ``q_k``, a doubt ``s_k`` and ``p_k = q_k
-s_k``; masses of a sample add up to ``w_i``.  Since ``h(v) ≥ H(s) - s v``, every ``(β, b, λ)`` with
-``‖β_U/c‖_* ≤ λ`` has a worst-case loss of at least
+Piece k of sample i has a label ``y_k``, a cost ``d_k``, a mass ``q_k``, a doubt ``s_k`` and ``p_k
+= q_k s_k``; masses of a sample add up to ``w_i``. Since ``h(v) ≥ H(s) - s v``, every ``(β, b, λ)``
+with ``‖β_U/c‖_* ≤ λ`` has a worst-case loss of at least
 
     Σ q_k H(s_k) + λ (ε - Σ q_k d_k) - g·θ,        g = Σ p_k y_k (row of piece k),
 
-where θ has the coefficients, and for each group the least of them, which a piece with ``y = +1`` moves
-to, and the greatest, for ``y = -1``.  There are three things to be said about ``g·θ``.
+where θ has the coefficients, and for each group the least of them, which a piece with ``y = +1``
+moves to, and the greatest, for ``y = -1``. There are three things to be said about ``g·θ``.
 
-*Features that the norm measures*: at most ``λ ‖c g_U‖``, so ``‖c g_U‖ + Σ q d ≤ ε`` is wanted.  Where it
-is not so, all p and the masses of moved pieces are scaled by a factor f < 1, and what is missing of a
-sample's mass is its own again; sums scale with f, and nothing is lost by pieces that stay.
+*Features that the norm measures*: at most ``λ ‖c g_U‖``, so ``‖c g_U‖ + Σ q d ≤ ε`` is wanted.
+Where it is not so, all p and the masses of moved pieces are scaled by a factor f < 1, and what is
+missing of a sample's mass is its own again; sums scale with f.
 
 *Free columns F* (immovable features, and the constant if there is an intercept or a group without
-"none", whose columns add up to it): no piece moves them, so p' near p satisfies ``g_F = 0`` exactly
-(:mod:`drlogit.verification.free_columns`, also after scaling, as doubts only fall by it).
+"none", whose columns add up to it): no piece moves them, so p' near p satisfies ``g_F = 0``
+exactly (:mod:`drlogit.verification.free_columns`, also after scaling, as doubts only fall by it).
 
-*Bounded features and groups* have coefficients that nothing bounds but the loss itself.  Let ``Δ ≥ Σ
-|p' - p|``, P the sum of p' of both labels, ``P±`` that of each, and ``P_f`` that of flipped pieces.  No
-model that promises more than some V is of interest, V being what the given one promises, or log 2, what
-the constant one does.  For others let the adversary move *everything*, in the shares p' of the samples
-and under the labels of the pieces, which costs at most C each: with ``h(v) ≥ -v`` and ``g'_F = 0``,
+*Bounded features and groups* have coefficients that nothing bounds but the loss itself. Let ``Δ ≥
+Σ |p' - p|``, P the sum of p' of both labels, ``P±`` that of each, and ``P_f`` that of flipped
+pieces. No model that promises more than some V is of interest, V being what the given one
+promises, or log 2, what the constant one does. For others let the adversary move *everything*, in
+the shares p' of the samples and under the labels of the pieces, which costs at most C each: with
+``h(v) ≥ -v`` and ``g'_F = 0``,
 
     V - ελ ≥ Σ_j σ_j |β_j| + Σ_g τ_g (high_g - low_g) - λ (‖c g'_U‖ + C P + κ P_f).
 
-Here ``τ = min(P+, P-)`` and ``σ_j = min(P- u_j - P+ l_j, P+ u_j - P- l_j)``; with the constant in F that is
-``P/2`` and ``(u_j - l_j) P/2``, as then ``P+ = P-``.  As ``λ ≤ V/ε``, the two sums are at most
+Here ``τ = min(P+, P-)`` and ``σ_j = min(P- u_j - P+ l_j, P+ u_j - P- l_j)``; with the constant in
+F that is ``P/2`` and ``(u_j - l_j) P/2``, as then ``P+ = P-``. As ``λ ≤ V/ε``, the two sums are at
+most
 
     S = V max(1, (‖c g'_U‖ + C P + κ P_f)/ε) .
 
-In ``g·θ`` there are ``g_j β_j`` and, for a group with entries G at its categories and ``g_low ≥ 0 ≥
-g_high``, at most ``E (high - low)``: without "none", where all entries add up to those of the constant,
-``E = ½(Σ|G| - g_low + g_high)``; with it, as ``low ≤ 0 ≤ high``, ``E = max(0, Σ(G)_+ + g_high, Σ(-G)_+ -
-g_low)``.  So these cost at most ``S max(|g'_j|/σ_j, E'_g/τ)``: next to nothing if a good dual point was
-rounded, and whatever it takes otherwise.
+In ``g·θ`` there are ``g_j β_j`` and, for a group with entries G at its categories and ``g_low ≥ 0
+≥ g_high``, at most ``E (high - low)``: without "none", where all entries add up to those of the
+constant, ``E = ½(Σ|G| - g_low + g_high)``; with it, as ``low ≤ 0 ≤ high``, ``E = max(0, Σ(G)_+ +
+g_high, Σ(-G)_+ - g_low)``. So these cost at most ``S max(|g'_j|/σ_j, E'_g/τ)``: next to nothing if
+a good dual point was rounded, and whatever it takes otherwise.
 """
 
 from __future__ import annotations
@@ -99,6 +101,13 @@ def infeasible_pieces(doubt: FloatArray, moves: Moves, domain: Domain, ball: Bal
     elif _ends(moves, domain).all(axis=2).any():
         wrong = "a feature is moved to both of its ends"
     return None if wrong is None else f"infeasible dual point: {wrong}"
+
+
+def no_moves(domain: Domain) -> Moves:
+    """Every sample stays where it is."""
+    none = np.zeros(0)
+    items = np.zeros((0, -(-domain.n_items // 8)), dtype=np.uint8)
+    return Moves(none.astype(np.int64), none.astype(bool), items, none, none)
 
 
 def _bits(items: NDArray[np.uint8], domain: Domain) -> BoolArray:
@@ -277,8 +286,9 @@ class _DomainSums:
             end = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
             distance = end - values[own[k], j]
             add_scattered(bounded, j, v[k] * distance)
-            sizes = np.bincount(j, np.abs(v[k] * distance), minlength=domain.bounded.size)
-            bounded.add(np.zeros(1), 12.0 * UNIT * sizes * (1.0 + gamma(j.size)) * UP + TINY)
+            sizes = np.bincount(j, np.abs(v[k] * distance), minlength=bounded.size)
+            wrong = 12.0 * UNIT * (1.0 + gamma(j.size)) * UP
+            bounded.add(np.zeros(1), np.asarray(wrong * sizes + TINY))
             cost[some] += np.bincount(k, domain.bounded_costs[j] * np.abs(distance), v.size)
         mass = given.weights[moves.sample] * moves.share
         spent = exact_sum(mass * cost) * (1.0 + gamma(domain.n_items + 8)) * UP

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from .rounding import TINY, UP, Enclosed, Total, gamma
@@ -115,14 +116,14 @@ class Rows:
         return [sp.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in parts]
 
 
-def add_scattered(total: Total, places: IndexArray, values: FloatArray) -> None:
+def add_scattered(total: Total, places: NDArray[Any], values: FloatArray) -> None:
     """Add values at these places of a total, without rounding: in slices, as above."""
     if not places.size:
         return
     bits = 52 - math.ceil(math.log2(places.size + 1))
     unit = float(_powers(np.max(np.abs(values))))
     for part in _cut(values, unit, bits):
-        total.add(np.bincount(places, part, minlength=total.size))
+        total.add(np.bincount(places, part, minlength=total.size).astype(np.float64))
     total.add(np.zeros(1), places.size * unit * 2.0 ** (-_SLICES * bits))
 
 

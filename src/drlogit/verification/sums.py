@@ -1,7 +1,7 @@
 """Sums over samples that a lower bound is made of, and what free columns make of them.
 
-A dual point enters them through a coefficient ``r_i`` of each sample (in the plain ball ``ω_i (s_i -
-a_i) y_i``) and a curvature ``D_i`` (there ``ω_i s_i (1-s_i)``).
+A dual point enters them through a coefficient ``r_i`` of each sample (in the plain ball ``ω_i (s_i
+- a_i) y_i``) and a curvature ``D_i`` (there ``ω_i s_i (1-s_i)``).
 """
 
 from __future__ import annotations

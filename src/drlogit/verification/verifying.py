@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..problem.ball import Ball
 from ..problem.domains import check_domains
+from ..problem.moves import Moves
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.proof import Proof, model_digest
@@ -29,7 +30,7 @@ from ..rows.pieces import (
 from .bounds import Lower, lower_bound, sharp_lower_bound, upper_bound
 from .domain import OutsideError, domain_of
 from .given import Given
-from .piece_bound import infeasible_pieces, piece_lower_bound
+from .piece_bound import infeasible_pieces, no_moves, piece_lower_bound
 from .proof_file import BrokenProofError, read_proof
 from .sums import MOST_FREE
 from .worst_case import worst_case
@@ -212,17 +213,22 @@ class _WithDomain:
     def infeasible(self, proof: Proof) -> str | None:
         domain, ball = self.given.domain, self.given.ball
         assert domain is not None
-        moves = next(iter(proof.moves), None)
-        if moves is None or proof.flip_share.any():
-            return "infeasible dual point: with categories or bounds it must say what moves"
+        if proof.flip_share.any():
+            return "infeasible dual point: with categories or bounds, flips are among the moves"
         return _outside("doubt", proof.doubt[0]) or infeasible_pieces(
-            proof.doubt[0], moves, domain, ball
+            proof.doubt[0], self._moves(proof), domain, ball
         )
 
     def lower(self, proof: Proof, promise: float, *, sharp: bool) -> Lower:
-        (moves,) = proof.moves
-        assert moves is not None
-        return piece_lower_bound(self.given, proof.doubt[0], moves, promise, sharp=sharp)
+        return piece_lower_bound(
+            self.given, proof.doubt[0], self._moves(proof), promise, sharp=sharp
+        )
+
+    def _moves(self, proof: Proof) -> Moves:
+        """Those of the proof; a proof without any says that nothing moves."""
+        domain = self.given.domain
+        assert domain is not None
+        return next(iter(proof.moves), None) or no_moves(domain)
 
 
 def _outside(name: str, values: FloatArray) -> str | None:
@@ -406,15 +412,15 @@ def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
         return (
             f"other data: the proof is about {found} samples in {fits} fits, not {n_samples} in one"
         )
-    if proof.ball and proof.ball != given.ball.digest:
-        return (
-            "wrong ball: the proof is about another epsilon, kappa, norm, cost, intercept, category "
-            "or bound"
-        )
     if proof.data[0] and proof.data[0] != digest_of_samples(
         digest_of_features(given.X), given.signs, weights
     ):
         return "other data: the proof is about other samples, labels or weights"
+    if proof.ball and proof.ball != given.ball.digest:
+        return (
+            "wrong ball: the proof is about another epsilon, kappa, norm, cost, intercept, "
+            "category or bound"
+        )
     if proof.model[0] and proof.model[0] != model_digest(given.coef, given.intercept):
         return "other coefficients: the proof came with another model"
     return None

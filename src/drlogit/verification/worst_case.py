@@ -1,17 +1,17 @@
 """What a model promises where features have domains, rounded upwards.
 
-For any ``λ ≥ ‖β_U/c‖_*`` the model promises at most ``ελ + Σ w_i R_i``, where ``R_i`` is the largest
-``h(y u - G) - λ C`` over labels y (the other one costs κ) and sets of *items*: a group changed to its
-worst category, a bounded feature at its adverse end, with gains that add up to G and costs that add
-up to C.
+For any ``λ ≥ ‖β_U/c‖_*`` the model promises at most ``ελ + Σ w_i R_i``, where ``R_i`` is the
+largest ``h(y u - G) - λ C`` over labels y (the other one costs κ) and sets of *items*: a group
+changed to its worst category, a bounded feature at its adverse end, with gains that add up to G
+and costs that add up to C.
 
 *Only prefixes of the items, sorted by gain per cost, have to be looked at* (the function is convex
 in ``(G, C)``, and they are the vertices that matter of the zonotope that partial moves fill), and
 only items that gain more than λ per cost (its slope in G is at most 1).
 
-*Rounding.*  R rises with gains and falls with costs.  So costs are rounded downwards, rates gain/cost
-upwards, and the gain of an item is taken to be their product: then the rates are the numbers that
-are sorted, the order is right, and what is left is the rounding of prefix sums.
+*Rounding.* R rises with gains and falls with costs. So costs are rounded downwards, rates
+gain/cost upwards, and the gain of an item is taken to be their product: then the rates are the
+numbers that are sorted, the order is right, and what is left is the rounding of prefix sums.
 """
 
 from __future__ import annotations
