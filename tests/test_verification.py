@@ -261,16 +261,20 @@ def test_every_way_to_fail_has_its_sentence(fitted, tmp_path):
         drlogit.verify((fitted.coef, fitted.intercept), X, Y, path)
 
 
-def test_domains_have_no_proofs_yet(tmp_path):
-    bounds = ([-9.0] * 3, [9.0] * 3)
-    result = drlogit.solve(X, Y, **BALL, bounds=bounds)
-    with pytest.raises(ValueError, match="without categories and bounds"):
-        result.save_proof(tmp_path / "proof.npz")
-    with pytest.raises(ValueError, match="no proofs yet"):
-        drlogit.verify(result, X, Y)
-    model = drlogit.DRLogisticRegression(**BALL, bounds=bounds).fit(X, Y)
-    with pytest.raises(ValueError, match="no proofs"):
-        drlogit.verify(model, X, Y, tmp_path / "proof.npz")
+def test_too_many_free_columns_are_refused_in_a_sentence(fitted, monkeypatch):
+    monkeypatch.setattr("drlogit.verification.verifying.MOST_FREE", 2)
+    result = drlogit.solve(X, Y, **BALL, feature_costs=[inf] * 3)
+    found = drlogit.verify(result, X, Y)
+    assert found.reason.startswith("3 features have coefficients that nothing bounds")
+
+
+def test_class_weights_are_counted(tmp_path):
+    model = drlogit.DRLogisticRegression(**BALL, class_weight={-1: 3.0, 1: 1.0}).fit(X, Y)
+    model.save_proof(tmp_path / "proof.npz", X, Y)
+    assert drlogit.verify(model, X, Y, tmp_path / "proof.npz").ok
+    plain = (model.coef_, model.intercept_)
+    found = drlogit.verify(plain, X, Y, tmp_path / "proof.npz", **BALL)
+    assert "other data" in found.reason
 
 
 def test_where_every_label_can_be_flipped_the_least_lambda_is_best():

@@ -117,7 +117,7 @@ def _bits(items: NDArray[np.uint8], domain: Domain) -> BoolArray:
 def _ends(moves: Moves, domain: Domain) -> BoolArray:
     """Whether each bounded feature is at its lower and at its upper end."""
     bits = _bits(moves.items, domain)[:, domain.n_groups :]
-    return bits.reshape(moves.sample.size, -1, 2)
+    return bits.reshape(moves.sample.size, domain.bounded.size, 2)
 
 
 def _left(moves: Moves, n_samples: int) -> FloatArray:
