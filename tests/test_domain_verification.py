@@ -116,13 +116,13 @@ class Exact:
 
 
 def entropy(case, result):
-    """``Σ q H(s)`` of the dual point with fifty digits, and what its moves cost in all."""
+    """``Σ q H(s)`` of the dual point with fifty digits."""
     dual = result.dual
     given = case["sample_weight"]
     weights = [mp.mpf(v) for v in (np.ones(len(case["y"])) if given is None else given)]
     total = mp.fsum(weights)
 
-    def H(s):
+    def entropy_of(s):
         s = mp.mpf(s)
         return -s * mp.log(s) - (1 - s) * mp.log1p(-s) if 0 < s < 1 else mp.mpf(0)
 
@@ -130,10 +130,10 @@ def entropy(case, result):
     value = mp.mpf(0)
     for i, share, s in zip(dual.moves.sample, dual.moves.share, dual.moves.doubt, strict=True):
         left[i] -= mp.mpf(share)
-        value += weights[i] * mp.mpf(share) * H(s)
+        value += weights[i] * mp.mpf(share) * entropy_of(s)
     assert min(left) >= 0
-    return (value + mp.fsum(w * q * H(s) for w, q, s in zip(weights, left, dual.doubt, strict=True))
-            ) / total  # fmt: skip
+    stays = zip(weights, left, dual.doubt, strict=True)
+    return (value + mp.fsum(w * q * entropy_of(s) for w, q, s in stays)) / total
 
 
 def check_with_fifty_digits(seed):
@@ -241,8 +241,7 @@ def test_tampered_proofs_are_refused_or_prove_the_same(tmp_path):
         )
         try:
             proof = read_proof(path)
-        except BrokenProofError as error:
-            assert str(error)
+        except BrokenProofError:
             continue
         assert proof.digest == result.proof(proof.data[0]).digest  # a bit that means nothing
     stood = 0
@@ -302,8 +301,13 @@ def test_far_bounds_and_plain_models():
         [20200101.0 + rng.integers(0, 1230, 80), np.eye(3)[rng.integers(3, size=80)]]
     )
     y = np.where(X[:, 0] + 600.0 * X[:, 1] + 300.0 * rng.standard_normal(80) > 20200800.0, 1, -1)
-    ball = {"epsilon": 0.05, "kappa": 1.0, "feature_costs": [1e-3, 1.0, 1.0, 1.0],
-            "categories": [[1, 2, 3]], "bounds": ([20200101.0] + [-inf] * 3, [20201331.0] + [inf] * 3)}  # fmt: skip
+    ball = {
+        "epsilon": 0.05,
+        "kappa": 1.0,
+        "feature_costs": [1e-3, 1.0, 1.0, 1.0],
+        "categories": [[1, 2, 3]],
+        "bounds": ([20200101.0] + [-inf] * 3, [20201331.0] + [inf] * 3),
+    }
     result = drlogit.solve(X, y, **ball)
     assert result.converged
     assert drlogit.verify(result, X, y).ok
