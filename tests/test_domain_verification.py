@@ -370,8 +370,8 @@ def test_proofs_are_of_the_samples_given_even_if_fewer_were_fitted(tmp_path):
 MUTANTS = {
     "1e-9 more": ("max(float(value) - factor * charge, 0.0)",
                   "max(float(value) - factor * charge + 1e-9, 0.0)"),
-    "1e-9 less promised": ("primal = prices.value(problem.epsilon, lam)",
-                           "primal = prices.value(problem.epsilon, lam) - 1e-9"),
+    "1e-9 less promised": ("primal = value + _rounding_of_margins(problem, coefficients)",
+                           "primal = value - 1e-9"),
     "charge added": ("float(value) - factor * charge", "float(value) + factor * charge"),
     "no scaling": ("factor = min(1.0, problem.epsilon / used * (1.0 - 4.0 * UNIT))",
                    "factor = 1.0"),
