@@ -368,6 +368,17 @@ def test_all_levels_of_a_category_beside_an_intercept():
     assert "equations of free" in found.reason
 
 
+@pytest.mark.parametrize("factor", [1.0, -2.0, 0.5, 3.0])
+def test_immovable_features_in_two_units(factor):
+    kind = np.rint(2.0 * X[:, :1]) + 0.25  # three times as much is still exact
+    features = np.hstack([kind, X[:, 1:], factor * kind])
+    costs = [inf, 1.0, 1.0, inf]
+    result = drlogit.solve(features, Y, **BALL, feature_costs=costs)
+    assert drlogit.verify(result, features, Y).ok
+    features[0, 3] = np.nextafter(features[0, 3], 9.0)
+    assert not drlogit.verify(result, features, Y).ok
+
+
 def test_estimators_and_files(tmp_path, capsys):
     model = drlogit.DRLogisticRegression(**BALL).fit(X, Y)
     solved = drlogit.solve(X, Y, **BALL)
@@ -486,7 +497,7 @@ def refuted(module):
 def test_the_checker_of_the_documentation(fitted):
     """A hundred lines at most, NumPy alone, and the same bounds."""
     page = Path(__file__).parent.parent / "docs" / "proofs.md"
-    code = [text for language, text in fenced.blocks(page) if language == "python"][1:4]
+    code = [text for language, text in fenced.blocks(page) if language == "python"][2:5]
     lines = "".join(code).splitlines()
     assert len(lines) <= 100
     assert {line for line in lines if "import" in line} == {"import math", "import numpy as np"}

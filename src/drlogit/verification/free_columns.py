@@ -34,7 +34,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .rounding import UP, gamma
+from .rounding import UP, gamma, two_product
 
 #: Pivots below this share of the largest are left to the check of dependence.
 _PIVOT = 1e-10
@@ -42,6 +42,7 @@ _PIVOT = 1e-10
 #: Whole numbers and factors up to these sizes, and so many of them, add up without rounding.
 _WHOLE = 2.0**31
 _FACTOR = 2.0**10
+_DENOMINATOR = 64
 
 #: The inverse must be verified to this accuracy.
 _ACCURACY = 0.25
@@ -51,7 +52,7 @@ _ACCURACY = 0.25
 class Chosen:
     """Columns that span the free ones, and a verified inverse of M for them.
 
-    ``others`` should be combinations of them, with whole ``factors``.
+    ``multiples`` of ``others`` should be combinations of them, with whole ``factors``.
     """
 
     columns: IndexArray
@@ -60,6 +61,7 @@ class Chosen:
     doubt: float  # α of the scaled matrix
     others: IndexArray
     factors: FloatArray
+    multiples: FloatArray
 
     def solution(self, residual: FloatArray) -> FloatArray:
         """Bounds on ``|c|`` for residuals of at most these sizes."""
@@ -104,8 +106,21 @@ def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | Non
     if not doubt <= _ACCURACY:
         return None
     others = np.setdiff1d(np.arange(present.size), kept)
-    factors = np.rint((powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others])
-    return Chosen(present[kept], powers[kept], Y, doubt, present[others], factors)
+    factors = (powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others]
+    multiples = np.array([_denominator(column) for column in factors.T])
+    return Chosen(
+        present[kept], powers[kept], Y, doubt, present[others],
+        np.rint(factors * multiples), multiples,
+    )  # fmt: skip
+
+
+def _denominator(factors: FloatArray) -> float:
+    """The least whole number that makes these whole, about; 1 if there is none that is small."""
+    for multiple in range(1, _DENOMINATOR + 1):
+        product = multiple * factors
+        if np.max(np.abs(product - np.rint(product)), initial=0.0) < 1e-4:
+            return float(multiple)
+    return 1.0
 
 
 def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:
@@ -117,9 +132,15 @@ def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:
         return False
     involved = chosen.columns[(factors != 0.0).any(axis=1)]
     used, wanted = Z[:, chosen.columns], Z[:, chosen.others]
-    copies = (np.count_nonzero(factors, axis=0) == 1) & (np.abs(factors).max(axis=0) == 1.0)
-    if not copies.all():
-        whole = Z[:, np.append(involved, chosen.others)]
-        if not ((np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all()):
-            return False
-    return bool((used @ factors == wanted).all())
+    whole = Z[:, np.append(involved, chosen.others)]
+    if (np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all():
+        return bool((used @ factors == wanted * chosen.multiples).all())
+    if not (np.count_nonzero(factors, axis=0) == 1).all():
+        return False
+    # Copies, perhaps in other units: products of two, without rounding unless they underflow.
+    scaled = (chosen.multiples != 1.0).any() or (np.abs(factors).max(axis=0) != 1.0).any()
+    if scaled and (np.abs(whole[whole != 0.0]) < 1e-250).any():
+        return False
+    source = used[:, np.abs(factors).argmax(axis=0)]
+    sides = two_product(source, factors.sum(axis=0)), two_product(wanted, chosen.multiples)
+    return all(bool((one == other).all()) for one, other in zip(*sides, strict=True))
