@@ -368,9 +368,9 @@ def test_all_levels_of_a_category_beside_an_intercept():
     assert "equations of free" in found.reason
 
 
-@pytest.mark.parametrize("factor", [1.0, -2.0, 0.5, 3.0])
+@pytest.mark.parametrize("factor", [1.0, -2.0, 3.0])
 def test_immovable_features_in_two_units(factor):
-    kind = np.rint(2.0 * X[:, :1]) + 0.25  # three times as much is still exact
+    kind = np.rint(2.0 * X[:, :1])
     features = np.hstack([kind, X[:, 1:], factor * kind])
     costs = [inf, 1.0, 1.0, inf]
     result = drlogit.solve(features, Y, **BALL, feature_costs=costs)
