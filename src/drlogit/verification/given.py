@@ -78,7 +78,7 @@ class Given:
     def shift(self) -> FloatArray:
         """What is subtracted from features far from zero."""
         n = self.coef.size
-        if not self.ball.fit_intercept:
+        if not self.offset:
             return np.zeros(n)
         low, high = np.full(n, np.inf), np.full(n, -np.inf)
         for piece in pieces(self.X, _ROWS, checked=True):

@@ -326,13 +326,18 @@ def _charge(
     if math.isfinite(ball.kappa):
         cost += ball.kappa * flipped
     size = max(1.0, cost / total / ball.epsilon * UP) * UP
-    ends = np.maximum(
-        np.abs(domain.lower - given.shift[domain.bounded]),
-        np.abs(domain.upper - given.shift[domain.bounded]),
-    )
     at = domain.bounded
-    left = np.abs(sums.gradient.value[at] + found.bounded.value) * UP
-    left += sums.gradient.error[at] + found.bounded.error + change * ends * UP
+    value, error = sums.gradient.value[at], sums.gradient.error[at] + found.bounded.error
+    low, high = domain.lower - given.shift[at], domain.upper - given.shift[at]
+    ends = np.maximum(np.abs(low), np.abs(high))
+    if given.offset:  # around the middle, as p' has no part in the constant
+        middle = 0.5 * (low + high)
+        constant = middle * sums.balance.value
+        error += np.abs(middle) * sums.balance.error + 4.0 * UNIT * (
+            np.abs(value) + np.abs(constant)
+        )
+        value, ends = value - constant, 0.5 * (high - low) + 4.0 * UNIT * ends
+    left = (np.abs(value + found.bounded.value) + error + moved * ends) * UP
     excess = _excess(given.coef.size, domain, found.groups) + (moved + 2.0 * noise) * UP
     ratios = np.concatenate([left / per_feature, np.maximum(excess, 0.0) / per_group])
     return float(np.max(ratios, initial=0.0)) * UP * size

@@ -252,24 +252,27 @@ def _judged(lower: Lower, upper: float, claim: _Claim | None, tol: float | None)
     def verdict(ok: bool, reason: str) -> Verification:
         return Verification(ok, lower.value, upper, reason)
 
-    if not lower.equations:
+    if claim is not None and tol is None:
+        wanted = f"the {claim.lower:.12g} that the model claims"
+        weak = lower.value < claim.lower - CLAIM
+    else:
+        claim, gap = None, 1e-6 if tol is None else tol
+        wanted = f"a gap of {gap:g}"
+        weak = not upper - lower.value <= gap
+    if weak and not lower.equations:
         return verdict(
             False,
             "the dual point does not satisfy the equations of free coefficients (intercept, "
             "immovable features), and nothing near it is known to",
         )
-    wanted = 1e-6 if tol is None else tol
-    if claim is not None and tol is None:
-        if upper > claim.upper + CLAIM:
-            return verdict(
-                False,
-                f"other coefficients: these promise at most {upper:.12g}, and the model claims "
-                f"{claim.upper:.12g}",
-            )
-        if lower.value < claim.lower - CLAIM:
-            return verdict(False, _too_weak(lower, f"the {claim.lower:.12g} that the model claims"))
-    elif not upper - lower.value <= wanted:
-        return verdict(False, _too_weak(lower, f"a gap of {wanted:g}"))
+    if claim is not None and upper > claim.upper + CLAIM:
+        return verdict(
+            False,
+            f"other coefficients: these promise at most {upper:.12g}, and the model claims "
+            f"{claim.upper:.12g}",
+        )
+    if weak:
+        return verdict(False, _too_weak(lower, wanted))
     return verdict(
         True,
         f"no linear model can promise less than {lower.value:.12g}, and this one promises at "
