@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -26,7 +27,7 @@ from drlogit.problem.proof import Proof
 from drlogit.problem.result import DualPoint
 from drlogit.verification.products import Rows
 from drlogit.verification.proof_file import BrokenProofError, read_proof
-from drlogit.verification.rounding import Total
+from drlogit.verification.rounding import Total, exact_sum
 
 mp.mp.dps = 50
 
@@ -198,6 +199,14 @@ def test_sums_of_slices_are_exact():
             for i in range(0, 300, 37):
                 u = sum(Fraction(x) * Fraction(t) for x, t in zip(X[i], v, strict=True))
                 assert abs(Fraction(found.value[i]) - u) <= Fraction(found.error[i])
+
+
+def test_sums_are_rounded_once():
+    rng = np.random.default_rng(0)
+    for wide in range(8):
+        x = rng.standard_normal(3000) * 10.0 ** rng.uniform(-40 * wide, 10 * wide, 3000)
+        x = np.concatenate([x, -x[::-1] * (1.0 + 1e-15)])
+        assert exact_sum(x, x[:10]) == math.fsum([*x.tolist(), *x[:10].tolist()])
 
 
 X, Y = samples(1)

@@ -54,7 +54,7 @@ class Sums:
     def of(cls, given: Given, r: Coefficients, *, sharp: bool) -> Sums:
         """The sums of coefficients."""
         n = given.coef.size
-        balance = np.array([math.fsum([*r.high.tolist(), *r.low.tolist()])])
+        balance = np.array([exact_sum(r.high, r.low)])
         which = np.flatnonzero(given.free)
         width = which.size + int(given.offset)
         measured = np.arange(n)
