@@ -316,6 +316,15 @@ def test_far_bounds_and_plain_models():
     assert found.upper <= result.objective + 1e-10
 
 
+def test_bounds_far_from_the_samples_cost_nothing():
+    case = domain_zoo.generated(6, n_samples=20)
+    wide = tuple(np.where(np.isfinite(end), 1e9 * np.sign(end), end) for end in case["bounds"])
+    result = drlogit.solve(**case | {"bounds": wide})
+    assert result.converged
+    found = checked(case, result)
+    assert found.ok, found.reason
+
+
 def table(n=150):
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(
@@ -383,7 +392,8 @@ MUTANTS = {
     "leftovers for nothing": ("* exact.distance + leftover", "* exact.distance"),
     "categories never outweigh": ("0.5 * (np.abs(entries).sum() - low[k] + high[k])", "-1.0"),
     "nothing above none": ("max(up + high[k], down - low[k])", "-1.0"),
-    "bounded features forgotten": ("max(np.max(left / sigma, initial=0.0), ", "max(0.0, "),
+    "bounded features forgotten": ("np.max((np.abs(left) + change) / sigma, initial=0.0), ",
+                                   "0.0, "),
     "coefficients next to nothing": ("float(ratio) * _CONSTANT", "1e-3 * float(ratio) * _CONSTANT"),
 }  # fmt: skip
 

@@ -37,6 +37,8 @@ class Domain:
     lower: FloatArray
     upper: FloatArray
     bounded_costs: FloatArray
+    least: FloatArray  # ends within the bounds between which the samples' features are
+    most: FloatArray
 
     @property
     def n_groups(self) -> int:
@@ -63,8 +65,8 @@ class Domain:
 
     @property
     def largest_cost(self) -> float:
-        """No sample can be moved for more, about."""
-        return float(self.group_costs.sum() + self.bounded_costs @ (self.upper - self.lower))
+        """No sample is moved for more, about, if bounded features stay among the samples'."""
+        return float(self.group_costs.sum() + self.bounded_costs @ (self.most - self.least))
 
     def present(self, X: Matrix) -> NDArray[np.int32]:
         """The column of each row's category in each group, -1 for none."""
@@ -106,7 +108,7 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
     lower = np.full(n_features, -np.inf) if ball.lower is None else ball.lower
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
-    found = _none_occurs(ball.groups, bounded, lower, upper, X, weights)
+    found, least, most = _looked_at(ball.groups, bounded, lower, upper, X, weights)
     with_none = found if ball.with_none is None else np.asarray(ball.with_none, dtype=bool)
     if (found & ~with_none).any():
         raise OutsideError(
@@ -122,14 +124,20 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
         elif (costs[group] != costs[group[0]]).any():
             raise ValueError("feature_costs of one group's columns must be equal")
     costs[bounded[lower[bounded] == upper[bounded]]] = np.inf
-    bounded = bounded[np.isfinite(costs[bounded])]
+    kept = np.isfinite(costs[bounded])
+    bounded, least, most = bounded[kept], least[kept], most[kept]
     groups = tuple(group for group, moves in zip(ball.groups, movable, strict=True) if moves)
+    if not (ball.fit_intercept or (~with_none[np.array(movable, dtype=bool)]).any()):
+        size = np.maximum(np.abs(least), np.abs(most))  # zero is then no value like others
+        least, most = np.maximum(lower[bounded], -size), np.minimum(upper[bounded], size)
+    same = least == most
     if not groups and not bounded.size:
         return None, replace(without, feature_costs=costs)
     domain = Domain(
         groups, with_none[np.array(movable, dtype=bool)],
         np.array([costs[group[0]] for group in groups]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
+        np.where(same, lower[bounded], least), np.where(same, upper[bounded], most),
     )  # fmt: skip
     ends = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     ends[0][bounded], ends[1][bounded] = domain.lower, domain.upper
@@ -139,16 +147,17 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
     )  # fmt: skip
 
 
-def _none_occurs(
+def _looked_at(
     groups: tuple[IndexArray, ...],
     bounded: IndexArray,
     lower: FloatArray,
     upper: FloatArray,
     X: Any,
     weights: FloatArray,
-) -> BoolArray:
-    """Which groups have a row without a category, after a look at every row."""
+) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Which groups have a row without a category, and the ranges of bounded features."""
     without = np.zeros(len(groups), dtype=bool)
+    least, most = np.full(bounded.size, np.inf), np.full(bounded.size, -np.inf)
     first = 0
     for part in pieces(X, _ROWS, checked=True):
         counted = weights[first : first + part.shape[0]] > 0.0
@@ -173,5 +182,7 @@ def _none_occurs(
                 f"row {first + row}, column {j} holds {inside[row, place]:g}, outside its bounds "
                 f"{lower[j]:g} and {upper[j]:g}"
             )
+        least = np.minimum(least, inside[counted].min(axis=0, initial=np.inf))
+        most = np.maximum(most, inside[counted].max(axis=0, initial=-np.inf))
         first += part.shape[0]
-    return without
+    return without, least, most

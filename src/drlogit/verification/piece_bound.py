@@ -20,15 +20,16 @@ exactly (:mod:`drlogit.verification.free_columns`, also after scaling, as doubts
 *Bounded features and groups* have coefficients that nothing bounds but the loss itself. Let ``Δ ≥
 Σ |p' - p|``, P the sum of p' of both labels, ``P±`` that of each, and ``P_f`` that of flipped
 pieces. No model that promises more than some V is of interest, V being what the given one
-promises, or log 2, what the constant one does. For others let the adversary move *everything*, in
-the shares p' of the samples and under the labels of the pieces, which costs at most C each: with
-``h(v) ≥ -v`` and ``g'_F = 0``,
+promises, or log 2, what the constant one does. For others let the adversary move *everything*,
+bounded features to the least ``l'`` or the most ``u'`` that a sample has, in the shares p' of the
+samples and under the labels of the pieces, which costs at most C each: with ``h(v) ≥ -v`` and
+``g'_F = 0``,
 
     V - ελ ≥ Σ_j σ_j |β_j| + Σ_g τ_g (high_g - low_g) - λ (‖c g'_U‖ + C P + κ P_f).
 
-Here ``τ = min(P+, P-)`` and ``σ_j = min(P- u_j - P+ l_j, P+ u_j - P- l_j)``; with the constant in
-F that is ``P/2`` and ``(u_j - l_j) P/2``, as then ``P+ = P-``. As ``λ ≤ V/ε``, the two sums are at
-most
+Here ``τ = min(P+, P-)`` and ``σ_j = min(P- u'_j - P+ l'_j, P+ u'_j - P- l'_j)``; with the constant
+in F that is ``P/2`` and ``(u'_j - l'_j) P/2``, as then ``P+ = P-``. As ``λ ≤ V/ε``, the two sums
+are at most
 
     S = V max(1, (‖c g'_U‖ + C P + κ P_f)/ε) .
 
@@ -313,7 +314,7 @@ def _charge(
     both = most[1.0] + most[-1.0]
     if given.offset:
         per_group = 0.5 * (least[1.0] + least[-1.0])
-        per_feature = per_group * (domain.upper - domain.lower) * DOWN
+        per_feature = per_group * (domain.most - domain.least) * DOWN
     else:
         per_group = min(least.values())
         per_feature = np.minimum(
@@ -328,16 +329,17 @@ def _charge(
     size = max(1.0, cost / total / ball.epsilon * UP) * UP
     at = domain.bounded
     value, error = sums.gradient.value[at], sums.gradient.error[at] + found.bounded.error
-    low, high = domain.lower - given.shift[at], domain.upper - given.shift[at]
-    ends = np.maximum(np.abs(low), np.abs(high))
+    low, high = domain.least - given.shift[at], domain.most - given.shift[at]
+    sizes = np.maximum(np.abs(low), np.abs(high))
     if given.offset:  # around the middle, as p' has no part in the constant
         middle = 0.5 * (low + high)
         constant = middle * sums.balance.value
-        error += np.abs(middle) * sums.balance.error + 4.0 * UNIT * (
-            np.abs(value) + np.abs(constant)
-        )
-        value, ends = value - constant, 0.5 * (high - low) + 4.0 * UNIT * ends
-    left = (np.abs(value + found.bounded.value) + error + moved * ends) * UP
+        error += np.abs(middle) * sums.balance.error
+        error += 4.0 * UNIT * (np.abs(value) + np.abs(constant))
+        value, sizes = value - constant, 0.5 * (high - low) + 4.0 * UNIT * sizes
+    # Of samples as they are, and of what moves add: that costs what it costs.
+    error += moved * sizes + correction.reach * found.spent / domain.bounded_costs
+    left = (np.abs(value + found.bounded.value) + error) * UP
     excess = _excess(given.coef.size, domain, found.groups) + (moved + 2.0 * noise) * UP
     ratios = np.concatenate([left / per_feature, np.maximum(excess, 0.0) / per_group])
     return float(np.max(ratios, initial=0.0)) * UP * size
@@ -346,9 +348,9 @@ def _charge(
 def _difference(
     least: dict[float, float], most: dict[float, float], label: float, domain: Domain
 ) -> FloatArray:
-    """``P u - P' l`` for P of a label and P' of the other, rounded downwards."""
-    up = np.where(domain.upper >= 0.0, least[label], most[label]) * domain.upper
-    low = np.where(domain.lower >= 0.0, most[-label], least[-label]) * domain.lower
+    """``P u' - P' l'`` for P of a label and P' of the other, rounded downwards."""
+    up = np.where(domain.most >= 0.0, least[label], most[label]) * domain.most
+    low = np.where(domain.least >= 0.0, most[-label], least[-label]) * domain.least
     return up - low - 8.0 * UNIT * (np.abs(up) + np.abs(low))
 
 

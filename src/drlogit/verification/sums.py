@@ -100,11 +100,12 @@ class Correction:
     """What it takes from a dual point to satisfy the equations of free columns exactly.
 
     ``lost`` is taken from its value, and ``moved`` bounds what changes in its coefficients
-    altogether, both per unit of weight.
+    altogether, both per unit of weight; ``reach`` bounds the share of each that changes.
     """
 
     lost: float
     moved: float
+    reach: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,4 +160,5 @@ class FreeColumns:
         return Correction(
             min(0.5 * reach, 0.67 * root + square) * UP,
             min(share * reach, math.sqrt(share) * root) * UP * UP,
+            reach,
         )
