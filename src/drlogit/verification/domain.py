@@ -18,6 +18,11 @@ from ..rows.pieces import pieces
 _ROWS = 4096
 
 
+#: How far the adversary of a proof may go beyond the samples' features, in multiples of their
+#: range: if other moves are dearer, further is better; if bounds are far away, all the way is not.
+_NEAR = 1.5
+
+
 class OutsideError(ValueError):
     """A sample that is not what its features can be."""
 
@@ -62,11 +67,6 @@ class Domain:
     def has_constant(self) -> bool:
         """Whether the columns of a group add up to the constant."""
         return bool((~self.with_none).any())
-
-    @property
-    def largest_cost(self) -> float:
-        """No sample is moved for more, about, if bounded features stay among the samples'."""
-        return float(self.group_costs.sum() + self.bounded_costs @ (self.most - self.least))
 
     def present(self, X: Matrix) -> NDArray[np.int32]:
         """The column of each row's category in each group, -1 for none."""
@@ -127,10 +127,14 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
     kept = np.isfinite(costs[bounded])
     bounded, least, most = bounded[kept], least[kept], most[kept]
     groups = tuple(group for group, moves in zip(ball.groups, movable, strict=True) if moves)
-    if not (ball.fit_intercept or (~with_none[np.array(movable, dtype=bool)]).any()):
-        size = np.maximum(np.abs(least), np.abs(most))  # zero is then no value like others
-        least, most = np.maximum(lower[bounded], -size), np.minimum(upper[bounded], size)
+    if ball.fit_intercept or (~with_none[np.array(movable, dtype=bool)]).any():
+        away = _NEAR * (most - least)
+        least, most = least - away, most + away
+    else:  # zero is no value like others
+        most = (1.0 + 2.0 * _NEAR) * np.maximum(np.abs(least), np.abs(most))
+        least = -most
     same = least == most
+    least, most = np.maximum(lower[bounded], least), np.minimum(upper[bounded], most)
     if not groups and not bounded.size:
         return None, replace(without, feature_costs=costs)
     domain = Domain(

@@ -21,17 +21,20 @@ exactly (:mod:`drlogit.verification.free_columns`, also after scaling, as doubts
 Σ |p' - p|``, P the sum of p' of both labels, ``P±`` that of each, and ``P_f`` that of flipped
 pieces. No model that promises more than some V is of interest, V being what the given one
 promises, or log 2, what the constant one does. For others let the adversary move *everything*,
-bounded features to the least ``l'`` or the most ``u'`` that a sample has, in the shares p' of the
-samples and under the labels of the pieces, which costs at most C each: with ``h(v) ≥ -v`` and
-``g'_F = 0``,
+bounded features to some ``l'`` or ``u'`` within their bounds and around the samples', in the
+shares p' of the samples and under the labels of the pieces. For a group that costs at most ``c_g
+P``. Features with ``β_j > 0`` go to ``l'`` under the label +1 and to ``u'`` under -1, those with
+``β_j < 0`` the other way round, which costs ``c_j`` times ``±Σ p'_k y_k (x_j - m) + P (u' -
+l')/2`` with ``P+ = P-`` and m in the middle, otherwise at most ``±Σ p'_k y_k x_j + P max(|l'|,
+|u'|)``. Let C be the sum of all that: with ``h(v) ≥ -v`` and ``g'_F = 0``,
 
-    V - ελ ≥ Σ_j σ_j |β_j| + Σ_g τ_g (high_g - low_g) - λ (‖c g'_U‖ + C P + κ P_f).
+    V - ελ ≥ Σ_j σ_j |β_j| + Σ_g τ_g (high_g - low_g) - λ (‖c g'_U‖ + C + κ P_f).
 
 Here ``τ = min(P+, P-)`` and ``σ_j = min(P- u'_j - P+ l'_j, P+ u'_j - P- l'_j)``; with the constant
 in F that is ``P/2`` and ``(u'_j - l'_j) P/2``, as then ``P+ = P-``. As ``λ ≤ V/ε``, the two sums
 are at most
 
-    S = V max(1, (‖c g'_U‖ + C P + κ P_f)/ε) .
+    S = V max(1, (‖c g'_U‖ + C + κ P_f)/ε) .
 
 In ``g·θ`` there are ``g_j β_j`` and, for a group with entries G at its categories and ``g_low ≥ 0
 ≥ g_high``, at most ``E (high - low)``: without "none", where all entries add up to those of the
@@ -323,12 +326,8 @@ def _charge(
     if not (per_group > 0.0 and (per_feature > 0.0).all()):
         return math.inf
     flipped = exact_sum(point.moved_p[point.moves.flipped]) * UP + change
-    cost = norm + domain.largest_cost * UP * both
-    if math.isfinite(ball.kappa):
-        cost += ball.kappa * flipped
-    size = max(1.0, cost / total / ball.epsilon * UP) * UP
     at = domain.bounded
-    value, error = sums.gradient.value[at], sums.gradient.error[at] + found.bounded.error
+    value, error = sums.gradient.value[at], sums.gradient.error[at]
     low, high = domain.least - given.shift[at], domain.most - given.shift[at]
     sizes = np.maximum(np.abs(low), np.abs(high))
     if given.offset:  # around the middle, as p' has no part in the constant
@@ -337,8 +336,18 @@ def _charge(
         error += np.abs(middle) * sums.balance.error
         error += 4.0 * UNIT * (np.abs(value) + np.abs(constant))
         value, sizes = value - constant, 0.5 * (high - low) + 4.0 * UNIT * sizes
-    # Of samples as they are, and of what moves add: that costs what it costs.
-    error += moved * sizes + correction.reach * found.spent / domain.bounded_costs
+    error += moved * sizes
+    cost = norm + float(domain.group_costs.sum()) * UP * both
+    cost += float(domain.bounded_costs @ (np.abs(value) + error + both * sizes)) * UP
+    if math.isfinite(ball.kappa):
+        cost += ball.kappa * flipped
+    size = max(1.0, cost / total / ball.epsilon * UP) * UP
+    # What moves add to the samples as they are goes no further than the bounds, and costs what it
+    # costs.
+    added = np.minimum(
+        moved * (domain.upper - domain.lower), correction.reach * found.spent / domain.bounded_costs
+    )
+    error = error + found.bounded.error + added * UP
     left = (np.abs(value + found.bounded.value) + error) * UP
     excess = _excess(given.coef.size, domain, found.groups) + (moved + 2.0 * noise) * UP
     ratios = np.concatenate([left / per_feature, np.maximum(excess, 0.0) / per_group])
