@@ -6,8 +6,8 @@ Each problem has up to three free columns beside the intercept (ε = 0, or featu
 move), with offsets up to 1e15, columns that agree to within 1e-16 of each other, copies, whole
 multiples, subnormal differences, and data that are nearly separable.  The judge shares nothing
 with the library: from the point that it returned, Newton's method with fifty digits on the free
-coefficients of the very numbers that the library was given.  Whatever point that reaches, a bound
-above its value is false.
+coefficients of the very numbers that the library was given.  Whatever point that reaches with
+coefficients in the range of doubles, a bound above its value is false.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ import numpy as np
 import drlogit
 
 DIGITS = 50
+
+#: No coefficient is larger.
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def value_by_hand(problem: Degenerate, result: drlogit.Result, steps: int = 12) 
         v.append(mp.mpf(result.intercept))
     kink = options["kappa"] * mp.mpf(result.lam) if math.isfinite(options["kappa"]) else mp.inf
     penalty = mp.mpf(options["epsilon"]) * mp.mpf(result.lam)
-    Z, v = _orthogonal(Z, v)
+    Z, v, triangle = _orthogonal(Z, v)
 
     def margins(at: list[Any]) -> list[Any]:
         return [o + mp.fdot(row, at) for o, row in zip(offset, Z, strict=True)]
@@ -152,7 +155,7 @@ def value_by_hand(problem: Degenerate, result: drlogit.Result, steps: int = 12) 
         while length > 1e-3:
             trial = [x + length * d for x, d in zip(v, step, strict=True)]
             reached = value(trial)
-            if reached < best:
+            if reached < best and _largest(triangle, trial) <= LARGEST:
                 break
             length /= 2
         else:
@@ -163,11 +166,17 @@ def value_by_hand(problem: Degenerate, result: drlogit.Result, steps: int = 12) 
     return best
 
 
-def _orthogonal(Z: list[list[Any]], v: list[Any]) -> tuple[list[list[Any]], list[Any]]:
-    """The same model in orthogonal columns of length one, without those that are combinations."""
+def _orthogonal(
+    Z: list[list[Any]], v: list[Any]
+) -> tuple[list[list[Any]], list[Any], list[list[Any]]]:
+    """The same model in orthogonal columns of length one, without those that are combinations.
+
+    The third answer holds the columns that were kept in terms of the orthogonal ones.
+    """
     columns = [list(column) for column in zip(*Z, strict=True)]
     margins = [mp.fdot(row, v) for row in Z]
     kept: list[list[Any]] = []
+    triangle: list[list[Any]] = []
     for column in columns:
         size = mp.sqrt(mp.fdot(column, column))
         if size == 0:
@@ -180,7 +189,19 @@ def _orthogonal(Z: list[list[Any]], v: list[Any]) -> tuple[list[list[Any]], list
         length = mp.sqrt(mp.fdot(rest, rest))
         if length > mp.mpf(10) ** (10 - DIGITS):
             kept.append([x / length for x in rest])
-    return [list(row) for row in zip(*kept, strict=True)], [mp.fdot(q, margins) for q in kept]
+            triangle.append([mp.fdot(q, column) for q in kept])
+    Q = [list(row) for row in zip(*kept, strict=True)]
+    return Q, [mp.fdot(q, margins) for q in kept], triangle
+
+
+def _largest(triangle: list[list[Any]], v: list[Any]) -> Any:
+    """The largest coefficient of the columns as they were given, by back substitution."""
+    rest, largest = list(v), mp.mpf(0)
+    for k in reversed(range(len(triangle))):
+        coefficient = rest[k] / triangle[k][k]
+        rest = [x - coefficient * t for x, t in zip(rest, triangle[k], strict=False)]
+        largest = max(largest, abs(coefficient))
+    return largest
 
 
 def main() -> None:

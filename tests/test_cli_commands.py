@@ -335,13 +335,17 @@ def test_svmlight_files_end_where_they_like(folder, run, answer):
 # --- tune, path -----------------------------------------------------------------------------
 
 
-def test_tune(folder, run, answer):
+def test_tune(folder, cancer, run, answer):
     pytest.importorskip("matplotlib")
     command = "tune small.csv --epsilons 3 --kappas 0.5,inf --folds 2 --standardize"
     found = answer(f"{command} -o tuned.json --plot scores.png")
     scores = found["cv_results"]["mean_test_score"]
     assert len(scores) == 6
     assert found["score"] == max(scores)
+    # Standard deviations are those of the training part of a fold.
+    search = drlogit.DRLogisticRegressionCV(3, [0.5, np.inf], cv=2, feature_costs="std")
+    expected = search.fit(cancer[0][:150, :4], cancer[1][:150]).cv_results_["mean_test_score"]
+    assert scores == pytest.approx(expected, abs=1e-5)
     model = drlogit.load_model(folder / "tuned.json")
     assert (model.epsilon, model.kappa) == (found["epsilon"], float(found["kappa"]))
     assert model.classes_.tolist() == ["benign", "malignant"]

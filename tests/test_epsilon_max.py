@@ -113,23 +113,33 @@ def test_units_of_the_features_do_not_matter(norm, fit_intercept):
             assert found / unit == pytest.approx(limit, rel=1e-8)
 
 
-def test_constant_below_the_radius_that_levels_the_classes():
-    """With an intercept: the least ratio of doubts is a linear program of its own, by HiGHS."""
+@pytest.mark.parametrize("immovable", [False, True])
+def test_constant_below_the_radius_that_levels_the_classes(immovable):
+    """With an intercept: the least ratio of doubts is a linear program of its own, by HiGHS.
+
+    An immovable feature with the same share of either class tells the null model nothing, but
+    wants flips levelled for each of its values.
+    """
     rng = np.random.default_rng(4)
     X, rare = rng.standard_normal((120, 3)), np.arange(120) < 12
+    costs = np.ones(3)
+    if immovable:
+        X, costs = np.column_stack([X, np.arange(120) % 2]), np.array([1.0, 1.0, 1.0, np.inf])
     A = np.column_stack([X, np.ones(120)]) / 120
     # Shares (s-a)/(1-s) of the larger class in [-1, r], with the sums of the smaller class.
     n = int((~rare).sum())
     oracle = linprog(
         np.append(np.zeros(n), 1.0),
         A_ub=np.column_stack([np.eye(n), -np.ones(n)]), b_ub=np.zeros(n),
-        A_eq=np.column_stack([A[~rare].T, np.zeros(4)]), b_eq=A[rare].sum(axis=0),
+        A_eq=np.column_stack([A[~rare].T, np.zeros(A.shape[1])]), b_eq=A[rare].sum(axis=0),
         bounds=[(-1, None)] * n + [(0, None)],
     )  # fmt: skip
     doubt = oracle.fun / (1.0 + oracle.fun)
-    for norm in ("l1", "l2", "linf"):
-        found = drlogit.epsilon_max(X, rare, kappa=2.0, norm=norm)
-        assert found == pytest.approx(2.0 * (doubt - 0.1), rel=1e-7)
+    for norm, unit in (("l1", 1.0), ("l2", 1e5)) if immovable else (("linf", 1.0),):
+        found = drlogit.epsilon_max(
+            unit * X, rare, kappa=2.0 * unit, norm=norm, feature_costs=costs
+        )
+        assert found / unit == pytest.approx(2.0 * (doubt - 0.1), rel=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")

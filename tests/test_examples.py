@@ -26,6 +26,8 @@ def test_example_runs(path, capsys, tmp_path):
         example.REPEATS = 1
     if hasattr(example, "RATES"):
         example.RATES = example.RATES[:1]
+    if hasattr(example, "ROWS"):
+        example.ROWS = 300
     picture = tmp_path / "picture.png"
     arguments = [str(picture)] if inspect.signature(example.main).parameters else []
     if arguments:

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -27,6 +28,7 @@ from sklearn.preprocessing import (
 
 from drlogit import (
     DRLogisticRegression,
+    RowBlocks,
     audit,
     misclassification_bounds,
     worst_case_distribution,
@@ -149,6 +151,25 @@ def test_one_hot_columns_of_any_encoder_are_categories(name, after):
     assert worst_case_loss(model, FRAME, Y, **ball) == pytest.approx(expected, abs=1e-12)
     as_numbers = worst_case_loss(model, FRAME, Y, **ball, categories=[])
     assert as_numbers != pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("after", ["passthrough", StandardScaler(with_mean=False)])
+def test_intervals_are_categories_in_blocks_too(after):
+    X = FRAME[NUMBERS].to_numpy(dtype=float)
+    bins = KBinsDiscretizer(3, strategy="uniform")
+    model = make_pipeline(bins, after, LogisticRegression()).fit(X, Y)
+    ball = {"epsilon": 0.05, "kappa": 1.0}
+    found = worst_case_loss(model, X, Y, **ball)
+    levels = make_pipeline(bins, after).transform(X).toarray()
+    scale = levels.max(axis=0)
+    plain = (model[-1].coef_[0] * scale, model[-1].intercept_[0])
+    groups = [[0, 1, 2], [3, 4, 5]]
+    assert found == pytest.approx(
+        worst_case_loss(plain, levels / scale, Y == "yes", **ball, categories=groups), abs=1e-9
+    )
+    assert found == pytest.approx(
+        worst_case_loss(model, RowBlocks.from_array(X, 17), Y, **ball), abs=1e-12
+    )
 
 
 def test_our_model_of_one_hot_columns_as_categories_where_one_says_so():

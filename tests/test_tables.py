@@ -10,8 +10,18 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 
-from drlogit import DRLogisticRegression, DRLogisticRegressionCV, load_model, save_model, solve
+from drlogit import (
+    DRLogisticRegression,
+    DRLogisticRegressionCV,
+    UnscaledDataWarning,
+    load_model,
+    save_model,
+    solve,
+)
+from drlogit.estimators.tables.frames import ColumnTable, rows_of
 
 N = 80
 RNG = np.random.default_rng(5)
@@ -160,9 +170,50 @@ def test_bounds_and_costs_by_name():
 
 def test_standard_deviations_as_the_unit_are_a_scaler():
     X = by_hand()[:, [0, 7]]
-    direct = model(feature_costs="std").fit(X, Y)
-    scaled = model().fit((X - X.mean(axis=0)) / X.std(axis=0), Y)
-    assert direct.worst_case_loss_[0] == pytest.approx(scaled.worst_case_loss_[0], abs=2e-6)
+    robust = DRLogisticRegression(0.05, math.inf)  # labels that cannot flip: only moves matter
+    scaled = robust.fit((X - X.mean(axis=0)) / X.std(axis=0), Y).worst_case_loss_[0]
+    direct = robust.set_params(feature_costs="std").fit(X, Y).worst_case_loss_[0]
+    assert direct == pytest.approx(scaled, abs=2e-6)
+    assert direct > robust.set_params(feature_costs={}).fit(X, Y).worst_case_loss_[0] + 1e-3
+
+
+UNITS = pd.DataFrame(
+    {
+        "age": FRAME.age,
+        "children": FRAME.children,
+        "income": 1e3 * FRAME.age + RNG.normal(0.0, 1e3, N),
+        "wealth": RNG.normal(0.0, 3e4, N),
+        "same": 7.0,
+    }
+)
+
+
+def test_units_that_differ_much_get_one_line_of_advice():
+    search = DRLogisticRegressionCV([0.1], [1.0], cv=2, refit=False)
+    for estimator in (model(), search):
+        with pytest.warns(UnscaledDataWarning) as caught:
+            estimator.fit(UNITS, Y)
+        assert [str(each.message) for each in caught] == [
+            "columns 'wealth', 'income' vary more than 1e+03 times as much as other columns, and "
+            "epsilon is in their units: feature_costs='std', or a StandardScaler before, measures "
+            "in standard deviations; feature_costs={} keeps the units."
+        ]
+        assert caught[0].filename == __file__
+    for quiet in (model(feature_costs="std"), model(feature_costs={}), DRLogisticRegression(0.0)):
+        quiet.fit(UNITS, Y)
+
+
+def test_levels_have_no_units():
+    rare = pd.DataFrame({"age": 2.0 * FRAME.age, "a": (np.arange(N) < 1).astype(int)})
+    rare["b"] = 1 - rare.a
+    with pytest.warns(UnscaledDataWarning, match="'age' varies more than 1e\\+02"):
+        model().fit(rare, Y)
+    model(categories=[["a", "b"]]).fit(rare, Y)
+
+
+def test_pixels_at_the_rim_are_no_other_unit():
+    X = RNG.random((N, 64)) * np.r_[np.full(8, 1e-3), np.ones(56)]
+    model().fit(X, Y)
 
 
 def test_cross_validation_of_a_frame(tmp_path):
@@ -171,6 +222,52 @@ def test_cross_validation_of_a_frame(tmp_path):
     assert np.allclose(search.decision_function(FRAME), again.decision_function(FRAME), atol=1e-4)
     save_model(search, tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").kappa == 1.0
+    numbers = FRAME[["age", "children"]]
+    grid = GridSearchCV(model(), {"epsilon": [0.01, 0.02]}, cv=2).fit(numbers, Y)
+    save_model(grid, tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").epsilon == grid.best_params_["epsilon"]
+
+
+# The second half is unlike the first: a level of its own, a wide and mostly missing number.
+HALVES = [(np.arange(N // 2), np.arange(N // 2, N)), (np.arange(N // 2, N), np.arange(N // 2))]
+UNLIKE = FRAME.assign(
+    job=FRAME.job.where(FRAME.index % 40 < 36, np.where(FRAME.index < 40, "monk", "abbot")),
+    age=(FRAME.age * np.where(FRAME.index < 40, 1.0, 3.0)).where(FRAME.index % 3 > 0),
+)
+SPREAD = by_hand()[:, [0, 7]] * np.where(np.arange(N) < 40, 1.0, 3.0)[:, None]
+LEARNT = {
+    "pandas": (UNLIKE, {"missing": "median"}),
+    "polars": (pl.from_pandas(UNLIKE), {"missing": "mean"}),
+    "a file's table": (ColumnTable(list(UNLIKE), [UNLIKE[c].to_numpy(object) for c in UNLIKE]),
+                       {"missing": "median", "fit_intercept": False}),
+    "array": (UNLIKE[["age", "children"]].to_numpy(), {"missing": "mean"}),
+    "deviations": (SPREAD, {"feature_costs": "std"}),
+    "by name": (pd.DataFrame(SPREAD, columns=["a", "b"]), {"feature_costs": {"b": "std"}}),
+    "bounds": (SPREAD * 0.02, {"bounds": "data"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LEARNT)
+def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
+    X, options = LEARNT[kind]
+    options = {"feature_costs": {}, **options}
+    weights = np.linspace(1.0, 2.0, N)
+    search = DRLogisticRegressionCV([0.05], [1.0], cv=HALVES, refit=False, **options)
+    search.fit(X, Y, sample_weight=weights)
+    for fold, (train, test) in enumerate(HALVES):
+        fitted = model(**options).fit(rows_of(X, train), Y[train], weights[train])
+        expected = -log_loss(
+            Y[test], fitted.predict_proba(rows_of(X, test)), sample_weight=weights[test]
+        )
+        assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_folds_are_handed_to_other_processes():
+    search = DRLogisticRegressionCV(cv=iter(HALVES), feature_costs="std")
+    search._on_fold = lambda *_: None  # neither an iterator nor this can be pickled
+    given = search._check_data(FRAME, Y, None)
+    for fold in pickle.loads(pickle.dumps(search._folds(given, FRAME, None, HALVES))):
+        assert fold().X.shape == (N // 2, len(NAMES))
 
 
 def test_several_classes_and_pickles():
@@ -253,6 +350,10 @@ def test_columns_that_are_neither():
         model().fit(pl.from_pandas(FRAME).with_columns(d=pl.date(2020, 1, 1)), Y)
     with pytest.raises(ValueError, match="categorical_features is for data frames and dense"):
         model(categorical_features=[0]).fit(sp.csr_array(by_hand()), Y)
+    with pytest.raises(TypeError, match=r"LazyFrame of polars: collect\(\) it"):
+        model().fit(pl.from_pandas(FRAME).lazy(), Y)
+    with pytest.raises(ValueError, match="epsilon='auto' is for features without categories"):
+        DRLogisticRegression("auto", math.inf).fit(FRAME, Y)
     with pytest.raises(ValueError, match="at least one row"):
         model().fit(FRAME[:0], Y[:0])
     with pytest.raises(ValueError, match="feature names should match"):
@@ -262,7 +363,9 @@ def test_columns_that_are_neither():
 
 
 PLAIN = FRAME.assign(
-    age=FRAME.age.where(FRAME.index % 8 > 0), town=np.where(FRAME.index % 3, "missing", "x")
+    age=FRAME.age.where(FRAME.index % 8 > 0),
+    town=np.where(FRAME.index % 3, "missing", "x"),
+    children=FRAME.children.where(FRAME.index % 5 > 0),
 )
 
 
@@ -289,5 +392,5 @@ def test_a_plain_model_of_an_array():
     fitted = model().fit(X, Y)
     assert np.allclose(fitted.to_sklearn().predict_proba(X), fitted.predict_proba(X), atol=1e-14)
     gaps = FRAME.assign(member=FRAME.member.astype(object).where(FRAME.index > 3))
-    with pytest.raises(ValueError, match="'member' has missing values and is not text"):
+    with pytest.raises(ValueError, match="'member' has truth values and missing ones"):
         model().fit(gaps, Y).to_sklearn()

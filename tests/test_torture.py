@@ -25,7 +25,8 @@ PLAIN = torture.Case(
 
 #: Not certified once: free columns that separate samples, of weights down to 1e-12; full steps that
 #: are too long by many orders of magnitude; a second-order cone that runs ahead of the residuals;
-#: margins where the log-loss has no curvature.
+#: margins where the log-loss has no curvature; more free columns than different rows; a best dual
+#: point that is a bad start for corrections; a radius below the rounding of sums; subnormals.
 FOUND = [
     replace(
         PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",
@@ -52,6 +53,35 @@ FOUND = [
     replace(
         PLAIN, seed=81238, n_samples=9, n_features=9, shape="zero rows and columns", spread=6.0,
         epsilon=1e-05, kappa=1.3,
+    ),
+    replace(
+        PLAIN, seed=1395418231, n_samples=4, n_features=23, shape="contradictory rows",
+        storage="float32", scale=182.06356878962941, epsilon=0.0, kappa=inf, fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=1320848221, n_samples=37, n_features=28, shape="contradictory rows",
+        scale=19233868.039915606, weights="integer", costs="all immovable",
+        epsilon=0.001691887347108794, kappa=inf, norm="l2", fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=945118944, n_samples=192, n_features=5, shape="duplicated rows",
+        scale=1160728.249826678, costs="wide", epsilon=0.006963985308030662, kappa=inf,
+        in_units=False,
+    ),
+    replace(
+        PLAIN, seed=245, n_samples=265, n_features=5, shape="few positives",
+        scale=72328130.098155, weights="integer", costs="some immovable",
+        epsilon=1.7671811508173015e-05, kappa=inf, in_units=False,
+    ),
+    replace(
+        PLAIN, seed=490747248, n_samples=13, n_features=2, shape="subnormal", storage="csc",
+        scale=2.0576226264185618, weights="wide", costs="wide", epsilon=0.0,
+        kappa=2.0576226264185618, norm="l2",
+    ),
+    replace(
+        PLAIN, seed=111, n_samples=7, n_features=16, shape="subnormal", storage="csc",
+        scale=5.061051642422393, weights="integer", costs="some immovable",
+        epsilon=1.6530508057647196e-06, kappa=inf, norm="linf", fit_intercept=False,
     ),
 ]  # fmt: skip
 

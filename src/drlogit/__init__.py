@@ -9,8 +9,10 @@ from . import datasets
 from .estimators.classifier import DRLogisticRegression
 from .estimators.classifier_cv import DRLogisticRegressionCV
 from .estimators.tolerances import Tolerances, allowances, tolerances
+from .estimators.unlike_units import UnscaledDataWarning
 from .files.block_files import open_blocks
 from .files.model_file import load_model, save_model
+from .files.onnx_model import register_onnx, to_onnx
 from .fitting.critical_radius import epsilon_max
 from .fitting.paths import RegularizationPath, regularization_path
 from .fitting.solving import solve, solve_subproblem
@@ -36,6 +38,7 @@ __all__ = [
     "Status",
     "Tolerances",
     "Trace",
+    "UnscaledDataWarning",
     "Verification",
     "WorstCaseDistribution",
     "__version__",
@@ -46,11 +49,13 @@ __all__ = [
     "load_model",
     "misclassification_bounds",
     "open_blocks",
+    "register_onnx",
     "regularization_path",
     "save_model",
     "solve",
     "solve_subproblem",
     "suggest_radius",
+    "to_onnx",
     "tolerances",
     "verify",
     "worst_case_distribution",

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
+from ..estimators.unlike_units import UnscaledDataWarning
 from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune, verify
 from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, NOT_PROVEN, USAGE, printable
 
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             # Ours are for the user, whatever the interpreter was told to do with warnings.
             warnings.simplefilter("default", UserWarning)
+            warnings.simplefilter("ignore", UnscaledDataWarning)  # it is said with the data
             if arguments.quiet:
                 warnings.simplefilter("ignore")
             code: int = arguments.run(arguments)

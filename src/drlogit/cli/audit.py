@@ -13,9 +13,9 @@ from ..rows.arrays import FloatArray
 from ..rows.matrix import rmatvec, squared_columns
 from .asking import Asked, read_asked
 from .console import DONE, Console
+from .labels import find_label
 from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser, numbers
 from .outputs import check_writable, need_matplotlib
-from .training import find_label
 
 _CURVE_POINTS = 81
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,23 +16,18 @@ from ..estimators.original_units import in_original_units
 from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
 from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
-from ..files import strict_json
+from ..estimators.unlike_units import unlike_units
 from ..files.columns import FileSamples, Wanted, tidy_labels
-from ..files.limits import check_memory
-from ..files.opening import format_of, not_utf8
+from ..files.opening import format_of
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_weights
 from ..rows.pieces import digest_of_features
 from .console import Console
-
-#: Bytes that a letter of a file of costs can take once it is read.
-_COST_BYTES = 64
+from .cost_files import read_costs
+from .labels import choose_classes, find_label
 
 #: Columns of more levels than this are identifiers if they have more than so many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
-
-#: Standard deviations that differ by more than this factor deserve a word.
-_UNLIKE = 100.0
 
 #: Options that need the features in memory.
 _WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter", "categorical", "bounds")
@@ -152,9 +145,16 @@ def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
 
 
 def read_training(
-    arguments: argparse.Namespace, console: Console, *, two_classes: bool = False
+    arguments: argparse.Namespace,
+    console: Console,
+    *,
+    two_classes: bool = False,
+    fold_by_fold: bool = False,
 ) -> Training:
-    """Read the data of a command that fits a model, and make them ready."""
+    """Read the data of a command that fits a model, and make them ready.
+
+    With ``fold_by_fold``, standard deviations are left to who fits.
+    """
     if _by_block(arguments, console):
         samples = _read_blocks(arguments)
     else:
@@ -172,12 +172,12 @@ def read_training(
         )
     weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
     samples = _without_identifiers(samples, arguments, console)
-    by_column = is_frame(samples.X) or vars(arguments).get("bounds") is not None
+    by_column = fold_by_fold or is_frame(samples.X) or vars(arguments).get("bounds") is not None
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
     )
     if by_column:
-        costs = _costs_by_position(costs, samples, arguments)
+        costs = _costs_by_position(costs, len(samples.names), standardize=arguments.standardize)
     training = Training(
         X=samples.X,
         codes=codes,
@@ -306,21 +306,12 @@ def _without_identifiers(
     return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
 
 
-def _costs_by_position(
-    costs: FloatArray | None, samples: FileSamples, arguments: argparse.Namespace
-) -> dict[int, Any] | None:
-    """Costs of a table's columns: those stated, or with --standardize "std" where none is."""
-    stated = {} if costs is None else dict(enumerate(costs.tolist()))
-    if not arguments.standardize:
-        return stated or None
-    if arguments.feature_costs is not None:
-        raise ValueError(
-            "--standardize and --feature-costs exclude each other for tables with text, gaps or "
-            "bounds: state the costs of one unit of each column"
-        )
-    return {
-        j: np.inf if stated and np.isinf(stated[j]) else "std" for j in range(len(samples.names))
-    }
+def _costs_by_position(costs: FloatArray | None, n_columns: int, *, standardize: bool) -> Any:
+    """Costs of one unit of each column or, with --standardize, of one standard deviation."""
+    if not standardize:
+        return None if costs is None else dict(enumerate(costs.tolist()))
+    stated = np.ones(n_columns) if costs is None else costs
+    return {j: (cost, "std") for j, cost in enumerate(stated.tolist())}
 
 
 def _advise(training: Training, arguments: argparse.Namespace, console: Console) -> None:
@@ -342,15 +333,11 @@ def _advise(training: Training, arguments: argparse.Namespace, console: Console)
     given = vars(arguments)
     if any(given.get(option) for option in ("standardize", "feature_costs", "tolerate")):
         return
-    spread = {name: float(np.nanstd(c)) for name, c in pairs if c.dtype.kind == "f" and c.size}
-    spread = {name: value for name, value in spread.items() if value > 0.0}
-    if len(spread) > 1 and max(spread.values()) > _UNLIKE * min(spread.values()):
-        low, high = min(spread, key=spread.__getitem__), max(spread, key=spread.__getitem__)
-        console.note(
-            f"standard deviations range from {spread[low]:.3g} ({low}) to {spread[high]:.3g} "
-            f"({high}), and epsilon is in these units: --standardize measures in standard "
-            "deviations"
-        )
+    numbers = [(name, c) for name, c in pairs if c.dtype.kind == "f" and not np.isnan(c).all()]
+    spread = np.array([np.nanstd(column) for _, column in numbers])
+    found = unlike_units([name for name, _ in numbers], spread)
+    if found is not None:
+        console.note(f"{found}: --standardize measures in standard deviations")
 
 
 def _standardized(training: Training, arguments: argparse.Namespace) -> Training:
@@ -374,119 +361,3 @@ def _checked_weights(
         missing = classes[int(np.flatnonzero(totals == 0.0)[0])]
         raise ValueError(f"--weights: no sample of class {missing!r} has a positive weight")
     return balanced_weights(codes, weights, len(classes)) if balanced else weights
-
-
-# --- labels ---------------------------------------------------------------------------------
-
-
-def choose_classes(
-    labels: list[Any], codes: NDArray[np.intp], positive: str | None, source: str
-) -> tuple[list[Any], NDArray[np.intp]]:
-    """The classes in order, and the class of each sample, from labels and positions among them.
-
-    Of two classes the positive one comes second.  A positive label among more than two makes
-    two classes: it, and "not" it.
-    """
-    if len(labels) < 2:
-        raise ValueError(
-            f"all {codes.size} labels of {source} are {labels[0]!r}; two classes are wanted"
-        )
-    if positive is None:
-        if len(labels) > max(20, codes.size // 10):
-            raise ValueError(
-                f"{source} has {len(labels)} different labels in {codes.size} samples: is the "
-                "column of the labels the right one? Name it with --target, or choose a label "
-                "with --positive"
-            )
-        return labels, codes.astype(np.intp)
-    chosen = find_label(positive, labels, source)
-    codes = (codes == chosen).astype(np.intp)
-    if len(labels) == 2:
-        return [labels[1 - chosen], labels[chosen]], codes
-    return [f"not {labels[chosen]}", str(labels[chosen])], codes
-
-
-def find_label(text: str, classes: list[Any], source: str) -> int:
-    """Position of a label given as text."""
-    for position, label in enumerate(classes):
-        if str(label) == text:
-            return position
-        if isinstance(label, int | float) and _as_number(text) == label:
-            return position
-    shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
-    raise ValueError(f"no sample of {source} has the label {text!r}; its labels are {shown}")
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-# --- feature costs --------------------------------------------------------------------------
-
-
-def read_costs(
-    file: str | os.PathLike[str] | None,
-    immovable: tuple[str, ...],
-    names: list[str],
-    source: str,
-) -> FloatArray | None:
-    """The costs of moving features, from ``--feature-costs`` and ``--immovable``."""
-    if file is None and not immovable:
-        return None
-    position = {name: j for j, name in enumerate(names)}
-    costs = np.ones(len(names))
-    if file is not None:
-        given = _cost_file(Path(file))
-        if isinstance(given, list):
-            if len(given) != len(names):
-                raise ValueError(f"{file} lists {len(given)} costs for {len(names)} features")
-            given = dict(zip(names, given, strict=True))
-        for name, cost in given.items():
-            if name not in position:
-                raise ValueError(f"{file}: {name!r} is not a feature of {source}")
-            costs[position[name]] = _cost(cost, name, file)
-    for name in immovable:
-        if name not in position:
-            raise ValueError(f"--immovable: {name!r} is not a feature of {source}")
-        costs[position[name]] = np.inf
-    return costs
-
-
-def _cost_file(path: Path) -> Any:
-    if path.suffix.lower() == ".json":
-        try:
-            given = strict_json.read(path)
-        except ValueError as error:
-            raise ValueError(f"{path} is not JSON: {error}") from None
-        if not isinstance(given, list | dict):
-            raise ValueError(f"{path} must hold a JSON object or list, got {given!r:.40}")
-        return given
-    check_memory(_COST_BYTES * path.stat().st_size, str(path))
-    try:
-        text = path.read_text("utf-8-sig")
-        rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
-    except csv.Error as error:
-        raise ValueError(f"{path} is not a CSV file: {error}") from None
-    if rows and len(rows[0]) == 2 and _as_number(rows[0][1]) is None:
-        rows = rows[1:]  # a header
-    for row in rows:
-        if len(row) != 2:
-            raise ValueError(f"{path}: a line must be name,cost, got {','.join(row)!r:.60}")
-    return {name.strip(): cost.strip() for name, cost in rows}
-
-
-def _cost(value: Any, name: str, file: str | os.PathLike[str]) -> float:
-    try:
-        cost = float(value)
-    except (TypeError, ValueError, OverflowError):
-        cost = np.nan
-    if not cost > 0.0 or isinstance(value, bool):
-        raise ValueError(
-            f"{file}: the cost of {name!r} must be a positive number or inf, got {value!r:.40}"
-        )
-    return cost

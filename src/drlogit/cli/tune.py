@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_numbers(arguments)
     check_writable(arguments.output)
     check_plot(arguments.plot)
-    training = read_training(arguments, console)
+    training = read_training(arguments, console, fold_by_fold=True)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
         one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,

@@ -206,17 +206,22 @@ class DRLogisticRegression(RobustLinearClassifier):
             The duality gap is larger than ``tol``.
         UserWarning
             ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
+        UnscaledDataWarning
+            Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
-        if self.epsilon == "auto" and not (self.categories is None and self.bounds is None):
+        given = self._check_data(X, y, sample_weight)
+        if self.epsilon == "auto" and not (self.categories_ is None and self.bounds_ is None):
             raise ValueError(
                 "epsilon='auto' is for features without categories or bounds: the theory behind it "
-                "measures moves by a norm; choose epsilon as a number"
+                "measures moves by a norm; choose epsilon as a number, or say with tolerances() "
+                "what may be wrong"
             )
-        given = self._check_data(X, y, sample_weight)
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         data, problem = self._prepare(given, epsilon, self.kappa)
+        if epsilon > 0.0:
+            self._advise(data)
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.

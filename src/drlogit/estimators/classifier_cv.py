@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,27 @@ from ..solvers.starts import start_pays
 from .classifier import DRLogisticRegression
 from .folds import (
     Chain,
+    Fold,
     choose,
     improves_at_end,
     joined,
+    learnt_part,
     mean_log_likelihood,
+    part,
+    part_of,
     score_chain,
     tabulate,
     whole_paths,
 )
 from .robust_classifier import RobustLinearClassifier
+from .tables.frames import is_frame
 from .training_data import TrainingData
+
+#: Parameters that say what is learnt from the samples besides coefficients.
+_TO_LEARN_WITH = (
+    "norm", "fit_intercept", "feature_costs", "categories", "bounds", "categorical_features",
+    "missing", "class_weight",
+)  # fmt: skip
 
 #: Radii are continued down to this share of the smallest that was planned.
 _LEAST_SHARE = 1e-3
@@ -51,7 +63,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     Fits :class:`DRLogisticRegression` for every κ and, for each, over radii from ε_max (where
     the model becomes constant) downwards, on every fold; then takes the pair with the best mean
     score and fits it to all data.  ``epsilon / kappa`` is the largest share of labels that the
-    adversary may flip.
+    adversary may flip.  What else is learnt (levels, fills, standard deviations, bounds) is learnt
+    from the training part of each fold.
 
     Held-out data from the same source reward robustness only where it helps prediction on data
     like these.  If you expect a shift or wrong labels that the folds do not show, choose
@@ -214,6 +227,8 @@ tol, max_iter, class_weight
             Duality gaps are larger than ``tol``.
         UserWarning
             The model chosen is constant, or scores still rise at the end of the radii given.
+        UnscaledDataWarning
+            Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
@@ -231,13 +246,19 @@ tol, max_iter, class_weight
             )
         ]
         self._check_folds(given, splits)
+        folds = self._folds(given, X, sample_weight, splits)
+        fold_params = [
+            {name: part_of(value, test, given.y.size) for name, value in score_params.items()}
+            for _, test in splits
+        ]
         data, problem = self._prepare(given, 0.0, np.inf)
+        self._advise(data)
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)
 
         def scored(kappas: FloatArray, epsilons: list[FloatArray]) -> list[list[Chain]]:
             siblings = self._whole_paths(data, problem, kappas, epsilons)
-            return self._run_folds(given, splits, kappas, epsilons, siblings, score_params)
+            return self._run_folds(folds, kappas, epsilons, siblings, fold_params)
 
         chains = scored(kappas, epsilons)
         least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
@@ -388,34 +409,49 @@ tol, max_iter, class_weight
             )
         )
 
+    def _folds(
+        self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
+    ) -> list[Callable[[], Fold]]:
+        """Each fold, made when it is wanted; what is learnt is learnt from its training part."""
+        if not self._learns(given):
+            model = self._model()
+            return [partial(part, given, model, train, test) for train, test in splits]
+        every = np.arange(given.y.size)
+        given_X = X if self.encoding_ is not None or is_frame(X) else given.X  # with its names
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
+        learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
+        return [
+            partial(learnt_part, learner, given_X, given.y, weights, every[train], every[test])
+            for train, test in splits
+        ]
+
     def _run_folds(
         self,
-        data: TrainingData,
-        splits: list[tuple[Any, Any]],
+        folds: list[Callable[[], Fold]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
         siblings: list[Any],
-        score_params: dict[str, Any],
+        score_params: list[dict[str, Any]],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
         model = DRLogisticRegression()
-        model.classes_, model.n_features_in_ = self.classes_, data.X.shape[1]
+        model.classes_ = self.classes_
         tasks = [
-            (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(splits))
+            (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(folds))
         ]
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_chain)(
-                data, *splits[fold], epsilons[k], kappa, siblings[k], self._model(),
-                self._controls(),
-                model, scorer, score_params,
+                folds[fold], epsilons[k], kappa, siblings[k], self._controls(), model, scorer,
+                score_params[fold],
             )
             for k, fold, kappa in tasks
         )  # fmt: skip
         chains: list[list[Chain]] = [[] for _ in kappas]
         for done, ((k, fold, kappa), chain) in enumerate(zip(tasks, running, strict=True), 1):
             chains[k].append(chain)
-            what = f"kappa {kappa:.4g}, fold {fold + 1}/{len(splits)}"
+            what = f"kappa {kappa:.4g}, fold {fold + 1}/{len(folds)}"
             if self._on_fold is not None:
                 self._on_fold(done, len(tasks), what)
             if self.verbose:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +15,41 @@ from ..fitting.paths import solve_radii
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
+from .average_levels import relative_to_average
+from .robust_classifier import RobustLinearClassifier
+from .tables.encoding import Encoding
+from .tables.frames import rows_of
 from .training_data import TrainingData
+
+
+class Fold(NamedTuple):
+    """What to fit, with what a problem is besides its samples, and what to score.
+
+    If there is an ``encoding``, its categories count from the average of what is fitted.
+    """
+
+    training: TrainingData
+    model: dict[str, Any]
+    encoding: Encoding | None
+    X: Matrix
+    y: np.ndarray[Any, Any]
+
+
+def part(data: TrainingData, model: dict[str, Any], train: Any, test: Any) -> Fold:
+    """A fold where nothing but coefficients is learnt from the samples."""
+    return Fold(data.part(train), model, None, data.X[test], data.y[test])
+
+
+def learnt_part(
+    estimator: RobustLinearClassifier, X: Any, y: Any, weights: Any, train: Any, test: Any
+) -> Fold:
+    """A fold with levels, fills, standard deviations and bounds of its training part."""
+    learner = copy.copy(estimator)  # others may be at work with the same one
+    data = learner._check_data(
+        rows_of(X, train), y[train], None if weights is None else weights[train]
+    )
+    encoding = learner.encoding_ if estimator.fit_intercept else None
+    return Fold(data, learner._model(), encoding, learner._as_matrix(rows_of(X, test)), y[test])
 
 
 class Chain(NamedTuple):
@@ -41,13 +75,10 @@ def whole_paths(
 
 
 def score_chain(
-    data: TrainingData,
-    train: Any,
-    test: Any,
+    make_fold: Callable[[], Fold],
     epsilons: FloatArray,
     kappa: float,
     siblings: list[list[Result]] | None,
-    model: dict[str, Any],
     controls: dict[str, Any],
     classifier: Any,
     scorer: Any,
@@ -58,8 +89,11 @@ def score_chain(
     ``siblings`` are the fits to all samples, if there are any (see :func:`whole_paths`).
     """
     started = time.perf_counter()
-    training = data.part(train).prepared()
-    problem = training.pose(epsilon=0.0, kappa=kappa, **model)
+    fold = make_fold()
+    training, n_features = fold.training.prepared(), fold.X.shape[1]
+    problem = training.pose(epsilon=0.0, kappa=kappa, **fold.model)
+    if siblings is not None and siblings[0][0].coef.size != n_features:
+        siblings = None  # a level is not in this part
     paths: Sequence[list[Result] | None] = siblings or [None] * len(training.fitted_classes)
     fits = [
         [
@@ -69,13 +103,15 @@ def score_chain(
         for each, path in zip(training.against_rest(problem), paths, strict=True)
     ]
     rest = time.perf_counter() - started - sum(r.solve_time for fit in fits for r in fit)
-    X, y = data.X[test], data.y[test]
-    params = {name: _part(value, test, data.y.size) for name, value in score_params.items()}
     classifier, scores = copy.copy(classifier), []  # others may be at work on the same one
+    classifier.n_features_in_ = n_features
+    if fold.encoding is not None:
+        shares = training.column_means()
+        fits = [[relative_to_average(r, fold.encoding, shares) for r in fit] for fit in fits]
     for results in zip(*fits, strict=True):
         classifier.coef_ = np.array([result.coef for result in results])
         classifier.intercept_ = np.array([result.intercept for result in results])
-        scores.append(float(scorer(classifier, X, y, **params)))
+        scores.append(float(scorer(classifier, fold.X, fold.y, **score_params)))
     return Chain(
         np.array(scores),
         np.array([sum(r.solve_time for r in rs) for rs in zip(*fits, strict=True)])
@@ -98,7 +134,7 @@ def mean_log_likelihood(
     return float(np.average(likelihoods, weights=sample_weight))
 
 
-def _part(value: Any, index: Any, n_samples: int) -> Any:
+def part_of(value: Any, index: Any, n_samples: int) -> Any:
     """The entries of some samples, if a value has one for each sample."""
     array = np.asarray(value)
     return array[index] if array.ndim > 0 and array.shape[0] == n_samples else value

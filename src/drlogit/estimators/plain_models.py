@@ -123,14 +123,14 @@ def _levels(column: EncodedColumn) -> np.ndarray[Any, Any]:
     if column.kind == "text":
         found = [_word(column) if level is None else level for level in levels]
         return np.array(found, dtype=object)
+    if column.kind == "number":
+        return np.array([np.nan if level is None else float(level) for level in levels])
     if None in levels:
         raise ValueError(
-            f"the category {column.name!r:.60} has missing values and is not text, which "
+            f"the category {column.name!r:.60} has truth values and missing ones, which "
             "scikit-learn cannot encode: turn the column into text before the fit"
         )
-    if column.kind == "truth":
-        return np.array([level == "True" for level in levels])
-    return np.array([float(level) for level in levels if level is not None])
+    return np.array([level == "True" for level in levels])
 
 
 def _word(column: EncodedColumn) -> str:

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
-    check_is_fitted,
     column_or_1d,
     validate_data,
 )
@@ -42,21 +38,20 @@ from ..rows.checks import (
 )
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
+from .linear_predictions import AS_NUMBERS, LinearPredictions, checked_table
 from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
-from .tables.encoding import FILLS, Encoding, find_categorical, fit_encoding, position_of
-from .tables.frames import ColumnTable, column_names, is_frame
+from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
+from .tables.frames import ColumnTable, column_names, is_frame, is_table
 from .training_data import TrainingData, balanced_weights
+from .unlike_units import UnscaledDataWarning, unlike_columns
 
 #: Where penalised features together move the margins by less than this, it is worth asking
 #: whether the model is constant.
 _NEARLY_CONSTANT = 1e-2
 
-#: How scikit-learn is to hand over X that is in memory.
-_AS_NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
-
-class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: the data they take, the model they fit, and prediction."""
+class RobustLinearClassifier(LinearPredictions):
+    """What both estimators share: the data they take, and the model they fit."""
 
     norm: str
     fit_intercept: bool
@@ -72,13 +67,6 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     n_jobs: int | None
     verbose: int
 
-    # Of models that were fitted to a matrix; also of those that were pickled before there were
-    # encodings.
-    encoding_: Encoding | None = None
-    feature_costs_: Any = None
-    categories_: Any = None
-    bounds_: Any = None
-
     _if_constant = "Choose a smaller epsilon."
 
     #: Told of every iteration, for who shows progress; not a parameter, and nothing for users.
@@ -91,165 +79,6 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Signed scores: the margin of the second class, or one column for each class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            ``x·β + b``; with two classes, positive where the second is predicted.
-        """
-        check_is_fitted(self, "coef_")
-        if is_in_blocks(X):
-            n_columns = None if self.classes_.size == 2 else self.classes_.size
-            return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = self._as_matrix(X)
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
-
-    def _as_matrix(self, X: Any) -> Matrix:
-        """What the coefficients are multiplied with."""
-        if self.encoding_ is None:
-            return validate_data(self, check_numeric(X), reset=False, **_AS_NUMBERS)
-        _check_table(X)
-        return settled(self.encoding_.transform(_table(self, X, reset=False)))
-
-    def to_sklearn(self) -> Any:
-        """The fitted model as one of scikit-learn's own, to be served without drlogit.
-
-        Returns
-        -------
-        LogisticRegression, OneVsRestClassifier or Pipeline
-            With the same coefficients: for two classes, for more, or with the encoding of a table
-            in front of one of these.
-
-        Raises
-        ------
-        ValueError
-            A category with missing values is not text.
-        """
-        from .plain_models import plain_model
-
-        check_is_fitted(self, "coef_")
-        return plain_model(self)
-
-    def coefficient_table(self) -> list[dict[str, Any]]:
-        """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
-
-        Returns
-        -------
-        list of dict
-            For each column of the training table, and each level of a category: ``column``,
-            ``level`` (None for a number), ``cost`` (of moving it by one, or of changing the
-            category) and ``coefficient``; with more than two classes, ``class`` in front.
-            Those of a category are relative to the average training sample, if there is an
-            intercept.
-        """
-        check_is_fitted(self, "coef_")
-        n_encoded = self.coef_.shape[1]
-        costs = np.ones(n_encoded) if self.feature_costs_ is None else self.feature_costs_
-        named = getattr(self, "feature_names_in_", range(n_encoded))
-        places = (
-            [(name, None) for name in named]
-            if self.encoding_ is None
-            else [
-                (column.name, level)
-                for column in self.encoding_.columns
-                for level in column.shown_levels
-            ]
-        )
-        several = self.coef_.shape[0] > 1
-        return [
-            {
-                **({"class": self.classes_[k]} if several else {}),
-                "column": column,
-                "level": level,
-                "cost": float(costs[j]),
-                "coefficient": float(row[j]),
-            }
-            for k, row in enumerate(self.coef_)
-            for j, (column, level) in enumerate(places)
-        ]
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            The most probable class of each sample.
-        """
-        if is_in_blocks(X):
-            return self._by_block(self.predict, X, None, self.classes_.dtype)
-        scores = self.decision_function(X)
-        codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes.
-
-        With more than two classes, the one-against-rest probabilities divided by their sum.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            A column for each of ``classes_``; rows sum to one.
-        """
-        if is_in_blocks(X):
-            return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        # Normalised in logarithms: one against the rest, all classes can underflow at once.
-        return np.asarray(softmax(log_expit(scores), axis=1))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithms of :meth:`predict_proba`, finite however sure the model is.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            A column for each of ``classes_``.
-        """
-        if is_in_blocks(X):
-            return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(log_expit(scores), axis=1))
-
-    def _by_block(
-        self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any
-    ) -> np.ndarray[Any, Any]:
-        """Predictions block by block; for Dask collections as a Dask array."""
-        check_is_fitted(self, "coef_")
-        if isinstance(X, RowBlocks):
-            return np.asarray(X.map(method))
-        from ..rows.distributed import map_rows
-
-        lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
-        return lazy
 
     # --- from X and y to checked samples ----------------------------------------------------
 
@@ -281,6 +110,29 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.categories_ = self._placed(names)
         return data
 
+    def _learns(self, data: TrainingData) -> bool:
+        """Whether costs, bounds or the encoding of a table were learnt from the samples."""
+        if is_in_blocks(data.X):
+            return False
+        costs = isinstance(self.feature_costs, str | Mapping | CostsByKind)
+        return self.encoding_ is not None or costs or isinstance(self.bounds, str)
+
+    def _advise(self, data: TrainingData) -> None:
+        """Warn where distance is measured in units that have little to do with each other."""
+        if self.feature_costs is not None or is_in_blocks(data.X):
+            return
+        n_encoded = data.X.shape[1]
+        names = self._model()["names"]
+        levels = [int(j) for group in self.categories_ or () for j in group]
+        found = unlike_columns(data.X, range(n_encoded) if names is None else names, levels)
+        if found is not None:
+            warnings.warn(
+                f"{found}: feature_costs='std', or a StandardScaler before, measures in standard "
+                "deviations; feature_costs={} keeps the units.",
+                UnscaledDataWarning,
+                stacklevel=3,
+            )
+
     def _costs_in_blocks(self, names: list[Any]) -> FloatArray:
         """Costs by name where the features are elsewhere, without their standard deviations."""
         stated = self.feature_costs
@@ -306,10 +158,10 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_unmasked(y, "y")
         categorical = self._find_categorical(X)
         wanted = bool(categorical) or self.missing != "error"
-        if isinstance(X, ColumnTable) or (wanted and _is_table(X)):
+        if isinstance(X, ColumnTable) or (wanted and is_table(X)):
             X, y = self._encoded(X, y, categorical, sample_weight)
         else:
-            X, y = validate_data(self, check_numeric(X), y, **_AS_NUMBERS)
+            X, y = validate_data(self, check_numeric(X), y, **AS_NUMBERS)
         return self._with_labels(settled(X), y, sample_weight)
 
     def _find_categorical(self, X: Any) -> list[int]:
@@ -325,7 +177,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 for column in (() if isinstance(group, str) else group)
             ]
             return find_categorical(X, wanted, numbers)
-        if not _is_table(X):
+        if not is_table(X):
             raise ValueError(
                 "categorical_features is for data frames and dense arrays, got "
                 f"{type(X).__name__}; name one-hot columns with categories"
@@ -336,8 +188,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self, X: Any, y: Any, categorical: list[int], sample_weight: Any
     ) -> tuple[Matrix, np.ndarray[Any, Any]]:
         """The matrix of a table, and the labels; remembers the encoding."""
-        _check_table(X)
-        X = _table(self, X, reset=True)
+        X = checked_table(self, X, reset=True)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, got None")
         y = column_or_1d(y, warn=True)
@@ -535,24 +386,6 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def _is_table(X: Any) -> bool:
-    """Whether X has columns that can be encoded."""
-    return is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
-
-
-def _check_table(X: Any) -> None:
-    check_unmasked(X, "X")
-    if not _is_table(X):
-        raise ValueError(f"X must be a table as in training, got {type(X).__name__}")
-    if X.shape[0] == 0:
-        raise ValueError(f"X must have at least one row, got shape {tuple(X.shape)}")
-
-
-def _table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """The table, with its columns remembered or compared with those remembered."""
-    return validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 class _Fit(NamedTuple):

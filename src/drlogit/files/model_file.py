@@ -30,6 +30,7 @@ from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..problem.result import Result, Status, Trace
 from . import strict_json
 from .atomic import write_text
+from .json_fields import Fields, checked_number
 
 #: Version 2 adds the way from a raw table to numbers, and domains; models that need neither are
 #: written as version 1, which older readers know.
@@ -87,7 +88,7 @@ def save_model(
 
     Parameters
     ----------
-    model : DRLogisticRegression, DRLogisticRegressionCV, or a pipeline
+    model : DRLogisticRegression, DRLogisticRegressionCV, a pipeline or a search
         A fitted one.  Of a search, the model chosen is written, not the scores.  Of a pipeline of
         ``StandardScaler`` and one of these, the model of the features before the scaler, in whose
         units costs are then: the same probabilities and the same certificate.
@@ -164,6 +165,8 @@ def write_model(
 
 def _without_scalers(model: Any) -> Any:
     """The model of the features that a pipeline of scalers and one of our models takes."""
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
     if not hasattr(model, "steps"):
         return model
     check_is_fitted(model)
@@ -286,7 +289,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
         )
     try:
         known = _KEYS if version == VERSIONS[0] else _KEYS | _KEYS_OF_TABLES
-        found = _parse(_Fields(document, known), tables=version == VERSIONS[1])
+        found = _parse(Fields(document, known), tables=version == VERSIONS[1])
         _check_digest(document)
         return found
     except ValueError as error:
@@ -311,7 +314,7 @@ def _check_digest(document: dict[str, Any]) -> None:
         )
 
 
-def _parse(top: _Fields, *, tables: bool) -> ModelFile:
+def _parse(top: Fields, *, tables: bool) -> ModelFile:
     n_features = top.whole("n_features", least=1)
     names = top.texts("feature_names", n_features)
     costs = top.numbers("feature_costs", n_features, optional=True, infinite=True)
@@ -337,7 +340,7 @@ def _parse(top: _Fields, *, tables: bool) -> ModelFile:
             raise ValueError(f"'fits' must hold objects, got {fit!r:.40}")
         if fit.get("class") != label:
             raise ValueError(f"'class' of a fit must be {label!r}, got {fit.get('class')!r:.40}")
-        results.append(_parse_fit(_Fields(fit, _KEYS_OF_FIT), n_features))
+        results.append(_parse_fit(Fields(fit, _KEYS_OF_FIT), n_features))
         _check_certificate(results[-1], tol)
     origin = top.get("origin")
     if not isinstance(origin, dict):
@@ -353,7 +356,7 @@ def _parse(top: _Fields, *, tables: bool) -> ModelFile:
 
 
 def _parse_tables(
-    top: _Fields, n_features: int
+    top: Fields, n_features: int
 ) -> tuple[Encoding | None, list[list[int]] | None, Any]:
     """The columns of the raw table, groups of columns of the matrix, and bounds for each."""
     encoding = None
@@ -391,13 +394,13 @@ def _parse_tables(
 
 
 def _end(value: Any) -> float:
-    return -math.inf if value == "-inf" else _number(value, "bounds", True)
+    return -math.inf if value == "-inf" else checked_number(value, "bounds", True)
 
 
 def _parse_column(found: Any) -> EncodedColumn:
     if not isinstance(found, dict):
         raise ValueError(f"'columns' must hold objects, got {found!r:.40}")
-    column = _Fields(found, _KEYS_OF_COLUMN)
+    column = Fields(found, _KEYS_OF_COLUMN)
     name = column.get("name")
     if not isinstance(name, str | int) or isinstance(name, bool):
         raise ValueError(f"'name' must be text or a whole number, got {name!r:.40}")
@@ -413,7 +416,7 @@ def _parse_column(found: Any) -> EncodedColumn:
     return EncodedColumn(name, None if levels is None else tuple(levels), fill, kind)
 
 
-def _parse_fit(fit: _Fields, n_features: int) -> Result:
+def _parse_fit(fit: Fields, n_features: int) -> Result:
     coef = fit.numbers("coefficients", n_features)
     assert coef is not None
     numbers: dict[str, Any] = {name: fit.number(key) for key, name in _FIT_KEYS.items()}
@@ -458,83 +461,3 @@ def _checked_classes(classes: list[Any]) -> list[Any]:
     if kept.dtype.kind not in "biufU" or kept.tolist() != classes:  # 2^70, or text with a NUL
         raise ValueError(f"'classes' must be labels that NumPy can hold, got {classes!r:.60}")
     return classes
-
-
-class _Fields:
-    """The fields of a JSON object, each checked as it is read."""
-
-    def __init__(self, fields: dict[str, Any], known: frozenset[str]) -> None:
-        unknown = sorted(fields.keys() - known)
-        if unknown:
-            raise ValueError(f"{unknown[0]!r:.40} is no name that a model file has")
-        self._fields = fields
-
-    def get(self, key: str) -> Any:
-        if key not in self._fields:
-            raise ValueError(f"{key!r} is missing")
-        return self._fields[key]
-
-    def number(self, key: str, *, least: float = -math.inf, infinite: bool = False) -> float:
-        value = _number(self.get(key), key, infinite)
-        if value < least:
-            raise ValueError(f"{key!r} must be at least {least:g}, got {value}")
-        return value
-
-    def whole(self, key: str, *, least: int) -> int:
-        value = self.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{key!r} must be a whole number >= {least}, got {value!r:.40}")
-        return value
-
-    def truth(self, key: str) -> bool:
-        value = self.get(key)
-        if not isinstance(value, bool):
-            raise ValueError(f"{key!r} must be true or false, got {value!r:.40}")
-        return value
-
-    def text(self, key: str, known: Any = None) -> str:
-        value = self.get(key)
-        if not isinstance(value, str):
-            raise ValueError(f"{key!r} must be text, got {value!r:.40}")
-        if known is not None and value not in known:
-            raise ValueError(f"{key!r} must be one of {', '.join(known)}, got {value!r:.40}")
-        return value
-
-    def listed(self, key: str) -> list[Any]:
-        value = self.get(key)
-        if not isinstance(value, list):
-            raise ValueError(f"{key!r} must be a list, got {value!r:.40}")
-        return value
-
-    def texts(self, key: str, length: int) -> list[str] | None:
-        if self.get(key) is None:
-            return None
-        values = self._sized(key, length)
-        for value in values:
-            if not isinstance(value, str):
-                raise ValueError(f"{key!r} must hold text, got {value!r:.40}")
-        return values
-
-    def numbers(
-        self, key: str, length: int, *, optional: bool = False, infinite: bool = False
-    ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-        if optional and self.get(key) is None:
-            return None
-        return np.array([_number(value, key, infinite) for value in self._sized(key, length)])
-
-    def _sized(self, key: str, length: int) -> list[Any]:
-        values = self.listed(key)
-        if len(values) != length:
-            raise ValueError(f"{key!r} must have {length} entries, got {len(values)}")
-        return values
-
-
-def _number(value: Any, key: str, infinite: bool) -> float:
-    if infinite and value == "inf":
-        return math.inf
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ValueError(f"{key!r} must be a number, got {value!r:.40}")
-    number = float(value) if abs(value) < 1e308 or isinstance(value, float) else math.inf
-    if not math.isfinite(number):  # 1e999 is legal JSON
-        raise ValueError(f"{key!r} must be finite, got {value!r:.40}")
-    return number

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -279,16 +280,19 @@ class _Call:
             from ..problem.domain_certificate import certify_domains  # compiled
 
             return certify_domains(problem, coefficients, solution.pieces, self.tol)
-        return certify(
-            problem,
-            coefficients,
-            lam=lam,
-            flip_share=solution.flip_share,
+        judge = partial(
+            certify, problem, coefficients, lam=lam, flip_share=solution.flip_share, tol=self.tol
+        )
+        certificate = judge(
             dual_coefficients=solution.dual_coefficients,
             dual_step=solution.dual_step,
             doubt=solution.doubt,
-            tol=self.tol,
         )
+        if certificate.gap <= self.tol:
+            return certificate
+        # The best dual point on the way may be a bad start for corrections.
+        other = judge()
+        return other if other.dual > certificate.dual else certificate
 
 
 def _dual_point(problem: Problem, certificate: Certificate) -> DualPoint:

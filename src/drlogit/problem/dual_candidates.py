@@ -19,12 +19,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Reduction, Sum
 from .free_equations import (
     FreeEquations,
+    charge_of_faint,
     charges,
     intercept_equation,
     rounding_of_pairwise_sum,
@@ -42,6 +43,12 @@ _LEFT = 1e-2
 #: A free equation counts as met when this much of it is left, relative to the product of the root
 #: mean squares; what is left is paid for in any case.
 _MET = 1e-13
+
+#: ... or when what is left is no normal number.
+_NOTHING = 2.0**-1022
+
+#: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
+_FELT = 1e-8
 
 #: Largest value of ``s(1-s) log²(s/(1-s))``, rounded up.
 _MOST_SQUARE = 0.4393
@@ -170,7 +177,7 @@ class Candidate:
     def imbalance(self, problem: Problem) -> FloatArray:
         """What is left of the free columns' equations, where it is more than rounding."""
         rounding = np.maximum(self.rounding(problem), _MET * self.size * problem.rows.column_scale)
-        wrong = problem.free & (np.abs(self.gradient) > rounding)
+        wrong = problem.free & (np.abs(self.gradient) > np.maximum(rounding, _NOTHING))
         return np.where(wrong, self.gradient, 0.0)
 
     def bound(
@@ -221,8 +228,52 @@ class Candidate:
                 _charged_value, self.state, factors, move if distance > 0.0 else None
             )
         value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
+        if equations is not None and equations.faint.size:
+            value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if lam is not None:
             value += lam * (problem.epsilon - used)
+        if not (furthest <= 0.5 and value > 0.0):
+            value = 0.0
+        return DualBound(value, state, self.coefficients)
+
+    def feels_rounding(self, problem: Problem) -> bool:
+        """Whether rounding of the gradient counts beside ε."""
+        return problem.transport_norm(self.rounding(problem)) > _FELT * problem.epsilon
+
+    def held_bound(self, problem: Problem, equations: FreeEquations | None) -> DualBound:
+        """Value of the exact point whose sums in the columns of ``equations`` are in the ball.
+
+        The trivial bound without them.
+        """
+        if equations is None:
+            state, _ = problem.rows.run(_value, self.state, np.zeros(2))
+            return DualBound(0.0, state, self.coefficients)
+        rounding, gradient = self.rounding(problem), self.gradient
+        held = np.zeros(gradient.size, dtype=bool)
+        held[equations.columns] = True
+        kept, costs = problem.penalised, problem.costs[problem.penalised]
+        metric = np.square(costs * problem.rows.column_scale[kept])
+        metric = np.where(metric > 0.0, metric, 1.0)
+        radius, used, distance = self.budget(problem), math.inf, 0.0
+        for _ in range(3):
+            target = np.zeros_like(gradient)
+            target[kept] = problem.norm.project(costs * gradient[kept], radius, metric) / costs
+            residual = np.where(held, np.abs(gradient - target), 0.0) + rounding
+            distance, move = equations.distance(residual)
+            # Columns that are not held: as they are, and as far as the exact point may be.
+            loose = np.abs(gradient) + rounding + 0.5 * distance * problem.rows.column_scale
+            used = problem.transport_norm(np.where(held, target, loose)) + self.spent(problem)
+            if used <= problem.epsilon:
+                break
+            radius = max(radius - (1.0 + 1e-6) * (used - problem.epsilon), 0.0)
+        state, (value, square, stiffness, furthest) = problem.rows.run(
+            _charged_value, self.state, np.ones(2), move
+        )
+        value = float(value) - math.sqrt(square) * distance - float(stiffness) * distance**2
+        if equations.faint.size:
+            value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
+        if used > problem.epsilon:
+            value *= problem.epsilon / used
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)
@@ -344,6 +395,12 @@ def _charged_value(
     s, curvature = point[0], state[2]
     curvature = curvature if curvature.size else s * (1.0 - s)
     return point, (value, *charges(block, s, curvature, move))
+
+
+def _faint(
+    block: Block, point: tuple[FloatArray, FloatArray], faint: IndexArray
+) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum]]:
+    return point, (Sum(charge_of_faint(block, *point, faint)),)
 
 
 def _part(

@@ -20,7 +20,12 @@ from ..rows.reductions import Max, Sum
 from .dual_candidates import Candidate, DualBound, DualState
 from .dual_step import DenseModel, DualModel, ImplicitModel
 from .flip_shares import no_flips
-from .free_equations import FreeEquations, free_equations
+from .free_equations import (
+    FreeEquations,
+    free_equations,
+    intercept_equation,
+    with_held_columns,
+)
 from .problem import Problem
 
 #: Up to this many coefficients the correction factors the Hessian; beyond, it uses CG.
@@ -93,6 +98,8 @@ def dual_bound(
         if best.value >= wanted:
             return best
     best = _settled(problem, model, equations, shifted, best, lam, wanted)
+    if best.value < wanted and lam is None and candidate.feels_rounding(problem):
+        best = _better(best, _held(problem, shifted or candidate))
     if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
@@ -102,6 +109,27 @@ def dual_bound(
         if best.value > 0.0:
             break
     return best
+
+
+def _held(problem: Problem, candidate: Candidate) -> DualBound:
+    """The bound of the exact point next to a candidate, where rounding counts beside ε."""
+    candidate = candidate.with_curvature(problem)
+    model = _quadratic_model(problem, candidate.state)
+    equations = None
+    if isinstance(model, DenseModel):
+        equations = _equations(problem, model, candidate.state)
+        if problem.free.sum() == problem.fit_intercept:
+            equations = FreeEquations.none()
+            if problem.fit_intercept:
+                equations = intercept_equation(candidate.curvature, problem.costs.size)
+        if equations is not None:
+            equations = with_held_columns(
+                equations,
+                np.flatnonzero(problem.penalised),
+                model.unscaled_hessian,
+                problem.rows.n_samples,
+            )
+    return candidate.held_bound(problem, equations)
 
 
 def _without_separated_samples(

@@ -20,25 +20,39 @@ On the way from s to s' both s and 1-s stay above half of what they are, one of 
 For a penalised column j the sum ``Σ w_i (s_i - a_i) z_ij`` moves by at most
 ``q √(Σ w_i D_i z_ij²) ≤ ½ q √(Σ w_i z_ij²)``.
 
+Nothing in this is particular to free columns.  Where rounding of a penalised column's sum counts
+beside ε, it is *held* to a target: an equation ``Σ w_i (s_i - a_i) z_ij = τ_j`` like the others,
+whose residual is what the sum, as computed and with its rounding, is away from τ_j.  The exact
+point then takes no more of ε than the targets do.  Penalised columns that depend on others are not
+held, and need not be.
+
 Free columns may depend on each other (all levels of a category, next to an intercept).  A column
 that is an exact combination of others adds no equation; that it is one is verified on the data, in
-arithmetic without rounding.  Columns that are only nearly dependent give no proof: in the direction
+arithmetic without rounding, or follows from counting: samples of only k different rows have no more
+than k independent columns.  Columns that are only nearly dependent give no proof: in the direction
 in which they differ, however little, the true optimum may be far away and far lower.
+
+A column can be too *faint* for an equation: where all its entries among the samples with s or a
+above zero are subnormal, squares of them are zero.  But coefficients are doubles, no larger than
+``B = 2¹⁰²⁴``, and so ``β_j Σ w_i (s_i - a_i) z_ij`` is at most ``B Σ w_i |s_i - a_i| |z_ij|`` for
+every model that there is.  This is what the bound is charged instead; for the exact point,
+``|s'_i - a_i| ≤ 3/2 (s_i + a_i)``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.matrix import matvec
-from ..rows.reductions import Max, Sum
+from ..rows.matrix import matvec, row_chunks
+from ..rows.reductions import Max, Stack, Sum
 
 #: Unit roundoff of double precision.
 UNIT = 2.0**-53
@@ -50,9 +64,16 @@ _INDEPENDENT = 1e-11
 #: Squares below this have lost digits to underflow.
 _UNDERFLOW = 1e-280
 
+#: The least normal number, and a bound on all of them.
+_NORMAL = 2.0**-1022
+_LARGEST = np.finfo(np.float64).max
+
 #: Whole numbers up to this size, times whole factors up to the next, add up without rounding.
 _WHOLE = 2.0**31
 _FACTOR = 2.0**10
+
+#: Different rows up to which they are counted.
+_COMPARED = 256
 
 
 def rounding_of_pairwise_sum(n: int) -> float:
@@ -73,11 +94,13 @@ def rounding_of_sum(n: int) -> float:
 class FreeEquations:
     """The free columns, with what proves that their equations can be met.
 
-    ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry.
+    ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry;
+    ``faint`` are those that have no equation.
     """
 
     columns: IndexArray
     inverse: FloatArray
+    faint: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def distance(self, residual: FloatArray) -> tuple[float, FloatArray]:
         """Bounds on q and on the entries of c, for residuals of at most these sizes."""
@@ -108,9 +131,10 @@ def free_equations(
     intercept, a column one past the last stands for the constant.
     """
     with np.errstate(all="ignore"):
-        _, (occurs, n_active) = rows.run(_occurring, active)
-        occurs = np.append(occurs, 1.0)
-        present = np.flatnonzero(occurs[free] > 0.0)
+        _, (largest, n_active) = rows.run(_largest_entries, active)
+        largest = np.append(largest, 1.0)
+        present = np.flatnonzero(largest[free] >= _NORMAL)
+        faint = free[(largest[free] > 0.0) & (largest[free] < _NORMAL)]
         diagonal = np.diagonal(matrix)[present]
         if not (np.isfinite(matrix).all() and (diagonal > _UNDERFLOW).all()):
             return None
@@ -127,10 +151,43 @@ def free_equations(
                 matrix[np.ix_(present[chosen], present[chosen])],
                 matrix[np.ix_(present[chosen], present[others])],
             )
-            if not _dependent(rows, active, free[present], chosen, others, np.rint(factors)):
+            columns = free[present]
+            if not (
+                _dependent(rows, active, columns, chosen, others, np.rint(factors))
+                or _few_different(rows, active, columns, chosen.size)
+            ):
                 return None
     return FreeEquations(
-        free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen]
+        free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen], faint
+    )
+
+
+def with_held_columns(
+    equations: FreeEquations, penalised: IndexArray, matrix: FloatArray, n_samples: int
+) -> FreeEquations | None:
+    """The equations, and those of penalised columns as far as columns are independent.
+
+    ``matrix`` is M of all columns; None if there is no proof.
+    """
+    with np.errstate(all="ignore"):
+        diagonal = np.diagonal(matrix)
+        penalised = penalised[diagonal[penalised] > _UNDERFLOW]
+        if not np.isfinite(matrix).all():
+            return None
+        size = np.where(diagonal > 0.0, 1.0 / np.sqrt(diagonal), 0.0)
+        scaled = size[:, None] * matrix * size
+        free = equations.columns
+        across = scaled[np.ix_(free, penalised)]
+        # What the free columns leave of the others.
+        rest = scaled[np.ix_(penalised, penalised)] - across.T @ np.linalg.solve(
+            scaled[np.ix_(free, free)], across
+        )
+        columns = np.sort(np.append(free, penalised[_independent(rest)]))
+        inverse = _inverse(scaled[np.ix_(columns, columns)], rounding_of_sum(n_samples))
+        if inverse is None:
+            return None
+    return FreeEquations(
+        columns, size[columns][:, None] * np.abs(inverse) * size[columns], equations.faint
     )
 
 
@@ -181,9 +238,32 @@ def _dependent(
     return bool(difference == 0.0 and broken == 0.0)
 
 
-def _occurring(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
-    """1 for columns with an entry other than zero among the active samples; their number."""
-    return active, (Max(block.occurring(active)), Sum(int(active.sum())))
+def _few_different(rows: Rows, active: State, columns: IndexArray, rank: int) -> bool:
+    """Whether the active samples have no more than ``rank`` different rows in these columns."""
+    if rank > _COMPARED:
+        return False
+    _, (found,) = rows.run(_different, active, columns, rank)
+    return len(np.unique(found, axis=0)) <= rank
+
+
+def _different(
+    block: Block, active: BoolArray, columns: IndexArray, most: int
+) -> tuple[BoolArray, tuple[Stack]]:
+    """The different rows of a block, or ``most + 1`` of them."""
+    features = columns[columns < block.X.shape[1]]
+    found = np.zeros((0, features.size))
+    for chunk in row_chunks(*block.X.shape):
+        part = block.X[chunk.start : chunk.stop][:, features]
+        part = part.toarray() if sp.issparse(part) else part
+        # Zero has two signs, which are the same number.
+        part = part[active[chunk]].astype(np.float64, copy=False) + 0.0
+        found = np.unique(np.concatenate([found, part]), axis=0)[: most + 1]
+    return active, (Stack(found),)
+
+
+def _largest_entries(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
+    """Largest entries of the columns among the active samples, and the number of these."""
+    return active, (Max(block.largest_entries(active)), Sum(int(active.sum())))
 
 
 def _combined(
@@ -196,6 +276,16 @@ def _combined(
         values = values + combination[-1]
     difference = np.max(np.abs(values[active]), initial=0.0)
     return active, (Max(difference), Max(float(not block.are_whole(whole[:n], _WHOLE))))
+
+
+def charge_of_faint(block: Block, s: FloatArray, a: FloatArray, faint: IndexArray) -> float:
+    """``3/2 B Σ w (s + a) |z|`` over the faint columns."""
+    v = np.zeros(block.n_columns)
+    v[faint] = _LARGEST
+    active = (s > 0.0) | (a > 0.0)
+    with np.errstate(over="ignore"):  # other samples may have any entries there
+        size = block.absolute_margins(v)[active]
+    return 1.6 * float((block.weights * (s + a))[active] @ size)
 
 
 def charges(

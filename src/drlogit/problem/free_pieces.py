@@ -107,7 +107,7 @@ def _immovable(
     free = immovable if offset is None else np.append(immovable, n)
     active, _ = rows.run(taking_part, here.weights)
     equations = free_equations(rows, free, gram[np.ix_(free, free)], active)
-    if equations is None:
+    if equations is None or equations.faint.size:  # nothing is paid for the latter here
         return None
     distance, move = equations.distance(left)
     _, (furthest,) = rows.run(_reach, here.weights, move)

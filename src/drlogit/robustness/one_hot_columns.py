@@ -104,6 +104,13 @@ def _one_hot_encoder(name: str, step: Any, columns: Columns, width: int | None) 
     return found
 
 
+def _bins(name: str, step: Any, columns: Columns, width: int | None) -> Columns:
+    """Intervals of a number, if each has a column."""
+    if step.encode == "ordinal":
+        return None
+    return [OneHot((name, j)) for j, count in enumerate(step.n_bins_) for _ in range(count)]
+
+
 def _scaled(columns: Columns, scale: Any, shift: Any) -> Columns:
     if columns is None:
         return None
@@ -191,6 +198,7 @@ _KNOWN: dict[str, Callable[[str, Any, Columns, int | None], Columns]] = {
     "ColumnTransformer": _column_transformer,
     "FeatureUnion": _feature_union,
     "FunctionTransformer": _identity,
+    "KBinsDiscretizer": _bins,
     "MaxAbsScaler": _max_abs_scaler,
     "MinMaxScaler": _min_max_scaler,
     "MissingIndicator": _missing_indicator,

@@ -115,7 +115,7 @@ def pose(
     n_samples, n_features = samples.shape if blocks else matrix.shape
     if linear.coef.size != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
-    _check_scores(model, linear, samples.block(samples.filled[0]) if blocks else X, matrix)
+    _check_scores(model, linear, X.block(X.filled[0]) if blocks else X, matrix)
     signs, classes = _signs(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
     costs = check_costs(_costs(feature_costs, placed, matrix, weights), n_features)

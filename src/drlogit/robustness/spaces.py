@@ -11,7 +11,9 @@ bounds.  For others, the columns of a ``OneHotEncoder`` are categories.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..problem.problem import column_names
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .linear_model import LinearModel, as_linear
 from .one_hot_columns import Columns, check_encoders, follow_steps
@@ -114,14 +117,9 @@ def _alone(last: Any, X: Any) -> Placed:
 
 
 def _in_pipeline(pipeline: Any, last: Any, X: Any) -> Placed:
-    if isinstance(X, RowBlocks):
-        raise ValueError(
-            "a pipeline cannot transform RowBlocks: ask with space='given', in whose units its "
-            "affine steps are folded into the model, or about the last step alone"
-        )
     linear = as_linear(last)
     before = pipeline[:-1]
-    Z = before.transform(X)
+    Z = _transformed(X, before.transform, linear.coef.size)
     named = [step for _, step in before.steps if step is not None and not isinstance(step, str)]
     kinds = ", ".join(type(step).__name__ for step in named)
     after = f", after {kinds}" if kinds else ""
@@ -131,6 +129,13 @@ def _in_pipeline(pipeline: Any, last: Any, X: Any) -> Placed:
         f"in the space in which {type(last).__name__} was fitted{after}",
         names=_names_after(before, Z),
     )
+
+
+def _transformed(X: Any, function: Callable[[Any], Any], n_features: int) -> Any:
+    """What a function makes of the samples; of blocks, when they are read."""
+    if isinstance(X, RowBlocks):
+        return RowBlocks(lambda k: function(X.block(k)), X.lengths, n_features)
+    return function(X)
 
 
 def _names_after(steps: Any, Z: Any) -> list[Any] | None:
@@ -189,18 +194,8 @@ def _with_one_hot(placed: Placed, columns: Columns) -> Placed:
     hot = np.array(sorted(j for group in groups.values() for j in group))
     Z: Any = placed.X
     if (scale != 1.0).any() or shift.any():
-        Z = sp.csc_array(Z) if sp.issparse(Z) else np.array(Z, dtype=np.float64)
-        part = Z[:, hot].toarray() if sp.issparse(Z) else Z[:, hot]
-        part = (part - shift[hot]) / scale[hot]
-        whole = np.rint(part)
-        if np.abs(part - whole).max(initial=0.0) > 1e-6:  # single precision, too
-            return placed
-        if sp.issparse(Z):
-            rest = np.setdiff1d(np.arange(Z.shape[1]), hot)
-            order = np.argsort(np.concatenate([rest, hot]))
-            Z = sp.csr_array(sp.hstack([Z[:, rest], sp.csc_array(whole)], format="csc")[:, order])
-        else:
-            Z[:, hot] = whole
+        zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale[hot], shift=shift[hot])
+        Z = _transformed(Z, zeros_and_ones, len(columns))
     coef = placed.linear.coef * scale
     intercept = placed.linear.intercept + float(placed.linear.coef @ shift)
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
@@ -211,3 +206,22 @@ def _with_one_hot(placed: Placed, columns: Columns) -> Placed:
         categories=list(groups.values()),
         space=f"{placed.space}, with the one-hot columns of {many} as such",
     )
+
+
+def _zeros_and_ones(Z: Any, hot: IndexArray, scale: FloatArray, shift: FloatArray) -> Any:
+    """The samples with some columns as they were before they were scaled and shifted."""
+    Z = sp.csc_array(Z) if sp.issparse(Z) else np.array(Z, dtype=np.float64)
+    part = Z[:, hot].toarray() if sp.issparse(Z) else Z[:, hot]
+    part = (part - shift) / scale
+    whole = np.rint(part)
+    if np.abs(part - whole).max(initial=0.0) > 1e-6:  # single precision, too
+        raise ValueError(
+            "columns of a OneHotEncoder must be zeros and ones before they are scaled, got "
+            f"{part.flat[np.abs(part - whole).argmax()]:g}: a step is not what it says it is"
+        )
+    if not sp.issparse(Z):
+        Z[:, hot] = whole
+        return Z
+    rest = np.setdiff1d(np.arange(Z.shape[1]), hot)
+    order = np.argsort(np.concatenate([rest, hot]))
+    return sp.csr_array(sp.hstack([Z[:, rest], sp.csc_array(whole)], format="csc")[:, order])

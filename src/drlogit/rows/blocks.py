@@ -16,8 +16,8 @@ from .matrix import (
     absolute_matvec,
     are_whole,
     full_columns,
+    largest_entries,
     matvec,
-    occurring,
     outer_product,
     rmatvec,
     row_chunks,
@@ -139,9 +139,9 @@ class Block:
         product = absolute_matvec(self.X, v[: self.X.shape[1]])
         return product + v[-1] if self.intercept else product
 
-    def occurring(self, samples: BoolArray) -> FloatArray:
-        """1 for columns with an entry other than zero in one of these samples, 0 for others."""
-        found = occurring(self.X, samples).astype(np.float64)
+    def largest_entries(self, samples: BoolArray) -> FloatArray:
+        """The size of the largest entry of each column in these samples."""
+        found = largest_entries(self.X, samples)
         return np.append(found, float(samples.any())) if self.intercept else found
 
     def are_whole(self, columns: BoolArray, limit: float) -> bool:

@@ -202,14 +202,15 @@ def absolute_matvec(X: Matrix, v: FloatArray) -> FloatArray:
     return out
 
 
-def occurring(X: Matrix, rows: BoolArray) -> BoolArray:
-    """Columns with an entry other than zero in one of the ``rows``."""
+def largest_entries(X: Matrix, rows: BoolArray) -> FloatArray:
+    """The size of the largest entry of each column in these ``rows``."""
+    found = np.zeros(X.shape[1])
     if sp.issparse(X):
-        counts = (X != 0).astype(np.int64).T @ rows.astype(np.int64)
-        return np.asarray(counts > 0)
-    found = np.zeros(X.shape[1], dtype=bool)
+        stored = np.repeat(rows, np.diff(X.indptr))
+        np.maximum.at(found, X.indices[stored], np.abs(X.data[stored]))
+        return found
     for chunk in row_chunks(*X.shape):
-        found |= (X[chunk][rows[chunk]] != 0.0).any(axis=0)
+        found = np.maximum(found, np.abs(X[chunk][rows[chunk]]).max(axis=0, initial=0.0))
     return found
 
 

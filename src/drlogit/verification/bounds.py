@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
-from .free_columns import Chosen
+from ..problem.norms import get_norm
+from ..rows.arrays import FloatArray, IndexArray
 from .given import Given
 from .rounding import (
     DOWN,
@@ -33,7 +33,17 @@ from .rounding import (
     two_product,
     two_sum,
 )
-from .sums import Coefficients, FreeColumns, Sums
+from .sums import Coefficients, FreeColumns, Sums, with_constant
+
+#: Features up to which a point is moved into the ball in twice the digits, how often and how far
+#: inside, and the share of its size from which a direction counts.
+_MOST_HELD = 1000
+_ROUNDS = 2
+_INSIDE = 1.0 - 1e-12
+_PIVOT = 1e-13
+
+#: Doubts up to which a rest is kept.
+_NEARLY_ONE = 1.0 - 2.0**-20
 
 # --- the upper bound ------------------------------------------------------------------------
 
@@ -78,13 +88,19 @@ class Lower:
 
 
 def lower_bound(
-    given: Given, doubt: FloatArray, flip_share: FloatArray, *, sharp: bool = False
+    given: Given,
+    doubt: FloatArray,
+    flip_share: FloatArray,
+    *,
+    sharp: bool = False,
+    held: bool = False,
 ) -> Lower:
     """What no model promises less than, as far as this dual point proves it.
 
     If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns
     instead of the one that was handed over: it satisfies their equations better.  As doubles it
-    would satisfy them no better, so it is a sum of two.
+    would satisfy them no better, so it is a sum of two.  If ``held``, it is moved into the ball,
+    too, where doubles are too coarse for that: any point may be tried.
     """
     ball, s, a, weights = given.ball, doubt, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
@@ -93,10 +109,17 @@ def lower_bound(
     sums = Sums.of(given, r, sharp=sharp)
     chosen = free.chosen(sums)
     tilt = 0.0
-    if sharp and chosen is not None and chosen.columns.size:
-        s, rest = _corrected(free, s, chosen, sums)
+    if sharp and chosen is not None and (held or chosen.columns.size):
+        rest = np.zeros_like(s)
+        if held:
+            for _ in range(_ROUNDS):
+                s, rest = _moved(given, s, rest, *_into_the_ball(given, s, flips, sums))
+                sums = Sums.of(given, _coefficients(given, s, a, rest), sharp=True)
+        else:
+            c = chosen.correction(free.concerned(sums.gradient.value, sums.balance.value))
+            s, rest = _moved(given, s, rest, free.which, c)
+            sums = Sums.of(given, _coefficients(given, s, a, rest), sharp=True)
         tilt = _tilt(given, s, rest)
-        sums = Sums.of(given, _coefficients(given, s, a, rest), sharp=True)
         chosen = free.chosen(sums)
     correction = free.correction(chosen, sums)
     if correction is None:
@@ -109,7 +132,8 @@ def lower_bound(
         spent += ball.kappa * flips
     spent = spent / total * UP
     mean = exact_sum(weights * entropy(s)) / total * (1.0 - LOGARITHMS) - TINY
-    value = mean * DOWN - correction.lost * UP - tilt
+    faint = free.charge_of_faint(weights * (s + a), sums)
+    value = mean * DOWN - correction.lost * UP - tilt - faint
     excess = 0.0
     if spent > ball.epsilon:
         value *= ball.epsilon / spent * DOWN
@@ -130,9 +154,11 @@ def _coefficients(
     """Those of ``(s + rest, a)``."""
     difference, lost = two_sum(s, -a)
     terms = 0
-    if rest is not None:
+    if rest is not None:  # which changes s(1-s)
         lost = lost + rest
-        terms = 256  # the rest changes s(1-s) by up to u s/(1-s) of it, below 100 u
+        moved = rest != 0.0
+        change = np.abs(rest[moved]) / (s[moved] * (1.0 - s[moved]))
+        terms = 8 + math.ceil(2.0 * float(np.max(change, initial=0.0)) / UNIT)
     product, low = two_product(given.weights, difference)
     low = low + given.weights * lost
     return Coefficients(
@@ -144,26 +170,51 @@ def _coefficients(
     )  # fmt: skip
 
 
-def _corrected(
-    free: FreeColumns, s: FloatArray, chosen: Chosen, sums: Sums
+def _moved(
+    given: Given, s: FloatArray, rest: FloatArray, which: IndexArray, c: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The point of the lemma, about, as a double and what it lost to rounding."""
-    c = chosen.correction(free.concerned(sums.gradient.value, sums.balance.value))
-    moved, rest = s.copy(), np.zeros_like(s)
-    for rows, Z in free.parts():
-        part = s[rows]
-        step = part * (1.0 - part) * free.given.signs[rows] * (Z @ c)
-        high, low = two_sum(part, -step)
+    """``s + rest - s(1-s) z·c``, about, as a double and what it lost to rounding."""
+    moved, rest = s.copy(), rest.copy()
+    for rows, part in given.rows():
+        here = s[rows]
+        along = with_constant(given, part, which) @ c
+        high, low = two_sum(here, -here * (1.0 - here) * given.signs[rows] * along)
+        high, low = two_sum(high, low + rest[rows])
         moved[rows] = np.clip(high, 0.0, 1.0)
-        rest[rows] = np.where((high > 0.0) & (high < 0.99), low, 0.0)
+        rest[rows] = np.where((high > 0.0) & (high < _NEARLY_ONE), low, 0.0)
     return moved, rest
+
+
+def _into_the_ball(
+    given: Given, s: FloatArray, flips: float, sums: Sums
+) -> tuple[IndexArray, FloatArray]:
+    """All features, and a c that levels free columns and moves the others into the ball."""
+    n, ball, kept = given.coef.size, given.ball, given.kept
+    which = np.arange(n)
+    width = n + int(ball.fit_intercept)
+    matrix = np.zeros((width, width))
+    curvature = given.weights * (s * (1.0 - s))
+    for rows, part in given.rows():
+        Z = with_constant(given, part, which)
+        matrix += Z.T @ (curvature[rows, None] * Z)
+    size = np.sqrt(np.diagonal(matrix))
+    size = np.where(size > 0.0, size, 1.0)
+    excess = np.append(sums.gradient.value, sums.balance.value)[:width]
+    radius = ball.epsilon * given.total_weight - (ball.kappa * flips if flips > 0.0 else 0.0)
+    costs, gradient = given.costs[kept], sums.gradient.value[kept]
+    inside = get_norm(ball.norm).project(
+        costs * gradient, max(radius, 0.0) * _INSIDE, np.square(costs * size[:n][kept])
+    )
+    excess[:n][kept] -= inside / costs
+    unit = matrix / size / size[:, None]
+    return which, np.linalg.lstsq(unit, excess / size, rcond=_PIVOT)[0] / size
 
 
 def _tilt(given: Given, s: FloatArray, rest: FloatArray) -> float:
     """How much smaller the mean of ``H(s + rest)`` can be than that of ``H(s)``.
 
     ``|H'|`` is at most ``|log s| + |log(1-s)|``, which is at least ``2 log 2``; the factor 2 is far
-    more than the curvature takes, as ``|rest| ≤ u s`` and s < 0.99.
+    more than the curvature takes, as ``|rest| ≤ u s`` and ``1-s > 2⁻²⁰``.
     """
     moved = rest != 0.0
     slope = np.abs(np.log(s[moved])) + np.abs(np.log1p(-s[moved]))
@@ -174,11 +225,15 @@ def _tilt(given: Given, s: FloatArray, rest: FloatArray) -> float:
 def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:
     """The same with all the care there is: also from the point scaled into the ball, and rounded.
 
-    ``H(θs)`` is larger than ``θH(s)``, which is all that is used of a point outside.
+    ``H(θs)`` is larger than ``θH(s)``, which is all that is used of a point outside; and where
+    doubles cannot resolve the ball, only a point in twice as many digits is inside.
     """
     first = lower_bound(given, doubt, flip_share, sharp=True)
     if not 0.0 < first.excess < math.inf:
         return first
     factor = DOWN / (1.0 + first.excess)
     second = lower_bound(given, factor * doubt, factor * flip_share, sharp=True)
-    return Lower(max(first.value, second.value), first.excess, first.equations)
+    value = max(first.value, second.value)
+    if given.coef.size <= _MOST_HELD:
+        value = max(value, lower_bound(given, doubt, flip_share, sharp=True, held=True).value)
+    return Lower(value, first.excess, first.equations)

@@ -23,7 +23,9 @@ A sample may be several pieces with masses, doubts and labels of their own: noth
 Bounds on c come from a verified inverse: if ``‖I - Y M‖_∞ ≤ α < 1`` for an approximate inverse Y,
 then M is regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10). A
 column that is exactly a combination of others adds no equation; that it is one is checked in whole
-numbers.
+numbers, or follows from the number of different rows.  A column whose entries are subnormal, where
+s or a is above zero, needs none either: coefficients are doubles, and what the largest of them
+makes of it is subtracted from the bound.
 """
 
 from __future__ import annotations

@@ -166,7 +166,8 @@ def piece_lower_bound(
         return Lower(0.0, math.inf, equations=False)
     spent = (norm + domain_sums.spent) / total * UP
     factor = min(1.0, epsilon / spent * DOWN) if spent > 0.0 else 1.0
-    value = point.value(factor) * DOWN - correction.lost * UP - factor * charge * UP
+    faint = free.charge_of_faint(point.per_sample(point.p, point.moved_p), sums)
+    value = point.value(factor) * DOWN - correction.lost * UP - factor * charge * UP - faint
     return Lower(max(value * DOWN, 0.0), max(spent / epsilon - 1.0, 0.0))
 
 

@@ -22,6 +22,11 @@ from .rounding import UNIT, UP, Enclosed, Total, exact_sum, gamma
 #: Free columns from which no proof is attempted: the matrix would be too large.
 MOST_FREE = 5000
 
+#: The least normal number, and the largest: a free column of entries below the former among the
+#: samples that take part is paid for instead of levelled.
+_NORMAL = 2.0**-1022
+_LARGEST = float(np.finfo(np.float64).max)
+
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
@@ -47,7 +52,7 @@ class Sums:
     balance: Enclosed  # Σ r_i, of which the intercept's equation wants 0
     column_sizes: FloatArray
     matrix: FloatArray  # M of the free columns, the constant last
-    occurring: BoolArray
+    largest: FloatArray  # their largest entries among samples that take part
     terms: int
 
     @classmethod
@@ -62,7 +67,7 @@ class Sums:
             measured = np.setdiff1d(measured, given.domain.grouped)
         total = Total(measured.size)
         sizes, matrix = np.zeros(n), np.zeros((width, width))
-        occurring = np.zeros(width, dtype=bool)
+        largest = np.zeros(width)
         count = 0
         for rows, part in given.rows():
             if measured.size:
@@ -72,26 +77,27 @@ class Sums:
                 sizes[measured] = np.maximum(sizes[measured], some.column_sizes)
             count += 1
             if which.size and width <= MOST_FREE:
-                Z = free_part(given, part)
+                Z = with_constant(given, part, which)
                 matrix += Z.T @ (r.curvature[rows, None] * Z)
-                occurring |= (Z[r.active[rows]] != 0.0).any(axis=0)
+                sizes_there = np.abs(Z[r.active[rows]]).max(axis=0, initial=0.0)
+                largest = np.maximum(largest, sizes_there)
         if measured.size:
             total.add(np.zeros(1), (r.missing + r.high.size * 1e-300) * sizes[measured])
         if not which.size and width:
-            matrix[0, 0], occurring[0] = exact_sum(r.curvature), r.active.any()
+            matrix[0, 0], largest[0] = exact_sum(r.curvature), float(r.active.any())
         found = total.enclosed()
         gradient = Enclosed(np.zeros(n), np.zeros(n))
         gradient.value[measured], gradient.error[measured] = found.value, found.error
         error = UNIT * np.abs(balance) + r.missing
         return cls(
-            gradient, Enclosed(balance, error), sizes, matrix, occurring,
+            gradient, Enclosed(balance, error), sizes, matrix, largest,
             given.step + count + 8 + r.terms,
         )  # fmt: skip
 
 
-def free_part(given: Given, part: Rows) -> FloatArray:
-    """The free columns of some rows, the constant one last."""
-    Z = part.columns(np.flatnonzero(given.free))
+def with_constant(given: Given, part: Rows, which: IndexArray) -> FloatArray:
+    """Some columns of some rows, the constant one last if it is free."""
+    Z = part.columns(which)
     return np.append(Z, np.ones((Z.shape[0], 1)), axis=1) if given.offset else Z
 
 
@@ -122,19 +128,45 @@ class FreeColumns:
     def parts(self) -> Iterator[tuple[slice, FloatArray]]:
         """Pieces of the columns."""
         for rows, part in self.given.rows():
-            yield rows, free_part(self.given, part)
+            yield rows, with_constant(self.given, part, self.which)
 
     def chosen(self, sums: Sums) -> Chosen | None:
         """Columns whose equations imply those of all; None if there is no proof."""
         if sums.matrix.shape[0] > MOST_FREE:
             return None
         with np.errstate(all="ignore"):
-            chosen = choose(sums.matrix, sums.occurring, sums.terms)
+            chosen = choose(sums.matrix, sums.largest >= _NORMAL, sums.terms)
         # As many independent columns as samples: only s = a satisfies their equations, then all.
         if chosen is None or chosen.columns.size >= self.active.sum() or not chosen.others.size:
             return chosen
         spanned = all(are_combinations(Z[self.active[rows]], chosen) for rows, Z in self.parts())
-        return chosen if spanned else None
+        return chosen if spanned or self.are_few(chosen.columns.size) else None
+
+    def are_few(self, rank: int) -> bool:
+        """Whether so many independent columns span the rest: there are no more different rows."""
+        different: set[bytes] = set()
+        for rows, Z in self.parts():
+            # Zero has two signs, which are the same number.
+            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0)
+            if len(different) > rank:
+                return False
+        return True
+
+    def charge_of_faint(self, mass: FloatArray, sums: Sums) -> float:
+        """What coefficients of at most the largest double make of columns without an equation.
+
+        ``mass`` bounds the sizes of the samples' coefficients.
+        """
+        faint = (sums.largest > 0.0) & (sums.largest < _NORMAL)
+        if not faint.any():
+            return 0.0
+        given, lost = self.given, 0.0
+        mass = 1.5 * mass * UP  # the exact point has no more
+        for rows, Z in self.parts():
+            active = self.active[rows]
+            size = (np.abs(Z[np.ix_(active, faint)]) * _LARGEST).sum(axis=1)
+            lost += float(mass[rows][active] @ size)
+        return lost * (1.0 + 4.0 * given.signs.size * UNIT) / given.total_weight * UP
 
     def concerned(self, values: FloatArray, balance: FloatArray) -> FloatArray:
         """Those of all columns' values, and the constant's, that belong to free columns."""

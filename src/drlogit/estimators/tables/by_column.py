@@ -27,8 +27,8 @@ class CostsByKind:
     columns: Mapping[Any, float | tuple[float, str]]
 
 
-def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
-    """Of every column; 1 for one that does not vary, as scikit-learn's scaler has it."""
+def spreads(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
+    """The standard deviation of every column, exactly 0 for one that does not vary."""
     share = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X).ravel()
     if sp.issparse(X):
@@ -38,9 +38,14 @@ def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatAr
     else:
         variance = share @ (X - mean) ** 2
         variance[variance <= (1e-14 * mean) ** 2] = 0.0
-    deviation = np.sqrt(variance)
+    return np.asarray(np.sqrt(variance))
+
+
+def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
+    """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
+    deviation = spreads(X, weights)
     deviation[deviation == 0.0] = 1.0
-    return np.asarray(deviation)
+    return deviation
 
 
 def resolve_costs(

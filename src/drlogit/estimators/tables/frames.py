@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rows.arrays import FloatArray
+from ...rows.arrays import FloatArray, IndexArray
 from ...rows.row_blocks import is_dask
 
 #: Types of polars' text and levels, and of what is neither number nor level.
@@ -39,6 +39,8 @@ def is_frame(X: Any) -> bool:
     """Whether X has columns of different kinds: a frame of pandas or polars, or our own."""
     if isinstance(X, ColumnTable):
         return True
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X must be in memory, got a LazyFrame of polars: collect() it")
     return hasattr(X, "columns") and (hasattr(X, "iloc") or _is_polars(X)) and not is_dask(X)
 
 
@@ -46,11 +48,23 @@ def _is_polars(X: Any) -> bool:
     return hasattr(X, "iter_columns")
 
 
+def is_table(X: Any) -> bool:
+    """Whether X has columns that can be encoded: a frame, or a dense array."""
+    return is_frame(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
 def column_names(X: Any) -> list[Any]:
     """Names of the columns, numbers from 0 where X is an array."""
     if isinstance(X, ColumnTable):
         return list(X.names)
     return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
+
+
+def rows_of(X: Any, rows: IndexArray) -> Any:
+    """Some rows of a frame or matrix."""
+    if isinstance(X, ColumnTable):
+        return ColumnTable(X.names, [column[rows] for column in X.arrays])
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def columns_of(X: Any) -> Iterator[Any]:

@@ -1,0 +1,200 @@
+"""What a fitted linear classifier answers: scores, labels, probabilities, itself in other forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..rows.arrays import FloatArray, Matrix
+from ..rows.checks import check_numeric, check_unmasked, settled
+from ..rows.row_blocks import RowBlocks, is_in_blocks
+from .tables.encoding import Encoding
+from .tables.frames import is_table
+
+#: How scikit-learn is to hand over X that is in memory.
+AS_NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """The table, with its columns remembered or compared with those remembered."""
+    check_unmasked(X, "X")
+    if not is_table(X):
+        raise ValueError(f"X must be a table as in training, got {type(X).__name__}")
+    if X.shape[0] == 0:
+        raise ValueError(f"X must have at least one row, got shape {tuple(X.shape)}")
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Answers of a classifier with ``coef_``, ``intercept_`` and ``classes_``."""
+
+    # Of models that were fitted to a matrix; also of those that were pickled before there were
+    # encodings.
+    encoding_: Encoding | None = None
+    feature_costs_: Any = None
+    categories_: Any = None
+    bounds_: Any = None
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Signed scores: the margin of the second class, or one column for each class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            ``x·β + b``; with two classes, positive where the second is predicted.
+        """
+        check_is_fitted(self, "coef_")
+        if is_in_blocks(X):
+            n_columns = None if self.classes_.size == 2 else self.classes_.size
+            return self._by_block(self.decision_function, X, n_columns, np.float64)
+        X = self._as_matrix(X)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+
+    def _as_matrix(self, X: Any) -> Matrix:
+        """What the coefficients are multiplied with."""
+        if self.encoding_ is None:
+            return validate_data(self, check_numeric(X), reset=False, **AS_NUMBERS)
+        return settled(self.encoding_.transform(checked_table(self, X, reset=False)))
+
+    def to_sklearn(self) -> Any:
+        """The fitted model as one of scikit-learn's own, to be served without drlogit.
+
+        Returns
+        -------
+        LogisticRegression, OneVsRestClassifier or Pipeline
+            With the same coefficients: for two classes, for more, or with the encoding of a table
+            in front of one of these.
+
+        Raises
+        ------
+        ValueError
+            A category has truth values and missing ones.
+        """
+        from .plain_models import plain_model
+
+        check_is_fitted(self, "coef_")
+        return plain_model(self)
+
+    def coefficient_table(self) -> list[dict[str, Any]]:
+        """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
+
+        Returns
+        -------
+        list of dict
+            For each column of the training table, and each level of a category: ``column``,
+            ``level`` (None for a number), ``cost`` (of moving it by one, or of changing the
+            category) and ``coefficient``; with more than two classes, ``class`` in front.
+            Those of a category are relative to the average training sample, if there is an
+            intercept.
+        """
+        check_is_fitted(self, "coef_")
+        n_encoded = self.coef_.shape[1]
+        costs = np.ones(n_encoded) if self.feature_costs_ is None else self.feature_costs_
+        named = getattr(self, "feature_names_in_", range(n_encoded))
+        places = (
+            [(name, None) for name in named]
+            if self.encoding_ is None
+            else [
+                (column.name, level)
+                for column in self.encoding_.columns
+                for level in column.shown_levels
+            ]
+        )
+        several = self.coef_.shape[0] > 1
+        return [
+            {
+                **({"class": self.classes_[k]} if several else {}),
+                "column": column,
+                "level": level,
+                "cost": float(costs[j]),
+                "coefficient": float(row[j]),
+            }
+            for k, row in enumerate(self.coef_)
+            for j, (column, level) in enumerate(places)
+        ]
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Class labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The most probable class of each sample.
+        """
+        if is_in_blocks(X):
+            return self._by_block(self.predict, X, None, self.classes_.dtype)
+        scores = self.decision_function(X)
+        codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes.
+
+        With more than two classes, the one-against-rest probabilities divided by their sum.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            A column for each of ``classes_``; rows sum to one.
+        """
+        if is_in_blocks(X):
+            return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        # Normalised in logarithms: one against the rest, all classes can underflow at once.
+        return np.asarray(softmax(log_expit(scores), axis=1))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of :meth:`predict_proba`, finite however sure the model is.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            A column for each of ``classes_``.
+        """
+        if is_in_blocks(X):
+            return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(log_expit(scores), axis=1))
+
+    def _by_block(
+        self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any
+    ) -> np.ndarray[Any, Any]:
+        """Predictions block by block; for Dask collections as a Dask array."""
+        check_is_fitted(self, "coef_")
+        if isinstance(X, RowBlocks):
+            return np.asarray(X.map(method))
+        from ..rows.distributed import map_rows
+
+        lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
+        return lazy
