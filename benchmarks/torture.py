@@ -14,11 +14,13 @@ separable, few samples for each coefficient, ε small.  For each problem:
 * the objective does not depend on the order of the rows, on storage or on threads, beyond ``tol``;
 * a second run gives the same bits, with one thread;
 * the critical radius is finite, and that of the data in other units is the same in those units;
-* from there on penalised coefficients are exactly zero, and a model without them is no worse.
+* from there on penalised coefficients are exactly zero, and a model without them is no worse;
+* ``verify``, which shares no code with the certificate, comes to the same conclusion.
 
-Besides: worst-case distributions of generated models (:mod:`benchmarks.worst_cases`), fits from
-many threads at once, and interrupts at random moments.  A problem that breaks a
-rule is shrunk by Hypothesis and printed; the exit code is then 1.
+Besides: problems with categories and bounds (:mod:`benchmarks.domain_cases`), whose certificates
+are verified likewise, worst-case distributions of generated models
+(:mod:`benchmarks.worst_cases`), fits from many threads at once, and interrupts at random moments.
+A problem that breaks a rule is shrunk by Hypothesis and printed; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 
 import drlogit
+from benchmarks.domain_cases import domain_case
 from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case, powers
 from drlogit.rows.threads import limit_threads
 
@@ -387,6 +390,18 @@ def check_distribution(case: WorstCase, totals: Totals) -> None:
     totals.checks["worst case"] += 1
 
 
+def check_domains(number: int, totals: Totals) -> None:
+    """Hold a problem with domains to the rules, as far as they do not depend on storage."""
+    X, y, options = domain_case(number)
+    result = solve(X, y, options)
+    assert result.gap >= 0.0
+    assert result.converged == (result.gap <= TOL), f"{result} does not say how it ended"
+    check_proof(result, X, y, options)
+    totals.checks["with domains"] += 1
+    if not result.converged:
+        totals.open_cases.append(f"gap {result.gap:.1e}, {result.status.name}, domains: {number}")
+
+
 def rounds(
     totals: Totals,
     first_seed: int,
@@ -480,6 +495,8 @@ def main() -> None:
         interrupted(totals)
         part = time.monotonic() + 0.1 * arguments.seconds
         rounds(totals, 1000 * arguments.seed, part, WORST_CASES, check_distribution)
+        part = time.monotonic() + 0.2 * arguments.seconds
+        rounds(totals, 1000 * arguments.seed, part, st.integers(0, 2**32 - 1), check_domains)
         fits = st.one_of(CASES, nearly_separable())
         rounds(totals, 1000 * arguments.seed, deadline, fits, check)
     print(f"{totals.ended.total()} problems: " + ", ".join(

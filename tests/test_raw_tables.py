@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drlogit import DRLogisticRegression, cli, load_model, verify, worst_case_loss
+from drlogit import cli, load_model, worst_case_loss
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_samples
 
@@ -109,19 +109,11 @@ def test_tune_and_immovable(folder, capsys):
     assert json.loads(out)["epsilon"] in (0.01, 0.1)
 
 
-def test_tables_have_no_proofs_yet(folder, capsys):
+def test_tables_have_proofs(folder, capsys):
     for options in ("table.csv", "table.csv --features age --bounds age=0..120"):
-        code, _, err = run(f"fit {options} --target income --proof p.npz", capsys)
-        assert code == cli.BAD_INPUT
-        assert "there are no proofs for tables with text or gaps, or with bounds, yet" in err
-    assert run("fit table.csv --target income -o m.json", capsys)[0] == 0
-    code, _, err = run("verify m.json table.csv --proof p.npz", capsys)
-    assert code != 0
-    assert "proofs" in err
-    frame = FRAME.drop(columns="income")
-    fitted = DRLogisticRegression(0.01).fit(frame, FRAME.income)
-    with pytest.raises(ValueError, match="no proofs for features with categories or bounds yet"):
-        verify(fitted, frame.age.to_numpy()[:, None], FRAME.income, "p.npz")
+        code, _, err = run(f"fit {options} --target income -o m.json --proof p.npz", capsys)
+        assert code == 0, err
+        assert run("verify m.json table.csv --proof p.npz", capsys)[0] == 0
 
 
 def test_what_tells_rows_apart_is_left_out(folder, capsys):

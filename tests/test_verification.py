@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -26,7 +27,7 @@ from drlogit.problem.proof import Proof
 from drlogit.problem.result import DualPoint
 from drlogit.verification.products import Rows
 from drlogit.verification.proof_file import BrokenProofError, read_proof
-from drlogit.verification.rounding import Total
+from drlogit.verification.rounding import Total, exact_sum
 
 mp.mp.dps = 50
 
@@ -200,6 +201,14 @@ def test_sums_of_slices_are_exact():
                 assert abs(Fraction(found.value[i]) - u) <= Fraction(found.error[i])
 
 
+def test_sums_are_rounded_once():
+    rng = np.random.default_rng(0)
+    for wide in range(8):
+        x = rng.standard_normal(3000) * 10.0 ** rng.uniform(-40 * wide, 10 * wide, 3000)
+        x = np.concatenate([x, -x[::-1] * (1.0 + 1e-15)])
+        assert exact_sum(x, x[:10]) == math.fsum([*x.tolist(), *x[:10].tolist()])
+
+
 X, Y = samples(1)
 BALL = {"epsilon": 0.05, "kappa": 1.0}
 
@@ -261,16 +270,20 @@ def test_every_way_to_fail_has_its_sentence(fitted, tmp_path):
         drlogit.verify((fitted.coef, fitted.intercept), X, Y, path)
 
 
-def test_domains_have_no_proofs_yet(tmp_path):
-    bounds = ([-9.0] * 3, [9.0] * 3)
-    result = drlogit.solve(X, Y, **BALL, bounds=bounds)
-    with pytest.raises(ValueError, match="without categories and bounds"):
-        result.save_proof(tmp_path / "proof.npz")
-    with pytest.raises(ValueError, match="no proofs yet"):
-        drlogit.verify(result, X, Y)
-    model = drlogit.DRLogisticRegression(**BALL, bounds=bounds).fit(X, Y)
-    with pytest.raises(ValueError, match="no proofs"):
-        drlogit.verify(model, X, Y, tmp_path / "proof.npz")
+def test_too_many_free_columns_are_refused_in_a_sentence(fitted, monkeypatch):
+    monkeypatch.setattr("drlogit.verification.verifying.MOST_FREE", 2)
+    result = drlogit.solve(X, Y, **BALL, feature_costs=[inf] * 3)
+    found = drlogit.verify(result, X, Y)
+    assert found.reason.startswith("3 features have coefficients that nothing bounds")
+
+
+def test_class_weights_are_counted(tmp_path):
+    model = drlogit.DRLogisticRegression(**BALL, class_weight={-1: 3.0, 1: 1.0}).fit(X, Y)
+    model.save_proof(tmp_path / "proof.npz", X, Y)
+    assert drlogit.verify(model, X, Y, tmp_path / "proof.npz").ok
+    plain = (model.coef_, model.intercept_)
+    found = drlogit.verify(plain, X, Y, tmp_path / "proof.npz", **BALL)
+    assert "other data" in found.reason
 
 
 def test_where_every_label_can_be_flipped_the_least_lambda_is_best():
@@ -362,6 +375,17 @@ def test_all_levels_of_a_category_beside_an_intercept():
     found = drlogit.verify(result, features, labels)
     assert not found.ok
     assert "equations of free" in found.reason
+
+
+@pytest.mark.parametrize("factor", [1.0, -2.0, 3.0])
+def test_immovable_features_in_two_units(factor):
+    kind = np.rint(2.0 * X[:, :1])
+    features = np.hstack([kind, X[:, 1:], factor * kind])
+    costs = [inf, 1.0, 1.0, inf]
+    result = drlogit.solve(features, Y, **BALL, feature_costs=costs)
+    assert drlogit.verify(result, features, Y).ok
+    features[0, 3] = np.nextafter(features[0, 3], 9.0)
+    assert not drlogit.verify(result, features, Y).ok
 
 
 def test_estimators_and_files(tmp_path, capsys):
@@ -482,7 +506,7 @@ def refuted(module):
 def test_the_checker_of_the_documentation(fitted):
     """A hundred lines at most, NumPy alone, and the same bounds."""
     page = Path(__file__).parent.parent / "docs" / "proofs.md"
-    code = [text for language, text in fenced.blocks(page) if language == "python"][1:4]
+    code = [text for language, text in fenced.blocks(page) if language == "python"][2:5]
     lines = "".join(code).splitlines()
     assert len(lines) <= 100
     assert {line for line in lines if "import" in line} == {"import math", "import numpy as np"}

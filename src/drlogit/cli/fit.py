@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.result import Result
 from .console import DONE, NOT_CONVERGED, Console
 from .options import (
     DATA_HELP,
@@ -92,24 +91,23 @@ def run(arguments: argparse.Namespace) -> int:
         estimator._keep_dual = arguments.proof is not None
         model = training.fit(estimator)
     if arguments.proof is not None:
-        write_bytes(arguments.proof, _proof(model.results_, training))
+        write_bytes(arguments.proof, _proof(model, training))
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     _answer(model, training, arguments, console)
     return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
 
 
-def _proof(results: list[Result], training: Training) -> bytes:
+def _proof(model: Any, training: Training) -> bytes:
     """The proofs of all fits as one file."""
     from ..problem.proof import Proof
-    from ..rows.pieces import digest_of_samples
+    from ..rows.pieces import digest_of_features, digest_of_samples
 
+    features = training.digest or digest_of_features(model._as_matrix(training.X))
     return Proof.together(
         [
-            result.proof(
-                digest_of_samples(training.digest, np.where(target, 1.0, -1.0), training.weights)
-            )
-            for result, target in zip(results, training.targets, strict=True)
+            result.proof(digest_of_samples(features, np.where(target, 1.0, -1.0), training.weights))
+            for result, target in zip(model.results_, training.targets, strict=True)
         ]
     ).to_bytes()
 

@@ -40,7 +40,7 @@ class Training:
     ``codes`` are positions in ``classes``.  ``feature_names`` is None where features only have
     numbers; ``names`` has something to call them by either way.  ``costs`` are in the units of X,
     which a ``scaler`` has made if there is one.  ``origin`` is what a model file remembers,
-    ``digest`` that of the features as they were read, if a proof is to name it.
+    ``digest`` that of the features as they were read, if they are numbers and a proof names it.
     """
 
     X: Any
@@ -176,11 +176,6 @@ def read_training(
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
     )
-    if by_column and vars(arguments).get("proof") is not None:
-        raise ValueError(
-            "there are no proofs for tables with text or gaps, or with bounds, yet: fit without "
-            "--proof"
-        )
     if by_column:
         costs = _costs_by_position(costs, len(samples.names), standardize=arguments.standardize)
     training = Training(
@@ -205,7 +200,11 @@ def read_training(
             "zero_based": bool(arguments.zero_based),
             "balanced": bool(arguments.balanced),
         },
-        digest=digest_of_features(samples.X) if getattr(arguments, "proof", None) else "",
+        digest=(
+            digest_of_features(samples.X)
+            if getattr(arguments, "proof", None) and not is_frame(samples.X)
+            else ""
+        ),
     )
     _describe(training, samples, console)
     _advise(training, arguments, console)

@@ -6,8 +6,6 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..estimators.training_data import balanced_weights
 from .asking import Asked, read_asked
 from .console import DONE, NOT_PROVEN, Console
@@ -90,21 +88,13 @@ def _read_blocks(arguments: argparse.Namespace) -> Asked:
 
 def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
     """The verdict on each fit."""
-    from ..problem.ball import Ball
     from ..verification.proof_file import BrokenProofError, read_proof
-    from ..verification.verifying import verify
+    from ..verification.verifying import fitted_ball, verify
 
     model, weights = asked.file.model, asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    if model.encoding_ is not None or model.categories_ is not None or model.bounds_ is not None:
-        raise ValueError("there are no proofs for features with categories or bounds yet")
-    costs = model.feature_costs_
-    ball = Ball(
-        float(model.epsilon_), float(model.kappa), model.norm,
-        None if costs is None else np.asarray(costs), bool(model.fit_intercept),
-    )  # fmt: skip
-    results = [replace(result, ball=ball) for result in model.results_]
+    results = [replace(result, ball=fitted_ball(model)) for result in model.results_]
     labels = asked.classes[-len(results) :]
     targets = [asked.codes == asked.classes.index(label) for label in labels]
     try:
@@ -112,7 +102,7 @@ def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
     except BrokenProofError:
         proofs = [path] * len(results)  # verify says why
     return [
-        (label, verify(result, asked.samples.X, target, proof, sample_weight=weights))
+        (label, verify(result, asked.matrix, target, proof, sample_weight=weights))
         for label, result, target, proof in zip(labels, results, targets, proofs, strict=True)
     ]
 

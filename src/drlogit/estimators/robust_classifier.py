@@ -347,7 +347,7 @@ class RobustLinearClassifier(LinearPredictions):
                 data.against_rest(problem), starts or [None] * len(classes), strict=True
             )
         )
-        results = [fit.result for fit in fits]
+        results = [_of_given_samples(fit.result, data) for fit in fits]
         if self.encoding_ is not None and self.fit_intercept:
             shares = data.column_means()
             results = [relative_to_average(each, self.encoding_, shares) for each in results]
@@ -399,6 +399,13 @@ def _fit_one(problem: Problem, controls: dict[str, Any], keep_dual: bool) -> _Fi
     limit = epsilon_max_of(problem) if _may_be_constant(problem, result) else math.inf
     kept = result if keep_dual else replace(result, dual=None)
     return _Fit(kept, limit if problem.epsilon >= limit else None)
+
+
+def _of_given_samples(result: Result, data: TrainingData) -> Result:
+    """The result with its dual point, if it keeps one, as one of the samples that were given."""
+    if result.dual is None or data.origin is None:
+        return result
+    return replace(result, dual=result.dual.for_samples(data.origin))
 
 
 def _may_be_constant(problem: Problem, result: Result) -> bool:

@@ -24,7 +24,8 @@ class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
     ``codes`` are the labels as positions among the classes; ``weights`` include those of the
-    classes.
+    classes.  ``origin`` has, for each sample that was given, which of these it has become, -1 for
+    none; it is None if they are the same.
     """
 
     X: Matrix
@@ -32,6 +33,7 @@ class TrainingData:
     codes: IndexArray
     weights: FloatArray | None
     n_classes: int
+    origin: IndexArray | None = None
 
     @property
     def fitted_classes(self) -> range:
@@ -90,7 +92,9 @@ class TrainingData:
         if is_in_blocks(self.X):  # larger than this is meant for
             return self
         if self.weights is not None and not self.weights.all():
-            counted = self.part(np.flatnonzero(self.weights))
+            there = self.weights > 0.0
+            origin = np.where(there, np.cumsum(there) - 1, -1)
+            counted = replace(self.part(np.flatnonzero(there)), origin=origin)
         n_samples, n_features = counted.X.shape
         return counted if n_samples >= 2 * n_features else counted._merged()
 
@@ -101,7 +105,12 @@ class TrainingData:
             [_digest(self.X, i, code) for i, code in enumerate(self.codes)], dtype="S16"
         )
         _, first, group = np.unique(digests, return_index=True, return_inverse=True)
-        return replace(self.part(first), weights=np.bincount(group, weights).astype(np.float64))
+        origin = (
+            group if self.origin is None else np.where(self.origin >= 0, group[self.origin], -1)
+        )
+        return replace(
+            self.part(first), weights=np.bincount(group, weights).astype(np.float64), origin=origin
+        )
 
 
 def balanced_weights(codes: IndexArray, weights: FloatArray | None, n_classes: int) -> FloatArray:

@@ -18,6 +18,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..problem.certificate import Certificate, certify
+from ..problem.moves import moves_of
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, DualPoint, Monitor, Result, Solution, Status
@@ -261,10 +262,7 @@ class _Call:
             objective=certificate.primal,
             dual_objective=certificate.dual,
             gap=certificate.gap,
-            dual=DualPoint(
-                problem.rows.gather(certificate.doubt),
-                problem.rows.gather(certificate.flip_share),
-            ),
+            dual=_dual_point(problem, certificate),
             status=_final_status(solution.status, certificate.gap, self.tol),
             n_iter=solution.n_iter,
             solver=solution.info.get("solver", self.name),
@@ -295,6 +293,15 @@ class _Call:
         # The best dual point on the way may be a bad start for corrections.
         other = judge()
         return other if other.dual > certificate.dual else certificate
+
+
+def _dual_point(problem: Problem, certificate: Certificate) -> DualPoint:
+    """What proves the lower bound, in plain numbers."""
+    flips = problem.rows.gather(certificate.flip_share)
+    if certificate.pieces is None:
+        return DualPoint(problem.rows.gather(certificate.doubt), flips)
+    doubt, moves = moves_of(problem, certificate.pieces)
+    return DualPoint(doubt, flips, moves)
 
 
 #: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with

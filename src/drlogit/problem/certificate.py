@@ -42,7 +42,8 @@ class Certificate:
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
     taken from the margins, and ``dual`` has been charged for what it left of the free equations.
-    ``doubt`` and ``flip_share`` are the feasible ``s`` and ``a``, as states of the rows.
+    ``doubt`` and ``flip_share`` are the feasible ``s`` and ``a``, as states of the rows; with
+    domains, ``pieces`` is the dual point.
     """
 
     primal: float
@@ -51,6 +52,7 @@ class Certificate:
     doubt: State
     flip_share: State
     dual_coefficients: FloatArray
+    pieces: State | None = None
 
     @property
     def gap(self) -> float:

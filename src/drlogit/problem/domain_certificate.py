@@ -232,7 +232,7 @@ def certify_domains(
     bound = piece_bound(problem, weights, wanted=primal - tol)
     flips, _ = problem.rows.run(flip_shares, bound.weights)
     doubt, _ = problem.rows.run(mean_slopes, bound.weights)
-    return Certificate(primal, bound.value, lam, doubt, flips, coefficients)
+    return Certificate(primal, bound.value, lam, doubt, flips, coefficients, bound.weights)
 
 
 def _rounding_of_margins(problem: Problem, coefficients: FloatArray) -> float:

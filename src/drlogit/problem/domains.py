@@ -64,6 +64,8 @@ class Domains:
         Groups that cannot change and have a 1 in every row: their columns add up to the constant.
     constant, constant_values : arrays
         Columns that hold one value throughout.
+    given_ends : pair of arrays, optional
+        The bounds of the features as they were given, where these are of shifted ones.
     """
 
     groups: tuple[IndexArray, ...]
@@ -76,6 +78,7 @@ class Domains:
     held: tuple[IndexArray, ...] = ()
     constant: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     constant_values: FloatArray = field(default_factory=lambda: np.empty(0))
+    given_ends: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def n_groups(self) -> int:
@@ -107,6 +110,7 @@ class Domains:
             self,
             lower=self.lower - shift[self.bounded],
             upper=self.upper - shift[self.bounded],
+            given_ends=(self.lower, self.upper),
             constant_values=self.constant_values - shift[self.constant],
         )
 
@@ -125,7 +129,19 @@ class Domains:
             lower=self.lower[stay],
             upper=self.upper[stay],
             bounded_costs=self.bounded_costs[stay],
+            given_ends=self.given_ends and (self.given_ends[0][stay], self.given_ends[1][stay]),
         )
+
+    def stated(self, costs: FloatArray) -> dict[str, Any]:
+        """What a :class:`~drlogit.problem.ball.Ball` says of domains; puts their costs in place."""
+        costs[self.columns] = self.column_costs
+        ends = np.full(costs.size, -np.inf), np.full(costs.size, np.inf)
+        for end, values in zip(ends, self.given_ends or (self.lower, self.upper), strict=True):
+            end[self.bounded] = values
+        return {
+            "groups": self.groups, "with_none": self.with_none,
+            "lower": ends[0], "upper": ends[1],
+        }  # fmt: skip
 
     def redundant(self, fit_intercept: bool) -> IndexArray:
         """Columns that are combinations of others and the constant; their coefficients may be 0."""

@@ -73,13 +73,12 @@ class Problem:
         return self.cost.domains
 
     @property
-    def ball(self) -> Ball | None:
-        """The ball in plain numbers; None with domains, of which it says nothing."""
-        if self.domains is not None:
-            return None
-        costs = self.costs[:-1] if self.fit_intercept else self.costs
-        plain = None if (costs == 1.0).all() else costs.copy()
-        return Ball(self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept)
+    def ball(self) -> Ball:
+        """The ball in plain numbers, for features as they were given."""
+        costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
+        stated = {} if self.domains is None else self.domains.stated(costs)
+        plain = None if (costs == 1.0).all() else costs
+        return Ball(self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept, **stated)
 
     @cached_property
     def free(self) -> BoolArray:

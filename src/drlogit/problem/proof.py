@@ -3,11 +3,21 @@
     doubt, flip_share   s and a, float64, one row per fit and one column per sample
     data                SHA-256 of the samples, labels and weights of each fit ("" if not told)
     model               SHA-256 of the coefficients and intercept of each fit
-    ball                SHA-256 of ε, κ, norm, costs and whether there is an intercept
-    digest              SHA-256 of all of the above
+    ball                SHA-256 of ε, κ, norm, costs, domains and whether there is an intercept
+    digest              SHA-256 of everything else
 
-The bounds are computed from ``doubt`` and ``flip_share`` alone; the digests only serve to say what
-is wrong when they prove nothing.
+and, with categories or bounds, the pieces of samples that are moved or flipped
+(:class:`~drlogit.problem.moves.Moves`), those of all fits one after the other:
+
+    moves               how many there are of each fit, int64
+    moves_sample        whose piece it is, int64
+    moves_flipped       whether its label is flipped
+    moves_items         what is moved, uint8, a bit for each item
+    moves_share         its share of the sample's weight, float64
+    moves_doubt         its s, float64
+
+The bounds are computed from these arrays alone; the digests only serve to say what is wrong when
+they prove nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +28,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..rows.arrays import FloatArray
+from .moves import Moves
+
+#: The arrays of :class:`~drlogit.problem.moves.Moves`, by their names in a file.
+MOVES = ("moves_sample", "moves_flipped", "moves_items", "moves_share", "moves_doubt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +48,7 @@ class Proof:
     data: tuple[str, ...]
     model: tuple[str, ...]
     ball: str
+    moves: tuple[Moves | None, ...] = ()  # one for each fit, if there are categories or bounds
 
     @property
     def digest(self) -> str:
@@ -40,7 +56,20 @@ class Proof:
         total = hashlib.sha256(repr((self.doubt.shape, self.data, self.model, self.ball)).encode())
         for values in (self.doubt, self.flip_share):
             total.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        for name, array in self._moves_arrays().items():
+            plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+            total.update(f"{name} {array.shape}".encode() + plain.tobytes())
         return total.hexdigest()
+
+    def _moves_arrays(self) -> dict[str, Any]:
+        """The arrays of the moves, by their names in the file."""
+        there = [moves for moves in self.moves if moves is not None]
+        if not there:
+            return {}
+        columns = zip(*(moves.arrays for moves in there), strict=True)
+        joined = [np.concatenate(column) for column in columns]
+        counts = np.array([moves.sample.size for moves in there], dtype=np.int64)
+        return {"moves": counts, **dict(zip(MOVES, joined, strict=True))}
 
     def to_bytes(self) -> bytes:
         """The archive; shares are mostly 0 or 1, and compressed to next to nothing."""
@@ -53,6 +82,7 @@ class Proof:
             model=np.array(self.model),
             ball=np.array(self.ball),
             digest=np.array(self.digest),
+            **self._moves_arrays(),
         )
         return buffer.getvalue()
 
@@ -69,6 +99,7 @@ class Proof:
             tuple(name for proof in proofs for name in proof.data),
             tuple(name for proof in proofs for name in proof.model),
             proofs[0].ball,
+            tuple(moves for proof in proofs for moves in proof.moves),
         )
 
     def split(self, n_fits: int) -> list[Proof]:
@@ -82,6 +113,7 @@ class Proof:
                 self.data[k : k + 1],
                 self.model[k : k + 1],
                 self.ball,
+                self.moves[k : k + 1],
             )
             for k in range(n_fits)
         ]

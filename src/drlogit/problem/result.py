@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.checks import check_labels
 from ..rows.interface import State
 from ..rows.pieces import digest_of_features, digest_of_samples, in_memory
 from .ball import Ball
+from .moves import Moves
 from .proof import Proof, model_digest
 
 
@@ -191,10 +192,32 @@ class DualPoint:
         optimum it is the probability that the model gives to the other label of sample i.
     flip_share
         ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
+    moves
+        With categories or bounds, the shares of samples that the worst case moves, and where to;
+        ``doubt`` is then that of what stays as it is.  None otherwise.
     """
 
     doubt: FloatArray
     flip_share: FloatArray
+    moves: Moves | None = None
+
+    def proof(self, data: str = "", model: str = "", ball: str = "") -> Proof:
+        """What can be written to a file, with digests of what it is about."""
+        flips = in_memory(self.flip_share)
+        return Proof(
+            np.atleast_2d(in_memory(self.doubt)),
+            np.atleast_2d(flips if self.moves is None else np.zeros_like(flips)),  # among the moves
+            (data,), (model,), ball, (self.moves,),
+        )  # fmt: skip
+
+    def for_samples(self, origin: IndexArray) -> DualPoint:
+        """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
+
+        def spread(values: Any) -> FloatArray:
+            return np.where(origin >= 0, in_memory(values)[np.maximum(origin, 0)], 0.0)
+
+        moves = None if self.moves is None else self.moves.for_samples(origin)
+        return DualPoint(spread(self.doubt), spread(self.flip_share), moves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +244,8 @@ class Result:
         What only some solvers know (inner iterations, statuses of other packages).
     ball
         The Wasserstein ball that it was fitted against: ``epsilon``, ``kappa``, ``norm``,
-        ``feature_costs`` and ``fit_intercept``; None at fixed λ, with categories or bounds, and
-        where it is not known.
+        ``feature_costs``, ``fit_intercept``, categories and bounds; None at fixed λ, and where it
+        is not known.
     """
 
     coef: FloatArray
@@ -275,16 +298,10 @@ class Result:
         """What :meth:`save_proof` writes, with the digest of the samples."""
         if self.dual is None or self.ball is None:
             raise ValueError(
-                "this result has no dual point to save: take one of drlogit.solve, without "
-                "categories and bounds"
+                "this result has no dual point to save: take one of drlogit.solve, or save_proof "
+                "of the estimator"
             )
-        return Proof(
-            np.atleast_2d(in_memory(self.dual.doubt)),
-            np.atleast_2d(in_memory(self.dual.flip_share)),
-            (data,),
-            (model_digest(self.coef, self.intercept),),
-            self.ball.digest,
-        )
+        return self.dual.proof(data, model_digest(self.coef, self.intercept), self.ball.digest)
 
     @property
     def converged(self) -> bool:

@@ -4,19 +4,24 @@ The dual point must satisfy ``Σ ω_i (s_i - a_i) z_ij = 0`` for the intercept a
 that cannot move (for every feature at ε = 0); what doubles leave of it, ρ, would multiply
 coefficients that nothing bounds.
 
-*Lemma.*  Let ``D_i = ω_i s_i (1-s_i)``, ``M = Σ D_i z_iF z_iFᵀ``, ``M c = ρ``, and let
-``T ≥ |z_iF·c|`` for all i be at most 1/2.  Then ``s'_i = s_i - s_i (1-s_i) z_iF·c`` lies in [0, 1]
-and satisfies the equations exactly; ``Σ ω H(s') ≥ Σ ω H(s) - Ω T/2``, where ``Ω = Σ ω``; and the
-other sums ``Σ ω_i (s_i - a_i) z_ij`` change by at most ``Ω T max_i |x_ij| / 4``.
+*Lemma.* Let ``D_i = ω_i s_i (1-s_i)``, ``M = Σ D_i z_iF z_iFᵀ``, ``M c = ρ``, ``Ω = Σ ω``, ``τ² =
+ρ·c/Ω``, and let ``T ≥ |z_iF·c|`` for all i be at most 1/2. Then ``s'_i = s_i - s_i (1-s_i)
+z_iF·c`` lies in [0, 1] and satisfies the equations exactly; ``Σ ω H(s')`` is smaller than ``Σ ω
+H(s)`` by at most Ω times the lesser of ``T/2`` and ``0.67 τ + τ²``; and ``Σ ω |s - s'|`` is at
+most Ω times the lesser of ``δT`` and ``√δ τ``, ``δ = Σ D/Ω ≤ 1/4``.
 
-*Proof.*  ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``.  With ``t = z_iF·c``, s and 1-s both stay above
+*Proof.* ``Σ ω_i (s_i - s'_i) z_iF = M c = ρ``. With ``t_i = z_iF·c``, s and 1-s both stay above
 half of what they are, and one of the two above all of it, so ``-H'' ≤ 2/(s(1-s))`` on the way and
-``H(s') ≥ H(s) - s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``.  The factor of ``|t|`` is at most
-``max -x log x = 1/e``, that of t² at most 1/4, and ``1/e + 1/8 < 1/2``.  The last claim is
-``s(1-s) ≤ 1/4`` once more.  ∎
+``H(s') ≥ H(s) - s(1-s)|log(s/(1-s))| |t| - s(1-s) t²``. The factor of ``|t|`` is at most ``max -x
+log x = 1/e``, that of t² at most 1/4, and ``1/e + 1/8 < 1/2``. Or, by Cauchy and Schwarz and with
+``Σ D t² = c·M c = Ω τ²``, the sum of what is lost is at most ``√(Σ D log²(s/(1-s))) √Ω τ + Ω τ²``,
+and ``s(1-s) log²(s/(1-s)) < 0.44``. The last claim is about ``Σ D |t|``, in both ways. ∎
+
+A sample may be several pieces with masses, doubts and labels of their own: nothing changes,
+``D_i`` being the sum over its pieces.
 
 Bounds on c come from a verified inverse: if ``‖I - Y M‖_∞ ≤ α < 1`` for an approximate inverse Y,
-then M is regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10).  A
+then M is regular and ``|c| ≤ |Y||ρ| + α/(1-α) max(|Y||ρ|)`` (Rump, Acta Numerica 19, 2010, §10). A
 column that is exactly a combination of others adds no equation; that it is one is checked in whole
 numbers, or follows from the number of different rows.  A column whose entries are subnormal, where
 s or a is above zero, needs none either: coefficients are doubles, and what the largest of them
@@ -31,7 +36,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .rounding import UP, gamma
+from .rounding import UP, gamma, two_product
 
 #: Pivots below this share of the largest are left to the check of dependence.
 _PIVOT = 1e-10
@@ -39,6 +44,7 @@ _PIVOT = 1e-10
 #: Whole numbers and factors up to these sizes, and so many of them, add up without rounding.
 _WHOLE = 2.0**31
 _FACTOR = 2.0**10
+_DENOMINATOR = 64
 
 #: The inverse must be verified to this accuracy.
 _ACCURACY = 0.25
@@ -48,7 +54,7 @@ _ACCURACY = 0.25
 class Chosen:
     """Columns that span the free ones, and a verified inverse of M for them.
 
-    ``others`` should be combinations of them, with whole ``factors``.
+    ``multiples`` of ``others`` should be combinations of them, with whole ``factors``.
     """
 
     columns: IndexArray
@@ -57,6 +63,7 @@ class Chosen:
     doubt: float  # α of the scaled matrix
     others: IndexArray
     factors: FloatArray
+    multiples: FloatArray
 
     def solution(self, residual: FloatArray) -> FloatArray:
         """Bounds on ``|c|`` for residuals of at most these sizes."""
@@ -101,8 +108,21 @@ def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | Non
     if not doubt <= _ACCURACY:
         return None
     others = np.setdiff1d(np.arange(present.size), kept)
-    factors = np.rint((powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others])
-    return Chosen(present[kept], powers[kept], Y, doubt, present[others], factors)
+    factors = (powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others]
+    multiples = np.array([_denominator(column) for column in factors.T])
+    return Chosen(
+        present[kept], powers[kept], Y, doubt, present[others],
+        np.rint(factors * multiples), multiples,
+    )  # fmt: skip
+
+
+def _denominator(factors: FloatArray) -> float:
+    """The least whole number that makes these whole, about; 1 if there is none that is small."""
+    for multiple in range(1, _DENOMINATOR + 1):
+        product = multiple * factors
+        if np.max(np.abs(product - np.rint(product)), initial=0.0) < 1e-4:
+            return float(multiple)
+    return 1.0
 
 
 def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:
@@ -114,9 +134,15 @@ def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:
         return False
     involved = chosen.columns[(factors != 0.0).any(axis=1)]
     used, wanted = Z[:, chosen.columns], Z[:, chosen.others]
-    copies = (np.count_nonzero(factors, axis=0) == 1) & (np.abs(factors).max(axis=0) == 1.0)
-    if not copies.all():
-        whole = Z[:, np.append(involved, chosen.others)]
-        if not ((np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all()):
-            return False
-    return bool((used @ factors == wanted).all())
+    whole = Z[:, np.append(involved, chosen.others)]
+    if (np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all():
+        return bool((used @ factors == wanted * chosen.multiples).all())
+    if not (np.count_nonzero(factors, axis=0) == 1).all():
+        return False
+    # Copies, perhaps in other units: products of two, without rounding unless they underflow.
+    scaled = (chosen.multiples != 1.0).any() or (np.abs(factors).max(axis=0) != 1.0).any()
+    if scaled and (np.abs(whole[whole != 0.0]) < 1e-250).any():
+        return False
+    source = used[:, np.abs(factors).argmax(axis=0)]
+    sides = two_product(source, factors.sum(axis=0)), two_product(wanted, chosen.multiples)
+    return all(bool((one == other).all()) for one, other in zip(*sides, strict=True))

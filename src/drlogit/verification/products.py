@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray, IndexArray, Matrix
-from .rounding import TINY, UP, Enclosed, Total, gamma
-
-_SLICES = 4
+from .rounding import SLICES, TINY, UP, Enclosed, Total, cut, gamma, powers_above
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class Rows:
         if not sharp:
             size = np.asarray(self.sizes @ np.abs(v))
             return Enclosed(np.asarray(self.X @ v), gamma(v.size) * size * UP + TINY)
-        scaled = v * _powers(self.column_sizes)
+        scaled = v * powers_above(self.column_sizes)
         terms, rest = self._terms(self._slices, scaled)
         total = Total(self.X.shape[0])
         for term in terms:
@@ -74,7 +73,7 @@ class Rows:
             size = np.asarray(self.sizes.T @ np.abs(r))
             total.add(np.asarray(self.X.T @ r), gamma(r.size) * size * UP + TINY)
             return
-        powers = _powers(self.column_sizes)
+        powers = powers_above(self.column_sizes)
         terms, rest = self._terms([x.T for x in self._slices], r)
         for term in terms:
             total.add(term * powers)
@@ -82,13 +81,17 @@ class Rows:
 
     def _terms(self, slices: list[Matrix], v: FloatArray) -> tuple[list[FloatArray], float]:
         """Products of slices, each of them exact, and a bound on those left out."""
-        unit = float(_powers(np.max(np.abs(v), initial=0.0)))
-        parts = _cut(v, unit, self._bits)
-        pairs = [(k, j) for k in range(len(slices)) for j in range(len(parts)) if k + j < _SLICES]
+        unit = float(powers_above(np.max(np.abs(v), initial=0.0)))
+        parts, _ = cut(v, unit, self._bits)
+        pairs = [(k, j) for k in range(len(slices)) for j in range(len(parts)) if k + j < SLICES]
         terms = [np.asarray(slices[k] @ parts[j]) for k, j in pairs]
         # Slice k is below 2^(-k bits), half of that for k > 0, and so is what is left after k of
         # them: left out are products of altogether four slices, five at most, and smaller ones.
-        return terms, v.size * unit * 2.0 ** (4 - _SLICES * self._bits)
+        return terms, v.size * unit * 2.0 ** (4 - SLICES * self._bits)
+
+    def only(self, which: IndexArray) -> Rows:
+        """Some columns."""
+        return self if which.size == self.X.shape[1] else Rows(self.X[:, which])
 
     def columns(self, which: IndexArray) -> FloatArray:
         """Some columns as a dense array."""
@@ -103,29 +106,20 @@ class Rows:
     @cached_property
     def _slices(self) -> list[Matrix]:
         """X over a power of two for each column, so that its entries are at most one, in slices."""
-        powers = _powers(self.column_sizes)
+        powers = powers_above(self.column_sizes)
         if not sp.issparse(self.X):
-            return _cut(self.X / powers, 1.0, self._bits)
+            return cut(self.X / powers, 1.0, self._bits)[0]
         X = self.X
-        parts = _cut(X.data / powers[X.indices], 1.0, self._bits)
+        parts, _ = cut(X.data / powers[X.indices], 1.0, self._bits)
         return [sp.csr_array((part, X.indices, X.indptr), shape=X.shape) for part in parts]
 
 
-def _powers(sizes: Any) -> Any:
-    """The least powers of two that are no smaller; 1 for 0."""
-    _, exponents = np.frexp(sizes)
-    return np.where(np.asarray(sizes) > 0.0, np.ldexp(1.0, exponents), 1.0)
-
-
-def _cut(values: FloatArray, unit: float, bits: int) -> list[FloatArray]:
-    """Slices of ``bits`` bits of values up to ``unit``; what is left is below 2^(-4 bits) of it."""
-    slices: list[FloatArray] = []
-    for _ in range(_SLICES):
-        if slices and not values.any():  # whole numbers have few bits
-            break
-        sieve = 1.5 * unit * 2.0 ** (52 - bits)
-        part = (values + sieve) - sieve
-        slices.append(part)
-        values = values - part
-        unit *= 2.0**-bits
-    return slices
+def add_scattered(total: Total, places: NDArray[Any], values: FloatArray) -> None:
+    """Add values at these places of a total, without rounding: in slices, as above."""
+    if not places.size:
+        return
+    bits = 52 - math.ceil(math.log2(places.size + 1))
+    unit = float(powers_above(np.max(np.abs(values))))
+    for part in cut(values, unit, bits)[0]:
+        total.add(np.bincount(places, part, minlength=total.size).astype(np.float64))
+    total.add(np.zeros(1), places.size * unit * 2.0 ** (-SLICES * bits))

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ..files.npy.archive import Archive, open_archive
-from ..problem.proof import Proof
+from ..problem.moves import Moves
+from ..problem.proof import MOVES, Proof
 
 
 class BrokenProofError(ValueError):
@@ -22,14 +23,39 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
             doubt, flip_share = (_table(archive, name) for name in ("doubt", "flip_share"))
             data, model = (_names(archive, name) for name in ("data", "model"))
             (ball,), (digest,) = (_names(archive, name) for name in ("ball", "digest"))
+            moves = _moves(archive, len(doubt))
     except ValueError as error:
         raise BrokenProofError(f"the proof cannot be read: {error}") from None
-    proof = Proof(doubt, flip_share, data, model, ball)
+    proof = Proof(doubt, flip_share, data, model, ball, moves)
     if doubt.shape != flip_share.shape or len(data) != len(doubt) or len(model) != len(doubt):
         raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
     if proof.digest != digest:
         raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
     return proof
+
+
+#: Type and dimensions of the arrays of moves.
+_KINDS = (("<i8", 1), ("|b1", 1), ("|u1", 2), ("<f8", 1), ("<f8", 1))
+
+
+def _moves(archive: Archive, n_fits: int) -> tuple[Moves | None, ...]:
+    """The moves of each fit, if there are any."""
+    if "moves" not in archive:
+        return (None,) * n_fits
+    counts, *arrays = (archive.read(name, "of a proof") for name in ("moves", *MOVES))
+    for array, (kind, n_dimensions) in zip((counts, *arrays), (_KINDS[0], *_KINDS), strict=True):
+        if array.dtype.str != kind or array.ndim != n_dimensions:
+            raise ValueError(
+                f"{archive.path}: moves must be {n_dimensions}-D of {kind}, got {array.ndim}-D of "
+                f"{array.dtype!s:.20}"
+            )
+    ends = np.cumsum(counts)
+    if counts.size != n_fits or (counts < 0).any() or any(len(a) != ends[-1] for a in arrays):
+        raise ValueError(f"{archive.path}: its arrays of moves do not belong together")
+    return tuple(
+        Moves(*(array[end - count : end] for array in arrays))
+        for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
+    )
 
 
 def _table(archive: Archive, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,12 @@ TINY = 1e-290
 #: functions within 4 units in the last place (8 u): 11 u and 18 u; the rest is for products with a
 #: weight and with the bound itself.
 LOGARITHMS = 32.0 * UNIT
+
+#: Slices into which numbers are cut at most.
+SLICES = 4
+
+#: Numbers from which slices are faster than adding them up one by one without error.
+_MANY = 1000
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
@@ -62,9 +68,55 @@ def _halves(x: FloatArray) -> Pair:
     return high, x - high
 
 
-def exact_sum(x: FloatArray) -> float:
-    """The sum of the entries, rounded once."""
-    return math.fsum(x.tolist())
+def length(x: FloatArray) -> float:
+    """Euclidean length, up to a few roundings; no square over- or underflows."""
+    scale = float(np.max(np.abs(x), initial=0.0))
+    return scale * math.sqrt(exact_sum(np.square(x / scale))) if scale > 0.0 else 0.0
+
+
+def norm_of(name: str, x: FloatArray) -> float:
+    """A norm by name of sizes, rounded upwards."""
+    if name == "l1":
+        return exact_sum(x) * UP
+    return (float(np.max(x, initial=0.0)) if name == "linf" else length(x)) * UP
+
+
+def exact_sum(*vectors: FloatArray) -> float:
+    """The sum of all entries, rounded once."""
+    return math.fsum([number for x in vectors for number in _exact_parts(x)])
+
+
+def _exact_parts(x: FloatArray) -> list[float]:
+    """Numbers with the same sum as the entries, and few of them: sums of slices."""
+    unit = float(powers_above(np.max(np.abs(x), initial=0.0)))
+    if x.size < _MANY or unit > 2.0**900:
+        return [float(number) for number in x]
+    slices, rest = cut(x, unit, 52 - math.ceil(math.log2(x.size)))
+    return [*(float(part.sum()) for part in slices), *rest[rest != 0.0].tolist()]
+
+
+def powers_above(sizes: Any) -> Any:
+    """The least powers of two that are no smaller; 1 for 0."""
+    _, exponents = np.frexp(sizes)
+    return np.where(np.asarray(sizes) > 0.0, np.ldexp(1.0, exponents), 1.0)
+
+
+def cut(values: FloatArray, unit: float, bits: int) -> tuple[list[FloatArray], FloatArray]:
+    """Slices of ``bits`` bits of values up to ``unit``, and the rest, below 2^(-4 bits) of it.
+
+    A slice holds multiples of ``2^-bits`` of its unit: up to ``2^(53 - bits)`` of them add up
+    without rounding, in any order.
+    """
+    slices: list[FloatArray] = []
+    for _ in range(SLICES):
+        if slices and not values.any():  # whole numbers have few bits
+            break
+        sieve = 1.5 * unit * 2.0 ** (52 - bits)
+        part = (values + sieve) - sieve
+        slices.append(part)
+        values = values - part
+        unit *= 2.0**-bits
+    return slices, values
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +139,11 @@ class Total:
         self._high, self._low = np.zeros(n), np.zeros(n)
         self._sizes, self._errors = np.zeros(n), np.zeros(n)
         self._count = 0
+
+    @property
+    def size(self) -> int:
+        """Length of the vectors."""
+        return self._high.size
 
     def add(self, value: FloatArray, error: FloatArray | float = 0.0) -> None:
         """Add a vector that is known up to ``error``."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..problem.ball import Ball
+from ..problem.domains import check_domains
+from ..problem.moves import Moves
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.proof import Proof, model_digest
@@ -25,8 +27,13 @@ from ..rows.pieces import (
     in_memory,
     shape_of,
 )
-from .bounds import Given, Lower, lower_bound, sharp_lower_bound, upper_bound
+from .bounds import Lower, lower_bound, sharp_lower_bound, upper_bound
+from .domain import OutsideError, domain_of
+from .given import Given
+from .piece_bound import infeasible_pieces, no_moves, piece_lower_bound
 from .proof_file import BrokenProofError, read_proof
+from .sums import MOST_FREE
+from .worst_case import worst_case
 
 #: What rounding may leave between a claim, which does not account for all of it, and its proof.
 CLAIM = 2e-10
@@ -84,6 +91,8 @@ def verify(
     norm: str | Norm | None = None,
     fit_intercept: bool | None = None,
     feature_costs: ArrayLike | None = None,
+    categories: Any = None,
+    bounds: Any = None,
     sample_weight: ArrayLike | None = None,
     tol: float | None = None,
 ) -> Verification:
@@ -98,10 +107,11 @@ def verify(
     model : Result, estimator or tuple (coef, intercept)
         A fit of two classes.
     X, y, sample_weight
-        The samples that it was fitted to, in any form that :func:`drlogit.solve` takes.
+        The samples that it was fitted to, in any form that :func:`drlogit.solve` takes; for an
+        estimator that was fitted to a table, that table.  Its ``class_weight`` is counted.
     proof : path or Proof, optional
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
-    epsilon, kappa, norm, fit_intercept, feature_costs
+    epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds
         The Wasserstein ball; by default the model's own.
     tol : float, optional
         Gap to be proven for a model that claims none, 1e-6 by default.  For models that do, None
@@ -117,17 +127,30 @@ def verify(
         X, y or the ball are no input to a fit, or nothing says what the ball is.
     """
     linear, claim = as_linear(model), _claim(model)
-    ball = _ball(model, linear, epsilon, kappa, norm, fit_intercept, feature_costs)
+    ball = _ball(
+        model, linear, epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds
+    )
+    if getattr(model, "encoding_", None) is not None:
+        X = model._as_matrix(X)
     X = checked_features(X)
     n_samples, n_features = shape_of(X)
     if n_features != linear.coef.size:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
-    signs = _signs(in_memory(y), n_samples, linear)
-    given_weights = None if sample_weight is None else in_memory(sample_weight)
-    given = Given(X, signs, _weights(given_weights, n_samples), ball, linear.coef, linear.intercept)
     if not ball.fit_intercept and linear.intercept != 0.0:
         raise ValueError(f"a model without an intercept is wanted, got {linear.intercept}")
-    refused = _Refusal(upper_bound(given))
+    y = in_memory(y)
+    signs = _signs(y, n_samples, linear)
+    given_weights = _with_class_weights(
+        model, y, None if sample_weight is None else in_memory(sample_weight)
+    )
+    weights = _weights(given_weights, n_samples)
+    try:
+        domain, ball = domain_of(ball, X, weights)
+    except OutsideError as error:
+        return Verification(False, 0.0, math.inf, f"other data: {error}")
+    given = Given(X, signs, weights, ball, linear.coef, linear.intercept, domain)
+    bounds_of = _Plain(given) if domain is None else _WithDomain(given, _lam(model), claim)
+    refused = _Refusal(bounds_of.upper(sharp=False))
     try:
         found = _proof_of(model, proof)
     except BrokenProofError as error:
@@ -137,15 +160,82 @@ def verify(
     problem = _mismatch(found, given, given_weights)
     if problem is not None:
         return refused(problem)
-    s, a = found.doubt[0], found.flip_share[0]
-    problem = _infeasible(s, a, ball)
+    problem = bounds_of.infeasible(found)
     if problem is not None:
         return refused(problem)
-    verdict = _judged(lower_bound(given, s, a), refused.upper, claim, tol)
+    n_free = int(given.free.sum())
+    if n_free > MOST_FREE:
+        return refused(
+            f"{n_free} features have coefficients that nothing bounds (immovable ones, or all at "
+            f"epsilon 0): proofs are for at most {MOST_FREE} of them"
+        )
+    verdict = _judged(bounds_of.lower(found, refused.upper, sharp=False), refused.upper, claim, tol)
     if verdict.ok:
         return verdict
-    lower, upper = sharp_lower_bound(given, s, a), upper_bound(given, sharp=True)
-    return _judged(lower, min(upper, refused.upper), claim, tol)
+    upper = min(bounds_of.upper(sharp=True), refused.upper)
+    return _judged(bounds_of.lower(found, upper, sharp=True), upper, claim, tol)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """The bounds where features can be any number."""
+
+    given: Given
+
+    def upper(self, *, sharp: bool) -> float:
+        return upper_bound(self.given, sharp=sharp)
+
+    def infeasible(self, proof: Proof) -> str | None:
+        if any(moves is not None for moves in proof.moves):
+            return "infeasible dual point: it moves features within domains, and there are none"
+        s, a, ball = proof.doubt[0], proof.flip_share[0], self.given.ball
+        if a.any() and (math.isinf(ball.kappa) or ball.epsilon == 0.0):
+            return "infeasible dual point: labels are flipped where none can be"
+        return _outside("doubt", s) or _outside("flip_share", a)
+
+    def lower(self, proof: Proof, promise: float, *, sharp: bool) -> Lower:
+        function = sharp_lower_bound if sharp else lower_bound
+        return function(self.given, proof.doubt[0], proof.flip_share[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _WithDomain:
+    """The bounds where features have domains; λ and the claim save a search for the best λ."""
+
+    given: Given
+    lam: float | None
+    claim: _Claim | None
+
+    def upper(self, *, sharp: bool) -> float:
+        wanted = -math.inf if self.claim is None else self.claim.upper + CLAIM
+        return worst_case(self.given, self.lam, wanted, sharp=sharp)
+
+    def infeasible(self, proof: Proof) -> str | None:
+        domain, ball = self.given.domain, self.given.ball
+        assert domain is not None
+        if proof.flip_share.any():
+            return "infeasible dual point: with categories or bounds, flips are among the moves"
+        return _outside("doubt", proof.doubt[0]) or infeasible_pieces(
+            proof.doubt[0], self._moves(proof), domain, ball
+        )
+
+    def lower(self, proof: Proof, promise: float, *, sharp: bool) -> Lower:
+        return piece_lower_bound(
+            self.given, proof.doubt[0], self._moves(proof), promise, sharp=sharp
+        )
+
+    def _moves(self, proof: Proof) -> Moves:
+        """Those of the proof; a proof without any says that nothing moves."""
+        domain = self.given.domain
+        assert domain is not None
+        return next(iter(proof.moves), None) or no_moves(domain)
+
+
+def _outside(name: str, values: FloatArray) -> str | None:
+    inside = (values >= 0.0) & (values <= 1.0)
+    if inside.all():
+        return None
+    return f"infeasible dual point: {name} must lie in [0, 1], got {values[~inside][0]}"
 
 
 @dataclass(frozen=True)
@@ -162,24 +252,27 @@ def _judged(lower: Lower, upper: float, claim: _Claim | None, tol: float | None)
     def verdict(ok: bool, reason: str) -> Verification:
         return Verification(ok, lower.value, upper, reason)
 
-    if not lower.equations:
+    if claim is not None and tol is None:
+        wanted = f"the {claim.lower:.12g} that the model claims"
+        weak = lower.value < claim.lower - CLAIM
+    else:
+        claim, gap = None, 1e-6 if tol is None else tol
+        wanted = f"a gap of {gap:g}"
+        weak = not upper - lower.value <= gap
+    if weak and not lower.equations:
         return verdict(
             False,
             "the dual point does not satisfy the equations of free coefficients (intercept, "
             "immovable features), and nothing near it is known to",
         )
-    wanted = 1e-6 if tol is None else tol
-    if claim is not None and tol is None:
-        if upper > claim.upper + CLAIM:
-            return verdict(
-                False,
-                f"other coefficients: these promise at most {upper:.12g}, and the model claims "
-                f"{claim.upper:.12g}",
-            )
-        if lower.value < claim.lower - CLAIM:
-            return verdict(False, _too_weak(lower, f"the {claim.lower:.12g} that the model claims"))
-    elif not upper - lower.value <= wanted:
-        return verdict(False, _too_weak(lower, f"a gap of {wanted:g}"))
+    if claim is not None and upper > claim.upper + CLAIM:
+        return verdict(
+            False,
+            f"other coefficients: these promise at most {upper:.12g}, and the model claims "
+            f"{claim.upper:.12g}",
+        )
+    if weak:
+        return verdict(False, _too_weak(lower, wanted))
     return verdict(
         True,
         f"no linear model can promise less than {lower.value:.12g}, and this one promises at "
@@ -219,37 +312,60 @@ def _result_of(model: Any) -> Any:
     return results[0]
 
 
+def _lam(model: Any) -> float | None:
+    """λ of a fit: where its promise is least."""
+    model = _result_of(model)
+    return model.lam if isinstance(model, Result) else None
+
+
+def _with_class_weights(model: Any, y: Any, weights: Any) -> Any:
+    """The weights that an estimator was fitted with."""
+    if getattr(model, "class_weight", None) is None:
+        return weights
+    codes = np.searchsorted(model.classes_, y)
+    return model._with_class_weights(codes, None if weights is None else np.asarray(weights))
+
+
 def _ball(
     model: Any, linear: LinearModel, epsilon: Any, kappa: Any, norm: Any, fit_intercept: Any,
-    feature_costs: Any,
+    feature_costs: Any, categories: Any, bounds: Any,
 ) -> Ball:  # fmt: skip
     """What was asked for and, for the rest, what the model was fitted against."""
     own = getattr(_result_of(model), "ball", None)
     if own is None and hasattr(model, "epsilon_"):
-        costs = model.feature_costs_
-        own = Ball(
-            float(model.epsilon_), float(getattr(model, "kappa_", None) or model.kappa),
-            get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
-            bool(model.fit_intercept),
-        )  # fmt: skip
-    if any(
-        getattr(model, name, None) is not None for name in ("categories_", "bounds_", "encoding_")
-    ):
-        raise ValueError("there are no proofs for features with categories or bounds yet")
+        own = fitted_ball(model)
     if own is None and (epsilon is None or kappa is None):
         raise ValueError(
-            "epsilon and kappa are wanted: nothing says what this model was fitted against (with "
-            "categories or bounds, there are no proofs yet)"
+            "epsilon and kappa are wanted: nothing says what this model was fitted against"
         )
     base = own or Ball(0.0, math.inf, "l1")
+    n_features = linear.coef.size
     costs = base.feature_costs if feature_costs is None else feature_costs
-    return Ball(
-        check_epsilon(base.epsilon if epsilon is None else epsilon),
-        check_kappa(base.kappa if kappa is None else kappa),
-        get_norm(base.norm if norm is None else norm).name,
-        None if costs is None else check_costs(costs, linear.coef.size),
-        base.fit_intercept if fit_intercept is None else bool(fit_intercept),
+    ball = replace(
+        base,
+        epsilon=check_epsilon(base.epsilon if epsilon is None else epsilon),
+        kappa=check_kappa(base.kappa if kappa is None else kappa),
+        norm=get_norm(base.norm if norm is None else norm).name,
+        feature_costs=None if costs is None else check_costs(costs, n_features),
+        fit_intercept=base.fit_intercept if fit_intercept is None else bool(fit_intercept),
     )
+    if categories is None and bounds is None:
+        return ball
+    groups, lower, upper = check_domains(categories, bounds, n_features)
+    return replace(ball, groups=groups, with_none=None, lower=lower, upper=upper)
+
+
+def fitted_ball(model: Any) -> Ball:
+    """The ball of a fitted estimator, as far as its attributes tell."""
+    costs, n_features = model.feature_costs_, model.coef_.shape[1]
+    groups, lower, upper = check_domains(
+        getattr(model, "categories_", None), getattr(model, "bounds_", None), n_features
+    )
+    return Ball(
+        float(model.epsilon_), float(getattr(model, "kappa_", None) or model.kappa),
+        get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
+        bool(model.fit_intercept), groups, None, lower, upper,
+    )  # fmt: skip
 
 
 def _signs(y: Any, n_samples: int, linear: LinearModel) -> FloatArray:
@@ -287,14 +403,8 @@ def _proof_of(model: Any, proof: Any) -> Proof | None:
         return proof
     if proof is not None:
         return read_proof(proof)
-    result = _result_of(model)
-    dual = getattr(result, "dual", None)
-    if dual is None:
-        return None
-    return Proof(
-        np.atleast_2d(in_memory(dual.doubt)), np.atleast_2d(in_memory(dual.flip_share)),
-        ("",), ("",), "",
-    )  # fmt: skip
+    dual = getattr(_result_of(model), "dual", None)
+    return None if dual is None else dual.proof()
 
 
 def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
@@ -305,23 +415,15 @@ def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
         return (
             f"other data: the proof is about {found} samples in {fits} fits, not {n_samples} in one"
         )
-    if proof.ball and proof.ball != given.ball.digest:
-        return "wrong ball: the proof is about another epsilon, kappa, norm, cost or intercept"
     if proof.data[0] and proof.data[0] != digest_of_samples(
         digest_of_features(given.X), given.signs, weights
     ):
         return "other data: the proof is about other samples, labels or weights"
+    if proof.ball and proof.ball != given.ball.digest:
+        return (
+            "wrong ball: the proof is about another epsilon, kappa, norm, cost, intercept, "
+            "category or bound"
+        )
     if proof.model[0] and proof.model[0] != model_digest(given.coef, given.intercept):
         return "other coefficients: the proof came with another model"
-    return None
-
-
-def _infeasible(s: FloatArray, a: FloatArray, ball: Ball) -> str | None:
-    for name, values in (("doubt", s), ("flip_share", a)):
-        inside = (values >= 0.0) & (values <= 1.0)
-        if not inside.all():
-            wrong = values[~inside][0]
-            return f"infeasible dual point: {name} must lie in [0, 1], got {wrong}"
-    if a.any() and (math.isinf(ball.kappa) or ball.epsilon == 0.0):
-        return "infeasible dual point: labels are flipped where none can be"
     return None
