@@ -185,3 +185,12 @@ def test_coefficients_that_are_not_unique():
         assert whole.coef[3] == 0.0
         without = drlogit.solve(X[:, :3], y, epsilon=1e-2, kappa=kappa, feature_costs=costs[:3])
         assert without.objective - whole.dual_objective < 3e-6
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+def test_classes_that_are_alike_in_their_domains(unit):
+    X = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
+    y = [0, 1, 1, 0]
+    bounds = ([0.0, -math.inf, -math.inf], [9.0 * unit, math.inf, math.inf])
+    X[:, 0] *= unit
+    assert epsilon_max(X, y, kappa=1.0, categories=[[1, 2]], bounds=bounds) == 0.0

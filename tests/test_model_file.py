@@ -332,7 +332,7 @@ def test_pipelines_that_no_file_holds(tmp_path, pipe, message):
 )
 def test_damage_to_what_a_file_says_of_a_table(tmp_path, change, message):
     frame = pd.DataFrame({"n": [0.0, 1.0, 2.0, 3.0], "c": list("xyxy")})
-    fitted = DRLogisticRegression(0.01, bounds={"n": (0, 9)}).fit(frame, [0, 1, 1, 0])
+    fitted = DRLogisticRegression(0.01, bounds={"n": (0, 9)}).fit(frame, [0, 1, 0, 1])
     path = tmp_path / "m.json"
     save_model(fitted, path)
     found = json.loads(path.read_text())

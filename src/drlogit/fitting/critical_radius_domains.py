@@ -132,13 +132,15 @@ def _climbed(problem: Problem, low: float, null: FloatArray) -> float:
         _, (fall,) = problem.rows.run(_fall, tables, direction, problem.kappa, model, null)
         bound = -float(fall)
         low = limit = max(low, bound)
+        if not limit > 0.0:
+            return 0.0  # constant at the least radius: the classes are balanced
         rise = (bound - before[1]) / (radius - before[0])
         if below < _CURVED and before[0] > 0.0 and 0.0 < rise < _STEEP:
             # Bounds lie on a line that meets the radii at ε_max.
             limit = max(low, (bound - rise * radius) / (1.0 - rise))
         if below == _BELOW[-1] and abs(limit - last) <= _SETTLED * limit:
             break
-    return limit
+    return limit if radius > 0.0 else low
 
 
 def _fall(
