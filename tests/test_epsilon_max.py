@@ -191,6 +191,6 @@ def test_coefficients_that_are_not_unique():
 def test_classes_that_are_alike_in_their_domains(unit):
     X = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
     y = [0, 1, 1, 0]
-    bounds = ([0.0, -math.inf, -math.inf], [9.0 * unit, math.inf, math.inf])
+    bounds = ([0.0, -np.inf, -np.inf], [9.0 * unit, np.inf, np.inf])
     X[:, 0] *= unit
-    assert epsilon_max(X, y, kappa=1.0, categories=[[1, 2]], bounds=bounds) == 0.0
+    assert drlogit.epsilon_max(X, y, kappa=1.0, categories=[[1, 2]], bounds=bounds) == 0.0
