@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.losses import flip_gain, log_loss, log_loss_terms
+from ...problem.losses import entropy, flip_gain, log_loss, log_loss_terms
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.blocks import Block
 from ...rows.reductions import Stack, Sum
@@ -34,6 +34,15 @@ class Near(NamedTuple):
     inside: BoolArray
     du: FloatArray
     a: FloatArray
+
+
+class DoubtSums(NamedTuple):
+    """Of a dual point (s, a): ``Σ w H(s)``, ``Σ w (s - a)`` by class, and how many s were cut."""
+
+    entropy: float
+    positive: float
+    negative: float
+    cut: int
 
 
 def linearise(
@@ -160,9 +169,18 @@ def loss_after(block: Block, k: Near, length: float, kink: float) -> tuple[Near,
     return k, (Sum(_robust_loss(block.weights, log_loss(u), u, kink)),)
 
 
-def linear_doubt(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:
-    """``s`` after the whole step, linearised as the Gram matrix has it."""
-    return np.clip(k.s - k.curvature * k.du, 0.0, 1.0), ()
+def linear_doubt(block: Block, k: Near) -> tuple[FloatArray, tuple[Sum[DoubtSums]]]:
+    """``s`` after the whole step, linearised as the Gram matrix has it, within [0, 1]."""
+    s = k.s - k.curvature * k.du
+    w, clipped = block.weights, np.clip(s, 0.0, 1.0)
+    difference = w * (clipped - k.a)
+    sums = DoubtSums(
+        float(w @ entropy(clipped)),
+        float(difference[block.y > 0.0].sum()),
+        float(difference[block.y < 0.0].sum()),
+        int(np.count_nonzero(clipped != s)),
+    )
+    return clipped, (Sum(sums),)
 
 
 def flips(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:

@@ -96,6 +96,8 @@ class BandStep:
     lam: float
     samples: State
     objective: float  # after the whole step
+    gradient: FloatArray  # of the quadratic program without its cone: Zᵀ w (a - s + h''·Zd)
+    spent: float  # on flips: κ Σ w a
     spread: float  # what 99.5 % of the margins change by at most
     way: list[Waypoint]  # with estimates in units of the objective
 
@@ -120,6 +122,7 @@ class _Band:
     """The quadratic program on the band: its problem, and which samples there are."""
 
     scaled: Scaled
+    rows: MemoryRows
     quadratic: Expansion
     numbers: IndexArray
     weight: float
@@ -226,7 +229,7 @@ class StepFinder:
         rows.column_scale = self.rows.column_scale
         part = replace(problem, rows=rows, epsilon=epsilon / weight)
         quadratic = Expansion(here.coefficients, gradient / weight, here.hessian / weight)
-        return _Band(Scaled(part, scaled.scale, scaled.sigma), quadratic, numbers, weight)
+        return _Band(Scaled(part, scaled.scale, scaled.sigma), rows, quadratic, numbers, weight)
 
     def _solve(
         self,
@@ -259,13 +262,27 @@ class StepFinder:
         scaled = self.scaled
         lam = solution.lam / scaled.sigma
         d = scaled.coefficients(solution.x) - here.coefficients
+        share = np.clip(solution.flip_share, 0.0, 1.0)
         followed, (crossed, changes, loss) = self.rows.run(
             follow, self.rows.pair(samples, self.rows.offsets), d, self.kink(here.lam),
-            self.kappa * (lam - here.lam), band.numbers, np.clip(solution.flip_share, 0.0, 1.0),
+            self.kappa * (lam - here.lam), band.numbers, share,
         )  # fmt: skip
         way = [Waypoint(p.estimate * band.weight, p.x, p.lam) for p in solution.way]
         objective = float(loss) + self.problem.epsilon * lam
-        return BandStep(d, lam, followed, objective, _quantile(changes), way), float(crossed)
+        gradient, spent = self._balance(band, d, share)
+        step = BandStep(d, lam, followed, objective, gradient, spent, _quantile(changes), way)
+        return step, float(crossed)
+
+    def _balance(self, band: _Band, d: FloatArray, share: FloatArray) -> tuple[FloatArray, float]:
+        """Gradient of the quadratic program but for its cone, and what its flips cost."""
+        gradient = band.quadratic.gradient + band.quadratic.hessian @ d
+        spent = self.problem.epsilon - band.weight * band.scaled.problem.epsilon
+        if self.scaled.hinge:
+            (block,) = band.rows.blocks
+            flipped = block.weights * share
+            gradient = gradient + block.adjoint(flipped)
+            spent += self.kappa * band.weight * float(flipped.sum())
+        return band.weight * gradient, spent
 
     def _probe(self, here: Linearisation, chosen: _Chosen) -> BandStep | None:
         """A rough solution on some of the samples of the band."""
