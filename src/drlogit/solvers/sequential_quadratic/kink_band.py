@@ -36,15 +36,6 @@ class Near(NamedTuple):
     a: FloatArray
 
 
-class DoubtSums(NamedTuple):
-    """Of a dual point (s, a): ``Σ w H(s)``, ``Σ w (s - a)`` by class, and how many s were cut."""
-
-    entropy: float
-    positive: float
-    negative: float
-    cut: int
-
-
 def linearise(
     block: Block, _: None, coefficients: FloatArray, kink: float, rough: bool
 ) -> tuple[Near, tuple[Sum, Sum, Sum]]:
@@ -169,18 +160,19 @@ def loss_after(block: Block, k: Near, length: float, kink: float) -> tuple[Near,
     return k, (Sum(_robust_loss(block.weights, log_loss(u), u, kink)),)
 
 
-def linear_doubt(block: Block, k: Near) -> tuple[FloatArray, tuple[Sum[DoubtSums]]]:
-    """``s`` after the whole step, linearised as the Gram matrix has it, within [0, 1]."""
-    s = k.s - k.curvature * k.du
-    w, clipped = block.weights, np.clip(s, 0.0, 1.0)
-    difference = w * (clipped - k.a)
-    sums = DoubtSums(
-        float(w @ entropy(clipped)),
-        float(difference[block.y > 0.0].sum()),
-        float(difference[block.y < 0.0].sum()),
-        int(np.count_nonzero(clipped != s)),
-    )
-    return clipped, (Sum(sums),)
+def linear_doubt(block: Block, k: Near, shift: float) -> tuple[FloatArray, tuple[Sum[int]]]:
+    """``s`` after the whole step, linearised as the Gram matrix has it, and how many were cut.
+
+    The intercept goes on by ``shift``.
+    """
+    s = k.s - k.curvature * (k.du + shift * block.y if shift else k.du)
+    doubt = np.clip(s, 0.0, 1.0)
+    return doubt, (Sum(int(np.count_nonzero(doubt != s))),)
+
+
+def total_entropy(block: Block, s: FloatArray, factor: float) -> tuple[FloatArray, tuple[Sum]]:
+    """``Σ w H(s)`` of s times a factor."""
+    return s, (Sum(float(block.weights @ entropy(factor * s))),)
 
 
 def flips(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:

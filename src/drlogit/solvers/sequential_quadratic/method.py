@@ -32,7 +32,7 @@ from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
 from ..interior_point.scaled import Scaled
-from .kink_band import DoubtSums, advance, flips, linear_doubt, linearise, loss_after
+from .kink_band import advance, flips, linear_doubt, linearise, loss_after, total_entropy
 from .step import BandStep, Linearisation, StepFinder, Work, from_level
 
 #: A gap below which the same Gram matrix serves once more, and once more again.
@@ -137,29 +137,15 @@ class _Run:
         """Offer the point and the dual point of the whole step; True when the run is over."""
         problem = self.problem
         share, _ = self.rows.run(flips, step.samples)
-        doubt, (sums,) = self.rows.run(linear_doubt, step.samples)
+        doubt, (cut,) = self.rows.run(linear_doubt, step.samples, step.balance.shift)
         there = here.coefficients + step.d
-        if self.progress.has_free_features:  # their equations need a correction
-            wanted = objective - self.progress.tol
+        if self.progress.has_free_features or cut:
+            # Equations of free features need a correction.
+            free = self.progress.has_free_features
+            wanted = objective - self.progress.tol if free else -math.inf
             bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted).value
-        elif sums.cut:
-            bound = dual_bound(problem, there, share, doubt=doubt, wanted=-math.inf).value
-        else:
-            bound = self._bound(step, sums)
+        else:  # as feasible as the quadratic program says: no pass over the data
+            used = problem.transport_norm(step.balance.gradient) + step.balance.spent
+            _, (bound,) = self.rows.run(total_entropy, doubt, min(1.0, problem.epsilon / used))
         candidate = DualCandidate(there, share, doubt=doubt)
-        return self.progress.take(coefficients, objective, lam, bound, candidate)
-
-    def _bound(self, step: BandStep, sums: DoubtSums) -> float:
-        """The bound of the step's dual point, of which the quadratic program knows the gradient.
-
-        Where no s was cut, that saves a pass over the data.
-        """
-        problem, factor = self.problem, 1.0
-        if problem.fit_intercept:
-            less, more = sorted((sums.negative, sums.positive))
-            factor = less / more if less > 0.0 else float(less == more)
-        # The class that is shrunk for the intercept's equation has no larger gradient than this.
-        used = problem.transport_norm(step.gradient) + step.spent
-        used += (1.0 - factor) * problem.transport_norm(self.rows.column_scale)
-        # H is concave with H(0) = 0, so shrinking s costs at most in proportion.
-        return float(sums.entropy * factor * min(1.0, problem.epsilon / used))
+        return self.progress.take(coefficients, objective, lam, float(bound), candidate)

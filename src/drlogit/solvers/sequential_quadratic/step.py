@@ -89,6 +89,18 @@ class Linearisation:
 
 
 @dataclass(frozen=True, eq=False)
+class Balance:
+    """What the quadratic program knows of the dual point ``(s - h''·Zd, a)`` of its solution.
+
+    Its intercept's equation is met once the intercept goes on by ``shift``.
+    """
+
+    gradient: FloatArray  # Zᵀ w (a - s + h''·Zd), after that
+    spent: float  # on flips: κ Σ w a
+    shift: float
+
+
+@dataclass(frozen=True, eq=False)
 class BandStep:
     """A solution of the quadratic program, followed into the samples."""
 
@@ -96,8 +108,7 @@ class BandStep:
     lam: float
     samples: State
     objective: float  # after the whole step
-    gradient: FloatArray  # of the quadratic program without its cone: Zᵀ w (a - s + h''·Zd)
-    spent: float  # on flips: κ Σ w a
+    balance: Balance
     spread: float  # what 99.5 % of the margins change by at most
     way: list[Waypoint]  # with estimates in units of the objective
 
@@ -269,20 +280,24 @@ class StepFinder:
         )  # fmt: skip
         way = [Waypoint(p.estimate * band.weight, p.x, p.lam) for p in solution.way]
         objective = float(loss) + self.problem.epsilon * lam
-        gradient, spent = self._balance(band, d, share)
-        step = BandStep(d, lam, followed, objective, gradient, spent, _quantile(changes), way)
+        balance = self._balance(band, d, share)
+        step = BandStep(d, lam, followed, objective, balance, _quantile(changes), way)
         return step, float(crossed)
 
-    def _balance(self, band: _Band, d: FloatArray, share: FloatArray) -> tuple[FloatArray, float]:
+    def _balance(self, band: _Band, d: FloatArray, share: FloatArray) -> Balance:
         """Gradient of the quadratic program but for its cone, and what its flips cost."""
-        gradient = band.quadratic.gradient + band.quadratic.hessian @ d
+        hessian, shift = band.quadratic.hessian, 0.0
+        gradient = band.quadratic.gradient + hessian @ d
         spent = self.problem.epsilon - band.weight * band.scaled.problem.epsilon
         if self.scaled.hinge:
             (block,) = band.rows.blocks
             flipped = block.weights * share
             gradient = gradient + block.adjoint(flipped)
             spent += self.kappa * band.weight * float(flipped.sum())
-        return band.weight * gradient, spent
+        if self.problem.fit_intercept and hessian[-1, -1] > 0.0:
+            shift = -float(gradient[-1] / hessian[-1, -1])
+            gradient = gradient + shift * hessian[-1]
+        return Balance(band.weight * gradient, spent, shift)
 
     def _probe(self, here: Linearisation, chosen: _Chosen) -> BandStep | None:
         """A rough solution on some of the samples of the band."""
