@@ -44,6 +44,11 @@ _MOST_GRAMS = 6
 _PROMISING = 1e-2
 _PROGRESS = 0.2
 
+#: Margins that change by δ change a loss of curvature 0.15 by 0.075 δ²; most change by less than
+#: three times the root of the mean square.  Measured: 10.6 √gap and 5.9 to 16 √gap.
+_SPREAD_OF_GAP = 11.0
+_LEAST_SPREAD = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class Guess:
@@ -84,8 +89,13 @@ def solve_from(
                 return Status.STALLED
             before = gap
             here = run.linearised(coefficients, lam)
-        spread = max(0.5 * step.spread, 1e-3) if whole else max(step.spread, spread or 0.0)
+        spread = _next_spread(step.spread, gap) if whole else max(step.spread, spread or 0.0)
         way = from_level(step.way, max(10.0 * gap, 1e-5))
+
+
+def _next_spread(spread: float, gap: float) -> float:
+    """How far the step after one of this spread goes: half as far, or as far as the gap allows."""
+    return max(min(0.5 * spread, _SPREAD_OF_GAP * math.sqrt(gap)), _LEAST_SPREAD)
 
 
 class _Run:
