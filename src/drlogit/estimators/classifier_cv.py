@@ -240,7 +240,8 @@ tol, max_iter, class_weight
                 "X.to_dask_array(lengths=True)"
             )
         # Folds are drawn here, and labels and weights are needed for that.
-        y, sample_weight = (in_memory(v) if is_dask(v) else v for v in (y, sample_weight))
+        y = in_memory(y) if is_dask(y) else y
+        sample_weight = in_memory(sample_weight) if is_dask(sample_weight) else sample_weight
         split_params, score_params = self._route(sample_weight, params)
         given = self._check_data(X, y, sample_weight)
         splits = [
