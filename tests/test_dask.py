@@ -157,8 +157,22 @@ def test_estimator_takes_and_gives_dask_arrays():
     np.testing.assert_allclose(model.coef_, coef, atol=1e-6)
     with pytest.raises(ValueError, match="class_weight must be None where y is a Dask"):
         model.set_params(class_weight="balanced").fit(lazy, da.from_array(classes, chunks=50))
-    with pytest.raises(TypeError, match="does not take Dask collections, got Array"):
-        drlogit.DRLogisticRegressionCV().fit(lazy, classes)
+
+
+def test_cross_validation():
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    X, y = data()
+    weights = np.random.default_rng(1).random(y.size)
+    search = drlogit.DRLogisticRegressionCV([0.1], [np.inf], cv=2, refit=False, tol=1e-3)
+    here = search.fit(X, y, weights).cv_results_["mean_test_score"]
+    with dask.config.set(scheduler="synchronous"):
+        vectors = (da.from_array(v, chunks=100) for v in (y, weights))
+        there = search.fit(chunked(X, 2), *vectors).cv_results_["mean_test_score"]
+        np.testing.assert_allclose(there, here, rtol=1e-9)
+        frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+        with pytest.raises(TypeError, match="takes Dask arrays, got a Dask DataFrame"):
+            search.fit(frame, y)
 
 
 def test_errors_name_what_is_wrong():

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+from drlogit.fitting.prediction import by_secant
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
 from drlogit.rows.blocks import Block
@@ -73,6 +74,33 @@ def test_a_neighbour_takes_one_gram_matrix(norm, kappa, grams):
     assert warm.info["band_iterations"] > 0
     assert (warm.info["band_work"] > 0.0) == math.isfinite(kappa)
     assert abs(warm.objective - cold.objective) <= 1e-6
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("norm", "kappa"), CASES[:5])
+def test_the_bound_of_a_step_is_that_of_the_certificate(norm, kappa, fit_intercept):
+    """The quadratic program knows its dual point's gradient without a pass over the data."""
+    X, y = data(4500)
+    options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
+    first = drlogit.solve(X, y, epsilon=0.04, **options)
+    bounds = []
+    warm = drlogit.solve(
+        X, y, epsilon=0.03, start=first, **options, tol=1e-3,  # so that it is not quite feasible
+        callback=lambda iterate: bounds.append(iterate.dual_objective),
+    )  # fmt: skip
+    assert warm.info["hinge"] == "band"
+    assert warm.dual_objective == pytest.approx(max(bounds), abs=1e-11)
+
+
+def test_a_prediction_knows_its_objective():
+    X, y = data(1000)
+    problem = build_problem(X, y, epsilon=0.1, kappa=1.0)
+    before, last = ((e, solve_problem(problem.with_radius(e))) for e in (0.15, 0.12))
+    start = by_secant(problem, before, last)
+    model = problem.join(start.coef, start.intercept)
+    value = problem.objective(model, start.lam)
+    assert start.info["predicted"] == pytest.approx(value, rel=1e-12)
+    assert value < problem.objective(problem.join(last[1].coef, last[1].intercept), last[1].lam)
 
 
 def test_the_dual_point_proves_the_bound():

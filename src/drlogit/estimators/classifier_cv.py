@@ -26,6 +26,7 @@ from ..fitting.grids import (
 from ..fitting.paths import warn_about_gaps
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
+from ..rows.pieces import in_memory
 from ..rows.row_blocks import is_dask
 from ..solvers.starts import start_pays
 from .classifier import DRLogisticRegression
@@ -206,7 +207,8 @@ tol, max_iter, class_weight
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features; also :class:`~drlogit.RowBlocks`.
+            Features; also :class:`~drlogit.RowBlocks` and Dask arrays, of which folds are taken
+            without fetching them.
         y : array of shape (n_samples,)
             Class labels, of any kind.
         sample_weight : array of shape (n_samples,), optional
@@ -232,12 +234,15 @@ tol, max_iter, class_weight
         """
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
-        split_params, score_params = self._route(sample_weight, params)
-        if is_dask(X) or is_dask(y):
+        if is_dask(X) and not hasattr(X, "chunks"):
             raise TypeError(
-                f"DRLogisticRegressionCV does not take Dask collections, got {type(X).__name__}; "
-                "choose epsilon on a part of the rows, then fit DRLogisticRegression to all of them"
+                f"DRLogisticRegressionCV takes Dask arrays, got a Dask {type(X).__name__}; pass "
+                "X.to_dask_array(lengths=True)"
             )
+        # Folds are drawn here, and labels and weights are needed for that.
+        y = in_memory(y) if is_dask(y) else y
+        sample_weight = in_memory(sample_weight) if is_dask(sample_weight) else sample_weight
+        split_params, score_params = self._route(sample_weight, params)
         given = self._check_data(X, y, sample_weight)
         splits = [
             (given.picked(train), given.picked(test))

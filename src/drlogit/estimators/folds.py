@@ -15,6 +15,7 @@ from ..fitting.paths import solve_radii
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
+from ..rows.pieces import in_memory
 from .average_levels import relative_to_average
 from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Encoding
@@ -130,7 +131,7 @@ def mean_log_likelihood(
     general checks, which would take a tenth of the time of a search.
     """
     codes = np.searchsorted(classifier.classes_, y)
-    likelihoods = classifier.predict_log_proba(X)[np.arange(codes.size), codes]
+    likelihoods = in_memory(classifier.predict_log_proba(X))[np.arange(codes.size), codes]
     return float(np.average(likelihoods, weights=sample_weight))
 
 

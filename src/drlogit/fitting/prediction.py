@@ -5,7 +5,7 @@ or a sample the kink: the next model is near the *secant* of the last two.  Mode
 radius on most of the same samples, as folds of a cross-validation have them, differ by about as
 much as they did at the radius before: the next model is near its *sibling* plus that difference.
 Either line may be followed all the way, half the way, or not at all: whichever has the lowest
-objective for the problem at hand.
+objective for the problem at hand, which is convex along it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
 
-#: Shares of the line that are tried.
-_SHARES = (0.0, 0.5, 1.0)
+#: Shares of the line that are tried, until the objective rises.
+_SHARES = (1.0, 0.5, 0.0)
 
 
 def by_secant(problem: Problem, before: tuple[float, Result], last: tuple[float, Result]) -> Result:
@@ -43,7 +43,10 @@ def by_sibling(problem: Problem, sibling: Result, sibling_before: Result, before
 
 
 def _best(problem: Problem, start: Result, direction: FloatArray, change: float) -> Result:
-    """The start with the best model on the line; its dual point is for other solvers to use."""
+    """The start with the best model on the line, and its objective as ``info["predicted"]``.
+
+    Its dual point is for other solvers to use.
+    """
     rows, _ = problem.rows.compact or (problem.rows, None)
     compact = replace(problem, rows=rows)
     model = problem.join(start.coef, start.intercept)
@@ -54,10 +57,11 @@ def _best(problem: Problem, start: Result, direction: FloatArray, change: float)
             continue
         there = _within(problem, model + share * direction, lam)
         value = compact.objective(there, lam)
-        if value < objective:
-            coef, intercept = problem.split(there)
-            best, objective = replace(start, coef=coef, intercept=intercept, lam=lam), value
-    return replace(best, info={**start.info, "predicted": True})
+        if not value < objective:
+            break
+        coef, intercept = problem.split(there)
+        best, objective = replace(start, coef=coef, intercept=intercept, lam=lam), value
+    return replace(best, info={**start.info, "predicted": objective})
 
 
 def _within(problem: Problem, coefficients: FloatArray, lam: float) -> FloatArray:

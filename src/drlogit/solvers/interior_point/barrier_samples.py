@@ -295,7 +295,8 @@ def _steps(dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray) -> tu
 
 
 def _longest(one: FloatArray, other: FloatArray) -> float:
-    steepest = min(float(np.min(one, initial=0.0)), float(np.min(other, initial=0.0)))
+    reduce = np.minimum.reduce
+    steepest = min(float(reduce(one, initial=0.0)), float(reduce(other, initial=0.0)))
     return -1.0 / steepest if steepest < 0.0 else math.inf
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -265,14 +266,14 @@ class CrossPolytopeCone(_LinearCone):
         upper, lower, last = self._parts(aim / self.slack)
         offset, drift = self._inner(aim)
         _, _, stiff = self._parts(self.multiplier / self.slack)
-        total, column, shared = self._elimination()
+        total, column, shared = self._elimination
         # dv at dθ = dλ = 0 is offset/total - shared·drift/total.
         dv = (offset - shared * drift) / total
         return upper - lower + column * total * dv, -last - stiff * float(dv.sum())
 
     def direction(self, dtheta: FloatArray, dlam: float, aim: Aim) -> ConeStep:
         offset, drift = self._inner(aim)
-        total, column, shared = self._elimination()
+        total, column, shared = self._elimination
         push = shared * (dlam + float(column @ dtheta) - drift)
         dv = (offset + push) / total - column * dtheta
         slack = np.concatenate([dv - dtheta, dv + dtheta, [dlam - float(dv.sum())]])
@@ -284,6 +285,7 @@ class CrossPolytopeCone(_LinearCone):
             self.slack + primal * step.slack, self.multiplier + dual * step.multiplier, self.weight
         )
 
+    @cached_property
     def _elimination(self) -> tuple[FloatArray, FloatArray, float]:
         """Diagonal of v's equations, ``E/T``, and the factor of the shared slack."""
         upper, lower, last = self._parts(self.multiplier / self.slack)
@@ -294,7 +296,7 @@ class CrossPolytopeCone(_LinearCone):
     def _inner(self, aim: Aim) -> tuple[FloatArray, float]:
         """Right-hand side of v's equations, and ``Σ rhs / T``."""
         upper, lower, last = self._parts(self.multiplier + aim / self.slack)
-        total, _, _ = self._elimination()
+        total, _, _ = self._elimination
         offset = upper + lower - last
         return offset, float((offset / total).sum())
 
@@ -327,7 +329,7 @@ class SecondOrderCone:
         return -self.multiplier[1:], -float(self.multiplier[0])
 
     def curvature(self) -> Curvature:
-        w, eta = self._scaling()
+        w, eta = self._scaling
         m = w.size - 1
         # W⁻² = η⁻² (2 (Jw)(Jw)ᵀ - J), with (Jw)(Jw)ᵀ = w0² (column, 1)(column, 1)ᵀ.
         inverse = eta**-2
@@ -336,7 +338,7 @@ class SecondOrderCone:
         )
 
     def affine(self) -> Aim:
-        nu = self._point()
+        nu = self._point
         return -_product(nu, nu)
 
     def centred(self, centre: float) -> Aim:
@@ -345,7 +347,7 @@ class SecondOrderCone:
         return aim
 
     def corrected(self, centre: float, step: ConeStep, share: float) -> Aim:
-        w, eta = self._scaling()
+        w, eta = self._scaling
         primal = _scale_inverse(w, eta, step.slack)
         dual = _scale(w, eta, step.multiplier)
         return self.centred(centre) - share * _product(primal, dual)
@@ -356,14 +358,14 @@ class SecondOrderCone:
         return aim  # one cone of degree one has no outliers
 
     def drive(self, aim: Aim) -> tuple[FloatArray, float]:
-        w, eta = self._scaling()
-        pushed = _scale_inverse(w, eta, _divide(self._point(), aim))
+        w, eta = self._scaling
+        pushed = _scale_inverse(w, eta, _divide(self._point, aim))
         return -pushed[1:], -float(pushed[0])
 
     def direction(self, dtheta: FloatArray, dlam: float, aim: Aim) -> ConeStep:
-        w, eta = self._scaling()
+        w, eta = self._scaling
         slack = np.concatenate([[dlam], dtheta])
-        pushed = _divide(self._point(), aim) - _scale_inverse(w, eta, slack)
+        pushed = _divide(self._point, aim) - _scale_inverse(w, eta, slack)
         return ConeStep(slack, _scale_inverse(w, eta, pushed))
 
     def longest(self, step: ConeStep) -> tuple[float, float]:
@@ -395,6 +397,7 @@ class SecondOrderCone:
     def barrier_slope(self, step: ConeStep) -> float:
         return -float(_mirror(self.slack) @ step.slack) / _determinant(self.slack)
 
+    @cached_property
     def _scaling(self) -> tuple[FloatArray, float]:
         """Unit scaling point w and factor η of the Nesterov-Todd scaling."""
         slack_size = math.sqrt(_determinant(self.slack))
@@ -402,11 +405,12 @@ class SecondOrderCone:
         s, z = self.slack / slack_size, self.multiplier / multiplier_size
         gamma = math.sqrt(0.5 * (1.0 + float(s @ z)))
         w = (s + _mirror(z)) / (2.0 * gamma)
-        w[0] = math.hypot(1.0, float(np.linalg.norm(w[1:])))  # det w = 1 to rounding
+        w[0] = math.hypot(1.0, math.sqrt(float(w[1:] @ w[1:])))  # det w = 1 to rounding
         return w, math.sqrt(slack_size / multiplier_size)
 
+    @cached_property
     def _point(self) -> FloatArray:
-        w, eta = self._scaling()
+        w, eta = self._scaling
         return _scale(w, eta, self.multiplier)
 
 
@@ -417,7 +421,7 @@ def _mirror(x: FloatArray) -> FloatArray:
 
 def _determinant(x: FloatArray) -> float:
     """``x0² - ‖x1‖²`` as a product, so that points near the boundary keep their digits."""
-    length = float(np.linalg.norm(x[1:]))
+    length = math.sqrt(float(x[1:] @ x[1:]))
     return max((float(x[0]) - length) * (float(x[0]) + length), 1e-300)
 
 

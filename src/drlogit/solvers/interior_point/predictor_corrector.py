@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -180,7 +181,7 @@ class Linearised:
         """Objective of (P) at this point, at its own λ."""
         return float(self.scaled.epsilon * self.point.lam + self.samples.loss + self.samples.excess)
 
-    @property
+    @cached_property
     def complementarity(self) -> float:
         return float(self.samples.products) + self.point.cone.complementarity()
 
@@ -189,7 +190,7 @@ class Linearised:
         """What the gap would be if the point were exactly dual feasible."""
         return self.complementarity + float(self.samples.rounding)
 
-    @property
+    @cached_property
     def mu(self) -> float:
         return self.complementarity / (self.model.degree + self.point.cone.degree)
 

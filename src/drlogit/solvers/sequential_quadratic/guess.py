@@ -18,20 +18,26 @@ from .method import Guess
 #: belonged to another norm or radius.
 _FOREIGN = 1e-3
 
+#: The objective of a model that knows nothing.
+_CONSTANT = math.log(2.0)
+
 
 def guess_from(problem: Problem, start: Result) -> Guess | None:
     """The result's model as a start for ``problem``; None if a constant would be a better one."""
     coefficients = problem.join(start.coef, start.intercept)
     if not np.isfinite(coefficients).all():
         return None
-    margins = problem.margins(coefficients)
     least = problem.dual_norm(coefficients)
-    lam = max(start.lam, least)
+    lam, spread = max(start.lam, least), start.info.get("spread")
+    predicted = start.info.get("predicted")
+    if predicted is not None:  # for this problem, with its λ, and its objective was looked at
+        return Guess(coefficients, lam, spread) if least > 0.0 and predicted < _CONSTANT else None
+    margins = problem.margins(coefficients)
     if not problem.allows(coefficients, start.lam) or _foreign(problem, margins, lam, least):
         lam = problem.best_lambda(coefficients, margins)
-    if not (least > 0.0 and problem.objective_at(margins, lam) < math.log(2.0)):
+    if not (least > 0.0 and problem.objective_at(margins, lam) < _CONSTANT):
         return None
-    return Guess(coefficients, lam, start.info.get("spread"))
+    return Guess(coefficients, lam, spread)
 
 
 def _foreign(problem: Problem, margins: State, lam: float, least: float) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.losses import flip_gain, log_loss, log_loss_terms
+from ...problem.losses import entropy, flip_gain, log_loss, log_loss_terms
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.blocks import Block
 from ...rows.reductions import Stack, Sum
@@ -160,9 +160,19 @@ def loss_after(block: Block, k: Near, length: float, kink: float) -> tuple[Near,
     return k, (Sum(_robust_loss(block.weights, log_loss(u), u, kink)),)
 
 
-def linear_doubt(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:
-    """``s`` after the whole step, linearised as the Gram matrix has it."""
-    return np.clip(k.s - k.curvature * k.du, 0.0, 1.0), ()
+def linear_doubt(block: Block, k: Near, shift: float) -> tuple[FloatArray, tuple[Sum[int]]]:
+    """``s`` after the whole step, linearised as the Gram matrix has it, and how many were cut.
+
+    The intercept goes on by ``shift``.
+    """
+    s = k.s - k.curvature * (k.du + shift * block.y if shift else k.du)
+    doubt = np.clip(s, 0.0, 1.0)
+    return doubt, (Sum(int(np.count_nonzero(doubt != s))),)
+
+
+def total_entropy(block: Block, s: FloatArray, factor: float) -> tuple[FloatArray, tuple[Sum]]:
+    """``Σ w H(s)`` of s times a factor."""
+    return s, (Sum(float(block.weights @ entropy(factor * s))),)
 
 
 def flips(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:

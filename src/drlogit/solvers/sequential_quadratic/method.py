@@ -32,7 +32,7 @@ from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
 from ..interior_point.scaled import Scaled
-from .kink_band import advance, flips, linear_doubt, linearise, loss_after
+from .kink_band import advance, flips, linear_doubt, linearise, loss_after, total_entropy
 from .step import BandStep, Linearisation, StepFinder, Work, from_level
 
 #: A gap below which the same Gram matrix serves once more, and once more again.
@@ -43,6 +43,11 @@ _CHORDS = (1e-4, 1e-5)
 _MOST_GRAMS = 6
 _PROMISING = 1e-2
 _PROGRESS = 0.2
+
+#: Margins that change by δ change a loss of curvature 0.15 by 0.075 δ²; most change by less than
+#: three times the root of the mean square.  Measured: 10.6 √gap and 5.9 to 16 √gap.
+_SPREAD_OF_GAP = 11.0
+_LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +89,13 @@ def solve_from(
                 return Status.STALLED
             before = gap
             here = run.linearised(coefficients, lam)
-        spread = max(0.5 * step.spread, 1e-3) if whole else max(step.spread, spread or 0.0)
+        spread = _next_spread(step.spread, gap) if whole else max(step.spread, spread or 0.0)
         way = from_level(step.way, max(10.0 * gap, 1e-5))
+
+
+def _next_spread(spread: float, gap: float) -> float:
+    """How far the step after one of this spread goes: half as far, or as far as the gap allows."""
+    return max(min(0.5 * spread, _SPREAD_OF_GAP * math.sqrt(gap)), _LEAST_SPREAD)
 
 
 class _Run:
@@ -137,10 +147,15 @@ class _Run:
         """Offer the point and the dual point of the whole step; True when the run is over."""
         problem = self.problem
         share, _ = self.rows.run(flips, step.samples)
-        doubt, _ = self.rows.run(linear_doubt, step.samples)
+        doubt, (cut,) = self.rows.run(linear_doubt, step.samples, step.balance.shift)
         there = here.coefficients + step.d
-        # Equations of free features need a correction.
-        wanted = objective - self.progress.tol if self.progress.has_free_features else -math.inf
-        bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted)
+        if self.progress.has_free_features or cut:
+            # Equations of free features need a correction.
+            free = self.progress.has_free_features
+            wanted = objective - self.progress.tol if free else -math.inf
+            bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted).value
+        else:  # as feasible as the quadratic program says: no pass over the data
+            used = problem.transport_norm(step.balance.gradient) + step.balance.spent
+            _, (bound,) = self.rows.run(total_entropy, doubt, min(1.0, problem.epsilon / used))
         candidate = DualCandidate(there, share, doubt=doubt)
-        return self.progress.take(coefficients, objective, lam, bound.value, candidate)
+        return self.progress.take(coefficients, objective, lam, float(bound), candidate)

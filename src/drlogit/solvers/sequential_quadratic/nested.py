@@ -42,8 +42,9 @@ _MOST_LEVELS = 3
 #: Entries of X below which samples save no time: (12000, 10) takes as long either way.
 _FEW_ENTRIES = 500_000
 
-#: How exactly (P) is solved on the smallest sample, and on the others.
-_FIRST_TOL, _TOL = 1e-4, 1e-5
+#: How exactly (P) is solved on the smallest sample, and on the others: shares of what the objective
+#: of all samples is expected to be above its minimum there.
+_FIRST_SHARE, _SHARE = 0.03, 0.01
 
 #: How far a solution on more samples is expected, in units of the sampling error of margins.
 _SPREAD = 2.0
@@ -79,7 +80,7 @@ def nested_guess(problem: Problem, solve_cold: ColdSolver, work: Work) -> Guess 
         sample = replace(problem, rows=part)
         scaled, progress = (
             Scaled.of(sample),
-            Progress(sample, _FIRST_TOL if guess is None else _TOL, Monitor()),
+            Progress(sample, _tolerance(problem, share, first=guess is None), Monitor()),
         )
         if guess is None:
             status = solve_cold(scaled, progress)
@@ -99,6 +100,12 @@ def _spread(problem: Problem, before: float, now: float) -> float:
     """By how much margins are expected to change from one sample to the next."""
     rows = problem.rows
     return _SPREAD * math.sqrt(rows.n_columns * (1.0 / before - 1.0 / now) / rows.n_samples)
+
+
+def _tolerance(problem: Problem, share: float, *, first: bool) -> float:
+    """How exactly to solve on a share of the samples: ``n (1/p - 1) / 2N`` is what it costs."""
+    excess = 0.5 * problem.rows.n_columns * (1.0 / share - 1.0) / problem.rows.n_samples
+    return (_FIRST_SHARE if first else _SHARE) * excess
 
 
 def _sampled(problem: Problem, share: float) -> tuple[Block, FloatArray]:

@@ -89,6 +89,18 @@ class Linearisation:
 
 
 @dataclass(frozen=True, eq=False)
+class Balance:
+    """What the quadratic program knows of the dual point ``(s - h''·Zd, a)`` of its solution.
+
+    Its intercept's equation is met once the intercept goes on by ``shift``.
+    """
+
+    gradient: FloatArray  # Zᵀ w (a - s + h''·Zd), after that
+    spent: float  # on flips: κ Σ w a
+    shift: float
+
+
+@dataclass(frozen=True, eq=False)
 class BandStep:
     """A solution of the quadratic program, followed into the samples."""
 
@@ -96,6 +108,7 @@ class BandStep:
     lam: float
     samples: State
     objective: float  # after the whole step
+    balance: Balance
     spread: float  # what 99.5 % of the margins change by at most
     way: list[Waypoint]  # with estimates in units of the objective
 
@@ -120,6 +133,7 @@ class _Band:
     """The quadratic program on the band: its problem, and which samples there are."""
 
     scaled: Scaled
+    rows: MemoryRows
     quadratic: Expansion
     numbers: IndexArray
     weight: float
@@ -226,7 +240,7 @@ class StepFinder:
         rows.column_scale = self.rows.column_scale
         part = replace(problem, rows=rows, epsilon=epsilon / weight)
         quadratic = Expansion(here.coefficients, gradient / weight, here.hessian / weight)
-        return _Band(Scaled(part, scaled.scale, scaled.sigma), quadratic, numbers, weight)
+        return _Band(Scaled(part, scaled.scale, scaled.sigma), rows, quadratic, numbers, weight)
 
     def _solve(
         self,
@@ -259,13 +273,31 @@ class StepFinder:
         scaled = self.scaled
         lam = solution.lam / scaled.sigma
         d = scaled.coefficients(solution.x) - here.coefficients
+        share = np.clip(solution.flip_share, 0.0, 1.0)
         followed, (crossed, changes, loss) = self.rows.run(
             follow, self.rows.pair(samples, self.rows.offsets), d, self.kink(here.lam),
-            self.kappa * (lam - here.lam), band.numbers, np.clip(solution.flip_share, 0.0, 1.0),
+            self.kappa * (lam - here.lam), band.numbers, share,
         )  # fmt: skip
         way = [Waypoint(p.estimate * band.weight, p.x, p.lam) for p in solution.way]
         objective = float(loss) + self.problem.epsilon * lam
-        return BandStep(d, lam, followed, objective, _quantile(changes), way), float(crossed)
+        balance = self._balance(band, d, share)
+        step = BandStep(d, lam, followed, objective, balance, _quantile(changes), way)
+        return step, float(crossed)
+
+    def _balance(self, band: _Band, d: FloatArray, share: FloatArray) -> Balance:
+        """Gradient of the quadratic program but for its cone, and what its flips cost."""
+        hessian, shift = band.quadratic.hessian, 0.0
+        gradient = band.quadratic.gradient + hessian @ d
+        spent = self.problem.epsilon - band.weight * band.scaled.problem.epsilon
+        if self.scaled.hinge:
+            (block,) = band.rows.blocks
+            flipped = block.weights * share
+            gradient = gradient + block.adjoint(flipped)
+            spent += self.kappa * band.weight * float(flipped.sum())
+        if self.problem.fit_intercept and hessian[-1, -1] > 0.0:
+            shift = -float(gradient[-1] / hessian[-1, -1])
+            gradient = gradient + shift * hessian[-1]
+        return Balance(band.weight * gradient, spent, shift)
 
     def _probe(self, here: Linearisation, chosen: _Chosen) -> BandStep | None:
         """A rough solution on some of the samples of the band."""
