@@ -50,7 +50,6 @@ class ConeStep:
 
     slack: FloatArray
     multiplier: FloatArray
-    inner: FloatArray | None = None  # directions of variables only the cone knows
 
 
 class NormCone(Protocol):
@@ -89,7 +88,7 @@ def outlier_correction(products: FloatArray, target: float | FloatArray) -> Floa
 
 
 @dataclass(frozen=True, eq=False)
-class _LinearCone:
+class LinearCone:
     """Slacks that are linear in the variables; products are taken entry by entry."""
 
     slack: FloatArray
@@ -136,7 +135,7 @@ class _LinearCone:
 
 
 @dataclass(frozen=True, eq=False)
-class BoxCone(_LinearCone):
+class BoxCone(LinearCone):
     """``|θ_j| ≤ λ`` (ℓ1 transport): slacks λ-θ_j and λ+θ_j in two rows."""
 
     @classmethod
@@ -172,7 +171,7 @@ class BoxCone(_LinearCone):
 
 
 @dataclass(frozen=True, eq=False)
-class HalfLine(_LinearCone):
+class HalfLine(LinearCone):
     """``λ ≥ 0``, where no coefficient is bounded."""
 
     @classmethod
@@ -202,7 +201,7 @@ class HalfLine(_LinearCone):
 
 
 @dataclass(frozen=True, eq=False)
-class NoCone(_LinearCone):
+class NoCone(LinearCone):
     """Neither constraint nor λ (ε = 0)."""
 
     @classmethod
@@ -227,7 +226,7 @@ class NoCone(_LinearCone):
 
 
 @dataclass(frozen=True, eq=False)
-class CrossPolytopeCone(_LinearCone):
+class CrossPolytopeCone(LinearCone):
     """``Σ|θ_j| ≤ λ`` (ℓ∞ transport): ``|θ_j| ≤ v_j``, ``Σ v_j ≤ λ``.
 
     Slacks v-θ, v+θ and λ-Σv, stacked; the bounds v are eliminated coordinate by coordinate,
