@@ -146,7 +146,7 @@ def _block_changes(
         index[inside] - first, signs[inside], lengths[inside], least, edges.table, model, targets,
         n_features,
     ).tocoo()  # fmt: skip
-    table = np.column_stack([inside[found.coords[0]], found.coords[1], found.data])
+    table = np.column_stack([inside[found.row], found.col, found.data])
     return state, (Stack(table.astype(np.float64)),)
 
 
