@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ..rows.arrays import BoolArray, FloatArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
@@ -114,20 +114,19 @@ def dual_bound(
 def _held(problem: Problem, candidate: Candidate) -> DualBound:
     """The bound of the exact point next to a candidate, where rounding counts beside ε."""
     candidate = candidate.with_curvature(problem)
-    model = _quadratic_model(problem, candidate.state)
     equations = None
-    if isinstance(model, DenseModel):
-        equations = _equations(problem, model, candidate.state)
-        if problem.free.sum() == problem.fit_intercept:
+    if problem.rows.n_columns <= DIRECT_LIMIT:
+        _, (hessian,) = problem.rows.run(_hessian, candidate.state)
+        free = np.flatnonzero(problem.free)
+        if free.size > problem.fit_intercept:
+            equations = _equations_of(problem, free, hessian[np.ix_(free, free)], candidate.state)
+        elif problem.fit_intercept:
+            equations = intercept_equation(candidate.curvature, problem.costs.size)
+        else:
             equations = FreeEquations.none()
-            if problem.fit_intercept:
-                equations = intercept_equation(candidate.curvature, problem.costs.size)
         if equations is not None:
             equations = with_held_columns(
-                equations,
-                np.flatnonzero(problem.penalised),
-                model.unscaled_hessian,
-                problem.rows.n_samples,
+                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples
             )
     return candidate.held_bound(problem, equations)
 
@@ -231,8 +230,13 @@ def _equations(problem: Problem, model: DualModel, state: State) -> FreeEquation
     if free.size == problem.fit_intercept:
         return None
     matrix = model.among(free) if free.size <= _FEW_FREE or isinstance(model, DenseModel) else None
-    if matrix is None:
-        return None
+    return None if matrix is None else _equations_of(problem, free, matrix, state)
+
+
+def _equations_of(
+    problem: Problem, free: IndexArray, matrix: FloatArray, state: State
+) -> FreeEquations | None:
+    """Those of these free columns, with their rows and columns of the Hessian."""
     active, _ = problem.rows.run(_active, state)
     return free_equations(problem.rows, free, matrix, active)
 

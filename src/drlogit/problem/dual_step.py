@@ -122,11 +122,6 @@ class DenseModel:
     def among(self, columns: IndexArray) -> FloatArray:
         return np.asarray(self.hessian[np.ix_(columns, columns)])
 
-    @property
-    def unscaled_hessian(self) -> FloatArray:
-        """H in the units of the columns."""
-        return np.asarray(self.hessian / self.costs / self.costs[:, None])
-
     def free_step(self, excess: FloatArray) -> FloatArray:
         step = np.zeros_like(excess)
         block = self.hessian[np.ix_(self.free, self.free)]

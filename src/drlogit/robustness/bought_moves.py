@@ -16,7 +16,6 @@ import scipy.sparse as sp
 
 from ..problem.domain_loss import Edges, Purchases
 from ..problem.domains import Domains
-from ..problem.losses import log_loss
 from ..problem.worst_moves import Weighed, changes
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -147,7 +146,7 @@ def _block_changes(
         index[inside] - first, signs[inside], lengths[inside], least, edges.table, model, targets,
         n_features,
     ).tocoo()  # fmt: skip
-    table = np.column_stack([inside[found.coords[0]], found.coords[1], found.data])
+    table = np.column_stack([inside[found.row], found.col, found.data])
     return state, (Stack(table.astype(np.float64)),)
 
 
@@ -177,8 +176,3 @@ class FlipCurve:
 
     def at(self, epsilon: float) -> float:
         return float(np.interp(epsilon, self.spent, self.flipped))
-
-
-def loss_of(atoms: Atoms) -> float:
-    """The expected log-loss of the atoms as they are."""
-    return float(atoms.mass @ log_loss(atoms.margin))

@@ -87,10 +87,10 @@ def _summed(costs: Any, spent: FloatArray, mass: FloatArray, radii: FloatArray) 
     """Sums over what each radius buys, the last purchase in part."""
     n_parts = costs.shape[1]
     paid = costs.tocoo()
-    complete = np.searchsorted(radii, spent)[paid.coords[0]]
+    complete = np.searchsorted(radii, spent)[paid.row]
     there = complete < radii.size
     totals = np.bincount(
-        complete[there] * n_parts + paid.coords[1][there],
+        complete[there] * n_parts + paid.col[there],
         paid.data[there],
         minlength=radii.size * n_parts,
     )

@@ -49,8 +49,8 @@ class Bins:
             if changed is not None:
                 entries = changed.tocoo()
                 left, entered = entries.data < 0.0, entries.data > 0.0
-                places[entries.coords[0][left]] = columns.size
-                places[entries.coords[0][entered]] = entries.coords[1][entered]
+                places[entries.row[left]] = columns.size
+                places[entries.row[entered]] = entries.col[entered]
         else:
             values = self.values[index] + distribution.shift * distribution.direction[columns[0]]
             if changed is not None:

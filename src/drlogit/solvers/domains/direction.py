@@ -10,7 +10,6 @@ import numpy as np
 
 from ...rows.arrays import FloatArray
 from ...rows.interface import Rows, State
-from ..interior_point.norm_cone import outlier_correction
 from .newton_system import NewtonSystem, Step
 from .piece_samples import correct, follow_aims, predict, pull_back
 
@@ -40,7 +39,7 @@ def direction(rows: Rows, here: NewtonSystem, centred: float) -> Step | None:
     centre = sigma * here.mu
     aims = (
         point.cone.corrected(centre, predictor.cone, kept),
-        point.rows.centred(centre) - kept * predictor.rows.slack * predictor.rows.multiplier,
+        point.rows.corrected(centre, predictor.rows, kept),
     )
     response = here.affine + centre * here.centring + kept * pull
     dx, dlam = here.solve(aims, response)
@@ -53,13 +52,9 @@ def direction(rows: Rows, here: NewtonSystem, centred: float) -> Step | None:
         # Gondzio's correction: pull back the outliers of a longer step.
         reach = min(1.0, 1.5 * length + 0.1)
         pulled, (more,) = rows.run(pull_back, step.samples, reach, reach, centre)
-        linear = point.rows
-        trial = (linear.slack + reach * step.rows.slack) * (
-            linear.multiplier + reach * step.rows.multiplier
-        )
         aims = (
             point.cone.recentred(aims[0], step.cone, (reach, reach), centre),
-            aims[1] + outlier_correction(trial, linear.weight * centre),
+            point.rows.recentred(aims[1], step.rows, (reach, reach), centre),
         )
         dx, dlam = here.solve(aims, response + more)
         longer = _follow(rows, here, dx, dlam, aims, follow_aims, pulled)

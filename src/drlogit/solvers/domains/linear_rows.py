@@ -17,7 +17,7 @@ import numpy as np
 
 from ...problem.domains import Domains
 from ...rows.arrays import FloatArray, IndexArray
-from ..interior_point.norm_cone import longest_step
+from ..interior_point.norm_cone import ConeStep, LinearCone
 
 #: A trust row is at least so far out, and so far beyond what the iterate asks for.
 _LEAST_TRUST = 1.1
@@ -26,15 +26,7 @@ _AHEAD_AT_START = 1.3
 
 
 @dataclass(frozen=True, eq=False)
-class RowStep:
-    """Directions of slacks and multipliers."""
-
-    slack: FloatArray
-    multiplier: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class LinearRows:
+class LinearRows(LinearCone):
     """The inequalities ``body x + price λ ≥ 0`` with slacks and multipliers.
 
     The last ``costs.size`` of them are trust rows.  Products aim at ``weight · centre``.
@@ -43,9 +35,6 @@ class LinearRows:
     body: _Body
     price: FloatArray
     costs: FloatArray
-    slack: FloatArray
-    multiplier: FloatArray
-    weight: float
 
     @classmethod
     def at(
@@ -58,15 +47,11 @@ class LinearRows:
         price = np.zeros(body.columns.shape[1])
         price[n_true:] = costs * np.maximum(_LEAST_TRUST, _AHEAD_AT_START * asked)
         slack = body @ x + price * lam
-        return cls(body, price, costs, slack, weight * mu / slack, weight)
+        return cls(slack, weight * mu / slack, weight, body, price, costs)
 
     @property
     def n_true(self) -> int:
         return self.slack.size - self.costs.size
-
-    @property
-    def degree(self) -> float:
-        return self.weight * self.slack.size
 
     def gradient(self) -> tuple[FloatArray, float]:
         """What the multipliers add to the optimality conditions in x and λ."""
@@ -81,11 +66,11 @@ class LinearRows:
         """The rows of the problem itself."""
         n = self.n_true
         return LinearRows(
-            self.body.first(n), self.price[:n], np.empty(0), self.slack[:n], self.multiplier[:n],
-            self.weight,
+            self.slack[:n], self.multiplier[:n], self.weight,
+            self.body.first(n), self.price[:n], np.empty(0),
         )  # fmt: skip
 
-    def pushed(self, step: RowStep) -> LinearRows:
+    def pushed(self, step: ConeStep) -> LinearRows:
         """The same slacks with multipliers that moved, as far as they may."""
         return replace(self, multiplier=np.maximum(self.multiplier + step.multiplier, 0.0))
 
@@ -99,30 +84,12 @@ class LinearRows:
         push = aim / self.slack
         return -(self.body.adjoint(push)), -float(self.price @ push)
 
-    def affine(self) -> FloatArray:
-        return -self.slack * self.multiplier
-
-    def centred(self, centre: float) -> FloatArray:
-        return self.weight * centre - self.slack * self.multiplier
-
-    def direction(self, dx: FloatArray, dlam: float, aim: FloatArray) -> RowStep:
+    def direction(self, dx: FloatArray, dlam: float, aim: FloatArray) -> ConeStep:
         slack = self.body @ dx + self.price * dlam
-        return RowStep(slack, (aim - self.multiplier * slack) / self.slack)
+        return ConeStep(slack, (aim - self.multiplier * slack) / self.slack)
 
-    def longest(self, step: RowStep) -> tuple[float, float]:
-        return longest_step(self.slack, step.slack), longest_step(self.multiplier, step.multiplier)
-
-    def complementarity(self) -> float:
-        return float(self.slack @ self.multiplier)
-
-    def after(self, step: RowStep, alphas: tuple[float, float]) -> float:
-        primal, dual = alphas
-        return float(
-            (self.slack + primal * step.slack) @ (self.multiplier + dual * step.multiplier)
-        )
-
-    def moved(
-        self, x: FloatArray, lam: float, step: RowStep, dual: float, mu: float, held: bool
+    def moved_to(
+        self, x: FloatArray, lam: float, step: ConeStep, dual: float, mu: float, held: bool
     ) -> LinearRows:
         """The rows at a new point; trust rows follow outwards.
 

@@ -192,7 +192,7 @@ class _Run:
             samples, _ = rows.run(settle, trial, lam, mu)
             point = Point(
                 x, lam, here.point.cone.moved(step.cone, alphas),
-                here.point.rows.moved(x, lam, step.rows, alphas[1], mu, held), samples,
+                here.point.rows.moved_to(x, lam, step.rows, alphas[1], mu, held), samples,
             )  # fmt: skip
             if max(alphas) < 1e-10:
                 return Status.STALLED

@@ -18,7 +18,7 @@ from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from ..interior_point.norm_cone import ConeStep, NormCone
 from .layout import Layout
-from .linear_rows import LinearRows, RowStep
+from .linear_rows import LinearRows
 
 #: What is added to a unit diagonal, in turn, until a Cholesky factor exists.
 _SHIFTS = (1e-13, 1e-11, 1e-9, 1e-7, 1e-5)
@@ -42,7 +42,7 @@ class Step:
     dx: FloatArray
     dlam: float
     cone: ConeStep
-    rows: RowStep
+    rows: ConeStep
     samples: State
     alphas: tuple[float, float]
 

@@ -10,7 +10,6 @@ block function of that name.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
 from ...rows.reductions import Min, Sum
-from .norm_cone import outlier_correction
+from .norm_cone import longest_in_proportion, outlier_correction
 from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
 
@@ -291,13 +290,7 @@ def _hinge_response(k: LocalHinges, aim_t: FloatArray, aim_r: FloatArray) -> Flo
 
 def _steps(dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray) -> tuple[Min, Min]:
     """Longest primal and dual steps, from changes in proportion."""
-    return Min(_longest(dt, dr)), Min(_longest(dc, da))
-
-
-def _longest(one: FloatArray, other: FloatArray) -> float:
-    reduce = np.minimum.reduce
-    steepest = min(float(reduce(one, initial=0.0)), float(reduce(other, initial=0.0)))
-    return -1.0 / steepest if steepest < 0.0 else math.inf
+    return Min(longest_in_proportion(dt, dr)), Min(longest_in_proportion(dc, da))
 
 
 def advance(

@@ -16,9 +16,9 @@ numbers, so that iterations do not grow with N.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from ...rows.arrays import FloatArray
 _LOW, _HIGH = 0.1, 10.0
 
 Aim: TypeAlias = FloatArray
+
+Cone = TypeVar("Cone", bound="LinearCone")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,6 @@ class ConeStep:
 
     slack: FloatArray
     multiplier: FloatArray
-    inner: FloatArray | None = None  # directions of variables only the cone knows
 
 
 class NormCone(Protocol):
@@ -78,7 +79,13 @@ class NormCone(Protocol):
 
 def longest_step(x: FloatArray, dx: FloatArray) -> float:
     """Largest α with ``x + α dx ≥ 0``, infinite if nothing shrinks."""
-    steepest = float(np.min(dx / x, initial=0.0))
+    return longest_in_proportion(dx / x)
+
+
+def longest_in_proportion(*changes: FloatArray) -> float:
+    """Largest α with ``1 + α c ≥ 0`` for all changes c, infinite if nothing shrinks."""
+    reduce = np.minimum.reduce
+    steepest = min(float(reduce(change, axis=None, initial=0.0)) for change in changes)
     return -1.0 / steepest if steepest < 0.0 else math.inf
 
 
@@ -89,7 +96,7 @@ def outlier_correction(products: FloatArray, target: float | FloatArray) -> Floa
 
 
 @dataclass(frozen=True, eq=False)
-class _LinearCone:
+class LinearCone:
     """Slacks that are linear in the variables; products are taken entry by entry."""
 
     slack: FloatArray
@@ -128,6 +135,14 @@ class _LinearCone:
             np.vdot(self.slack + primal * step.slack, self.multiplier + dual * step.multiplier)
         )
 
+    def moved(self: Cone, step: ConeStep, alphas: tuple[float, float]) -> Cone:
+        primal, dual = alphas
+        return replace(
+            self,
+            slack=self.slack + primal * step.slack,
+            multiplier=self.multiplier + dual * step.multiplier,
+        )
+
     def barrier(self, step: ConeStep, alpha: float) -> float:
         return -self.weight * float(np.log(self.slack + alpha * step.slack).sum())
 
@@ -136,7 +151,7 @@ class _LinearCone:
 
 
 @dataclass(frozen=True, eq=False)
-class BoxCone(_LinearCone):
+class BoxCone(LinearCone):
     """``|θ_j| ≤ λ`` (ℓ1 transport): slacks λ-θ_j and λ+θ_j in two rows."""
 
     @classmethod
@@ -160,19 +175,13 @@ class BoxCone(_LinearCone):
         slack = np.stack([dlam - dtheta, dlam + dtheta])
         return ConeStep(slack, (aim - self.multiplier * slack) / self.slack)
 
-    def moved(self, step: ConeStep, alphas: tuple[float, float]) -> BoxCone:
-        primal, dual = alphas
-        return BoxCone(
-            self.slack + primal * step.slack, self.multiplier + dual * step.multiplier, self.weight
-        )
-
     @staticmethod
     def _onto(pair: FloatArray) -> tuple[FloatArray, float]:
         return pair[0] - pair[1], -float(pair.sum())
 
 
 @dataclass(frozen=True, eq=False)
-class HalfLine(_LinearCone):
+class HalfLine(LinearCone):
     """``λ ≥ 0``, where no coefficient is bounded."""
 
     @classmethod
@@ -194,15 +203,9 @@ class HalfLine(_LinearCone):
         slack = np.array([dlam])
         return ConeStep(slack, (aim - self.multiplier * slack) / self.slack)
 
-    def moved(self, step: ConeStep, alphas: tuple[float, float]) -> HalfLine:
-        primal, dual = alphas
-        return HalfLine(
-            self.slack + primal * step.slack, self.multiplier + dual * step.multiplier, self.weight
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class NoCone(_LinearCone):
+class NoCone(LinearCone):
     """Neither constraint nor λ (ε = 0)."""
 
     @classmethod
@@ -222,12 +225,9 @@ class NoCone(_LinearCone):
     def direction(self, dtheta: FloatArray, dlam: float, aim: Aim) -> ConeStep:
         return ConeStep(aim, aim)
 
-    def moved(self, step: ConeStep, alphas: tuple[float, float]) -> NoCone:
-        return self
-
 
 @dataclass(frozen=True, eq=False)
-class CrossPolytopeCone(_LinearCone):
+class CrossPolytopeCone(LinearCone):
     """``Σ|θ_j| ≤ λ`` (ℓ∞ transport): ``|θ_j| ≤ v_j``, ``Σ v_j ≤ λ``.
 
     Slacks v-θ, v+θ and λ-Σv, stacked; the bounds v are eliminated coordinate by coordinate,
@@ -278,12 +278,6 @@ class CrossPolytopeCone(_LinearCone):
         dv = (offset + push) / total - column * dtheta
         slack = np.concatenate([dv - dtheta, dv + dtheta, [dlam - float(dv.sum())]])
         return ConeStep(slack, (aim - self.multiplier * slack) / self.slack)
-
-    def moved(self, step: ConeStep, alphas: tuple[float, float]) -> CrossPolytopeCone:
-        primal, dual = alphas
-        return CrossPolytopeCone(
-            self.slack + primal * step.slack, self.multiplier + dual * step.multiplier, self.weight
-        )
 
     @cached_property
     def _elimination(self) -> tuple[FloatArray, FloatArray, float]:
