@@ -113,6 +113,19 @@ def test_units_of_the_features_do_not_matter(norm, fit_intercept):
             assert found / unit == pytest.approx(limit, rel=1e-8)
 
 
+def test_rounding_of_large_costs_shows_nothing():
+    """Rows with both labels, constant below E; the bound from above has errors of 1e-9."""
+    rng = np.random.default_rng(2)
+    X = 10.0 * rng.standard_normal((530, 6))
+    X, y = np.concatenate([X, X]), np.repeat([1, -1], 530)
+    costs = np.array([1.4e-3, 2.8e5, 1.2, 11.0, 5.8e4, 5e-4])
+    options = {"norm": "linf", "feature_costs": costs, "sample_weight": rng.integers(1, 4, 1060)}
+    limit = drlogit.epsilon_max(X, y, kappa=3.0, **options)
+    for unit in (1.1, 1.0 / 3.0, 7e3):
+        found = drlogit.epsilon_max(unit * X, y, kappa=3.0 * unit, **options)
+        assert found / unit == pytest.approx(limit, rel=1e-8)
+
+
 @pytest.mark.parametrize("immovable", [False, True])
 def test_constant_below_the_radius_that_levels_the_classes(immovable):
     """With an intercept: the least ratio of doubts is a linear program of its own, by HiGHS.

@@ -127,7 +127,7 @@ def epsilon_max_of(problem: Problem) -> float:
         _, (gradient,) = problem.rows.run(_doubt_gradient, None, null_model(problem))
         return problem.transport_norm(gradient)
     zero = np.zeros(problem.costs.size)
-    balanced = flip_budget(problem, zero).upper
+    balanced = flip_budget(problem, zero)
     start = 0.0
     if has_immovable_features(problem):
         levelled = flip_budget(problem, zero, free_only=True).upper
@@ -138,9 +138,11 @@ def epsilon_max_of(problem: Problem) -> float:
         levelled = problem.kappa * abs(positive - 0.5)
         null = partial(_constant_null_model, problem, positive)
     else:
-        return balanced
-    if balanced > levelled * (1.0 + _SAME) or levelled == 0.0:
-        return balanced
+        return balanced.upper
+    above = balanced.lower > levelled * (1.0 + _SAME)
+    # Costs over many orders leave the upper bound some rounding: that alone shows nothing.
+    if above or balanced.upper > levelled * (1.0 + _DOUBTFUL) or levelled == 0.0:
+        return balanced.upper
     return _by_cuts(problem, null, start, levelled)
 
 
