@@ -189,9 +189,9 @@ def _leftover(problem: Problem, here: WeightSums, exact: Nearby, across: float) 
         np.max((np.abs(left) + change) / sigma, initial=0.0), np.max(excess / tau, initial=0.0)
     )
     spent = float(domains.group_costs.sum()) * (total + moved)
-    spent += float(
-        domains.bounded_costs @ (stay + 0.5 * exact.distance * scale + (total + moved) * furthest)
-    )
+    # To an end it is no further than the domain is wide, nor than both are from zero.
+    reach = stay + 0.5 * exact.distance * scale + (total + moved) * furthest
+    spent += float(domains.bounded_costs @ np.minimum(reach, (total + moved) * domains.widths))
     if here.flipped > 0.0:
         spent += problem.kappa * (here.flipped + moved)
     return float(ratio) * _CONSTANT * max(1.0, (across + spent) / problem.epsilon)

@@ -150,6 +150,16 @@ class Domains:
         return np.array([*(group[0] for group in self.held), *self.constant], dtype=np.intp)
 
     @property
+    def constant_sum(self) -> IndexArray | None:
+        """The columns of a group that has a 1 in every row, if there is one.
+
+        Groups that cannot change are left out: a ball does not state them, so that who verifies a
+        proof has to do without.
+        """
+        complete = np.flatnonzero(~self.with_none)
+        return self.groups[complete[0]] if complete.size else None
+
+    @property
     def largest_cost(self) -> float:
         """No move of a sample within its domains costs more."""
         return float(self.group_costs.sum() + self.bounded_costs @ self.widths)

@@ -1,6 +1,7 @@
 """Features far from zero, shifted to where floating point is dense.
 
 Next to an intercept, ``x_j`` and ``x_j - c_j`` are the same feature: ``b + c_j β_j`` stands for b.
+Columns that add up to one, like those of a group of categories, do as well as an intercept.
 Where a column's offset is large beside its spread (dates, identifiers, absolute temperatures),
 products with the column as it is lose as many digits as the ratio has, and its Gram matrix twice
 as many.
@@ -31,18 +32,20 @@ _FAR = 64.0
 _SPLIT = 2.0**27 + 1.0
 
 
-def centred(rows: Rows, still: IndexArray | None = None) -> Rows:
+def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = False) -> Rows:
     """The same samples with far columns shifted; themselves where there are none.
 
     Columns ``still`` are left alone: those of categories, which are known by their 0 and 1.
-    Without a constant column a shift would be another model, and there is none.
+    Without a constant, as intercept or as ``constant`` sum of columns, a shift would be another
+    model, and there is none.
     """
-    if not rows.intercept:
+    if not (rows.intercept or constant):
         return rows
+    n = rows.n_columns - int(rows.intercept)
     _, (mean,) = rows.run(_means)
-    mean = mean[:-1]
+    mean = mean[:n]
     # The spread by subtraction: rough, but good enough to see that it is small.
-    variance = np.square(rows.column_scale[:-1]) - np.square(mean)
+    variance = np.square(rows.column_scale[:n]) - np.square(mean)
     far = np.square(mean) > _FAR**2 * np.maximum(variance, 0.0)
     far &= mean != 0.0
     if still is not None:
@@ -54,7 +57,7 @@ def centred(rows: Rows, still: IndexArray | None = None) -> Rows:
     # The mean of what is left is small, so that this one is exact; a constant becomes zero.
     start = np.where(far, mean, 0.0)
     _, (rest,) = rows.shifted(start).run(_means)
-    return rows.shifted(np.where(far, start + rest[:-1], 0.0))
+    return rows.shifted(np.where(far, start + rest[:n], 0.0))
 
 
 def _means(block: Block, _: None) -> tuple[None, tuple[Sum]]:

@@ -26,7 +26,8 @@ shares p' of the samples and under the labels of the pieces. For a group that co
 P``. Features with ``β_j > 0`` go to ``l'`` under the label +1 and to ``u'`` under -1, those with
 ``β_j < 0`` the other way round, which costs ``c_j`` times ``±Σ p'_k y_k (x_j - m) + P (u' -
 l')/2`` with ``P+ = P-`` and m in the middle, otherwise at most ``±Σ p'_k y_k x_j + P max(|l'|,
-|u'|)``. Let C be the sum of all that: with ``h(v) ≥ -v`` and ``g'_F = 0``,
+|u'|)``; and never more than P times the width of the domain. Let C be the sum of all that: with
+``h(v) ≥ -v`` and ``g'_F = 0``,
 
     V - ελ ≥ Σ_j σ_j |β_j| + Σ_g τ_g (high_g - low_g) - λ (‖c g'_U‖ + C + κ P_f).
 
@@ -339,7 +340,9 @@ def _charge(
         value, sizes = value - constant, 0.5 * (high - low) + 4.0 * UNIT * sizes
     error += moved * sizes
     cost = norm + float(domain.group_costs.sum()) * UP * both
-    cost += float(domain.bounded_costs @ (np.abs(value) + error + both * sizes)) * UP
+    furthest = both * (domain.upper - domain.lower) * UP
+    moves = np.minimum(np.abs(value) + error + both * sizes, furthest)
+    cost += float(domain.bounded_costs @ moves) * UP
     if math.isfinite(ball.kappa):
         cost += ball.kappa * flipped
     size = max(1.0, cost / total / ball.epsilon * UP) * UP
