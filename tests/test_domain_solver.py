@@ -146,6 +146,22 @@ def test_epsilon_max_where_flips_level_everything_is_that_of_numbers():
     assert np.ptp(drlogit.solve(X, y, **options, **below).coef[:3]) > 1e-4
 
 
+@pytest.mark.parametrize("kappa", [0.3, math.inf])
+def test_far_from_zero_without_an_intercept(kappa):
+    """Moves within a domain cost what it is wide, however far away it is."""
+    rng = np.random.default_rng(5)
+    X = 1e4 + rng.uniform(0.0, 1.0, (40, 2))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40) > 0.0
+    case = {
+        "X": X, "y": y, "epsilon": 0.02, "kappa": kappa, "bounds": (1e4 - 0.5, 1e4 + 1.0),
+        "fit_intercept": False,
+    }  # fmt: skip
+    found = drlogit.solve(**case)
+    assert found.converged
+    assert drlogit.verify(found, X, y).ok
+    assert found.dual_objective <= drlogit.solve(**case, solver="conic").objective + 1e-9
+
+
 def test_separable_data_without_flips():
     rng = np.random.default_rng(1)
     groups = np.eye(4)[rng.integers(0, 4, 100)]

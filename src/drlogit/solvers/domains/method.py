@@ -202,7 +202,10 @@ class _Run:
         """Whether trust rows, which bounds must do without, carry what pieces should."""
         rows = here.point.rows
         carried = float(rows.costs @ rows.multiplier[rows.n_true :])
-        return here.complementarity < _LATE and carried > _HELD * self.problem.epsilon
+        # Once the gap should have closed, next to nothing is too much.
+        comp = here.complementarity
+        share = _HELD * min(1.0, comp / self.tol)
+        return comp < _LATE and carried > share * self.problem.epsilon
 
     # --- bounds -----------------------------------------------------------------------------
 
