@@ -82,10 +82,10 @@ def open_features(case):
     return rest
 
 
-def everywhere(case, i, steps=4):
+def everywhere(case, i, steps=4, number=float):
     """Every place within its domains that sample i can be moved to, and what that costs.
 
-    Bounded features on a grid that has both ends; the others stay.
+    Bounded features on a grid that has both ends; the others stay.  Costs are of type ``number``.
     """
     X, (lower, upper), costs = case["X"], case["bounds"], case["feature_costs"]
     choices = []
@@ -94,10 +94,12 @@ def everywhere(case, i, steps=4):
         if (X[:, group].sum(axis=1) == 0.0).any():
             rows.append([0.0] * len(group))
         here = X[i, group].tolist()
-        choices.append([(group, row, costs[group[0]] * (row != here)) for row in rows])
+        cost = number(costs[group[0]])
+        choices.append([(group, row, cost * (row != here)) for row in rows])
     for j in np.flatnonzero(np.isfinite(lower) & np.isfinite(costs)):
         values = [X[i, j], *np.linspace(lower[j], upper[j], steps)]
-        choices.append([([j], [value], costs[j] * abs(value - X[i, j])) for value in values])
+        here, cost = number(X[i, j]), number(costs[j])
+        choices.append([([j], [v], cost * abs(number(v) - here)) for v in values])
     for chosen in itertools.product(*choices):
         x = X[i].copy()
         for columns, values, _ in chosen:

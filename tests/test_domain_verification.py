@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from math import inf
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ import scipy.sparse as sp
 
 import domain_zoo
 import drlogit
+from damaged import damaged_copies
 from drlogit.cli import main
 from drlogit.problem import domain_certificate
 from drlogit.problem.moves import moves_of
@@ -48,7 +48,7 @@ class Exact:
         self.lines = []
         for i, y in enumerate(case["y"].tolist()):
             lines = []
-            for x, cost in self.everywhere(case, i):
+            for x, cost in domain_zoo.everywhere(case, i, steps=2, number=mp.mpf):
                 u = y * (mp.fsum(b * mp.mpf(v) for b, v in zip(beta, x, strict=True)) + intercept)
                 lines.append((mp.log1p(mp.exp(-u)), cost))
                 if kappa < inf:
@@ -66,28 +66,6 @@ class Exact:
             "l2": mp.sqrt(mp.fsum(t * t for t in theta)),
             "linf": mp.fsum(theta),
         }[case["norm"]]
-
-    @staticmethod
-    def everywhere(case, i):
-        X, (lower, upper), costs = case["X"], case["bounds"], case["feature_costs"]
-        choices = []
-        for group in case["categories"]:
-            rows = [list(row) for row in np.eye(len(group))]
-            if (X[:, group].sum(axis=1) == 0.0).any():
-                rows.append([0.0] * len(group))
-            here, cost = X[i, group].tolist(), mp.mpf(costs[group[0]])
-            choices.append([(group, row, 0 if row == here else cost) for row in rows])
-        for j in np.flatnonzero(np.isfinite(lower) & np.isfinite(costs)):
-            here, cost = mp.mpf(X[i, j]), mp.mpf(costs[j])
-            choices.append(
-                [([j], [v], cost * abs(mp.mpf(v) - here)) for v in (X[i, j], lower[j], upper[j])]
-            )
-        for chosen in product(*choices):
-            x = X[i].tolist()
-            for columns, values, _ in chosen:
-                for column, value in zip(columns, values, strict=True):
-                    x[column] = value
-            yield x, mp.fsum(cost for _, _, cost in chosen)
 
     def promise(self):
         """``ελ + Σ w max(loss - λ cost)`` at its best λ, by bisection on the slope."""
@@ -232,13 +210,8 @@ def test_tampered_proofs_are_refused_or_prove_the_same(tmp_path):
     path, result, rng = tmp_path / "proof.npz", fitted(), np.random.default_rng(0)
     result.save_proof(path, CASE["X"], CASE["y"])
     contents = path.read_bytes()
-    for _ in range(60):
-        damaged = bytearray(contents)
-        for _ in range(int(rng.integers(1, 4))):
-            damaged[rng.integers(len(damaged))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(
-            damaged[: rng.integers(10, len(damaged))] if rng.random() < 0.3 else damaged
-        )
+    for damaged in damaged_copies(contents, rng, 60):
+        path.write_bytes(damaged)
         try:
             proof = read_proof(path)
         except BrokenProofError:

@@ -20,6 +20,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import drlogit
 import fenced
+from damaged import damaged_copies
 from drlogit.cli import main
 from drlogit.problem import certificate, dual_candidates, dual_corrections
 from drlogit.problem.problem import build_problem
@@ -306,13 +307,8 @@ def test_tampered_proofs_are_refused(fitted, tmp_path):
     path = tmp_path / "proof.npz"
     fitted.save_proof(path, X, Y)
     contents, rng = path.read_bytes(), np.random.default_rng(0)
-    for _ in range(60):
-        damaged = bytearray(contents)
-        for _ in range(int(rng.integers(1, 4))):
-            damaged[rng.integers(len(damaged))] ^= 1 << int(rng.integers(8))
-        path.write_bytes(
-            damaged[: rng.integers(10, len(damaged))] if rng.random() < 0.3 else damaged
-        )
+    for damaged in damaged_copies(contents, rng, 60):
+        path.write_bytes(damaged)
         try:
             proof = read_proof(path)
         except BrokenProofError:
