@@ -195,13 +195,13 @@ def test_steps_of_the_paper():
 
 def test_factors_of_faces_are_kept(monkeypatch):
     made = []
-    original = active_set_newton.shifted_cholesky
+    original = active_set_newton._factor
 
     def counted(*arguments, **options):
         made.append(1)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(active_set_newton, "shifted_cholesky", counted)
+    monkeypatch.setattr(active_set_newton, "_factor", counted)
     H, c = make_qp("well-conditioned", n=20)
     ball = NormBall(NORMS["l1"], radii(H, c, "l1")[1])
     solve = ActiveSetNewton(Quadratic.from_matrix(H), ball.norm)

@@ -25,12 +25,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotri, dpotrs
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .conjugate_gradients import conjugate_gradients
 from .problem import Problem
-from .shifted_cholesky import shifted_cholesky, unit_scale
+from .shifted_cholesky import ScaledFactor
 
 #: ADMM: penalty relative to the diagonal of H, over-relaxation, and its ends.
 _RHO = 0.1
@@ -86,7 +85,7 @@ class DenseModel:
         least = _FLAT * self.scale**2
         diagonal = np.maximum(np.diagonal(self.hessian), np.where(least > 0.0, least, 1.0))
         self.metric = np.where(problem.penalised, _RHO * diagonal, 0.0)
-        self.factor = _Factor(self.hessian, self.metric)
+        self.factor = _factor(self.hessian + np.diag(self.metric))
         self.inverse = self.factor.inverse(self.kept)
 
     def step(
@@ -97,7 +96,7 @@ class DenseModel:
         right = self.costs * gradient + self.hessian @ theta
         # x = start + inverse (ρz - y): the penalised part of (H + ρ)⁻¹ (right + ρz - y).
         inverse, rho = self.inverse, self.metric[kept]
-        start = self.factor.solve(right)[kept]
+        start = _solved(self.factor, right)[kept]
         z, y = theta[kept], (self.costs * gradient)[kept]
         enough = _TOLERANCE * max(norm.value(y), radius)
         for k in range(_MAX_ITER if kept.size else 0):
@@ -117,7 +116,7 @@ class DenseModel:
             if k % _CHECK == 0 and norm.value(rho * (z - before)) <= enough:
                 break
         right[kept] += rho * z - y
-        return np.asarray(self.costs * (self.factor.solve(right) - theta))
+        return np.asarray(self.costs * (_solved(self.factor, right) - theta))
 
     def among(self, columns: IndexArray) -> FloatArray:
         return np.asarray(self.hessian[np.ix_(columns, columns)])
@@ -125,7 +124,7 @@ class DenseModel:
     def free_step(self, excess: FloatArray) -> FloatArray:
         step = np.zeros_like(excess)
         block = self.hessian[np.ix_(self.free, self.free)]
-        step[self.free] = _Factor(block, np.zeros(self.free.size)).solve(excess[self.free])
+        step[self.free] = _solved(_factor(block), excess[self.free])
         return step
 
 
@@ -175,24 +174,13 @@ class ImplicitModel:
         )
 
 
-class _Factor:
-    """``matrix + diag(added)``, scaled to a unit diagonal and factored."""
+def _factor(matrix: FloatArray) -> ScaledFactor:
+    """A factor, whatever the matrix: the last shift is larger than all else together."""
+    found = ScaledFactor.of(matrix, (*_SHIFTS, 2.0 * len(matrix)))
+    assert found is not None
+    return found
 
-    def __init__(self, matrix: FloatArray, added: FloatArray) -> None:
-        self.scale = unit_scale(np.diagonal(matrix) + added)
-        scaled = self.scale[:, None] * matrix * self.scale
-        factor = shifted_cholesky(scaled, (*_SHIFTS, 2.0 * len(matrix)))
-        assert factor is not None, "the last shift is larger than all else together"
-        self.factor = factor
 
-    def solve(self, b: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):  # the certificate does not take such steps
-            return np.asarray(self.scale * dpotrs(self.factor, self.scale * b, lower=1)[0])
-
-    def inverse(self, kept: IndexArray) -> FloatArray:
-        """Rows and columns ``kept`` of the inverse."""
-        lower, _ = dpotri(self.factor, lower=1)
-        full = np.tril(lower)
-        full += np.tril(lower, -1).T
-        scale = self.scale[kept]
-        return np.asarray(scale[:, None] * full[np.ix_(kept, kept)] * scale)
+def _solved(factor: ScaledFactor, right: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):  # the certificate does not take such steps
+        return factor.solve(right)

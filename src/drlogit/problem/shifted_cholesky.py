@@ -7,11 +7,12 @@ ones make it singular, rounding makes it indefinite, and a hair on the diagonal 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 
 
 def unit_scale(diagonal: FloatArray) -> FloatArray:
@@ -32,3 +33,30 @@ def shifted_cholesky(matrix: FloatArray, shifts: Iterable[float]) -> FloatArray 
         if not failed:
             return np.asarray(factor)
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledFactor:
+    """A symmetric matrix, scaled to a unit diagonal and factored after the smallest shift."""
+
+    scale: FloatArray
+    lower: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray, shifts: Iterable[float]) -> ScaledFactor | None:
+        """The factor, or None if no shift lets one exist."""
+        scale = unit_scale(np.diagonal(matrix))
+        lower = shifted_cholesky(scale[:, None] * matrix * scale, shifts)
+        return None if lower is None else cls(scale, lower)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """What the shifted matrix takes to ``right``."""
+        return np.asarray(self.scale * dpotrs(self.lower, self.scale * right, lower=1)[0])
+
+    def inverse(self, kept: IndexArray) -> FloatArray:
+        """Rows and columns ``kept`` of the inverse."""
+        lower, _ = dpotri(self.lower, lower=1)
+        full = np.tril(lower)
+        full += np.tril(lower, -1).T
+        scale = self.scale[kept]
+        return np.asarray(scale[:, None] * full[np.ix_(kept, kept)] * scale)

@@ -36,7 +36,7 @@ from ...rows.interface import Rows, State
 from ...rows.reductions import Sum
 from .direction import direction
 from .layout import Layout
-from .newton_system import NewtonSystem, Point
+from .newton_system import NewtonSystem, PiecePoint
 from .piece_samples import (
     admit,
     attempt,
@@ -133,7 +133,7 @@ class _Run:
 
     # --- the loop ---------------------------------------------------------------------------
 
-    def go(self, point: Point, max_iter: int) -> Status:
+    def go(self, point: PiecePoint, max_iter: int) -> Status:
         problem, rows = self.problem, self.rows
         comp = 2.0 * start_of(problem)
         mu = comp / 4.0
@@ -146,13 +146,12 @@ class _Run:
                 seek, point.samples, self.layout.weighed(point.x), point.lam / ahead,
                 problem.kappa, self.codes, mu, _MOST,
             )  # fmt: skip
-            new, present = counts
-            lift = min(max(0.2 * (present + new) / max(new, 1), 1.0), 20.0)
+            lift = min(max(0.2 * sum(counts) / max(counts.new, 1), 1.0), 20.0)
             samples, _ = rows.run(admit, samples, point.x, point.lam, mu, lift)
-            samples, sums = rows.run(linearise, samples, point.lam)
-            here = NewtonSystem(self.layout, replace(point, samples=samples), sums)
+            local, (conditions,) = rows.run(linearise, samples, point.lam)
+            here = NewtonSystem(self.layout, replace(point, samples=local), conditions)
             comp, mu = here.complementarity, here.mu
-            self.n_pieces = here.n_pieces
+            self.n_pieces = conditions.n_pieces
             try:
                 here.factor()
             except LinAlgError:
@@ -173,14 +172,14 @@ class _Run:
                 trial, (seen,) = rows.run(
                     attempt, step.samples, *alphas, lam, model, problem.kappa, self.codes, _MOST
                 )
-                total, over, found = seen
-                there = problem.epsilon * lam + float(total)
-                if tries == 0 and over > _NULL * comp and not refused and found:
+                there, over = problem.epsilon * lam + float(seen.loss), seen.over
+                null = tries == 0 and over > _NULL * comp and not refused and seen.found > 0
+                if null:
                     break
                 if (over <= _TOO_MUCH * comp and there <= value + 3.0 * comp) or tries >= 6:
                     break
                 shrink, tries = 0.5 * shrink, tries + 1
-            refused = tries == 0 and over > _NULL * comp and not refused and found > 0
+            refused = null
             if refused:
                 self.nulls += 1
                 samples, _ = rows.run(stay, trial)
@@ -190,7 +189,7 @@ class _Run:
                 self.primal, self.coefficients = there, x[: rows.n_columns].copy()
             value = there
             samples, _ = rows.run(settle, trial, lam, mu)
-            point = Point(
+            point = PiecePoint(
                 x, lam, here.point.cone.moved(step.cone, alphas),
                 here.point.rows.moved_to(x, lam, step.rows, alphas[1], mu, held), samples,
             )  # fmt: skip

@@ -7,25 +7,33 @@ Epigraph variables, slacks and multipliers are eliminated by the samples
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg.lapack import dpotrs
 
-from ...problem.shifted_cholesky import shifted_cholesky, unit_scale
+from ...problem.shifted_cholesky import ScaledFactor
 from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from ..interior_point.norm_cone import ConeStep, NormCone
 from .layout import Layout
 from .linear_rows import LinearRows
+from .piece_samples import PieceConditions, PiecePrediction
 
 #: What is added to a unit diagonal, in turn, until a Cholesky factor exists.
 _SHIFTS = (1e-13, 1e-11, 1e-9, 1e-7, 1e-5)
 
+#: How often solutions are refined against the matrix that is not shifted.
+_REFINEMENTS = 2
+
+
+#: Wanted changes of products: those of the norm's cone, and of the linear rows.
+Aims: TypeAlias = tuple[FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class PiecePoint:
     """The driver's half of an iterate."""
 
     x: FloatArray
@@ -36,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class PieceStep:
     """One direction of everything, with the longest steps it allows."""
 
     dx: FloatArray
@@ -50,13 +58,11 @@ class Step:
 class NewtonSystem:
     """The optimality conditions at a point, linearised."""
 
-    def __init__(self, layout: Layout, point: Point, sums: tuple[Any, ...]) -> None:
+    def __init__(self, layout: Layout, point: PiecePoint, samples: PieceConditions) -> None:
         self.layout = layout
         self.point = point
-        self.gram, columns, totals = sums
-        self.mean_top, self.products, self.degree, self.n_pieces = totals
-        gradient, self.affine, self.centring = columns
-        self.residual = gradient.copy()
+        self.samples = samples
+        self.residual = samples.gradient.copy()
         self.residual[-1] += layout.problem.epsilon
         self._add(self.residual, point.cone.gradient(), point.rows.gradient())
 
@@ -68,14 +74,14 @@ class NewtonSystem:
         vector[:-1] += rows[0]
         vector[-1] += cone[1] + rows[1]
 
-    @property
+    @cached_property
     def complementarity(self) -> float:
-        point = self.point
-        return float(self.products) + point.cone.complementarity() + point.rows.complementarity()
+        cone, rows = self.point.cone, self.point.rows
+        return float(self.samples.products) + cone.complementarity() + rows.complementarity()
 
     @property
     def mu(self) -> float:
-        degree = self.degree + self.point.cone.degree + self.point.rows.degree
+        degree = self.samples.mass + self.point.cone.degree + self.point.rows.degree
         return self.complementarity / float(degree)
 
     @property
@@ -89,20 +95,20 @@ class NewtonSystem:
         left[-1] -= trust[1]
         return float(np.abs(left) @ np.maximum(2.0 * sizes, 0.1 * point.lam))
 
-    def after(self, step: Step, products: FloatArray) -> float:
+    def after(self, step: PieceStep, predicted: PiecePrediction) -> float:
+        """Complementarity after the longest predictor step."""
         primal, dual = step.alphas
-        point = self.point
-        first, second, third = products
-        samples = self.products + dual * first + primal * second + primal * dual * third
+        samples = self.samples.products + dual * predicted.with_dual
+        samples += primal * (predicted.with_primal + dual * predicted.with_both)
+        cone, rows = self.point.cone, self.point.rows
         return (
-            float(samples)
-            + point.cone.after(step.cone, step.alphas)
-            + point.rows.after(step.rows, step.alphas)
+            float(samples) + cone.after(step.cone, step.alphas) + rows.after(step.rows, step.alphas)
         )
 
     def factor(self) -> None:
+        """Assemble and factor; LinAlgError if that fails."""
         layout, point = self.layout, self.point
-        matrix = self.gram.copy()
+        matrix = self.samples.gram.copy()
         inner, edge, corner = point.rows.curvature()
         matrix[:-1, :-1] += inner
         matrix[:-1, -1] += edge
@@ -118,17 +124,13 @@ class NewtonSystem:
         column[kept], column[-1] = cone.column / costs, 1.0
         matrix += cone.weight * np.outer(column, column)
         self.places = np.append(layout.active, layout.size)
-        matrix = matrix[np.ix_(self.places, self.places)]
-        self.scale = unit_scale(np.diagonal(matrix))
-        self.matrix = self.scale[:, None] * matrix * self.scale
-        factor = shifted_cholesky(self.matrix, _SHIFTS)
+        self.matrix = matrix[np.ix_(self.places, self.places)]
+        factor = ScaledFactor.of(self.matrix, _SHIFTS)
         if factor is None:
             raise LinAlgError("the reduced matrix is not positive definite")
         self.factored = factor
 
-    def solve(
-        self, aims: tuple[FloatArray, FloatArray], response: FloatArray
-    ) -> tuple[FloatArray, float]:
+    def solve(self, aims: Aims, response: FloatArray) -> tuple[FloatArray, float]:
         """``(dx, dλ)`` for aims of cone and rows, and what the samples' aims ask for."""
         right = -(self.residual + response)
         pushed = np.zeros_like(right)
@@ -145,11 +147,26 @@ class NewtonSystem:
         return self._solve(-right)
 
     def _solve(self, right: FloatArray) -> tuple[FloatArray, float]:
-        scaled = self.scale * right[self.places]
-        solution, _ = dpotrs(self.factored, scaled, lower=1)
-        for _ in range(2):
-            more, _ = dpotrs(self.factored, scaled - self.matrix @ solution, lower=1)
-            solution += more
+        wanted = right[self.places]
+        solution = self.factored.solve(wanted)
+        for _ in range(_REFINEMENTS):
+            solution += self.factored.solve(wanted - self.matrix @ solution)
         out = np.zeros(right.size)
-        out[self.places] = self.scale * solution
+        out[self.places] = solution
         return out[:-1], float(out[-1])
+
+    def step(
+        self,
+        dx: FloatArray,
+        dlam: float,
+        aims: Aims,
+        samples: State,
+        longest: tuple[float, float],
+    ) -> PieceStep:
+        """The direction of everything, given that of ``(x, λ)`` and of the samples."""
+        point, layout = self.point, self.layout
+        cone = point.cone.direction(dx[layout.kept] / layout.costs, dlam, aims[0])
+        rows = point.rows.direction(dx, dlam, aims[1])
+        limits = zip(longest, point.cone.longest(cone), point.rows.longest(rows), strict=True)
+        primal, dual = (min(1.0, *map(float, each)) for each in limits)
+        return PieceStep(dx, dlam, cone, rows, samples, (primal, dual))

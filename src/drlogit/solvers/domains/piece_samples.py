@@ -12,7 +12,7 @@ everything else: with the stiffness ``D = q/r`` and the slope's product ``∇f·
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,47 @@ class Direction(NamedTuple):
     dq: FloatArray
 
 
-class Trial(NamedTuple):
+class PieceConditions(NamedTuple):
+    """What the optimality conditions at a point ask of the samples, summed over them.
+
+    The columns are ``Σ q ∇f`` and the response to aims ``-q r`` (all products to zero) and ``w``
+    (one unit of centring); λ comes last in them.
+    """
+
+    gram: FloatArray
+    gradient: FloatArray
+    affine: FloatArray
+    centring: FloatArray
+    products: float
+    mass: float  # of all pieces, which is what products are counted in
+    n_pieces: int
+
+
+class PiecePrediction(NamedTuple):
+    """What follows from a predictor: how products change, and the second-order term's pull."""
+
+    with_dual: float
+    with_primal: float
+    with_both: float
+    pull: FloatArray
+
+
+class Waiting(NamedTuple):
+    """How many pieces wait, and how many there are already."""
+
+    new: int
+    present: int
+
+
+class Attempted(NamedTuple):
+    """The mean loss after a step, the part of it above ``top``, and how many pieces are missing."""
+
+    loss: float
+    over: float
+    found: int
+
+
+class Attempt(NamedTuple):
     """Where part of a direction leads, and the pieces that are missing there."""
 
     start: Samples
@@ -122,7 +162,7 @@ def seek(
     codes: NDArray[np.uint64],
     below: float,
     most: int,
-) -> tuple[Samples, tuple[Sum]]:
+) -> tuple[Samples, tuple[Sum[Waiting]]]:
     """Look for pieces within ``below`` of a sample's ``top`` that are not there yet."""
     _, found = find_pieces(
         s.scores, block.y, kappa, lam, s.table, model, s.pieces, codes,
@@ -130,7 +170,7 @@ def seek(
     )  # fmt: skip
     waiting = _distinct((*s.waiting, found))
     count = sum(pieces.own.size for pieces in waiting)
-    return s._replace(waiting=waiting), (Sum(np.array([count, s.pieces.own.size])),)
+    return s._replace(waiting=waiting), (Sum(Waiting(count, s.pieces.own.size)),)
 
 
 def _distinct(waiting: tuple[Pieces, ...]) -> tuple[Pieces, ...]:
@@ -178,12 +218,8 @@ def admit(
     ), ()  # fmt: skip
 
 
-def linearise(block: Block, s: Samples, lam: float) -> tuple[Local, tuple[Sum, ...]]:
-    """Matrix, gradient and sums at the present point.
-
-    The three columns of the adjoint are ``Σ q ∇f`` and the response to aims ``-q r`` (all
-    products to zero) and ``w`` (one unit of centring); λ comes last.
-    """
+def linearise(block: Block, s: Samples, lam: float) -> tuple[Local, tuple[Sum[PieceConditions]]]:
+    """The optimality conditions at the present point."""
     n, w = block.y.size, block.weights
     pieces = s.pieces
     loss = log_loss_terms(s.margin)
@@ -196,15 +232,16 @@ def linearise(block: Block, s: Samples, lam: float) -> tuple[Local, tuple[Sum, .
     missing[w == 0.0] = 0.0
     local = Local(s, loss.slope, value, slack, stiffness, total, missing)
     gram = piece_gram(block, pieces, -loss.slope * pieces.sign, s.q * loss.curvature, stiffness)
-    columns = np.stack(
-        [
-            gradient(block, local, s.q),
-            gradient(block, local, response(local, -s.q * slack, missing)),
-            gradient(block, local, response(local, w[pieces.own], None)),
-        ]
+    conditions = PieceConditions(
+        gram,
+        gradient(block, local, s.q),
+        affine=gradient(block, local, response(local, -s.q * slack, missing)),
+        centring=gradient(block, local, response(local, w[pieces.own], None)),
+        products=float(s.q @ slack),
+        mass=float(w[pieces.own].sum()),
+        n_pieces=pieces.own.size,
     )
-    sums = np.array([w @ s.top, float(s.q @ slack), float(w[pieces.own].sum()), pieces.own.size])
-    return local, (Sum(gram), Sum(columns), Sum(sums))
+    return local, (Sum(conditions),)
 
 
 def gradient(block: Block, local: Local, values: FloatArray) -> FloatArray:
@@ -237,36 +274,38 @@ def follow(block: Block, local: Local, aim: FloatArray, dx: FloatArray, dlam: fl
     return Direction(local, aim, dscores, dmargin, push, dtop, dslack, dq)
 
 
-def _steps(d: Direction) -> tuple[Min, Min]:
+def _longest(d: Direction) -> tuple[Min[float], Min[float]]:
     return Min(longest_step(d.local.slack, d.dslack)), Min(longest_step(d.local.at.q, d.dq))
 
 
 def predict(
     block: Block, local: Local, dx: FloatArray, dlam: float
-) -> tuple[Direction, tuple[Any, ...]]:
+) -> tuple[Direction, tuple[Min[float], Min[float], Sum[PiecePrediction]]]:
     """Predictor: all products to zero; the pull of its second-order terms."""
     aim = -local.at.q * local.slack
     d = follow(block, local, aim, dx, dlam)
     second = d.dq * d.dslack
     pull = gradient(block, local, response(local, -second, None))
-    products = np.array([d.dq @ local.slack, local.at.q @ d.dslack, second.sum()])
-    return d, (*_steps(d), Sum(products), Sum(pull))
+    predicted = PiecePrediction(
+        float(d.dq @ local.slack), float(local.at.q @ d.dslack), float(second.sum()), pull
+    )
+    return d, (*_longest(d), Sum(predicted))
 
 
 def correct(
     block: Block, d: Direction, dx: FloatArray, dlam: float, centre: float, share: float
-) -> tuple[Direction, tuple[Any, ...]]:
+) -> tuple[Direction, tuple[Min[float], Min[float]]]:
     """Direction towards ``centre``, with a share of the predictor's second-order terms."""
     local = d.local
     target = centre * block.weights[local.at.pieces.own]
     aim = target - local.at.q * local.slack - share * d.dq * d.dslack
     new = follow(block, local, aim, dx, dlam)
-    return new, _steps(new)
+    return new, _longest(new)
 
 
 def pull_back(
     block: Block, d: Direction, primal: float, dual: float, centre: float
-) -> tuple[Direction, tuple[Sum]]:
+) -> tuple[Direction, tuple[Sum[FloatArray]]]:
     """Aims that bring the outliers of a trial step back, and their pull on the gradient."""
     local = d.local
     target = centre * block.weights[local.at.pieces.own]
@@ -278,10 +317,10 @@ def pull_back(
 
 def follow_aims(
     block: Block, d: Direction, dx: FloatArray, dlam: float
-) -> tuple[Direction, tuple[Any, ...]]:
+) -> tuple[Direction, tuple[Min[float], Min[float]]]:
     """The direction that goes with the aims kept in ``d``."""
     new = follow(block, d.local, d.aim, dx, dlam)
-    return new, _steps(new)
+    return new, _longest(new)
 
 
 def attempt(
@@ -294,7 +333,7 @@ def attempt(
     kappa: float,
     codes: NDArray[np.uint64],
     most: int,
-) -> tuple[Trial, tuple[Sum]]:
+) -> tuple[Attempt, tuple[Sum[Attempted]]]:
     """Part of a direction; what the objective is there and what is missing.
 
     Curvature is made up for at once: ``top`` rises by the mean error of the linearised losses.
@@ -315,16 +354,16 @@ def attempt(
     over = float(w @ np.maximum(worst - top, 0.0))
     there = Samples(s.table, scores, top, pieces, margin, q, ())
     predicted = local.slack + primal * d.dslack
-    sums = np.array([w @ worst, over, found.own.size])
-    return Trial(s, there, predicted, found), (Sum(sums),)
+    seen = Attempted(float(w @ worst), over, found.own.size)
+    return Attempt(s, there, predicted, found), (Sum(seen),)
 
 
-def stay(block: Block, t: Trial) -> tuple[Samples, tuple[()]]:
+def stay(block: Block, t: Attempt) -> tuple[Samples, tuple[()]]:
     """Back to where the attempt began, with the pieces it found waiting."""
     return t.start._replace(waiting=(*t.start.waiting, t.found)), ()
 
 
-def settle(block: Block, t: Trial, lam: float, mu: float) -> tuple[Samples, tuple[()]]:
+def settle(block: Block, t: Attempt, lam: float, mu: float) -> tuple[Samples, tuple[()]]:
     """Accept the attempt; where a slack has all but vanished, ``top`` is lifted."""
     s = t.there
     slack = s.top[s.pieces.own] - (log_loss(s.margin) - lam * s.pieces.cost)
@@ -351,7 +390,7 @@ def weights_of(block: Block, local: Local) -> tuple[Restored, tuple[()]]:
     return Restored(local, local.at.q, local.at.q * local.slope), ()
 
 
-def restored_sums(block: Block, r: Restored) -> tuple[Restored, tuple[Sum]]:
+def restored_sums(block: Block, r: Restored) -> tuple[Restored, tuple[Sum[FloatArray]]]:
     """What pieces contribute to the equations, masses that do not add up included; λ last."""
     pieces, n = r.local.at.pieces, block.y.size
     missing = block.weights - pieces.totals(r.q, n)

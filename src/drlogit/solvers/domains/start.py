@@ -18,7 +18,7 @@ from ..interior_point.method import interior_point
 from ..interior_point.norm_cone import norm_cone
 from .layout import Layout
 from .linear_rows import LinearRows
-from .newton_system import Point
+from .newton_system import PiecePoint
 from .piece_samples import open_samples
 
 #: Complementarity at the start, altogether, where labels flip and where they do not.  Iterations
@@ -43,7 +43,7 @@ def start_of(problem: Problem) -> float:
     return _START_WITH_FLIPS if math.isfinite(problem.kappa) else _START
 
 
-def starting_point(layout: Layout, tables: State, given: Result | None) -> Point:
+def starting_point(layout: Layout, tables: State, given: Result | None) -> PiecePoint:
     """From an earlier result or the solution as numbers, lifted and pushed inwards."""
     problem, domains = layout.problem, layout.domains
     p, n_groups = problem.rows.n_columns, domains.n_groups
@@ -79,7 +79,7 @@ def starting_point(layout: Layout, tables: State, given: Result | None) -> Point
     n_rows += int(2 * domains.with_none.sum()) + n_groups + 2 * domains.bounded.size
     rows = LinearRows.at(domains, p, x, lam, mu, 1.0 / max(n_rows, problem.rows.n_samples))
     samples, _ = problem.rows.run(open_samples, tables, domains, x, lam, problem.kappa, mu)
-    return Point(x, lam, cone, rows, samples)
+    return PiecePoint(x, lam, cone, rows, samples)
 
 
 def as_numbers(problem: Problem) -> Problem:

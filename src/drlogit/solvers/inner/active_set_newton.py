@@ -17,10 +17,9 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
 
 from ...problem.norms import Norm
-from ...problem.shifted_cholesky import shifted_cholesky, unit_scale
+from ...problem.shifted_cholesky import ScaledFactor, unit_scale
 from ...rows.arrays import BoolArray, FloatArray
 from .quadratic import Inner, NormBall, Quadratic
 
@@ -53,7 +52,7 @@ class ActiveSetNewton:
         self._box = norm.name == "l1"
         # Box: the diagonal metric keeps the projection simple and spares badly scaled columns.
         self._metric = H.row_sums if self._box else H.largest_eigenvalue
-        self._factors: OrderedDict[bytes, _Factor] = OrderedDict()
+        self._factors: OrderedDict[bytes, ScaledFactor] = OrderedDict()
         self._kept_factors = max(1, _FACTOR_ENTRIES // max(H.size, 1) ** 2)
 
     def __call__(
@@ -158,19 +157,13 @@ class ActiveSetNewton:
         if key in self._factors:
             self._factors.move_to_end(key)
         else:
-            self._factors[key] = _Factor(self.H.dense[np.ix_(free, free)])
+            self._factors[key] = _factor(self.H.dense[np.ix_(free, free)])
             if len(self._factors) > self._kept_factors:
                 self._factors.popitem(last=False)
         return self._factors[key].solve(r)
 
 
-class _Factor:
-    """``H⁻¹`` on a face, by a Cholesky factor after the smallest shift that lets it exist."""
-
-    def __init__(self, matrix: FloatArray) -> None:
-        self.scale = unit_scale(np.diagonal(matrix))
-        factor = shifted_cholesky(self.scale[:, None] * matrix * self.scale, _SHIFTS)
-        self.factor = np.eye(len(matrix), order="F") if factor is None else factor
-
-    def solve(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self.scale * dpotrs(self.factor, self.scale * r, lower=1)[0])
+def _factor(matrix: FloatArray) -> ScaledFactor:
+    """Of a face: after the smallest shift that serves, and without curvature if none does."""
+    found = ScaledFactor.of(matrix, _SHIFTS)
+    return found or ScaledFactor(unit_scale(np.diagonal(matrix)), np.eye(len(matrix), order="F"))
