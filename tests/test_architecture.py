@@ -56,3 +56,12 @@ def test_public_classes_go_by_their_public_address():
         value = getattr(drlogit, name)
         if isinstance(value, type):
             assert value.__module__ == "drlogit"
+
+
+def test_a_class_has_its_name_for_itself():
+    homes: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert not {name: places for name, places in homes.items() if len(places) > 1}

@@ -19,7 +19,7 @@ from drlogit.solvers.paper.admm import first_point
 from drlogit.solvers.paper.beta_step import BetaStep
 from drlogit.solvers.paper.cuts import Cut
 from drlogit.solvers.paper.lambda_search import lambda_search, margin_scale
-from drlogit.solvers.paper.probes import Search
+from drlogit.solvers.paper.probes import LambdaSearch
 from zoo import NORM_NAMES, ZOO, planted
 
 SEARCHES = ("derivative", "golden")
@@ -114,14 +114,14 @@ def result_bound(X, y, epsilon):
 
 def test_bracket_holds_the_best_lambda_all_along(monkeypatch):
     seen = []
-    original = Search.probe
+    original = LambdaSearch.probe
 
     def probe(self, *arguments):
         result = original(self, *arguments)
         seen.append((self.bracket(), self.lower, self.best))
         return result
 
-    monkeypatch.setattr(Search, "probe", probe)
+    monkeypatch.setattr(LambdaSearch, "probe", probe)
     for search in SEARCHES:
         for seed in range(3):
             case = planted(seed, norm="l1", kappa=0.7)
@@ -288,7 +288,9 @@ def test_paper_rule_may_end_anywhere():
 def test_penalty_starts_afresh_at_each_lambda():
     X, y = make_synthetic(100, 5, random_state=8)[:2]
     problem = build_problem(X, y, epsilon=0.05, kappa=0.5)
-    search = Search(problem, BetaStep.build(problem), 1e-9, Monitor(), 1000, rho=0.7, gamma=1.1)
+    search = LambdaSearch(
+        problem, BetaStep.build(problem), 1e-9, Monitor(), 1000, rho=0.7, gamma=1.1
+    )
     probe = search.probe(0.5, first_point(problem, None), lambda gap: True)
     assert probe.point.rho == pytest.approx(0.7 * 1.1**9)
     again = search.probe(0.4, probe.point, lambda gap: True)

@@ -26,7 +26,7 @@ from drlogit.problem import certificate, dual_candidates, dual_corrections
 from drlogit.problem.problem import build_problem
 from drlogit.problem.proof import Proof
 from drlogit.problem.result import DualPoint
-from drlogit.verification.products import Rows
+from drlogit.verification.products import EnclosedRows
 from drlogit.verification.proof_file import BrokenProofError, read_proof
 from drlogit.verification.rounding import Total, exact_sum
 
@@ -185,7 +185,7 @@ def test_sums_of_slices_are_exact():
     X = rng.standard_normal((300, 4)) * 10.0 ** rng.uniform(-8, 8, (300, 4))
     r, v = rng.standard_normal(300), rng.standard_normal(4)
     for matrix in (X, sp.csr_array(X)):
-        rows = Rows.of(matrix, np.zeros(4))
+        rows = EnclosedRows.of(matrix, np.zeros(4))
         plain, sharp = Total(4), Total(4)
         rows.add_adjoint(plain, r, sharp=False)
         rows.add_adjoint(sharp, r, sharp=True)

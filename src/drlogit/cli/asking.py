@@ -24,7 +24,7 @@ from .console import Console
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ModelAndSamples:
     """A model, samples with the model's features in the model's order, and scores."""
 
     file: ModelFile
@@ -163,7 +163,7 @@ def _constant(
     return np.zeros(X.shape[1]), float(np.log(share) - np.log1p(-share))
 
 
-def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
+def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSamples:
     """Read a model and the samples to ask it about."""
     try:
         file = read_model(arguments.model)
@@ -206,7 +206,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> Asked:
             f"warning: {arguments.model} was fitted without feature names, so the columns of "
             f"{samples.source} are taken in the order in which they stand: {shown}"
         )
-    return Asked(file, samples)
+    return ModelAndSamples(file, samples)
 
 
 def match_labels(

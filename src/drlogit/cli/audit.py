@@ -11,7 +11,7 @@ import numpy as np
 
 from ..datasets.known import read_data
 from ..files.columns import Wanted
-from .asking import Asked, read_asked
+from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
 from .labels import find_label
 from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser, numbers
@@ -111,7 +111,7 @@ def _named(files: list[str]) -> dict[str, str]:
     return named
 
 
-def _questions(read: dict[str, Asked], arguments: argparse.Namespace) -> dict[str, Any]:
+def _questions(read: dict[str, ModelAndSamples], arguments: argparse.Namespace) -> dict[str, Any]:
     """What is asked of every model, one class at a time, and of what they are compared with."""
     found: dict[str, Any] = {}
     kappas = {float(asked.file.model.kappa) for asked in read.values()}
@@ -132,7 +132,7 @@ def _questions(read: dict[str, Asked], arguments: argparse.Namespace) -> dict[st
     return found
 
 
-def _classes(asked: Asked, arguments: argparse.Namespace) -> list[tuple[int, Any]]:
+def _classes(asked: ModelAndSamples, arguments: argparse.Namespace) -> list[tuple[int, Any]]:
     """The fits to ask about: the only one, or those of classes against the rest."""
     classes = asked.classes
     if len(classes) == 2:
@@ -143,9 +143,9 @@ def _classes(asked: Asked, arguments: argparse.Namespace) -> list[tuple[int, Any
     return [(k, classes[k])]
 
 
-def _ask(asked: Asked, k: int, label: Any, kappa: float, instead: str | None) -> Any:
+def _ask(asked: ModelAndSamples, k: int, label: Any, kappa: float, instead: str | None) -> Any:
     """One fit of a model, or what it is compared ``instead``, measured as the model was fitted."""
-    from ..robustness.audits import Asked as Posed
+    from ..robustness.audits import Asked
     from ..robustness.linear_model import rest_and_class
     from ..robustness.questions import pose_placed
     from ..robustness.spaces import FittedWith, fitted_with
@@ -165,12 +165,12 @@ def _ask(asked: Asked, k: int, label: Any, kappa: float, instead: str | None) ->
         sample_weight=asked.samples.weights,
     )  # fmt: skip
     if instead is not None:
-        return Posed(question, FittedWith())
+        return Asked(question, FittedWith())
     fitted = fitted_with(asked.file.model)
-    return Posed(question, fitted if label is None else fitted.of_class(k))
+    return Asked(question, fitted if label is None else fitted.of_class(k))
 
 
-def _column(asked: Asked, arguments: argparse.Namespace) -> Any:
+def _column(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
     """The values of a column that need not be a feature."""
     origin = asked.file.origin
     target = arguments.target if arguments.target is not None else origin.get("target")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .asking import Asked, read_asked
+from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
 from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser
 from .outputs import table
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _measure(asked: Asked, arguments: argparse.Namespace) -> dict[str, Any]:
+def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, Any]:
     from sklearn.metrics import confusion_matrix, roc_auc_score
 
     codes, classes = asked.codes, asked.classes
@@ -79,7 +79,7 @@ def _measure(asked: Asked, arguments: argparse.Namespace) -> dict[str, Any]:
     return record
 
 
-def _worst_case(asked: Asked, arguments: argparse.Namespace) -> dict[str, float]:
+def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, float]:
     from ..robustness.misclassification import misclassification_bounds
     from ..robustness.worst_case import worst_case_loss
 
@@ -103,7 +103,7 @@ def _worst_case(asked: Asked, arguments: argparse.Namespace) -> dict[str, float]
     }
 
 
-def _text(record: dict[str, Any], asked: Asked) -> str:
+def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
     lines = [
         f"{record['data']}: {record['n_samples']} samples",
         "",

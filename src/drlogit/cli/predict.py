@@ -6,7 +6,7 @@ import argparse
 import csv
 import io
 
-from .asking import Asked, read_asked
+from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
 from .options import DATA_HELP, Commands, add_sample_options, new_parser
 from .outputs import check_writable
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _csv(asked: Asked) -> str:
+def _csv(asked: ModelAndSamples) -> str:
     binary = len(asked.classes) == 2
     shown = asked.probabilities[:, 1:] if binary else asked.probabilities
     names = ["probability"] if binary else [f"probability_{label}" for label in asked.classes]

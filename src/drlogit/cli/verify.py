@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..estimators.training_data import balanced_weights
-from .asking import Asked, read_asked
+from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
 from .options import DATA_HELP, Commands, add_block_option, add_sample_options, new_parser
 
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE if record["ok"] else NOT_PROVEN
 
 
-def _read_blocks(arguments: argparse.Namespace) -> Asked:
+def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
     """A model and samples whose features stay in their file."""
     from ..files.block_files import open_blocks
     from ..files.columns import FileSamples, tidy_labels
@@ -83,10 +83,12 @@ def _read_blocks(arguments: argparse.Namespace) -> Asked:
         zero_based=bool(file.origin.get("zero_based") if zero_based is None else zero_based),
     )
     labels = tidy_labels(y, arguments.data)
-    return Asked(file, FileSamples(X, labels, None, X.feature_names, target, arguments.data))
+    return ModelAndSamples(
+        file, FileSamples(X, labels, None, X.feature_names, target, arguments.data)
+    )
 
 
-def _verify(asked: Asked, path: str) -> list[tuple[Any, Any]]:
+def _verify(asked: ModelAndSamples, path: str) -> list[tuple[Any, Any]]:
     """The verdict on each fit."""
     from ..verification.proof_file import BrokenProofError, read_proof
     from ..verification.verifying import fitted_ball, verify

@@ -63,7 +63,7 @@ _ADULT: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FileContents:
     """What a file holds: features, labels as written there, names of the columns if known."""
 
     X: Matrix
@@ -72,7 +72,7 @@ class Table:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def read(entry: DatasetInfo, contents: Sequence[bytes]) -> tuple[Table, NDArray[np.int64]]:
+def read(entry: DatasetInfo, contents: Sequence[bytes]) -> tuple[FileContents, NDArray[np.int64]]:
     """Features and ±1 labels of a data set, with the size and label counts of its entry."""
     table = _READERS[entry.format](entry, *contents)
     if table.X.shape != (entry.rows, entry.features):
@@ -96,7 +96,7 @@ def read(entry: DatasetInfo, contents: Sequence[bytes]) -> tuple[Table, NDArray[
     return table, y
 
 
-def _read_libsvm(entry: DatasetInfo, contents: bytes) -> Table:
+def _read_libsvm(entry: DatasetInfo, contents: bytes) -> FileContents:
     # n_features is given because several files stop short of their last column.
     try:
         X, labels = parse_svmlight(
@@ -111,16 +111,16 @@ def _read_libsvm(entry: DatasetInfo, contents: bytes) -> Table:
     X.eliminate_zeros()  # some copies pad rows with 123:0
     # scikit-learn indexes with int64; half of that is enough, and is what SciPy would choose.
     narrow = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-    return Table(sp.csr_matrix(narrow, shape=X.shape), labels.astype(np.int64))
+    return FileContents(sp.csr_matrix(narrow, shape=X.shape), labels.astype(np.int64))
 
 
-def _read_mnist(entry: DatasetInfo, images: bytes, labels: bytes) -> Table:
+def _read_mnist(entry: DatasetInfo, images: bytes, labels: bytes) -> FileContents:
     digits = _idx(labels, 1)
     pixels = _idx(images, 3)
     if pixels.shape != (digits.size, 28, 28):
         raise ValueError(f"found images {pixels.shape} for {digits.size} labels")
     kept = np.isin(digits, [int(digit) for digit in entry.coding])
-    return Table(
+    return FileContents(
         pixels[kept].reshape(-1, 784) / 255.0,
         digits[kept].astype(np.int64),
         [f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
@@ -139,7 +139,7 @@ def _idx(contents: bytes, ndim: int) -> NDArray[np.uint8]:
     return data.reshape(shape)
 
 
-def _read_adult(entry: DatasetInfo, contents: bytes) -> Table:
+def _read_adult(entry: DatasetInfo, contents: bytes) -> FileContents:
     # The test file opens with a comment; both end in an empty line.
     lines = contents.decode("ascii").splitlines()
     rows = [line.split(", ") for line in lines if line and not line.startswith("|")]
@@ -168,19 +168,19 @@ def _read_adult(entry: DatasetInfo, contents: bytes) -> Table:
         names.extend(f"{attribute}={category}" for category in categories)
         one_hot.extend([True] * len(categories))
     labels = np.array([row[-1].rstrip(".") for row in rows])  # the test file ends them so
-    return Table(X, labels, names, {"one_hot": np.array(one_hot)})
+    return FileContents(X, labels, names, {"one_hot": np.array(one_hot)})
 
 
-def _read_skin(entry: DatasetInfo, contents: bytes) -> Table:
+def _read_skin(entry: DatasetInfo, contents: bytes) -> FileContents:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an empty file: the size is checked anyway
         values = np.loadtxt(io.BytesIO(contents), dtype=np.int64, ndmin=2)
     if values.shape[1] != 4:
         raise ValueError(f"found {values.shape[1]} columns, expected 3 colours and a label")
-    return Table(values[:, :3].astype(np.float64), values[:, 3], ["blue", "green", "red"])
+    return FileContents(values[:, :3].astype(np.float64), values[:, 3], ["blue", "green", "red"])
 
 
-_READERS: dict[Format, Callable[..., Table]] = {
+_READERS: dict[Format, Callable[..., FileContents]] = {
     "libsvm": _read_libsvm,
     "mnist": _read_mnist,
     "adult": _read_adult,

@@ -38,7 +38,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..problem.domain_loss import best_price
-from ..problem.domains import Domains, Table
+from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy, flip_probability
 from ..problem.piece_equations import immovable_columns
 from ..problem.problem import Problem
@@ -145,12 +145,12 @@ def _climbed(problem: Problem, low: float, null: FloatArray) -> float:
 
 def _fall(
     block: Block,
-    table: Table,
+    table: ItemTable,
     direction: FloatArray,
     kappa: float,
     model: Weighed,
     null: FloatArray,
-) -> tuple[Table, tuple[Sum]]:
+) -> tuple[ItemTable, tuple[Sum]]:
     """``Σ w R'``: by how much the loss rises along a direction, to first order."""
     u = block.margins(direction)
     s = flip_probability(block.margins(null))
@@ -187,8 +187,8 @@ def _without_flips(problem: Problem, domains: Domains, slopes: FloatArray) -> fl
 
 
 def _null_sums(
-    block: Block, table: Table, domains: Domains, slopes: FloatArray
-) -> tuple[Table, tuple[Sum, Sum]]:
+    block: Block, table: ItemTable, domains: Domains, slopes: FloatArray
+) -> tuple[ItemTable, tuple[Sum, Sum]]:
     """``Σ w s z``, and how far bounded features can change it: up or down, by class and feature."""
     positive = block.y > 0.0
     mass = block.weights * np.where(positive, slopes[1], slopes[0])

@@ -26,7 +26,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Stack, Sum
-from .domains import Domains, Table
+from .domains import Domains, ItemTable
 from .losses import log_loss
 from .problem import Problem
 from .weighted_quantile import Weighted, upper_quantile, weight_above
@@ -40,7 +40,7 @@ _BELOW = 0.95
 class Edges(NamedTuple):
     """A block's envelopes, the rates and masses of their edges, and the scores they belong to."""
 
-    table: Table
+    table: ItemTable
     scores: FloatArray
     envelopes: Envelopes
     mass: FloatArray  # w cost
@@ -185,7 +185,7 @@ def _domains(problem: Problem) -> Domains:
 
 def _edges(
     block: Block,
-    table: Table,
+    table: ItemTable,
     coefficients: FloatArray,
     kappa: float,
     least: float,
@@ -195,7 +195,7 @@ def _edges(
     margins = block.margins(coefficients)
     scores = block.y * margins
     # Of a sample's table copies are made: compiled loops are for contiguous arrays.
-    part = Table(
+    part = ItemTable(
         np.ascontiguousarray(table.now[::step]), np.ascontiguousarray(table.values[::step])
     )
     some, y, weights = (

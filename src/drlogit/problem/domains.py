@@ -33,7 +33,7 @@ from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Sum
 
 
-class Table(NamedTuple):
+class ItemTable(NamedTuple):
     """What a block keeps of its samples for their items.
 
     ``now`` holds the column of the category that a sample has in each group, -1 for none;
@@ -175,16 +175,16 @@ class Domains:
         return low, high
 
     def tables(self, rows: Rows) -> State:
-        """The :class:`Table` of each block."""
+        """The :class:`ItemTable` of each block."""
         return rows.run(_table, None, self)[0]
 
 
-def _table(block: Block, _: None, domains: Domains) -> tuple[Table, tuple[()]]:
+def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()]]:
     from .category_codes import category_codes  # compiled: imported only when needed
 
     X = block.X if block.thin is None else block.thin
     now = category_codes(X, domains.groups).now
-    return Table(now, np.ascontiguousarray(dense_columns(block.X, domains.bounded))), ()
+    return ItemTable(now, np.ascontiguousarray(dense_columns(block.X, domains.bounded))), ()
 
 
 def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:

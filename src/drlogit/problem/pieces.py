@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
-from .domains import Domains, Table
+from .domains import Domains, ItemTable
 from .worst_moves import Weighed, _loss, _sorted_items
 
 #: Entries of the buffers that new pieces are written to.
@@ -264,7 +264,7 @@ def find_pieces(
     y: FloatArray,
     kappa: float,
     lam: float,
-    table: Table,
+    table: ItemTable,
     model: Weighed,
     pieces: Pieces,
     codes: NDArray[np.uint64],

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray
-from .domains import Domains, Table
+from .domains import Domains, ItemTable
 
 #: Samples whose items are listed at a time, by the number of items: 2^20 entries of a buffer.
 _BUFFER = 1 << 20
@@ -207,7 +207,7 @@ class Envelopes(NamedTuple):
 
 
 def envelopes(
-    scores: FloatArray, y: FloatArray, kappa: float, least: float, table: Table, model: Weighed
+    scores: FloatArray, y: FloatArray, kappa: float, least: float, table: ItemTable, model: Weighed
 ) -> Envelopes:
     """Edges with a rate above ``least``, the lowest price that is possible at all."""
     width = 2 * model.n_items + 2
@@ -266,7 +266,7 @@ def changes(
     signs: FloatArray,
     lengths: NDArray[np.intp],
     least: float,
-    table: Table,
+    table: ItemTable,
     model: Weighed,
     targets: NDArray[np.int32],
     n_features: int,
@@ -296,7 +296,7 @@ class Reach(NamedTuple):
     distances: FloatArray
 
 
-def reach(signs: FloatArray, table: Table, model: Weighed) -> Reach:
+def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
     """Gains of group changes; gain per cost of bounded features and how much they may cost."""
     here = np.where(table.now >= 0, model.beta[np.maximum(table.now, 0)], 0.0)
     groups = np.where(signs[:, None] > 0.0, here - model.low, model.high - here)

@@ -133,14 +133,14 @@ def _with_domains(
     question: Question, index: IndexArray, before: FloatArray
 ) -> tuple[FloatArray, FloatArray, bool]:
     """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
-    from ..problem.domains import Table
+    from ..problem.domains import ItemTable
     from ..problem.worst_moves import reach  # compiled
     from .crossing_costs import by_sets, few_sets, price_classes
 
     domains, model = question.problem.domains, question.prices.model
     assert domains is not None
     now = _levels_now(domains, before)
-    table = Table(now, np.ascontiguousarray(before[:, domains.bounded]))
+    table = ItemTable(now, np.ascontiguousarray(before[:, domains.bounded]))
     signs, need = question.signs[index], question.u[index]
     found = reach(signs, table, model)
     classes, prices = price_classes(domains.group_costs), domains.group_costs

@@ -14,7 +14,7 @@ from ..problem.ball import Ball
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.pieces import pieces
 from .domain import Domain
-from .products import Rows
+from .products import EnclosedRows
 from .rounding import TINY, UNIT, UP, Enclosed, exact_sum, norm_of
 
 #: Rows at a time: sums over more of them would have larger errors, over fewer larger costs.
@@ -95,12 +95,12 @@ class Given:
             shift[self.domain.grouped] = 0.0
         return shift
 
-    def rows(self) -> Iterator[tuple[slice, Rows]]:
+    def rows(self) -> Iterator[tuple[slice, EnclosedRows]]:
         """Pieces of the shifted samples."""
         first = 0
         for piece in pieces(self.X, self.step, checked=True):
             last = first + piece.shape[0]
-            yield slice(first, last), Rows.of(piece, self.shift)
+            yield slice(first, last), EnclosedRows.of(piece, self.shift)
             first = last
 
     def margins(self, *, sharp: bool) -> Enclosed:

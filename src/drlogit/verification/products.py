@@ -23,7 +23,7 @@ from .rounding import SLICES, TINY, UP, Enclosed, Total, cut, gamma, powers_abov
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class EnclosedRows:
     """Some rows of X in double precision, dense or CSR, of which ``shift`` has been subtracted.
 
     Subtraction must have been exact, as it is near the shift (Sterbenz).
@@ -32,7 +32,7 @@ class Rows:
     X: Matrix
 
     @classmethod
-    def of(cls, X: Matrix, shift: FloatArray) -> Rows:
+    def of(cls, X: Matrix, shift: FloatArray) -> EnclosedRows:
         """Rows as they are stored, in double precision and shifted."""
         if sp.issparse(X):
             data = X.data.astype(np.float64) - shift[X.indices]
@@ -89,9 +89,9 @@ class Rows:
         # them: left out are products of altogether four slices, five at most, and smaller ones.
         return terms, v.size * unit * 2.0 ** (4 - SLICES * self._bits)
 
-    def only(self, which: IndexArray) -> Rows:
+    def only(self, which: IndexArray) -> EnclosedRows:
         """Some columns."""
-        return self if which.size == self.X.shape[1] else Rows(self.X[:, which])
+        return self if which.size == self.X.shape[1] else EnclosedRows(self.X[:, which])
 
     def columns(self, which: IndexArray) -> FloatArray:
         """Some columns as a dense array."""

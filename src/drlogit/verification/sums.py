@@ -16,7 +16,7 @@ import numpy as np
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .free_columns import Chosen, are_combinations, choose
 from .given import Given
-from .products import Rows
+from .products import EnclosedRows
 from .rounding import UNIT, UP, Enclosed, Total, exact_sum, gamma
 
 #: Free columns from which no proof is attempted: the matrix would be too large.
@@ -95,7 +95,7 @@ class Sums:
         )  # fmt: skip
 
 
-def with_constant(given: Given, part: Rows, which: IndexArray) -> FloatArray:
+def with_constant(given: Given, part: EnclosedRows, which: IndexArray) -> FloatArray:
     """Some columns of some rows, the constant one last if it is free."""
     Z = part.columns(which)
     return np.append(Z, np.ones((Z.shape[0], 1)), axis=1) if given.offset else Z

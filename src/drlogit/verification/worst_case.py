@@ -24,7 +24,7 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from .domain import Domain
 from .given import Given
-from .products import Rows
+from .products import EnclosedRows
 from .rounding import DOWN, LOGARITHMS, TINY, UP, Enclosed, exact_sum, gamma
 
 #: Looks at λ that a search for the best one takes at most.
@@ -98,7 +98,7 @@ class _Table:
     costs: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, given: Given, domain: Domain, part: Rows) -> _Table:
+    def of(cls, given: Given, domain: Domain, part: EnclosedRows) -> _Table:
         beta = given.coef
         rates: list[list[FloatArray]] = [[], []]
         costs: list[list[FloatArray]] = [[], []]

@@ -93,14 +93,14 @@ def solve_with_pieces(
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
-    run = _Run(problem, tol, monitor)
+    run = _PieceRun(problem, tol, monitor)
     with np.errstate(all="ignore"):
         run.offer_constant()
         status = run.go(starting_point(run.layout, run.tables, start), max_iter)
     return run.solution(status, given, origin)
 
 
-class _Run:
+class _PieceRun:
     """The best point and bound so far, and the loop that improves them."""
 
     def __init__(self, problem: Problem, tol: float, monitor: Monitor) -> None:

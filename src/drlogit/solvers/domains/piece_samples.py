@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problem.domains import Domains, Table
+from ...problem.domains import Domains, ItemTable
 from ...problem.losses import log_loss, log_loss_terms
 from ...problem.piece_gram import piece_gram
 from ...problem.piece_weights import Weights
@@ -32,7 +32,7 @@ from ..interior_point.norm_cone import longest_step, outlier_correction
 class Samples(NamedTuple):
     """A block at an iterate: scores and epigraph variables of samples, margins and q of pieces."""
 
-    table: Table
+    table: ItemTable
     scores: FloatArray
     top: FloatArray
     pieces: Pieces
@@ -118,7 +118,7 @@ class Attempt(NamedTuple):
 
 def open_samples(
     block: Block,
-    table: Table,
+    table: ItemTable,
     domains: Domains,
     x: FloatArray,
     lam: float,

@@ -32,7 +32,7 @@ from ...rows.reductions import Sum
 from .admm import AdmmStart, check_penalty, first_point, in_weights, run_admm
 from .beta_step import BetaStep
 from .lp_admm import check_stop, lp_admm_steps
-from .probes import Probe, Search, mixed
+from .probes import LambdaSearch, Probe, mixed
 
 #: A subproblem is left when its own gap is this share of what is unknown about (P).
 _SHARE_OF_UNKNOWN = 0.1
@@ -101,7 +101,7 @@ def lambda_search(
     first = first_point(problem, start, rho)
     if problem.epsilon == 0.0:
         return _without_adversary(problem, first, beta_step, gamma, tol, monitor, max_iter)
-    search = Search(
+    search = LambdaSearch(
         problem, beta_step, tol, monitor, max_iter, in_weights(problem, rho), gamma,
         residual_tol if stop == "residual" else None,
     )  # fmt: skip
@@ -109,7 +109,7 @@ def lambda_search(
     return search.solution(lambda_search=lambda_search)
 
 
-def derivative_search(search: Search, first: AdmmStart, guess: float | None) -> None:
+def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:
     """Safeguarded secant method on q', within the bracket that the cuts prove."""
     low, high = search.bracket()
     if guess is None or not low < guess < high:
@@ -194,7 +194,7 @@ def _start_between(
     return AdmmStart(beta, mixed(problem, one.state, other.state, share), last.point.rho)
 
 
-def golden_section(search: Search, first: AdmmStart, guess: float | None) -> None:
+def golden_section(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:
     """Algorithm 2: golden-section search, one new subproblem per step."""
     if guess is not None and 0.0 < guess < search.problem.lambda_upper_bound:
         # An earlier result may be all that is needed; if not, its λ is of no use to the scheme.
@@ -225,7 +225,7 @@ def golden_section(search: Search, first: AdmmStart, guess: float | None) -> Non
 
 
 def _golden_probe(
-    search: Search, lam: float, first: AdmmStart, wanted: float | None = None
+    search: LambdaSearch, lam: float, first: AdmmStart, wanted: float | None = None
 ) -> Probe:
     """Probe ``lam`` until q is known there to what is ``wanted``, or it is clear where λ* is."""
 
@@ -237,7 +237,7 @@ def _golden_probe(
     return search.probe(lam, first, enough)
 
 
-def _is_left(search: Search, p2: Probe, p3: Probe) -> tuple[bool, Probe, Probe]:
+def _is_left(search: LambdaSearch, p2: Probe, p3: Probe) -> tuple[bool, Probe, Probe]:
     """Whether λ* < λ3 may be taken for granted (else λ* > λ2), with the probes that tell.
 
     Refines the two values until their intervals are apart, or as good as equal.
@@ -258,7 +258,7 @@ def _is_left(search: Search, p2: Probe, p3: Probe) -> tuple[bool, Probe, Probe]:
             p3 = _golden_probe(search, p3.lam, p3.point, wanted)
 
 
-_SEARCHES: dict[str, Callable[[Search, AdmmStart, float | None], None]] = {
+_SEARCHES: dict[str, Callable[[LambdaSearch, AdmmStart, float | None], None]] = {
     "derivative": derivative_search,
     "golden": golden_section,
 }

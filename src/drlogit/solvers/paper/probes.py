@@ -48,7 +48,7 @@ class Probe(NamedTuple):
 
 
 @dataclass(eq=False)
-class Search:
+class LambdaSearch:
     """The bounds found so far, and the count of what they cost."""
 
     problem: Problem
