@@ -61,7 +61,6 @@ def test_everything_is_escaped(figure):
     page.heading(hostile)
     page.text(hostile)
     page.bullets([hostile])
-    page.links([(hostile, '"onclick=x')])
     page.code(hostile)
     page.table([hostile], [[hostile]], caption=hostile)
     page.figure(figure, alt=hostile, caption=hostile)
@@ -69,7 +68,7 @@ def test_everything_is_escaped(figure):
     outline = Outline(page.render())
     assert outline.tags.count("script") == 2  # our own, and the data for it
     words = "".join(outline.words)
-    assert words.count("<script>") == 13  # as words, wherever given
+    assert words.count("<script>") == 12  # as words, wherever given
     assert words.count(r"\u003cscript>") == 2
 
 
@@ -135,11 +134,6 @@ def test_tables_of_many_columns_are_wider_than_the_text():
 def test_rows_must_fit():
     with pytest.raises(ValueError, match="must have 2 cells"):
         Page("Report").table(["a", "b"], [[1]])
-
-
-def test_links_stay_on_the_page_or_beside_it():
-    with pytest.raises(ValueError, match="must be relative"):
-        Page("Report").links([("x", "javascript:alert(1)")])
 
 
 def test_equal_pages_are_equal_bytes(figure, tmp_path):

@@ -71,15 +71,6 @@ class Page:
         listed = "\n".join(f"<li>{escape(item)}</li>" for item in items)
         self._parts.append(f"<ul>\n{listed}\n</ul>")
 
-    def links(self, items: Iterable[tuple[str, str]]) -> None:
-        """A list of links, as pairs of a text and a relative address, or ``#`` and an anchor."""
-        listed = []
-        for text, address in items:
-            if ":" in address:  # another host, or a script
-                raise ValueError(f"a link must be relative, got {address!r}")
-            listed.append(f'<li><a href="{escape(address)}">{escape(text)}</a></li>')
-        self._parts.append("<ul>\n{}\n</ul>".format("\n".join(listed)))
-
     def code(self, text: str) -> None:
         """Text with its own spaces and line ends, such as commands or their output."""
         self._parts.append(f'<pre tabindex="0">{escape(text)}</pre>')
