@@ -71,10 +71,6 @@ class Page:
         listed = "\n".join(f"<li>{escape(item)}</li>" for item in items)
         self._parts.append(f"<ul>\n{listed}\n</ul>")
 
-    def code(self, text: str) -> None:
-        """Text with its own spaces and line ends, such as commands or their output."""
-        self._parts.append(f'<pre tabindex="0">{escape(text)}</pre>')
-
     def fragment(self, html: str) -> None:
         """Parts of our own, as they are; never anything that was given."""
         self._parts.append(html)

@@ -96,13 +96,11 @@ _CONSTANT = math.log(2.0)
 class PieceBound:
     """A lower bound, and what it took.
 
-    That is the factor of the scaling, the charge for leftovers, and the dual point, corrected but
-    not scaled.
+    That is the factor of the scaling, and the dual point, corrected but not scaled.
     """
 
     value: float
     factor: float
-    charge: float
     weights: State
 
 
@@ -133,7 +131,7 @@ def piece_bound(problem: Problem, weights: State, wanted: float = math.inf) -> P
 
 
 def _bound(problem: Problem, here: WeightSums) -> PieceBound:
-    nothing = PieceBound(0.0, 0.0, math.inf, here.weights)
+    nothing = PieceBound(0.0, 0.0, here.weights)
     exact = nearby(problem, here)
     if exact is None:
         return nothing
@@ -148,7 +146,7 @@ def _bound(problem: Problem, here: WeightSums) -> PieceBound:
     factor = min(1.0, problem.epsilon / used * (1.0 - 4.0 * UNIT)) if used > 0.0 else 1.0
     _, (value, square) = problem.rows.run(scaled_value, here.weights, factor)
     charge = (math.sqrt(float(square)) + exact.distance) * exact.distance + leftover
-    return PieceBound(max(float(value) - factor * charge, 0.0), factor, charge, here.weights)
+    return PieceBound(max(float(value) - factor * charge, 0.0), factor, here.weights)
 
 
 def _noise(problem: Problem) -> float:
