@@ -86,7 +86,7 @@ class Lower:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _PlainPoint:
     """``(s, a)``."""
 
     given: Given
@@ -107,7 +107,7 @@ class _Point:
             self.doubts.roundings,
         )  # fmt: skip
 
-    def moved(self, along: FloatArray) -> _Point:
+    def moved(self, along: FloatArray) -> _PlainPoint:
         """``s - s(1-s) y t`` for these t, about."""
         return replace(self, doubts=self.doubts.moved(self.given.signs * along))
 
@@ -129,7 +129,7 @@ def lower_bound(
     """
     ball, a, weights = given.ball, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
-    point = _Point(given, Doubts.of(doubt), flip_share)
+    point = _PlainPoint(given, Doubts.of(doubt), flip_share)
     r = point.coefficients
     free = FreeColumns(given, r.active)
     sums = Sums.of(given, r, sharp=sharp)
@@ -175,7 +175,9 @@ def entropy(s: FloatArray) -> FloatArray:
     return np.where((s > 0.0) & (s < 1.0), inside, 0.0)
 
 
-def _by_few(point: _Point, free: FreeColumns, sums: Sums) -> tuple[_Point, Sums, Correction | None]:
+def _by_few(
+    point: _PlainPoint, free: FreeColumns, sums: Sums
+) -> tuple[_PlainPoint, Sums, Correction | None]:
     """A point whose equations few samples have levelled, and what is still to be taken from it."""
     r = point.coefficients
     few = free.few(sums, r.curvature)

@@ -165,7 +165,7 @@ def piece_lower_bound(
     ``promise`` is what some model promises at most.  If ``sharp``, sums are formed with little
     rounding, and from a point nearby that satisfies the equations to twice as many digits.
     """
-    point = _Point.of(given, doubt, moves)
+    point = _PiecePoint.of(given, doubt, moves)
     free = FreeColumns(given, point.coefficients.active)
     sums = Sums.of(given, point.coefficients, sharp=sharp)
     if sharp:
@@ -196,7 +196,7 @@ def piece_lower_bound(
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _PiecePoint:
     """Pieces with what they weigh, as sums of two doubles."""
 
     given: Given
@@ -207,7 +207,7 @@ class _Point:
     moved: Doubts
 
     @classmethod
-    def of(cls, given: Given, doubt: FloatArray, moves: Moves) -> _Point:
+    def of(cls, given: Given, doubt: FloatArray, moves: Moves) -> _PiecePoint:
         high, low = _left(moves, doubt.size)
         empty = high <= 0.0
         return cls(
@@ -216,7 +216,7 @@ class _Point:
             Doubts.of(doubt), Doubts.of(moves.doubt),
         )  # fmt: skip
 
-    def levelled(self, along: FloatArray) -> _Point:
+    def levelled(self, along: FloatArray) -> _PiecePoint:
         """``s - s(1-s) y t`` for a t of each sample, about."""
         return replace(
             self,
@@ -303,7 +303,7 @@ class _Point:
         return found - tilt / total * UP
 
 
-def _towards_equations(point: _Point, free: FreeColumns, sums: Sums) -> FloatArray:
+def _towards_equations(point: _PiecePoint, free: FreeColumns, sums: Sums) -> FloatArray:
     """A t of each sample that levels free columns, bounded features and groups, about.
 
     The least one, in the sense of curvatures; where that takes too long or is more than what
@@ -353,7 +353,7 @@ class _DomainSums:
     spent: float
 
     @classmethod
-    def of(cls, given: Given, point: _Point) -> _DomainSums:
+    def of(cls, given: Given, point: _PiecePoint) -> _DomainSums:
         domain, moves = given.domain, point.moves
         assert domain is not None
         n, n_groups = given.coef.size, domain.n_groups
@@ -395,7 +395,7 @@ class _DomainSums:
 
 def _charge(
     given: Given,
-    point: _Point,
+    point: _PiecePoint,
     sums: Sums,
     found: _DomainSums,
     correction: Correction,
