@@ -86,6 +86,47 @@ FOUND = [
 ]  # fmt: skip
 
 
+#: Certified and not proven once: weights over twelve orders in the equations of free columns; radii
+#: below the rounding of what they bound.
+NOT_PROVEN = [
+    replace(
+        PLAIN, seed=0, n_samples=34, n_features=28, shape="contradictory rows", weights="wide",
+        epsilon=0.0, kappa=inf, fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=2, n_samples=20, n_features=42, weights="wide", costs="some immovable",
+        epsilon=1.0, kappa=10.0, fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=0, n_samples=130, n_features=41, shape="zero rows and columns", scale=1e-05,
+        costs="wide", epsilon=1e-05, kappa=inf, fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=51516, n_samples=135, n_features=18, shape="sorted labels",
+        scale=757817.9441978, spread=2.0, weights="integer", costs="wide",
+        epsilon=9.210154591914124e-05, kappa=0.05035221308678391, fit_intercept=False,
+        in_units=False,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NOT_PROVEN, ids=lambda case: case.shape)
+def test_what_was_not_proven_is_proven(case):
+    X, y, options = torture.data(case)
+    result = torture.solve(X, y, options)
+    assert result.converged
+    torture.check_proof(result, X, y, options)
+
+
+@pytest.mark.parametrize("number", [20676, 314])
+def test_what_was_not_proven_with_domains_is_proven(number):
+    """Equations that one double for each mass is too coarse for; features far from zero that a
+    group that cannot change lets us shift."""
+    totals = torture.Totals()
+    torture.check_domains(number, totals)
+    assert totals.open_cases == []
+
+
 @pytest.mark.parametrize("case", FOUND, ids=lambda case: case.shape)
 def test_what_was_found_is_certified(case):
     totals = torture.Totals()

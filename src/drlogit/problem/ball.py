@@ -15,8 +15,9 @@ class Ball:
     """ε, κ, the transport norm by name, a cost for each feature, and whether there is an intercept.
 
     ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
-    ``with_none`` says which of them have "none" as a category (None: those of which it occurs), and
-    ``lower`` and ``upper`` are the ends of what each feature can be, infinite for none.
+    also of those that cannot change if each sample has one; ``with_none`` says which of them have
+    "none" as a category (None: those of which it occurs), and ``lower`` and ``upper`` are the ends
+    of what each feature can be, infinite for none.
     """
 
     epsilon: float

@@ -139,7 +139,8 @@ class Domains:
         for end, values in zip(ends, self.given_ends or (self.lower, self.upper), strict=True):
             end[self.bounded] = values
         return {
-            "groups": self.groups, "with_none": self.with_none,
+            "groups": (*self.groups, *self.held),
+            "with_none": np.append(self.with_none, np.zeros(len(self.held), dtype=bool)),
             "lower": ends[0], "upper": ends[1],
         }  # fmt: skip
 
@@ -151,13 +152,10 @@ class Domains:
 
     @property
     def constant_sum(self) -> IndexArray | None:
-        """The columns of a group that has a 1 in every row, if there is one.
-
-        Groups that cannot change are left out: a ball does not state them, so that who verifies a
-        proof has to do without.
-        """
+        """The columns of a group that has a 1 in every row, if there is one."""
         complete = np.flatnonzero(~self.with_none)
-        return self.groups[complete[0]] if complete.size else None
+        groups = self.groups[complete[0] :] if complete.size else self.held
+        return groups[0] if groups else None
 
     @property
     def largest_cost(self) -> float:

@@ -88,7 +88,7 @@ def nearby(problem: Problem, here: WeightSums) -> Nearby | None:
 def _offset(problem: Problem, here: WeightSums) -> float | None:
     domains = problem.domains
     assert domains is not None
-    if not problem.fit_intercept and domains.with_none.all():
+    if not problem.fit_intercept and domains.constant_sum is None:
         return None
     return float(here.classes[1] - here.classes[0])
 

@@ -15,12 +15,13 @@ Weights are ``w_i = ω_i / Ω`` with the ω that were given, and all sums are of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..problem.norms import get_norm
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
+from .doubts import Doubts
 from .given import Given
 from .rounding import (
     DOWN,
@@ -33,17 +34,14 @@ from .rounding import (
     two_product,
     two_sum,
 )
-from .sums import Coefficients, FreeColumns, Sums, with_constant
+from .sums import Coefficients, Correction, FreeColumns, Sums, with_constant
 
 #: Features up to which a point is moved into the ball in twice the digits, how often and how far
 #: inside, and the share of its size from which a direction counts.
 _MOST_HELD = 1000
-_ROUNDS = 2
+_ROUNDS = 3
 _INSIDE = 1.0 - 1e-12
 _PIVOT = 1e-13
-
-#: Doubts up to which a rest is kept.
-_NEARLY_ONE = 1.0 - 2.0**-20
 
 # --- the upper bound ------------------------------------------------------------------------
 
@@ -87,6 +85,33 @@ class Lower:
     equations: bool = True
 
 
+@dataclass(frozen=True, eq=False)
+class _PlainPoint:
+    """``(s, a)``."""
+
+    given: Given
+    doubts: Doubts
+    flip_share: FloatArray
+
+    @property
+    def coefficients(self) -> Coefficients:
+        given, s, a = self.given, self.doubts.value, self.flip_share
+        difference, lost = two_sum(s, -a)
+        product, low = two_product(given.weights, difference)
+        low = low + given.weights * (lost + self.doubts.rest)
+        return Coefficients(
+            given.signs * product, given.signs * low,
+            8.0 * UNIT**2 * float((given.weights * (s + a)).sum()) + TINY,
+            given.weights * self.doubts.curvature,
+            ((s > 0.0) | (a > 0.0)) & (given.weights > 0.0),
+            self.doubts.roundings,
+        )  # fmt: skip
+
+    def moved(self, along: FloatArray) -> _PlainPoint:
+        """``s - s(1-s) y t`` for these t, about."""
+        return replace(self, doubts=self.doubts.moved(self.given.signs * along))
+
+
 def lower_bound(
     given: Given,
     doubt: FloatArray,
@@ -102,26 +127,26 @@ def lower_bound(
     would satisfy them no better, so it is a sum of two.  If ``held``, it is moved into the ball,
     too, where doubles are too coarse for that: any point may be tried.
     """
-    ball, s, a, weights = given.ball, doubt, flip_share, given.weights
+    ball, a, weights = given.ball, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
-    r = _coefficients(given, s, a)
+    point = _PlainPoint(given, Doubts.of(doubt), flip_share)
+    r = point.coefficients
     free = FreeColumns(given, r.active)
     sums = Sums.of(given, r, sharp=sharp)
     chosen = free.chosen(sums)
-    tilt = 0.0
-    if sharp and chosen is not None and (held or chosen.columns.size):
-        rest = np.zeros_like(s)
-        if held:
-            for _ in range(_ROUNDS):
-                s, rest = _moved(given, s, rest, *_into_the_ball(given, s, flips, sums))
-                sums = Sums.of(given, _coefficients(given, s, a, rest), sharp=True)
-        else:
-            c = chosen.correction(free.concerned(sums.gradient.value, sums.balance.value))
-            s, rest = _moved(given, s, rest, free.which, c)
-            sums = Sums.of(given, _coefficients(given, s, a, rest), sharp=True)
-        tilt = _tilt(given, s, rest)
+    if held:
+        for _ in range(_ROUNDS):
+            point = point.moved(_into_the_ball(given, r.curvature, flips, sums))
+            r = point.coefficients
+            sums = Sums.of(given, r, sharp=True)
+        chosen = free.chosen(sums)
+    elif sharp and chosen is not None and chosen.columns.size:
+        point = point.moved(free.along(chosen, sums))
+        sums = Sums.of(given, point.coefficients, sharp=True)
         chosen = free.chosen(sums)
     correction = free.correction(chosen, sums)
+    if correction is None and sharp:
+        point, sums, correction = _by_few(point, free, sums)
     if correction is None:
         return Lower(0.0, math.inf, equations=False)
     total = given.total_weight
@@ -131,14 +156,16 @@ def lower_bound(
     if flips > 0.0:
         spent += ball.kappa * flips
     spent = spent / total * UP
+    s = point.doubts.value
     mean = exact_sum(weights * entropy(s)) / total * (1.0 - LOGARITHMS) - TINY
     faint = free.charge_of_faint(weights * (s + a), sums)
-    value = mean * DOWN - correction.lost * UP - tilt - faint
+    value = mean * DOWN - correction.lost * UP - faint
+    value -= point.doubts.tilt(weights) / total * UP
     excess = 0.0
     if spent > ball.epsilon:
         value *= ball.epsilon / spent * DOWN
         excess = spent / ball.epsilon - 1.0 if ball.epsilon > 0.0 else math.inf
-    return Lower(max(value * DOWN, 0.0), excess)
+    return Lower(value * DOWN if value > 0.0 else 0.0, excess)
 
 
 def entropy(s: FloatArray) -> FloatArray:
@@ -148,52 +175,28 @@ def entropy(s: FloatArray) -> FloatArray:
     return np.where((s > 0.0) & (s < 1.0), inside, 0.0)
 
 
-def _coefficients(
-    given: Given, s: FloatArray, a: FloatArray, rest: FloatArray | None = None
-) -> Coefficients:
-    """Those of ``(s + rest, a)``."""
-    difference, lost = two_sum(s, -a)
-    terms = 0
-    if rest is not None:  # which changes s(1-s)
-        lost = lost + rest
-        moved = rest != 0.0
-        change = np.abs(rest[moved]) / (s[moved] * (1.0 - s[moved]))
-        terms = 8 + math.ceil(2.0 * float(np.max(change, initial=0.0)) / UNIT)
-    product, low = two_product(given.weights, difference)
-    low = low + given.weights * lost
-    return Coefficients(
-        given.signs * product, given.signs * low,
-        8.0 * UNIT**2 * float((given.weights * (s + a)).sum()) + TINY,
-        given.weights * (s * (1.0 - s)),
-        ((s > 0.0) | (a > 0.0)) & (given.weights > 0.0),
-        terms,
-    )  # fmt: skip
+def _by_few(
+    point: _PlainPoint, free: FreeColumns, sums: Sums
+) -> tuple[_PlainPoint, Sums, Correction | None]:
+    """A point whose equations few samples have levelled, and what is still to be taken from it."""
+    r = point.coefficients
+    few = free.few(sums, r.curvature)
+    if few is None:
+        return point, sums, None
+    for _ in range(_ROUNDS):
+        left = free.concerned(sums.gradient.value, sums.balance.value)
+        point = point.moved(few.along(left, r.curvature))
+        r = point.coefficients
+        sums = Sums.of(point.given, r, sharp=True)
+    return point, sums, free.correction_by_few(few, sums, r.curvature)
 
 
-def _moved(
-    given: Given, s: FloatArray, rest: FloatArray, which: IndexArray, c: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """``s + rest - s(1-s) z·c``, about, as a double and what it lost to rounding."""
-    moved, rest = s.copy(), rest.copy()
-    for rows, part in given.rows():
-        here = s[rows]
-        along = with_constant(given, part, which) @ c
-        high, low = two_sum(here, -here * (1.0 - here) * given.signs[rows] * along)
-        high, low = two_sum(high, low + rest[rows])
-        moved[rows] = np.clip(high, 0.0, 1.0)
-        rest[rows] = np.where((high > 0.0) & (high < _NEARLY_ONE), low, 0.0)
-    return moved, rest
-
-
-def _into_the_ball(
-    given: Given, s: FloatArray, flips: float, sums: Sums
-) -> tuple[IndexArray, FloatArray]:
-    """All features, and a c that levels free columns and moves the others into the ball."""
+def _into_the_ball(given: Given, curvature: FloatArray, flips: float, sums: Sums) -> FloatArray:
+    """``z·c`` for a c that levels free columns and moves the others into the ball."""
     n, ball, kept = given.coef.size, given.ball, given.kept
     which = np.arange(n)
     width = n + int(ball.fit_intercept)
     matrix = np.zeros((width, width))
-    curvature = given.weights * (s * (1.0 - s))
     for rows, part in given.rows():
         Z = with_constant(given, part, which)
         matrix += Z.T @ (curvature[rows, None] * Z)
@@ -207,19 +210,11 @@ def _into_the_ball(
     )
     excess[:n][kept] -= inside / costs
     unit = matrix / size / size[:, None]
-    return which, np.linalg.lstsq(unit, excess / size, rcond=_PIVOT)[0] / size
-
-
-def _tilt(given: Given, s: FloatArray, rest: FloatArray) -> float:
-    """How much smaller the mean of ``H(s + rest)`` can be than that of ``H(s)``.
-
-    ``|H'|`` is at most ``|log s| + |log(1-s)|``, which is at least ``2 log 2``; the factor 2 is far
-    more than the curvature takes, as ``|rest| ≤ u s`` and ``1-s > 2⁻²⁰``.
-    """
-    moved = rest != 0.0
-    slope = np.abs(np.log(s[moved])) + np.abs(np.log1p(-s[moved]))
-    lost = exact_sum(given.weights[moved] * np.abs(rest[moved]) * slope)
-    return 2.0 * lost / given.total_weight * UP
+    c = np.linalg.lstsq(unit, excess / size, rcond=_PIVOT)[0] / size
+    along = np.empty(curvature.size)
+    for rows, part in given.rows():
+        along[rows] = with_constant(given, part, which) @ c
+    return along
 
 
 def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:

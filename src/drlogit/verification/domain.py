@@ -31,8 +31,9 @@ class OutsideError(ValueError):
 class Domain:
     """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
 
-    Only those that the adversary can move are here, with what that costs.  Items are counted as in
-    :class:`~drlogit.problem.moves.Moves`.
+    Only those that the adversary can move are here, with what that costs; ``has_constant`` says
+    whether the columns of a group add up to the constant, of those that cannot change, too.  Items
+    are counted as in :class:`~drlogit.problem.moves.Moves`.
     """
 
     groups: tuple[IndexArray, ...]
@@ -44,6 +45,7 @@ class Domain:
     bounded_costs: FloatArray
     least: FloatArray  # ends within the bounds between which the samples' features are
     most: FloatArray
+    has_constant: bool
 
     @property
     def n_groups(self) -> int:
@@ -62,11 +64,6 @@ class Domain:
     def columns(self) -> IndexArray:
         """All columns that the norm leaves alone."""
         return np.concatenate([self.grouped, self.bounded])
-
-    @property
-    def has_constant(self) -> bool:
-        """Whether the columns of a group add up to the constant."""
-        return bool((~self.with_none).any())
 
     def present(self, X: Matrix) -> NDArray[np.int32]:
         """The column of each row's category in each group, -1 for none."""
@@ -127,7 +124,8 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
     kept = np.isfinite(costs[bounded])
     bounded, least, most = bounded[kept], least[kept], most[kept]
     groups = tuple(group for group, moves in zip(ball.groups, movable, strict=True) if moves)
-    if ball.fit_intercept or (~with_none[np.array(movable, dtype=bool)]).any():
+    has_constant = not with_none.all()
+    if ball.fit_intercept or has_constant:
         away = _NEAR * (most - least)
         least, most = least - away, most + away
     else:  # zero is no value like others
@@ -142,11 +140,18 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
         np.array([costs[group[0]] for group in groups]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
         np.where(same, lower[bounded], least), np.where(same, upper[bounded], most),
+        has_constant,
     )  # fmt: skip
+    held = [
+        group
+        for group, moves, none in zip(ball.groups, movable, with_none, strict=True)
+        if not moves and not none
+    ]
     ends = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     ends[0][bounded], ends[1][bounded] = domain.lower, domain.upper
     return domain, replace(
-        ball, feature_costs=costs, groups=groups, with_none=domain.with_none,
+        ball, feature_costs=costs, groups=(*groups, *held),
+        with_none=np.append(domain.with_none, np.zeros(len(held), dtype=bool)),
         lower=ends[0], upper=ends[1],
     )  # fmt: skip
 

@@ -46,8 +46,8 @@ _WHOLE = 2.0**31
 _FACTOR = 2.0**10
 _DENOMINATOR = 64
 
-#: The inverse must be verified to this accuracy.
-_ACCURACY = 0.25
+#: An inverse must be verified to this accuracy.
+ACCURACY = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +102,8 @@ def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | Non
     except np.linalg.LinAlgError:
         return None
     size = np.sqrt(np.diagonal(B))
-    wrong = gamma(terms) * np.outer(size, size) * UP
-    defect = np.abs(np.eye(kept.size) - Y @ B) + gamma(kept.size + 2) * (np.abs(Y) @ np.abs(B))
-    doubt = float(np.max((defect + np.abs(Y) @ wrong).sum(axis=1), initial=0.0)) * UP
-    if not doubt <= _ACCURACY:
+    doubt = defect_of_inverse(Y, B, gamma(terms) * np.outer(size, size) * UP)
+    if not doubt <= ACCURACY:
         return None
     others = np.setdiff1d(np.arange(present.size), kept)
     factors = (powers[kept][:, None] * Y) @ scaled[np.ix_(kept, others)] / powers[others]
@@ -114,6 +112,13 @@ def choose(matrix: FloatArray, occurring: BoolArray, terms: int) -> Chosen | Non
         present[kept], powers[kept], Y, doubt, present[others],
         np.rint(factors * multiples), multiples,
     )  # fmt: skip
+
+
+def defect_of_inverse(inverse: FloatArray, matrix: FloatArray, wrong: FloatArray) -> float:
+    """A bound on ``‖I - Y M‖_∞`` for a matrix whose entries are wrong by up to so much."""
+    n, sizes = len(matrix), np.abs(inverse)
+    defect = np.abs(np.eye(n) - inverse @ matrix) + gamma(n + 2) * (sizes @ np.abs(matrix))
+    return float(np.max((defect + sizes @ wrong).sum(axis=1), initial=0.0)) * UP
 
 
 def _denominator(factors: FloatArray) -> float:

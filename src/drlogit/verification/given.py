@@ -15,7 +15,7 @@ from ..rows.arrays import BoolArray, FloatArray
 from ..rows.pieces import pieces
 from .domain import Domain
 from .products import EnclosedRows
-from .rounding import TINY, UNIT, UP, Enclosed, exact_sum, norm_of
+from .rounding import TINY, UNIT, UP, Enclosed, Pair, exact_sum, norm_of
 
 #: Rows at a time: sums over more of them would have larger errors, over fewer larger costs.
 _ROWS = 4096
@@ -106,12 +106,11 @@ class Given:
     def margins(self, *, sharp: bool) -> Enclosed:
         """``y_i (x_i·β + b)``."""
         u, error = np.empty(self.signs.size), np.empty(self.signs.size)
-        intercept = self.shifted_intercept
         for rows, part in self.rows():
-            found = part.margins(self.coef, sharp=sharp)
-            u[rows] = found.value + intercept.value
-            error[rows] = (found.error + intercept.error + UNIT * np.abs(u[rows])) * UP
-        return Enclosed(u * self.signs, error)
+            found = part.margins(self.coef, self.shifted_intercept, sharp=sharp)
+            u[rows], error[rows] = found.value, found.error
+        # What rounding to two doubles took from the intercept.
+        return Enclosed(u * self.signs, error + np.abs(self.shifted_intercept[1]) * UNIT + TINY)
 
     @cached_property
     def least_lambda(self) -> float:
@@ -121,13 +120,13 @@ class Given:
         return norm_of(dual, size) * UP
 
     @cached_property
-    def shifted_intercept(self) -> Enclosed:
-        """``b + Σ shift_j β_j``, from exact fractions."""
+    def shifted_intercept(self) -> Pair:
+        """``b + Σ shift_j β_j`` from exact fractions, as a sum of two."""
         exact = Fraction(self.intercept)
         for j in np.flatnonzero(self.shift):
             exact += Fraction(self.shift[j]) * Fraction(self.coef[j])
-        value = np.array([float(exact)])
-        return Enclosed(value, UNIT * np.abs(value) * UP + TINY)
+        high = float(exact)
+        return np.array([high]), np.array([float(exact - Fraction(high))])
 
 
 def _ranges(piece: Any) -> tuple[FloatArray, FloatArray]:

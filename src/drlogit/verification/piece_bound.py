@@ -48,6 +48,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,8 @@ from ..problem.moves import Moves
 from ..rows.arrays import BoolArray, FloatArray
 from .bounds import Lower, entropy
 from .domain import Domain
-from .free_columns import Chosen
+from .doubts import Doubts
+from .few_samples import MOST_ENTRIES
 from .given import Given
 from .products import add_scattered
 from .rounding import (
@@ -67,21 +69,32 @@ from .rounding import (
     UNIT,
     UP,
     Enclosed,
+    Pair,
     Total,
     exact_sum,
     gamma,
     norm_of,
+    pair_product,
+    two_product,
     two_sum,
 )
-from .sums import Coefficients, Correction, FreeColumns, Sums
+from .sums import Coefficients, Correction, FreeColumns, Sums, with_constant
 
 #: Slightly more than log 2.
 _CONSTANT = 0.6931471805599454
 
+#: How often a point is moved towards its equations, and the share of its size from which a
+#: direction counts.
+_ROUNDS = 3
+_PIVOT = 1e-13
+
+#: Share of a doubt that rounding can have taken: four orders above what was met in 2000 problems.
+_ROUNDED = 1e-3
+
 #: What is left of a sample's mass is known to this, and to a rounding.
 _LEFT = 1e-27
 
-#: What rounding of a scaled doubt can change in its entropy: 12 u times a logarithm below 40.
+#: What rounding of a scaled doubt can change in its entropy: 13 u times a logarithm below 40.
 _SCALED = 16.0 * UNIT * 64.0
 
 
@@ -99,7 +112,7 @@ def infeasible_pieces(doubt: FloatArray, moves: Moves, domain: Domain, ball: Bal
         wrong = "moves must be in the order of the samples"
     elif not ((moves.doubt >= 0.0) & (moves.doubt <= 1.0)).all():
         wrong = "doubt of moves must lie in [0, 1]"
-    elif not (moves.share >= 0.0).all() or (_left(moves, doubt.size) < -_LEFT).any():
+    elif not (moves.share >= 0.0).all() or (_left(moves, doubt.size)[0] < -_LEFT).any():
         wrong = "shares of moves must be at least 0, and at most 1 for a sample"
     elif moves.flipped.any() and math.isinf(ball.kappa):
         wrong = "labels are flipped where none can be"
@@ -125,16 +138,23 @@ def _ends(moves: Moves, domain: Domain) -> BoolArray:
     return bits.reshape(moves.sample.size, domain.bounded.size, 2)
 
 
-def _left(moves: Moves, n_samples: int) -> FloatArray:
-    """``1 - Σ share`` of each sample, as if rounded once, but for 1e-27."""
-    counts = np.bincount(moves.sample, minlength=n_samples)
+def _left(moves: Moves, n_samples: int) -> Pair:
+    """``1 - Σ share`` of each sample, but for 1e-27."""
+    shares = -moves.share, np.zeros_like(moves.share)
+    return _added(moves, (np.ones(n_samples), np.zeros(n_samples)), shares)
+
+
+def _added(moves: Moves, own: Pair, moved: Pair) -> Pair:
+    """Sums over the pieces of each sample, its own first."""
+    counts = np.bincount(moves.sample, minlength=own[0].size)
     first = np.cumsum(counts) - counts
-    high, low = np.ones(n_samples), np.zeros(n_samples)
+    high, low = own[0].copy(), own[1].copy()
     for rank in range(int(counts.max(initial=0))):
         some = np.flatnonzero(counts > rank)
-        high[some], lost = two_sum(high[some], -moves.share[first[some] + rank])
-        low[some] += lost
-    return high + low
+        piece = first[some] + rank
+        high[some], lost = two_sum(high[some], moved[0][piece])
+        low[some] += lost + moved[1][piece]
+    return two_sum(high, low)
 
 
 def piece_lower_bound(
@@ -143,17 +163,20 @@ def piece_lower_bound(
     """What no model promises less than, as far as these pieces prove it.
 
     ``promise`` is what some model promises at most.  If ``sharp``, sums are formed with little
-    rounding, and from a point that satisfies the equations of free columns up to rounding.
+    rounding, and from a point nearby that satisfies the equations to twice as many digits.
     """
-    point = _Point.of(given, doubt, moves)
-    sums = Sums.of(given, point.coefficients, sharp=sharp)
+    point = _PiecePoint.of(given, doubt, moves)
     free = FreeColumns(given, point.coefficients.active)
-    chosen = free.chosen(sums)
-    if sharp and chosen is not None and chosen.columns.size:
-        point = _corrected(point, free, chosen, sums)
-        sums = Sums.of(given, point.coefficients, sharp=True)
-        chosen = free.chosen(sums)
-    correction = free.correction(chosen, sums)
+    sums = Sums.of(given, point.coefficients, sharp=sharp)
+    if sharp:
+        for _ in range(_ROUNDS):
+            point = point.levelled(_towards_equations(point, free, sums))
+            sums = Sums.of(given, point.coefficients, sharp=True)
+    correction = free.correction(free.chosen(sums), sums)
+    if correction is None and sharp:
+        few = free.few(sums, point.coefficients.curvature)
+        if few is not None:
+            correction = free.correction_by_few(few, sums, point.coefficients.curvature)
     if correction is None:
         return Lower(0.0, math.inf, equations=False)
     domain_sums = _DomainSums.of(given, point)
@@ -167,89 +190,155 @@ def piece_lower_bound(
         return Lower(0.0, math.inf, equations=False)
     spent = (norm + domain_sums.spent) / total * UP
     factor = min(1.0, epsilon / spent * DOWN) if spent > 0.0 else 1.0
-    faint = free.charge_of_faint(point.per_sample(point.p, point.moved_p), sums)
+    faint = free.charge_of_faint(point.masses, sums)
     value = point.value(factor) * DOWN - correction.lost * UP - factor * charge * UP - faint
-    return Lower(max(value * DOWN, 0.0), max(spent / epsilon - 1.0, 0.0))
-
-
-def _corrected(point: _Point, free: FreeColumns, chosen: Chosen, sums: Sums) -> _Point:
-    """About the point that satisfies the equations of free columns."""
-    given, moves = point.given, point.moves
-    c = chosen.correction(free.concerned(sums.gradient.value, sums.balance.value))
-    step = np.empty(point.doubt.size)
-    for rows, Z in free.parts():
-        step[rows] = Z @ c
-
-    def moved(s: FloatArray, t: FloatArray) -> FloatArray:
-        return np.clip(s - s * (1.0 - s) * t, 0.0, 1.0)
-
-    doubts = moved(moves.doubt, point.signs * step[moves.sample])
-    return _Point.of(given, moved(point.doubt, given.signs * step), replace(moves, doubt=doubts))
+    return Lower(value * DOWN if value > 0.0 else 0.0, max(spent / epsilon - 1.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
-    """Pieces with what they weigh: relative errors of p are at most 8 u."""
+class _PiecePoint:
+    """Pieces with what they weigh, as sums of two doubles."""
 
     given: Given
-    doubt: FloatArray
     moves: Moves
-    left: FloatArray  # shares of the samples as they are
-    p: FloatArray  # of the samples as they are
-    signs: FloatArray  # labels of the others
-    moved_p: FloatArray
-    most: int  # pieces of a sample
+    left: Pair  # shares of the samples as they are
+    signs: FloatArray  # labels of the other pieces
+    own: Doubts
+    moved: Doubts
 
     @classmethod
-    def of(cls, given: Given, doubt: FloatArray, moves: Moves) -> _Point:
-        left = np.maximum(_left(moves, doubt.size), 0.0)
-        counts = np.bincount(moves.sample, minlength=doubt.size)
+    def of(cls, given: Given, doubt: FloatArray, moves: Moves) -> _PiecePoint:
+        high, low = _left(moves, doubt.size)
+        empty = high <= 0.0
         return cls(
-            given, doubt, moves, left, given.weights * left * doubt,
+            given, moves, (np.where(empty, 0.0, high), np.where(empty, 0.0, low)),
             given.signs[moves.sample] * np.where(moves.flipped, -1.0, 1.0),
-            given.weights[moves.sample] * moves.share * moves.doubt,
-            int(counts.max(initial=0)) + 1,
+            Doubts.of(doubt), Doubts.of(moves.doubt),
         )  # fmt: skip
 
-    def per_sample(self, own: FloatArray, moved: FloatArray) -> FloatArray:
-        """Sums over the pieces of each sample."""
-        return own + np.bincount(self.moves.sample, moved, minlength=own.size)
+    def levelled(self, along: FloatArray) -> _PiecePoint:
+        """``s - s(1-s) y t`` for a t of each sample, about."""
+        return replace(
+            self,
+            own=self.own.moved(self.given.signs * along),
+            moved=self.moved.moved(self.signs * along[self.moves.sample]),
+        )
+
+    @cached_property
+    def mass(self) -> Pair:
+        """Of the samples as they are."""
+        return pair_product((self.given.weights, np.zeros(1)), self.left)
+
+    @cached_property
+    def moved_mass(self) -> Pair:
+        return two_product(self.given.weights[self.moves.sample], self.moves.share)
+
+    @cached_property
+    def p(self) -> Pair:
+        """Of the samples as they are; like that of the others wrong by at most ``32 u²`` of it."""
+        return pair_product(self.mass, self.own.pair)
+
+    @cached_property
+    def moved_p(self) -> Pair:
+        return pair_product(self.moved_mass, self.moved.pair)
+
+    @cached_property
+    def most(self) -> int:
+        """Pieces of a sample."""
+        return int(np.bincount(self.moves.sample).max(initial=0)) + 1
 
     @property
     def total(self) -> float:
         """``Σ p``, rounded upwards."""
-        return (exact_sum(self.p) + exact_sum(self.moved_p)) * UP
+        return (exact_sum(self.p[0]) + exact_sum(self.moved_p[0])) * UP
 
     @property
     def noise(self) -> float:
         """Errors of all p, and of their sums over the pieces of each sample."""
-        return gamma(self.most + 16) * self.total * UP + _LEFT * self.given.total_weight + TINY
+        own = ((self.most + 16) * UNIT) ** 2 * self.total * UP
+        return own + _LEFT * self.given.total_weight + TINY
+
+    @cached_property
+    def coefficients(self) -> Coefficients:
+        own, moved = self.given.signs, self.signs
+        high, low = _added(
+            self.moves,
+            (own * self.p[0], own * self.p[1]),
+            (moved * self.moved_p[0], moved * self.moved_p[1]),
+        )
+        return Coefficients(
+            high, low, self.noise,
+            self._per_sample(
+                self.mass[0] * self.own.curvature, self.moved_mass[0] * self.moved.curvature
+            ),
+            self._per_sample(self.p[0], self.moved_p[0]) > 0.0,
+            self.most + 8 + max(self.own.roundings, self.moved.roundings),
+        )  # fmt: skip
+
+    def _per_sample(self, own: FloatArray, moved: FloatArray) -> FloatArray:
+        return own + np.bincount(self.moves.sample, moved, minlength=own.size)
 
     @property
-    def coefficients(self) -> Coefficients:
-        p, s, signs = self.p, self.doubt, self.given.signs
-        return Coefficients(
-            self.per_sample(signs * p, self.signs * self.moved_p), np.zeros_like(p), self.noise,
-            self.per_sample(p * (1.0 - s), self.moved_p * (1.0 - self.moves.doubt)),
-            self.per_sample(p, self.moved_p) > 0.0, self.most + 16,
-        )  # fmt: skip
+    def masses(self) -> FloatArray:
+        """``Σ p`` of each sample."""
+        return self._per_sample(self.p[0], self.moved_p[0]) * UP
 
     def by_label(self, label: float) -> float:
         """``Σ p`` over the pieces with a label."""
         own, others = self.given.signs == label, self.signs == label
-        return exact_sum(self.p[own]) + exact_sum(self.moved_p[others])
+        return exact_sum(self.p[0][own]) + exact_sum(self.moved_p[0][others])
 
     def value(self, factor: float) -> float:
         """``Σ q H(s)`` of the point scaled by a factor, rounded downwards."""
-        weights, moves, total = self.given.weights, self.moves, self.given.total_weight
-        moved = weights[moves.sample] * moves.share * entropy(moves.doubt)
-        mass, doubt, lost = self.left, self.doubt, 0.0
+        weights, total, left = self.given.weights, self.given.total_weight, self.left[0]
+        moved = self.moved_mass[0] * entropy(self.moved.value)
+        mass, doubt, lost = left, self.own.value, 0.0
         if factor < 1.0:
-            mass = self.left + (1.0 - factor) * (1.0 - self.left)
-            share = np.divide(self.left, mass, out=np.zeros_like(mass), where=mass > 0.0)
-            doubt, lost = np.minimum(factor * share * self.doubt, 1.0), _SCALED
+            mass = left + (1.0 - factor) * (1.0 - left)
+            share = np.divide(left, mass, out=np.zeros_like(mass), where=mass > 0.0)
+            doubt, lost = np.minimum(factor * share * doubt, 1.0), _SCALED
         found = factor * exact_sum(moved) + exact_sum(weights * mass * entropy(doubt))
-        return found / total * (1.0 - LOGARITHMS) * DOWN - lost - 2.0 * _LEFT
+        tilt = self.own.tilt(self.mass[0]) + self.moved.tilt(self.moved_mass[0])
+        found = found / total * (1.0 - LOGARITHMS) * DOWN - lost - 2.0 * _LEFT
+        return found - tilt / total * UP
+
+
+def _towards_equations(point: _PiecePoint, free: FreeColumns, sums: Sums) -> FloatArray:
+    """A t of each sample that levels free columns, bounded features and groups, about.
+
+    The least one, in the sense of curvatures; where that takes too long or is more than what
+    rounding leaves, one for the free columns alone.
+    """
+    given, domain, curvature = point.given, point.given.domain, point.coefficients.curvature
+    assert domain is not None
+    columns = np.concatenate([free.which, domain.bounded, domain.grouped])
+    if curvature.size * columns.size <= MOST_ENTRIES:
+        found = _DomainSums.of(given, point)
+        wanted = np.concatenate([
+            sums.gradient.value[free.which],
+            sums.gradient.value[domain.bounded] + found.bounded.value,
+            *(_surplus(given.coef.size, g, domain, found.groups) for g in range(domain.n_groups)),
+            sums.balance.value[: int(given.offset)],
+        ])  # fmt: skip
+        Z = np.concatenate([with_constant(given, part, columns) for _, part in given.rows()])
+        root = np.sqrt(curvature)
+        size = np.maximum(np.abs(Z).max(axis=0, initial=0.0), TINY)
+        step = np.linalg.lstsq((root[:, None] * (Z / size)).T, wanted / size, rcond=_PIVOT)[0]
+        along = np.divide(step, root, out=np.zeros_like(root), where=root > 0.0)
+        if np.max(np.abs(along), initial=0.0) <= _ROUNDED:
+            return along
+    chosen = free.chosen(sums)
+    return np.zeros(curvature.size) if chosen is None else free.along(chosen, sums)
+
+
+def _surplus(n_features: int, g: int, domain: Domain, entries: Enclosed) -> FloatArray:
+    """What the entries of a group at its categories have too much."""
+    G, low, high = _entries(n_features, g, domain, entries)
+    found = np.zeros_like(G)
+    for part, room in ((np.maximum(G, 0.0), -high), (np.minimum(G, 0.0), low)):
+        size = float(np.abs(part).sum())
+        found += part * (max(size - room, 0.0) / size if size > 0.0 else 0.0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,46 +353,49 @@ class _DomainSums:
     spent: float
 
     @classmethod
-    def of(cls, given: Given, point: _Point) -> _DomainSums:
+    def of(cls, given: Given, point: _PiecePoint) -> _DomainSums:
         domain, moves = given.domain, point.moves
         assert domain is not None
         n, n_groups = given.coef.size, domain.n_groups
         groups, bounded = Total(n + 2 * n_groups), Total(domain.bounded.size)
-        r, change = point.coefficients.high, point.signs * point.moved_p
+        r = point.coefficients
+        change = tuple(point.signs * part for part in point.moved_p)
         cost = np.where(moves.flipped, given.ball.kappa, 0.0)
         for rows, part in given.rows():
             now = domain.present(part.X)
             first, last = np.searchsorted(moves.sample, [rows.start, rows.stop])
             some = slice(int(first), int(last))
-            own, v = moves.sample[some] - rows.start, change[some]
+            own = moves.sample[some] - rows.start
             bits = _bits(moves.items[some], domain)
             there = now >= 0
-            add_scattered(groups, now[there], np.repeat(r[rows], there.sum(axis=1)))
             k, g = np.nonzero(bits[:, :n_groups])
             column = now[own[k], g]
-            add_scattered(groups, column[column >= 0], -v[k][column >= 0])
-            add_scattered(groups, n + g + n_groups * (point.signs[some][k] < 0.0), v[k])
+            end = n + g + n_groups * (point.signs[some][k] < 0.0)
+            for each, v in zip((r.high, r.low), change, strict=True):
+                add_scattered(groups, now[there], np.repeat(each[rows], there.sum(axis=1)))
+                add_scattered(groups, column[column >= 0], -v[some][k][column >= 0])
+                add_scattered(groups, end, v[some][k])
             cost[some] += bits[:, :n_groups] @ domain.group_costs
             k, item = np.nonzero(bits[:, n_groups:])
             j = item // 2
             if not j.size:
                 continue
             values = part.columns(domain.bounded) + given.shift[domain.bounded]
-            end = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
-            distance = end - values[own[k], j]
-            add_scattered(bounded, j, v[k] * distance)
-            sizes = np.bincount(j, np.abs(v[k] * distance), minlength=bounded.size)
-            wrong = 12.0 * UNIT * (1.0 + gamma(j.size)) * UP
-            bounded.add(np.zeros(1), np.asarray(wrong * sizes + TINY))
-            cost[some] += np.bincount(k, domain.bounded_costs[j] * np.abs(distance), v.size)
-        mass = given.weights[moves.sample] * moves.share
-        spent = exact_sum(mass * cost) * (1.0 + gamma(domain.n_items + 8)) * UP
+            to = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
+            distance = two_sum(to, -values[own[k], j])
+            products = pair_product((change[0][some][k], change[1][some][k]), distance)
+            for product in products:
+                add_scattered(bounded, j, product)
+            sizes = np.bincount(j, np.abs(products[0]), minlength=bounded.size)
+            bounded.add(np.zeros(1), np.asarray(64.0 * UNIT**2 * sizes + TINY))
+            cost[some] += np.bincount(k, domain.bounded_costs[j] * np.abs(distance[0]), own.size)
+        spent = exact_sum(point.moved_mass[0] * cost) * (1.0 + gamma(domain.n_items + 8)) * UP
         return cls(groups.enclosed(), bounded.enclosed(), spent)
 
 
 def _charge(
     given: Given,
-    point: _Point,
+    point: _PiecePoint,
     sums: Sums,
     found: _DomainSums,
     correction: Correction,
@@ -327,7 +419,7 @@ def _charge(
         )
     if not (per_group > 0.0 and (per_feature > 0.0).all()):
         return math.inf
-    flipped = exact_sum(point.moved_p[point.moves.flipped]) * UP + change
+    flipped = exact_sum(point.moved_p[0][point.moves.flipped]) * UP + change
     at = domain.bounded
     value, error = sums.gradient.value[at], sums.gradient.error[at]
     low, high = domain.least - given.shift[at], domain.most - given.shift[at]
@@ -371,13 +463,20 @@ def _excess(n_features: int, domain: Domain, entries: Enclosed) -> FloatArray:
     """E of each group, upwards, before it is cut off at zero."""
     excess = np.empty(domain.n_groups)
     for g, group in enumerate(domain.groups):
-        low, high = n_features + g, n_features + domain.n_groups + g
-        G, places = entries.value[group], [*group.tolist(), low, high]
-        ends = entries.value[low], entries.value[high]
+        places = [*group.tolist(), n_features + g, n_features + domain.n_groups + g]
+        G, low, high = _entries(n_features, g, domain, entries)
         if domain.with_none[g]:
-            up = math.fsum([*np.maximum(G, 0.0).tolist(), ends[1]])
-            found = max(up, math.fsum([*np.maximum(-G, 0.0).tolist(), -ends[0]]))
+            up = math.fsum([*np.maximum(G, 0.0).tolist(), high])
+            found = max(up, math.fsum([*np.maximum(-G, 0.0).tolist(), -low]))
         else:
-            found = 0.5 * math.fsum([*np.abs(G).tolist(), -ends[0], ends[1]])
+            found = 0.5 * math.fsum([*np.abs(G).tolist(), -low, high])
         excess[g] = found + UNIT * abs(found) + exact_sum(entries.error[places]) * UP
     return excess
+
+
+def _entries(
+    n_features: int, g: int, domain: Domain, entries: Enclosed
+) -> tuple[FloatArray, float, float]:
+    """Those of a group at its categories, low and high."""
+    low, high = n_features + g, n_features + domain.n_groups + g
+    return entries.value[domain.groups[g]], entries.value[low], entries.value[high]

@@ -35,7 +35,7 @@ TINY = 1e-290
 LOGARITHMS = 32.0 * UNIT
 
 #: Slices into which numbers are cut at most.
-SLICES = 4
+SLICES = 6
 
 #: Numbers from which slices are faster than adding them up one by one without error.
 _MANY = 1000
@@ -60,6 +60,12 @@ def two_product(x: FloatArray, y: FloatArray) -> Pair:
     product = x * y
     (x1, x2), (y1, y2) = _halves(x), _halves(y)
     return product, ((x1 * y1 - product) + x1 * y2 + x2 * y1) + x2 * y2
+
+
+def pair_product(x: Pair, y: Pair) -> Pair:
+    """The product of two sums of two, up to ``8 u²`` of it unless it underflows."""
+    high, low = two_product(x[0], y[0])
+    return high, low + (x[0] * y[1] + x[1] * y[0])
 
 
 def _halves(x: FloatArray) -> Pair:
@@ -102,7 +108,7 @@ def powers_above(sizes: Any) -> Any:
 
 
 def cut(values: FloatArray, unit: float, bits: int) -> tuple[list[FloatArray], FloatArray]:
-    """Slices of ``bits`` bits of values up to ``unit``, and the rest, below 2^(-4 bits) of it.
+    """Slices of ``bits`` bits of values up to ``unit``, and the rest, below 2^(-6 bits) of it.
 
     A slice holds multiples of ``2^-bits`` of its unit: up to ``2^(53 - bits)`` of them add up
     without rounding, in any order.

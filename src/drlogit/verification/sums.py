@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from .few_samples import MOST_ENTRIES, Few
 from .free_columns import Chosen, are_combinations, choose
 from .given import Given
 from .products import EnclosedRows
@@ -134,8 +135,22 @@ class FreeColumns:
         """Columns whose equations imply those of all; None if there is no proof."""
         if sums.matrix.shape[0] > MOST_FREE:
             return None
+        return self._spanning(sums.matrix, sums.largest, sums.terms)
+
+    def few(self, sums: Sums, curvature: FloatArray) -> Few | None:
+        """Samples that can take up what is left of the equations; None if there is no proof."""
+        if self.active.sum() * sums.matrix.shape[0] > MOST_ENTRIES:
+            return None
+        Z = np.concatenate([Z[self.active[rows]] for rows, Z in self.parts()])
+        chosen = self._spanning(Z.T @ Z, sums.largest, len(Z))
+        if chosen is None:
+            return None
+        samples = np.flatnonzero(self.active)
+        return Few.of(Z[:, chosen.columns], curvature[samples], samples, chosen.columns)
+
+    def _spanning(self, matrix: FloatArray, largest: FloatArray, terms: int) -> Chosen | None:
         with np.errstate(all="ignore"):
-            chosen = choose(sums.matrix, sums.largest >= _NORMAL, sums.terms)
+            chosen = choose(matrix, largest >= _NORMAL, terms)
         # As many independent columns as samples: only s = a satisfies their equations, then all.
         if chosen is None or chosen.columns.size >= self.active.sum() or not chosen.others.size:
             return chosen
@@ -172,6 +187,29 @@ class FreeColumns:
         """Those of all columns' values, and the constant's, that belong to free columns."""
         found = values[self.which]
         return np.append(found, balance) if self.given.offset else found
+
+    def along(self, chosen: Chosen, sums: Sums) -> FloatArray:
+        """About ``z_iF·c`` of the lemma."""
+        c = chosen.correction(self.concerned(sums.gradient.value, sums.balance.value))
+        along = np.empty(self.given.signs.size)
+        for rows, Z in self.parts():
+            along[rows] = Z @ c
+        return along
+
+    def correction_by_few(self, few: Few, sums: Sums, curvature: FloatArray) -> Correction | None:
+        """The same if only some samples change; None without a proof."""
+        residual = self.concerned(sums.gradient.size, sums.balance.size)
+        with np.errstate(all="ignore"):
+            moved = few.bounds(residual)
+            shares = moved / curvature[few.samples] * (1.0 + 2.0 * gamma(sums.terms)) * UP
+        if not (shares <= 0.5).all():
+            return None
+        given = self.given
+        lost = 0.5 * exact_sum(given.weights[few.samples] * shares)
+        reach = float(np.max(shares, initial=0.0))
+        return Correction(
+            lost / given.total_weight * UP, exact_sum(moved) / given.total_weight * UP, reach
+        )
 
     def correction(self, chosen: Chosen | None, sums: Sums) -> Correction | None:
         """What the lemma takes: nothing if there are no free columns, None without a proof."""

@@ -64,12 +64,13 @@ class Layout:
             x[column] = 0.0
 
     def absorb(self, x: FloatArray, shift: float) -> None:
-        """Add a constant to all scores: in the intercept, or in the group whose low moves."""
+        """Add a constant to all scores: in the intercept, or in a group that every row has."""
         if self.problem.fit_intercept:
             x[self.problem.rows.n_columns - 1] += shift
             return
         domains = self.domains
-        first = int(np.flatnonzero(~domains.with_none)[0])
-        x[domains.groups[first]] += shift
+        assert domains.constant_sum is not None
+        x[domains.constant_sum] += shift
         p = self.problem.rows.n_columns
-        x[[p + first, p + domains.n_groups + first]] += shift
+        for first in np.flatnonzero(~domains.with_none)[:1]:
+            x[[p + first, p + domains.n_groups + first]] += shift

@@ -126,7 +126,7 @@ class _PieceRun:
         """The model that knows the classes only, and the one that knows nothing."""
         x = np.zeros(self.layout.size)
         self._offer_exact(x[: self.rows.n_columns])
-        if self.problem.fit_intercept or not self.layout.domains.with_none.all():
+        if self.problem.fit_intercept or self.layout.domains.constant_sum is not None:
             _, (weights,) = self.rows.run(_class_weights)
             self.layout.absorb(x, math.log(weights[1] / weights[0]))
             self._offer_exact(x[: self.rows.n_columns])
