@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 
 #: 2 000 random points in every run of the tests, 20 000 when exploring (``make stress``).
 PROFILE = settings()
-POINTS = settings(max_examples=100 if PROFILE.derandomize else PROFILE.max_examples)
+POINTS = settings(max_examples=50 if PROFILE.derandomize else PROFILE.max_examples)
 
 #: Every combination of options for which a solution can be planted.
 STRUCTURES = [

@@ -142,21 +142,6 @@ def test_a_reader_who_leaves_is_no_error():
     assert run.returncode == 0
 
 
-def test_import_is_light():
-    # Each of these takes longer to import than a small fit takes to run.  Some versions of
-    # scikit-learn import pandas where it is installed: that is not ours to mend.
-    heavy = {"numba", "cvxpy", "casadi", "matplotlib", "pandas", "dask", "pooch", "requests"}
-    run = python(
-        "-c",
-        "import sys, sklearn.base; before = set(sys.modules); import drlogit;"
-        "print(*sys.modules.keys() - before)",
-    )
-    assert run.returncode == 0, run.stderr
-    imported = set(run.stdout.split())
-    assert "drlogit" in imported
-    assert imported & heavy == set()
-
-
 def test_everything_exported_is_there():
     assert sorted(drlogit.__all__) == sorted(set(drlogit.__all__))
     for name in drlogit.__all__:

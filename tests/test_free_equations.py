@@ -32,7 +32,7 @@ def plain(X, y, **options):
 
 def test_no_bound_is_above_a_point_found_with_fifty_digits():
     judged = 0
-    for seed in range(120):
+    for seed in range(60):
         problem = degenerate.generate(seed)
         if problem is None:
             continue
@@ -41,7 +41,7 @@ def test_no_bound_is_above_a_point_found_with_fifty_digits():
         if result.dual_objective > 0.0:
             judged += 1
             assert result.dual_objective <= degenerate.value_by_hand(problem, result) + 1e-12, seed
-    assert judged >= 40
+    assert judged >= 20
 
 
 def test_columns_that_differ_by_little_are_not_one():
@@ -52,7 +52,10 @@ def test_columns_that_differ_by_little_are_not_one():
         y = a + 0.7 * v + rng.logistic(size=40) > 0.0
         beside = a + 1e-12 * v
         better = plain(np.column_stack([a, (beside - a) * 1e12]), y)
-        assert plain(np.column_stack([a, beside]), y).dual_objective <= better.objective + 1e-9
+        assert (
+            plain(np.column_stack([a, beside]), y, max_iter=30).dual_objective
+            <= better.objective + 1e-9
+        )
 
 
 @pytest.mark.parametrize(

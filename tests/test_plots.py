@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -181,12 +179,3 @@ def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"drlogit\[plot\]"):
         plots.CoefficientsDisplay.from_estimator(PLAIN)
-
-
-def test_importing_the_package_imports_no_extras():
-    code = (
-        "import sys, drlogit, drlogit.plots; "
-        "print([m for m in ('matplotlib', 'numba', 'cvxpy', 'casadi') if m in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"

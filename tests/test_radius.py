@@ -44,15 +44,14 @@ def score_at_truth(rng, n_samples, n_features, *, size, intercept, shift=0.0):
 #
 # So it is right where samples are many, and too large where the preliminary model is shrunk.
 @pytest.mark.parametrize(
-    ("n_samples", "n_features", "size", "low"),
-    [(400, 5, 1.0, 0.88), (300, 40, 1.0, 0.92), (60, 100, 2.0, 0.97)],
+    ("n_samples", "n_features", "size", "low", "repeats"),
+    [(400, 5, 1.0, 0.88, 120), (300, 40, 1.0, 0.92, 40), (60, 100, 2.0, 0.97, 20)],
     ids=["many samples", "fewer", "more features than samples"],
 )
-def test_coverage(n_samples, n_features, size, low):
+def test_coverage(n_samples, n_features, size, low, repeats):
     """‖score at the truth‖ ≤ ε, so that the truth is optimal within the ball, often enough."""
     rng = np.random.default_rng(11)
     hits = dict.fromkeys(NORMS, 0)
-    repeats = 120
     for _ in range(repeats):
         X, y, score = score_at_truth(rng, n_samples, n_features, size=size, intercept=0.5)
         for name, norm in NORMS.items():

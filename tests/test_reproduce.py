@@ -94,7 +94,7 @@ def test_killed_at_random_moments_it_goes_on_with_whole_rows(tmp_path):
     known: dict[str, store.Row] = {}
     pauses = random.Random(0)
     path = tmp_path / "rows.jsonl"
-    for _ in range(3):
+    for _ in range(2):
         with subprocess.Popen(
             [sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment
         ) as process:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -305,19 +303,6 @@ def test_cores_are_those_of_the_container(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "3")
     assert threads.core_count.__wrapped__() <= 3
-
-
-def test_dense_problems_do_not_import_numba():
-    """Importing numba takes longer than most fits."""
-    code = (
-        "import sys, numpy as np\n"
-        "from drlogit.problem.problem import build_problem\n"
-        "from drlogit.problem.certificate import certify\n"
-        "X = np.random.default_rng(0).standard_normal((30, 4))\n"
-        "certify(build_problem(X, X[:, 0] > 0, epsilon=0.1, kappa=1.0), np.ones(5))\n"
-        "sys.exit('numba' in sys.modules)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # --- blocks ---------------------------------------------------------------------------------
