@@ -17,6 +17,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import drlogit
 import fenced
@@ -404,6 +408,35 @@ def test_estimators_and_files(tmp_path, capsys):
     assert "other data" in capsys.readouterr().out
     assert main(["verify", file, data, "--proof", data]) == 4
     assert "cannot be read" in capsys.readouterr().out
+
+
+def test_everything_that_is_fitted_can_be_proven(tmp_path):
+    """Searches, pipelines, several classes: or a sentence says what to ask instead."""
+    path, grid = tmp_path / "proof.npz", {"epsilons": 2, "cv": 2}
+    labels = np.where(X[:, 0] > 0.3, "b", np.where(X[:, 1] > 0.0, "c", "a"))
+    plain = drlogit.DRLogisticRegression(0.05)
+    chosen = drlogit.DRLogisticRegressionCV(**grid, class_weight="balanced").fit(X, Y)
+    chosen.save_proof(path, X, Y)
+    assert drlogit.verify(chosen, X, Y, path).ok
+    scaled = GridSearchCV(make_pipeline(StandardScaler(), plain), {}, cv=2).fit(X, Y)
+    found = scaled.best_estimator_
+    found[-1].save_proof(path, found[:-1].transform(X), Y)
+    assert drlogit.verify(scaled, X, Y, path).ok
+    assert "other data" in drlogit.verify(found[-1], X, Y, path).reason
+    several = drlogit.DRLogisticRegressionCV(**grid).fit(X, labels)
+    several.save_proof(path, X, labels)
+    assert all(drlogit.verify(several, X, labels, path, of_class=label).ok for label in "abc")
+    with pytest.raises(ValueError, match="of_class must be one of 'a', 'b', 'c', got None"):
+        drlogit.verify(several, X, labels, path)
+    with pytest.raises(ValueError, match="of_class is for models of several classes"):
+        drlogit.verify(chosen, X, Y, of_class=1)
+    with pytest.raises(ValueError, match="of_class is for models of several classes"):
+        drlogit.verify(chosen.results_[0], X, Y, of_class=1)
+    apart = OneVsRestClassifier(plain).fit(X, labels)
+    with pytest.raises(ValueError, match=r"verify estimators_\[k\]"):
+        drlogit.verify(apart, X, labels, path)
+    apart.estimators_[1].save_proof(path, X, labels == "b")
+    assert drlogit.verify(apart.estimators_[1], X, labels == "b", path).ok
 
 
 def test_files_in_blocks(tmp_path, capsys):
