@@ -88,7 +88,8 @@ _CONSTANT = 0.6931471805599454
 _ROUNDS = 3
 _PIVOT = 1e-13
 
-#: Share of a doubt that rounding can have taken: four orders above what was met in 2000 problems.
+#: Share of a doubt that a step towards the equations may take.  Of 393 points that proved fits, 391
+#: needed less than 2e-4, half of them less than 1e-14.
 _ROUNDED = 1e-3
 
 #: What is left of a sample's mass is known to this, and to a rounding.
