@@ -184,6 +184,31 @@ def test_bounds_agree_with_fifty_digits(seed):
     assert lost <= 2e-10
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_points_of_two_doubles_agree_with_fifty_digits(seed):
+    """With weights over twelve orders, at points that were disturbed, by all the care there is."""
+    X, y, options = tiny(seed)
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([X, rng.standard_normal(y.size)])
+    options |= {"sample_weight": 10.0 ** rng.uniform(-12, 0, y.size), "feature_costs": None}
+    if seed % 2:
+        options["feature_costs"] = np.where(np.arange(X.shape[1]) < 2, inf, 1.0)
+    else:
+        options["epsilon"] = 0.0
+    result = drlogit.solve(X, y, **options)
+    weights = options["sample_weight"]
+    exact = Exact(X, y, {k: v for k, v in options.items() if v is not None})
+    coefficients = result.coef.tolist() + [result.intercept] * options["fit_intercept"]
+    promise = exact.primal(coefficients)
+    for size in (0.0, 1e-16, 1e-12, 1e-3):
+        doubt = np.clip(result.dual.doubt * (1.0 + size * rng.standard_normal(y.size)), 0.0, 1.0)
+        point = Proof(doubt[None], result.dual.flip_share[None], ("",), ("",), "")
+        found = drlogit.verify(result, X, y, point, sample_weight=weights, tol=-1.0)
+        assert found.lower <= promise <= found.upper
+        if size <= 1e-16:
+            assert found.lower >= result.dual_objective - 1e-9
+
+
 def test_sums_of_slices_are_exact():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4)) * 10.0 ** rng.uniform(-8, 8, (300, 4))
