@@ -42,6 +42,9 @@ In ``g·θ`` there are ``g_j β_j`` and, for a group with entries G at its categ
 constant, ``E = ½(Σ|G| - g_low + g_high)``; with it, as ``low ≤ 0 ≤ high``, ``E = max(0, Σ(G)_+ +
 g_high, Σ(-G)_+ - g_low)``. So these cost at most ``S max(|g'_j|/σ_j, E'_g/τ)``: next to nothing if
 a good dual point was rounded, and whatever it takes otherwise.
+
+S can be thousands of V where ε is small. So all p are sums of two doubles, and if one double was
+too coarse for the equations, a point next to the given one is looked for, by least squares.
 """
 
 from __future__ import annotations
