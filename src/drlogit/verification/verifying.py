@@ -32,7 +32,8 @@ from ..rows.pieces import (
 from .bounds import Lower, lower_bound, sharp_lower_bound, upper_bound
 from .domain import OutsideError, domain_of
 from .given import Given
-from .piece_bound import infeasible_pieces, no_moves, piece_lower_bound
+from .piece_bound import piece_lower_bound
+from .piece_point import infeasible_pieces, no_moves
 from .proof_file import BrokenProofError, read_proof
 from .sums import MOST_FREE
 from .worst_case import worst_case
