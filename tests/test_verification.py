@@ -17,6 +17,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import drlogit
 import fenced
@@ -178,6 +182,31 @@ def check_with_fifty_digits(seed):
 def test_bounds_agree_with_fifty_digits(seed):
     lost, _ = check_with_fifty_digits(seed)
     assert lost <= 2e-10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_points_of_two_doubles_agree_with_fifty_digits(seed):
+    """With weights over twelve orders, at points that were disturbed, by all the care there is."""
+    X, y, options = tiny(seed)
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([X, rng.standard_normal(y.size)])
+    options |= {"sample_weight": 10.0 ** rng.uniform(-12, 0, y.size), "feature_costs": None}
+    if seed % 2:
+        options["feature_costs"] = np.where(np.arange(X.shape[1]) < 2, inf, 1.0)
+    else:
+        options["epsilon"] = 0.0
+    result = drlogit.solve(X, y, **options)
+    weights = options["sample_weight"]
+    exact = Exact(X, y, {k: v for k, v in options.items() if v is not None})
+    coefficients = result.coef.tolist() + [result.intercept] * options["fit_intercept"]
+    promise = exact.primal(coefficients)
+    for size in (0.0, 1e-16, 1e-12, 1e-3):
+        doubt = np.clip(result.dual.doubt * (1.0 + size * rng.standard_normal(y.size)), 0.0, 1.0)
+        point = Proof(doubt[None], result.dual.flip_share[None], ("",), ("",), "")
+        found = drlogit.verify(result, X, y, point, sample_weight=weights, tol=-1.0)
+        assert found.lower <= promise <= found.upper
+        if size <= 1e-16:
+            assert found.lower >= result.dual_objective - 1e-9
 
 
 def test_sums_of_slices_are_exact():
@@ -406,6 +435,35 @@ def test_estimators_and_files(tmp_path, capsys):
     assert "cannot be read" in capsys.readouterr().out
 
 
+def test_everything_that_is_fitted_can_be_proven(tmp_path):
+    """Searches, pipelines, several classes: or a sentence says what to ask instead."""
+    path, grid = tmp_path / "proof.npz", {"epsilons": 2, "cv": 2}
+    labels = np.where(X[:, 0] > 0.3, "b", np.where(X[:, 1] > 0.0, "c", "a"))
+    plain = drlogit.DRLogisticRegression(0.05)
+    chosen = drlogit.DRLogisticRegressionCV(**grid, class_weight="balanced").fit(X, Y)
+    chosen.save_proof(path, X, Y)
+    assert drlogit.verify(chosen, X, Y, path).ok
+    scaled = GridSearchCV(make_pipeline(StandardScaler(), plain), {}, cv=2).fit(X, Y)
+    found = scaled.best_estimator_
+    found[-1].save_proof(path, found[:-1].transform(X), Y)
+    assert drlogit.verify(scaled, X, Y, path).ok
+    assert "other data" in drlogit.verify(found[-1], X, Y, path).reason
+    several = drlogit.DRLogisticRegressionCV(**grid).fit(X, labels)
+    several.save_proof(path, X, labels)
+    assert all(drlogit.verify(several, X, labels, path, of_class=label).ok for label in "abc")
+    with pytest.raises(ValueError, match="of_class must be one of 'a', 'b', 'c', got None"):
+        drlogit.verify(several, X, labels, path)
+    with pytest.raises(ValueError, match="of_class is for models of several classes"):
+        drlogit.verify(chosen, X, Y, of_class=1)
+    with pytest.raises(ValueError, match="of_class is for models of several classes"):
+        drlogit.verify(chosen.results_[0], X, Y, of_class=1)
+    apart = OneVsRestClassifier(plain).fit(X, labels)
+    with pytest.raises(ValueError, match=r"verify estimators_\[k\]"):
+        drlogit.verify(apart, X, labels, path)
+    apart.estimators_[1].save_proof(path, X, labels == "b")
+    assert drlogit.verify(apart.estimators_[1], X, labels == "b", path).ok
+
+
 def test_files_in_blocks(tmp_path, capsys):
     data, file, proof = (str(tmp_path / name) for name in ("d.svm", "m.json", "p.npz"))
     dump_svmlight_file(X, Y, data, zero_based=False)
@@ -504,7 +562,7 @@ def refuted(module):
 def test_the_checker_of_the_documentation(fitted):
     """A hundred lines at most, NumPy alone, and the same bounds."""
     page = Path(__file__).parent.parent / "docs" / "proofs.md"
-    code = [text for language, text in fenced.blocks(page) if language == "python"][2:5]
+    code = [text for language, text in fenced.blocks(page) if language == "python"][3:6]
     lines = "".join(code).splitlines()
     assert len(lines) <= 100
     assert {line for line in lines if "import" in line} == {"import math", "import numpy as np"}

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.suggested_radius import suggested_radius_of
 from ..problem.problem import Problem
-from ..problem.proof import Proof, model_digest
 from ..problem.result import Result
-from ..rows.checks import signs_of
-from ..rows.pieces import digest_of_features, digest_of_samples
 from .robust_classifier import RobustLinearClassifier
 from .training_data import TrainingData
 
@@ -232,39 +226,6 @@ class DRLogisticRegression(RobustLinearClassifier):
             problem = problem.with_radius(epsilon)
         self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
         return self
-
-    def save_proof(
-        self,
-        path: str | os.PathLike[str],
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-    ) -> None:
-        """Write the proof of the certificate, with which :func:`drlogit.verify` checks it.
-
-        A fitted model keeps nothing of the length of its data, so this takes another fit.
-
-        Parameters
-        ----------
-        path : path
-            A NumPy archive, ``.npz``.
-        X, y, sample_weight
-            The data of the fit.
-        """
-        check_is_fitted(self, "coef_")
-        again = clone(self).set_params(epsilon=self.epsilon_, warm_start=False)
-        again._keep_dual = True
-        data = again._check_data(X, y, sample_weight)
-        again.fit(X, y, sample_weight)
-        features = digest_of_features(data.X)
-        proofs = []
-        for k, (result, code) in enumerate(zip(again.results_, data.fitted_classes, strict=True)):
-            assert result.dual is not None
-            assert result.ball is not None
-            samples = digest_of_samples(features, signs_of(data.codes, code), data.weights)
-            model = model_digest(self.coef_[k], float(self.intercept_[k]))
-            proofs.append(result.dual.proof(samples, model, result.ball.digest))
-        Proof.together(proofs).save(path)
 
     def _radius(self, data: TrainingData, problem: Problem) -> float:
         """The largest of the radii that the classes would get."""

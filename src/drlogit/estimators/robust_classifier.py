@@ -8,18 +8,22 @@ differ in their signs alone.
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
+    check_is_fitted,
     column_or_1d,
     validate_data,
 )
@@ -27,6 +31,7 @@ from sklearn.utils.validation import (
 from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.solving import solve_problem
 from ..problem.problem import Problem
+from ..problem.proof import Proof, model_digest
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import (
@@ -35,7 +40,9 @@ from ..rows.checks import (
     check_weights,
     find_classes,
     settled,
+    signs_of,
 )
+from ..rows.pieces import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
 from .linear_predictions import AS_NUMBERS, LinearPredictions, checked_table
@@ -355,6 +362,41 @@ class RobustLinearClassifier(LinearPredictions):
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
             self._warn(fit, problem, name)
+
+    def save_proof(
+        self,
+        path: str | os.PathLike[str],
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        """Write the proof of the certificate, with which :func:`drlogit.verify` checks it.
+
+        A fitted model keeps nothing of the length of its data, so this takes another fit.
+
+        Parameters
+        ----------
+        path : path
+            A NumPy archive, ``.npz``.
+        X, y, sample_weight
+            The data of the fit.
+        """
+        check_is_fitted(self, "coef_")
+        again = clone(self)
+        again._keep_dual = True
+        given = again._check_data(X, y, sample_weight)
+        kappa = getattr(self, "kappa_", None) or getattr(self, "kappa", None)
+        data, problem = again._prepare(given, self.epsilon_, kappa)
+        again._fit_classes(data, problem, verbose=0)
+        features = digest_of_features(given.X)
+        proofs = []
+        for k, (result, code) in enumerate(zip(again.results_, given.fitted_classes, strict=True)):
+            assert result.dual is not None
+            assert result.ball is not None
+            samples = digest_of_samples(features, signs_of(given.codes, code), given.weights)
+            model = model_digest(self.coef_[k], float(self.intercept_[k]))
+            proofs.append(result.dual.proof(samples, model, result.ball.digest))
+        Proof.together(proofs).save(path)
 
     def _set_results(self, results: list[Result], epsilon: float) -> None:
         """Set the fitted attributes that follow from the results of the fits."""

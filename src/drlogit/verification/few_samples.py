@@ -29,8 +29,8 @@ from ..rows.arrays import FloatArray, IndexArray
 from .free_columns import ACCURACY, defect_of_inverse
 from .rounding import TINY, UP, powers_above
 
-#: Entries of free columns up to which samples are chosen: it takes a dense factor of all of them.
-MOST_ENTRIES = 1 << 22
+#: Entries of columns up to which dense factors of all of them are formed, in a second or two.
+MOST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)

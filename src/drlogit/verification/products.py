@@ -79,7 +79,7 @@ class EnclosedRows:
         terms, rest = self._terms([x.T for x in self._slices], r)
         for term in terms:
             total.add(term * powers)
-        total.add(np.zeros(1), np.where(self.column_sizes > 0.0, rest * powers, 0.0))
+        total.add(np.zeros(1), rest * powers)
 
     def _terms(self, slices: list[Matrix], v: FloatArray) -> tuple[list[FloatArray], float]:
         """Products of slices, each of them exact, and a bound on those left out."""

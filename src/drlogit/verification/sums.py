@@ -142,7 +142,9 @@ class FreeColumns:
         if self.active.sum() * sums.matrix.shape[0] > MOST_ENTRIES:
             return None
         Z = np.concatenate([Z[self.active[rows]] for rows, Z in self.parts()])
-        chosen = self._spanning(Z.T @ Z, sums.largest, len(Z))
+        with np.errstate(over="ignore"):  # too large for a proof
+            gram = Z.T @ Z
+        chosen = self._spanning(gram, sums.largest, len(Z))
         if chosen is None:
             return None
         samples = np.flatnonzero(self.active)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..estimators.robust_classifier import RobustLinearClassifier
 from ..problem.ball import Ball
 from ..problem.domains import check_domains
 from ..problem.moves import Moves
@@ -18,6 +19,7 @@ from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.proof import Proof, model_digest
 from ..problem.result import Result
 from ..robustness.linear_model import LinearModel, as_linear
+from ..robustness.spaces import last_step, place
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
 from ..rows.pieces import (
@@ -30,7 +32,8 @@ from ..rows.pieces import (
 from .bounds import Lower, lower_bound, sharp_lower_bound, upper_bound
 from .domain import OutsideError, domain_of
 from .given import Given
-from .piece_bound import infeasible_pieces, no_moves, piece_lower_bound
+from .piece_bound import piece_lower_bound
+from .piece_point import infeasible_pieces, no_moves
 from .proof_file import BrokenProofError, read_proof
 from .sums import MOST_FREE
 from .worst_case import worst_case
@@ -94,6 +97,7 @@ def verify(
     categories: Any = None,
     bounds: Any = None,
     sample_weight: ArrayLike | None = None,
+    of_class: Any = None,
     tol: float | None = None,
 ) -> Verification:
     """Recompute both bounds of a fit from the samples, the coefficients and the proof alone.
@@ -105,14 +109,17 @@ def verify(
     Parameters
     ----------
     model : Result, estimator or tuple (coef, intercept)
-        A fit of two classes.
+        A fit; also a search that ended with one, or a pipeline that does.
     X, y, sample_weight
         The samples that it was fitted to, in any form that :func:`drlogit.solve` takes; for an
-        estimator that was fitted to a table, that table.  Its ``class_weight`` is counted.
+        estimator that was fitted to a table, that table; for a pipeline, the samples before its
+        steps.  The ``class_weight`` of estimators is counted.
     proof : path or Proof, optional
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
     epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds
         The Wasserstein ball; by default the model's own.
+    of_class : label, optional
+        Of a model of several classes, the one whose fit against the rest is asked about.
     tol : float, optional
         Gap to be proven for a model that claims none, 1e-6 by default.  For models that do, None
         stands for their claims.
@@ -126,12 +133,9 @@ def verify(
     ValueError
         X, y or the ball are no input to a fit, or nothing says what the ball is.
     """
-    linear, claim = as_linear(model), _claim(model)
-    ball = _ball(
-        model, linear, epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds
-    )
-    if getattr(model, "encoding_", None) is not None:
-        X = model._as_matrix(X)
+    fit = _asked_about(model, X, of_class)
+    linear, claim, X = fit.linear, fit.claim, fit.X
+    ball = _ball(fit, epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds)
     X = checked_features(X)
     n_samples, n_features = shape_of(X)
     if n_features != linear.coef.size:
@@ -139,24 +143,28 @@ def verify(
     if not ball.fit_intercept and linear.intercept != 0.0:
         raise ValueError(f"a model without an intercept is wanted, got {linear.intercept}")
     y = in_memory(y)
-    signs = _signs(y, n_samples, linear)
     given_weights = _with_class_weights(
-        model, y, None if sample_weight is None else in_memory(sample_weight)
+        fit.model, y, None if sample_weight is None else in_memory(sample_weight)
     )
+    if of_class is not None:
+        y = check_label_column(y, n_samples) == of_class
+    signs = _signs(y, n_samples, linear)
     weights = _weights(given_weights, n_samples)
     try:
         domain, ball = domain_of(ball, X, weights)
     except OutsideError as error:
         return Verification(False, 0.0, math.inf, f"other data: {error}")
     given = Given(X, signs, weights, ball, linear.coef, linear.intercept, domain)
-    bounds_of = _Plain(given) if domain is None else _WithDomain(given, _lam(model), claim)
+    bounds_of = _Plain(given) if domain is None else _WithDomain(given, fit.lam, claim)
     refused = _Refusal(bounds_of.upper(sharp=False))
     try:
-        found = _proof_of(model, proof)
+        found = _proof_of(fit, proof)
     except BrokenProofError as error:
         return refused(str(error))
     if found is None:
-        return refused("there is no proof: pass one, or a Result with its dual point")
+        return refused(
+            "there is no proof: pass what save_proof wrote, or a Result with its dual point"
+        )
     problem = _mismatch(found, given, given_weights)
     if problem is not None:
         return refused(problem)
@@ -292,30 +300,56 @@ def _too_weak(lower: Lower, wanted: str) -> str:
 # --- what is asked --------------------------------------------------------------------------
 
 
-def _claim(model: Any) -> _Claim | None:
-    model = _result_of(model)
-    return _Claim(model.dual_objective, model.objective) if isinstance(model, Result) else None
+@dataclass(frozen=True, eq=False)
+class _AskedAbout:
+    """A fit: its linear model, and the samples where it measures distance."""
+
+    model: Any  # without searches and pipelines around it
+    linear: LinearModel
+    X: Any
+    result: Result | None = None
+    place: int = 0  # among the fits of a model of several classes
+    n_fits: int = 1
+
+    @property
+    def claim(self) -> _Claim | None:
+        """What it says about itself."""
+        if self.result is None:
+            return None
+        return _Claim(self.result.dual_objective, self.result.objective)
+
+    @property
+    def lam(self) -> float | None:
+        """Where its promise is least."""
+        return None if self.result is None else self.result.lam
 
 
-def _result_of(model: Any) -> Any:
-    """The Result of an estimator of two classes; anything else as it is."""
-    if isinstance(model, Result):
-        return model
-    results = getattr(model, "results_", None)
-    if results is None:
-        return model
-    if len(results) != 1:
+def _asked_about(model: Any, X: Any, of_class: Any) -> _AskedAbout:
+    last = last_step(model) if hasattr(model, "fit") else model
+    if not isinstance(last, RobustLinearClassifier):
+        name = type(last).__name__
+        if hasattr(last, "estimators_"):
+            raise ValueError(
+                f"{name} is made of other models: verify estimators_[k], with the y that it got"
+            )
+        if of_class is not None:
+            raise ValueError(f"of_class is for models of several classes, got {name}")
+        return _AskedAbout(model, as_linear(model), X, last if isinstance(last, Result) else None)
+    classes = last.classes_.tolist()
+    n_fits = len(last.results_)
+    if n_fits > 1 and of_class not in classes:
         raise ValueError(
-            f"{type(model).__name__} has {len(results)} fits, one per class: verify them one by "
-            "one, results_[k] with y == classes_[k]"
+            f"{type(last).__name__} has {n_fits} fits, one per class: of_class must be one of "
+            f"{', '.join(map(repr, classes))}, got {of_class!r}"
         )
-    return results[0]
-
-
-def _lam(model: Any) -> float | None:
-    """λ of a fit: where its promise is least."""
-    model = _result_of(model)
-    return model.lam if isinstance(model, Result) else None
+    if n_fits == 1 and of_class is not None:
+        raise ValueError(f"of_class is for models of several classes, this one has {len(classes)}")
+    k = 0 if n_fits == 1 else classes.index(of_class)
+    placed = place(model, X, "fitted", of_class=k if n_fits > 1 else None)
+    linear = placed.linear
+    if n_fits > 1:
+        linear = replace(linear, classes=(False, True))
+    return _AskedAbout(last, linear, placed.X, last.results_[k], k, n_fits)
 
 
 def _with_class_weights(model: Any, y: Any, weights: Any) -> Any:
@@ -327,19 +361,19 @@ def _with_class_weights(model: Any, y: Any, weights: Any) -> Any:
 
 
 def _ball(
-    model: Any, linear: LinearModel, epsilon: Any, kappa: Any, norm: Any, fit_intercept: Any,
+    fit: _AskedAbout, epsilon: Any, kappa: Any, norm: Any, fit_intercept: Any,
     feature_costs: Any, categories: Any, bounds: Any,
 ) -> Ball:  # fmt: skip
     """What was asked for and, for the rest, what the model was fitted against."""
-    own = getattr(_result_of(model), "ball", None)
-    if own is None and hasattr(model, "epsilon_"):
-        own = fitted_ball(model)
+    own = None if fit.result is None else fit.result.ball
+    if own is None and hasattr(fit.model, "epsilon_"):
+        own = fitted_ball(fit.model)
     if own is None and (epsilon is None or kappa is None):
         raise ValueError(
             "epsilon and kappa are wanted: nothing says what this model was fitted against"
         )
     base = own or Ball(0.0, math.inf, "l1")
-    n_features = linear.coef.size
+    n_features = fit.linear.coef.size
     costs = base.feature_costs if feature_costs is None else feature_costs
     ball = replace(
         base,
@@ -398,12 +432,11 @@ def _weights(sample_weight: Any, n_samples: int) -> FloatArray:
     return np.asarray(scaled)
 
 
-def _proof_of(model: Any, proof: Any) -> Proof | None:
-    if isinstance(proof, Proof):
-        return proof
+def _proof_of(fit: _AskedAbout, proof: Any) -> Proof | None:
     if proof is not None:
-        return read_proof(proof)
-    dual = getattr(_result_of(model), "dual", None)
+        found = proof if isinstance(proof, Proof) else read_proof(proof)
+        return found if fit.n_fits == 1 else found.split(fit.n_fits)[fit.place]
+    dual = None if fit.result is None else fit.result.dual
     return None if dual is None else dual.proof()
 
 
