@@ -236,6 +236,12 @@ class Candidate:
             value = 0.0
         return DualBound(value, state, self.coefficients)
 
+    def levelled_bound(self, problem: Problem) -> DualBound:
+        """The bound of s = a = ½, whose sums are all zero, where half of the labels may flip."""
+        levelled, _ = problem.rows.run(_coin_flips, self.state)
+        state, (value,) = problem.rows.run(_value, levelled, np.ones(2))
+        return DualBound(float(value), state, self.coefficients)
+
     def feels_rounding(self, problem: Problem) -> bool:
         """Whether rounding of the gradient counts beside ε."""
         return problem.transport_norm(self.rounding(problem)) > _FELT * problem.epsilon
@@ -376,6 +382,11 @@ def _fewer_flips(
 ) -> tuple[DualState, tuple[Sum, ...]]:
     s, a, curvature = state
     return (s, factor * a, curvature), _dual_sums(block, s, factor * a)
+
+
+def _coin_flips(block: Block, state: DualState) -> tuple[DualState, tuple[()]]:
+    half = np.full_like(state[0], 0.5)
+    return (half, half, state[2]), ()
 
 
 def _value(

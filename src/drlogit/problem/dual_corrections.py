@@ -73,10 +73,12 @@ def dual_bound(
     if lam is None:
         candidate = candidate.within_budget(problem)
     best = candidate.bound(problem, lam)
+    if best.value < wanted and lam is None and problem.epsilon >= 0.5 * problem.kappa:
+        best = _better(best, candidate.levelled_bound(problem))
     if best.value >= wanted:
         return best
     candidate = first = candidate.with_curvature(problem)
-    model = _quadratic_model(problem, candidate.state)
+    model = quadratic_model(problem, candidate.state)
     equations = _equations(problem, model, candidate.state)
     if equations is not None:  # now that there is a way to pay for them
         best = _better(best, candidate.bound(problem, lam, equations))
@@ -141,7 +143,7 @@ def _without_separated_samples(
     of their s; but no step from ``s > 0`` ends at 0 exactly.
     """
     for _ in range(_ROUNDS):
-        model = _quadratic_model(problem, candidate.state)
+        model = quadratic_model(problem, candidate.state)
         step = model.step(
             candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
         )
@@ -183,7 +185,7 @@ def _settled(
     # samples that the shift meant to empty may have kept the last digits of their s.
     for light in (0.0, _LEFTOVER):
         fresh = candidate.without_light(problem, light).with_curvature(problem)
-        model = _quadratic_model(problem, fresh.state)
+        model = quadratic_model(problem, fresh.state)
         equations = _equations(problem, model, fresh.state)
         best = _better(best, fresh.bound(problem, lam, equations))
         if best.value > 0.0:
@@ -210,7 +212,7 @@ def _damped(problem: Problem, step: FloatArray) -> FloatArray | None:
     return step if change <= 0.5 else step * (math.log1p(change) / change)
 
 
-def _quadratic_model(problem: Problem, state: State) -> DualModel:
+def quadratic_model(problem: Problem, state: State) -> DualModel:
     """The model of a candidate with this state, with or without forming the Hessian."""
     if problem.rows.n_columns > DIRECT_LIMIT:
         _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)

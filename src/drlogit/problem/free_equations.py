@@ -72,6 +72,9 @@ _LARGEST = np.finfo(np.float64).max
 _WHOLE = 2.0**31
 _FACTOR = 2.0**10
 
+#: Computed factors are this close to what they stand for.
+_NEAR = 1e-4
+
 #: Different rows up to which they are counted.
 _COMPARED = 256
 
@@ -131,7 +134,7 @@ def free_equations(
     intercept, a column one past the last stands for the constant.
     """
     with np.errstate(all="ignore"):
-        _, (largest, n_active) = rows.run(_largest_entries, active)
+        _, (largest, n_active) = rows.run(_largest_entries, active, free)
         largest = np.append(largest, 1.0)
         present = np.flatnonzero(largest[free] >= _NORMAL)
         faint = free[(largest[free] > 0.0) & (largest[free] < _NORMAL)]
@@ -148,12 +151,14 @@ def free_equations(
         # As many independent columns as samples span everything there is.
         if others.size and chosen.size < n_active:
             factors = np.linalg.solve(
-                matrix[np.ix_(present[chosen], present[chosen])],
-                matrix[np.ix_(present[chosen], present[others])],
+                scaled[np.ix_(chosen, chosen)], scaled[np.ix_(chosen, others)]
             )
+            # Of columns in other units a column has nothing, or all.
+            factors = np.where(np.abs(factors) > _NEAR, factors, 0.0)
+            factors = _plain_factors(factors * size[chosen][:, None] / size[others])
             columns = free[present]
             if not (
-                _dependent(rows, active, columns, chosen, others, np.rint(factors))
+                _dependent(rows, active, columns, chosen, others, factors)
                 or _few_different(rows, active, columns, chosen.size)
             ):
                 return None
@@ -215,6 +220,14 @@ def _inverse(scaled: FloatArray, rounding: float) -> FloatArray | None:
     return None if doubt > 0.1 else np.asarray((np.abs(full) + doubt * size) / (1.0 - doubt))
 
 
+def _plain_factors(factors: FloatArray) -> FloatArray:
+    """What computed factors may stand for: whole numbers, or powers of two."""
+    with np.errstate(divide="ignore"):
+        power = np.copysign(np.exp2(np.rint(np.log2(np.abs(factors)))), factors)
+    near = np.abs(factors - power) <= _NEAR * np.abs(factors)
+    return np.where(near, power, np.rint(factors))
+
+
 def _dependent(
     rows: Rows,
     active: State,
@@ -223,27 +236,36 @@ def _dependent(
     others: IndexArray,
     factors: FloatArray,
 ) -> bool:
-    """Whether each of the ``others`` is exactly the combination of the ``chosen`` columns."""
-    if (np.abs(factors) > _FACTOR).any():
+    """Whether each of the ``others`` is exactly the combination of the ``chosen`` columns.
+
+    A column times a power of two is so without rounding; of other combinations only those of whole
+    numbers are.
+    """
+    largest = np.abs(factors).max(axis=0)
+    copies = (np.count_nonzero(factors, axis=0) == 1) & (np.frexp(largest)[0] == 0.5)
+    if (largest[~copies] > _FACTOR).any():
         return False
     combination = np.zeros((max(rows.n_columns, int(columns.max()) + 1), others.size))
     combination[columns[others], np.arange(others.size)] = 1.0
     combination[columns[chosen]] = -factors
+    combination /= np.where(copies, np.minimum(largest, 1.0), 1.0)  # nothing may underflow
     involved = (combination != 0.0).any(axis=1)
     if rows.shift is not None and (rows.shift[involved[: rows.shift.size]] != 0.0).any():
         return False  # differences were rounded
-    copies = (np.count_nonzero(combination, axis=0) == 2) & (np.abs(factors).max(axis=0) == 1.0)
-    whole = involved if not copies.all() else np.zeros_like(involved)
+    whole = (combination[:, ~copies] != 0.0).any(axis=1)
     _, (difference, broken) = rows.run(_combined, active, combination, whole)
     return bool(difference == 0.0 and broken == 0.0)
 
 
 def _few_different(rows: Rows, active: State, columns: IndexArray, rank: int) -> bool:
-    """Whether the active samples have no more than ``rank`` different rows in these columns."""
+    """Whether the active samples span no more than ``rank`` dimensions by being few and alike."""
     if rank > _COMPARED:
         return False
-    _, (found,) = rows.run(_different, active, columns, rank)
-    return len(np.unique(found, axis=0)) <= rank
+    _, (found,) = rows.run(_different, active, columns, rank + 1)
+    found = np.unique(found, axis=0)
+    # Where there is no constant, a row of zeros spans nothing.
+    spanning = found.any(axis=1) | (columns >= found.shape[1]).any()
+    return int(spanning.sum()) <= rank
 
 
 def _different(
@@ -261,9 +283,17 @@ def _different(
     return active, (Stack(found),)
 
 
-def _largest_entries(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
-    """Largest entries of the columns among the active samples, and the number of these."""
-    return active, (Max(block.largest_entries(active)), Sum(int(active.sum())))
+def _largest_entries(
+    block: Block, active: BoolArray, free: IndexArray
+) -> tuple[BoolArray, tuple[Max, Sum]]:
+    """Largest entries of the columns among the active samples, and how many of these have any.
+
+    A sample without an entry in the free columns has no part in their equations.
+    """
+    v = np.zeros(max(block.n_columns, int(free.max(initial=0)) + 1))
+    v[free] = 1.0
+    present = block.absolute_margins(v[: block.n_columns]) + v[block.n_columns :].sum() > 0.0
+    return active, (Max(block.largest_entries(active)), Sum(int((active & present).sum())))
 
 
 def _combined(

@@ -162,7 +162,7 @@ class FreeColumns:
         different: set[bytes] = set()
         for rows, Z in self.parts():
             # Zero has two signs, which are the same number.
-            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0)
+            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0 if row.any())
             if len(different) > rank:
                 return False
         return True

@@ -1,0 +1,81 @@
+"""A bound for models whose margins doubles can tell, where columns agree to their last digits.
+
+Two free columns that differ by no more than their own rounding (a feature in two units, say) span
+a direction in which only rounding lives.  Coefficients of 10¹⁶ and opposite signs turn it into
+margins, and by the numbers as they were given some such model may be far better than all others.
+Nobody can use it: its margins are differences of terms that are only known to that accuracy.
+There is then no bound for all models, but there is one for all that can be told apart:
+
+*Theorem.*  Let ``(s, a)`` be in the ball, and ``ρ_j ≥ |Σ w_i (s_i - a_i) z_ij|`` for the free
+columns F.  Then ``P(β) + Σ_F ρ_j |β_j| ≥ Σ w_i H(s_i)`` for every β.
+
+*Proof.*  Weak duality, in which ``β_jΣ w_i (s_i - a_i) z_ij`` does not drop out for j in F.  ∎
+
+Objectives are reported with what rounding may hide of their margins,
+``P(β) + u_p Σ |β_j| σ_j`` (:func:`~drlogit.problem.certificate.primal_value`).  So if
+``ρ_j ≤ u_p σ_j``, no model has an objective below ``Σ w_i H(s_i)`` *as it would be reported*.
+Plain sums over the samples know no ρ that small; here they are rounded once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..rows.arrays import FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.centring import exact_dot
+from ..rows.interface import State
+from ..rows.reductions import Sum
+from .dual_candidates import Candidate, DualState
+from .dual_corrections import quadratic_model
+from .flip_shares import flip_shares_of, no_flips
+from .free_equations import UNIT, FreeEquations, rounding_of_sum
+from .problem import Problem
+
+#: Entries of free columns, times their number, up to which they are added up so carefully.
+_MOST = 10**8
+
+#: Steps that remove what is left of the equations.
+_STEPS = 4
+
+#: Roundings in ``w (s - a)`` and in the sum, in units of their size.
+_ROUNDINGS = 4.0
+
+
+def evaluable_bound(
+    problem: Problem, coefficients: FloatArray, flip_share: State | None = None
+) -> float:
+    """What no reported objective of (P) is below; 0 where that is not known."""
+    free = np.flatnonzero(problem.free)
+    rows = problem.rows
+    if free.size == problem.fit_intercept or rows.n_samples * free.size**2 > _MOST:
+        return 0.0
+    if flip_share is None:
+        margins = problem.margins(coefficients)
+        flip_share = flip_shares_of(problem, margins, problem.best_lambda(coefficients, margins))
+    if not problem.cost.pair.flips:
+        flip_share = no_flips(problem, flip_share)
+    start = Candidate.at(problem, coefficients, flip_share)
+    start = start.within_budget(problem).with_curvature(problem)
+    model = quadratic_model(problem, start.state)
+    step = model.step(start.gradient, start.coefficients, start.budget(problem), None)
+    candidate = start.shifted(problem, step)
+    allowed = rounding_of_sum(rows.n_columns) * rows.column_scale[free]
+    for _ in range(_STEPS):
+        if candidate is None:
+            break
+        _, (left,) = rows.run(_sums, candidate.state, free)
+        noise = _ROUNDINGS * UNIT * candidate.size * rows.column_scale[free]
+        if (np.abs(left) + noise <= allowed).all():
+            return candidate.bound(problem, None, FreeEquations.none()).value
+        excess = np.zeros(rows.n_columns)
+        excess[free] = left
+        candidate = candidate.shifted(problem, model.free_step(excess))
+    return 0.0
+
+
+def _sums(block: Block, state: DualState, free: IndexArray) -> tuple[DualState, tuple[Sum]]:
+    """``Σ w (s - a) z`` of the free columns, each rounded once."""
+    difference = block.weights * (state[0] - state[1])
+    columns = (block.margins(unit) for unit in np.eye(block.n_columns)[free])
+    return state, (Sum(np.array([exact_dot(difference, column) for column in columns])),)
