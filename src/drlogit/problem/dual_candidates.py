@@ -19,11 +19,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Reduction, Sum
 from .free_equations import (
+    UNIT,
     FreeEquations,
     charge_of_faint,
     charges,
@@ -237,8 +238,13 @@ class Candidate:
         return DualBound(value, state, self.coefficients)
 
     def levelled_bound(self, problem: Problem) -> DualBound:
-        """The bound of s = a = ½, whose sums are all zero, where half of the labels may flip."""
-        levelled, _ = problem.rows.run(_coin_flips, self.state)
+        """The bound of s = a, the same for all samples: all sums are zero, without rounding.
+
+        Samples that are zero in all columns have no sums: there s is a half, and a is zero.
+        """
+        levelled, (weight,) = problem.rows.run(_not_empty, self.state)
+        share = min(problem.epsilon / problem.kappa / max(float(weight), UNIT), 0.5)
+        levelled, _ = problem.rows.run(_levelled, levelled, share * (1.0 - 4.0 * UNIT))
         state, (value,) = problem.rows.run(_value, levelled, np.ones(2))
         return DualBound(float(value), state, self.coefficients)
 
@@ -384,9 +390,18 @@ def _fewer_flips(
     return (s, factor * a, curvature), _dual_sums(block, s, factor * a)
 
 
-def _coin_flips(block: Block, state: DualState) -> tuple[DualState, tuple[()]]:
-    half = np.full_like(state[0], 0.5)
-    return (half, half, state[2]), ()
+def _not_empty(block: Block, state: DualState) -> tuple[BoolArray, tuple[Sum]]:
+    """Samples with an entry, and their weight."""
+    if block.intercept:
+        present = np.ones(block.y.size, dtype=bool)
+    else:
+        present = block.absolute_margins(np.ones(block.n_columns)) > 0.0
+    return present, (Sum(float(block.weights @ present)),)
+
+
+def _levelled(block: Block, present: BoolArray, share: float) -> tuple[DualState, tuple[()]]:
+    s, a = np.where(present, share, 0.5), np.where(present, share, 0.0)
+    return (s, a, s[:0]), ()
 
 
 def _value(

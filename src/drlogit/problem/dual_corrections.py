@@ -73,10 +73,17 @@ def dual_bound(
     if lam is None:
         candidate = candidate.within_budget(problem)
     best = candidate.bound(problem, lam)
-    if best.value < wanted and lam is None and problem.epsilon >= 0.5 * problem.kappa:
+    if best.value < wanted:
+        best = _corrected(problem, candidate, best, lam, wanted)
+    if best.value < wanted and lam is None and problem.cost.pair.flips:
         best = _better(best, candidate.levelled_bound(problem))
-    if best.value >= wanted:
-        return best
+    return best
+
+
+def _corrected(
+    problem: Problem, candidate: Candidate, best: DualBound, lam: float | None, wanted: float
+) -> DualBound:
+    """The best bound of a candidate and its corrections, or the first that is enough."""
     candidate = first = candidate.with_curvature(problem)
     model = quadratic_model(problem, candidate.state)
     equations = _equations(problem, model, candidate.state)

@@ -133,6 +133,8 @@ def lower_bound(
     r = point.coefficients
     free = FreeColumns(given, r.active)
     sums = Sums.of(given, r, sharp=sharp)
+    if not free.concern(doubt != flip_share):
+        return _value(given, point, free, sums, flips, Correction(0.0, 0.0, 0.0))
     chosen = free.chosen(sums)
     if held:
         for _ in range(_ROUNDS):
