@@ -22,14 +22,13 @@ from ...problem.losses import (
     linear_loss_terms,
     log_loss_terms,
 )
-from ...rows.arrays import FloatArray
+from ...rows.arrays import BoolArray, FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
 from ...rows.reductions import Min, Sum
 from .norm_cone import longest_in_proportion, outlier_correction
 from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
-
 
 #: Samples of less than this share of the mean weight do not hold up steps: where one hardly counts,
 #: or not at all, its slacks may follow from its margin.
@@ -177,7 +176,7 @@ def open_samples(
 
 
 def central_slacks(v: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
-    """t and r on the central path: ``t - r = v``, ``c t = a r = μ``, ``c + a = 1``."""
+    """Slacks t and r on the central path: ``t - r = v``, ``c t = a r = μ``, ``c + a = 1``."""
     root = np.hypot(v, 2.0 * mu)
     large = 0.5 * (2.0 * mu + np.abs(v) + root)
     small = mu + 2.0 * mu * mu / (np.abs(v) + root)
@@ -274,9 +273,7 @@ def follow_aims(
     dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
     dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
     dc, da = d.aim_t - dt, d.aim_r - dr
-    return HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(
-        block, dt, dr, dc, da
-    )
+    return HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(block, dt, dr, dc, da)
 
 
 def pull_back(
@@ -303,10 +300,15 @@ def _steps(
     block: Block, dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray
 ) -> tuple[Min, Min]:
     """Longest primal and dual steps, from changes in proportion, of samples that count."""
-    light = block.weights <= _LIGHT * block.weights.mean()
+    light = _light(block)
     if light.any():
         dt, dr, dc, da = (np.where(light, 0.0, change) for change in (dt, dr, dc, da))
     return Min(longest_in_proportion(dt, dr)), Min(longest_in_proportion(dc, da))
+
+
+def _light(block: Block) -> BoolArray:
+    """Samples that hardly count, or not at all."""
+    return block.weights <= _LIGHT * block.weights.mean()
 
 
 def advance(
@@ -320,7 +322,7 @@ def advance(
              s.c + dual * (s.c * d.dc), s.a + dual * (s.a * d.da)]  # fmt: skip
     if not min(float(np.min(part, initial=1.0)) for part in moved) > 0.0:
         # Light samples have been left behind: back to the central path, at the mean product.
-        behind = ~np.logical_and.reduce([part > 0.0 for part in moved])
+        behind = _light(block) & ~np.logical_and.reduce([part > 0.0 for part in moved])
         products = d.local.product_t + d.local.product_r
         mu = 0.5 * float(block.weights @ products) / float(block.weights.sum())
         t, r = central_slacks((moved[0] - moved[1])[behind], mu)
