@@ -135,8 +135,9 @@ def _held(problem: Problem, candidate: Candidate) -> DualBound:
             equations = FreeEquations.none()
         if equations is not None:
             equations = with_held_columns(
-                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples
-            )
+                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples,
+                problem.costs,
+            )  # fmt: skip
     return candidate.held_bound(problem, equations)
 
 

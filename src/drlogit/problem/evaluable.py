@@ -15,6 +15,9 @@ Objectives are reported with what rounding may hide of their margins,
 ``P(β) + u_p Σ |β_j| σ_j`` (:func:`~drlogit.problem.certificate.primal_value`).  So if
 ``ρ_j ≤ u_p σ_j``, no model has an objective below ``Σ w_i H(s_i)`` *as it would be reported*.
 Plain sums over the samples know no ρ that small; here they are rounded once.
+
+A free column can also be so faint that only coefficients beyond all measure make something of it:
+where no entry is above 2⁻⁹⁹⁰, the bound is for models with coefficients of at most 2⁹⁶⁰.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.centring import exact_dot
 from ..rows.interface import State
-from ..rows.reductions import Sum
+from ..rows.reductions import Max, Sum
 from .dual_candidates import Candidate, DualState
 from .dual_corrections import quadratic_model
 from .flip_shares import flip_shares_of, no_flips
@@ -35,8 +38,16 @@ from .problem import Problem
 #: Entries of free columns, times their number, up to which they are added up so carefully.
 _MOST = 10**8
 
+#: Samples whose ``w s`` and ``w a`` are below this share of the mean weight are left out: free
+#: columns that separate them from others would have them vanish.
+_LIGHT = 1e-9
+
 #: Steps that remove what is left of the equations.
 _STEPS = 4
+
+#: Free columns without a larger entry are faint, and their coefficients are at most the other.
+_FAINT = 2.0**-990
+_IMMENSE = 2.0**960
 
 #: Roundings in ``w (s - a)`` and in the sum, in units of their size.
 _ROUNDINGS = 4.0
@@ -56,22 +67,29 @@ def evaluable_bound(
     if not problem.cost.pair.flips:
         flip_share = no_flips(problem, flip_share)
     start = Candidate.at(problem, coefficients, flip_share)
-    start = start.within_budget(problem).with_curvature(problem)
+    start = start.without_light(problem, _LIGHT).within_budget(problem).with_curvature(problem)
     model = quadratic_model(problem, start.state)
     step = model.step(start.gradient, start.coefficients, start.budget(problem), None)
-    candidate = start.shifted(problem, step)
-    allowed = rounding_of_sum(rows.n_columns) * rows.column_scale[free]
+    candidate: Candidate | None = start.shifted(problem, step) or start
+    _, (largest,) = rows.run(_largest)
+    faint = np.where(largest[free] <= _FAINT, largest[free], 0.0)
+    allowed = rounding_of_sum(rows.n_columns) * rows.column_scale[free] + 2.0 * faint
     for _ in range(_STEPS):
         if candidate is None:
             break
         _, (left,) = rows.run(_sums, candidate.state, free)
         noise = _ROUNDINGS * UNIT * candidate.size * rows.column_scale[free]
         if (np.abs(left) + noise <= allowed).all():
-            return candidate.bound(problem, None, FreeEquations.none()).value
+            value = candidate.bound(problem, None, FreeEquations.none()).value
+            return value - 2.0 * _IMMENSE * float(faint.sum())
         excess = np.zeros(rows.n_columns)
         excess[free] = left
         candidate = candidate.shifted(problem, model.free_step(excess))
     return 0.0
+
+
+def _largest(block: Block, _: None) -> tuple[None, tuple[Max]]:
+    return None, (Max(block.largest_entries(np.ones(block.y.size, dtype=bool))),)
 
 
 def _sums(block: Block, state: DualState, free: IndexArray) -> tuple[DualState, tuple[Sum]]:

@@ -40,8 +40,8 @@ _START_MU = 0.05
 #: Steps stop short of the boundary by this share at least.
 _CLOSEST = 1e-2
 #: ... and by this one if they are short: a slack that loses 99 % of itself while the others hardly
-#: move blocks every step that follows.  From 0.1 to 0.5 serves alike.
-_SHORT = 0.3
+#: move blocks every step that follows.  Rooms from 0.1 to 0.5 serve alike.
+_SHORT = 0.2
 _ROOM = 0.1
 
 #: While μ is above this, directions need not be exact and the Gram matrix may be in single

@@ -308,7 +308,7 @@ def _steps(
 
 def _light(block: Block) -> BoolArray:
     """Samples that hardly count, or not at all."""
-    return block.weights <= _LIGHT * block.weights.mean()
+    return np.asarray(block.weights <= _LIGHT * block.weights.mean())
 
 
 def advance(
@@ -325,10 +325,11 @@ def advance(
         behind = _light(block) & ~np.logical_and.reduce([part > 0.0 for part in moved])
         products = d.local.product_t + d.local.product_r
         mu = 0.5 * float(block.weights @ products) / float(block.weights.sum())
-        t, r = central_slacks((moved[0] - moved[1])[behind], mu)
-        for part, value in zip(moved, (t, r, mu / t, mu / r), strict=True):
+        slacks = central_slacks((moved[0] - moved[1])[behind], mu)
+        for part, value in zip(moved, (*slacks, *(mu / slack for slack in slacks)), strict=True):
             part[behind] = value
-    return Hinges(u, *moved, loss), (Sum(float(block.weights @ loss.value)),)
+    t, r, c, a = moved
+    return Hinges(u, t, r, c, a, loss), (Sum(float(block.weights @ loss.value)),)
 
 
 def parabola(block: Block, d: HingeDirection) -> tuple[HingeDirection, tuple[Sum, Sum]]:
