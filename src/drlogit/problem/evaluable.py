@@ -67,7 +67,7 @@ def evaluable_bound(
     if not problem.cost.pair.flips:
         flip_share = no_flips(problem, flip_share)
     start = Candidate.at(problem, coefficients, flip_share)
-    start = start.without_light(problem, _LIGHT).within_budget(problem).with_curvature(problem)
+    start = start.within_budget(problem).with_curvature(problem).without_light(problem, _LIGHT)
     model = quadratic_model(problem, start.state)
     step = model.step(start.gradient, start.coefficients, start.budget(problem), None)
     candidate: Candidate | None = start.shifted(problem, step) or start
