@@ -33,8 +33,8 @@ class Status(enum.Enum):
     STALLED = "stopped because no further progress was possible in floating point"
     UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
     UNRESOLVED = (
-        "unpenalised features agree to their last digits: no model that doubles can tell is better "
-        "by more than tol, and there is no bound for others"
+        "of the models that doubles can tell apart, none is better by more than tol; beyond, the "
+        "unpenalised features have no bound"
     )
     STOPPED = "stopped by the callback"
     FAILED = "the external solver failed; the point returned is only a feasible start"
