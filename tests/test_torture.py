@@ -28,8 +28,8 @@ PLAIN = torture.Case(
 #: are too long by many orders of magnitude; a second-order cone that runs ahead of the residuals;
 #: margins where the log-loss has no curvature; more free columns than different rows; a best dual
 #: point that is a bad start for corrections; a radius below the rounding of sums; subnormals; more
-#: free columns than rows that are not zero; copies in other units; all of the radius spent on flips,
-#: next to rounding of sums or to rows of zeros; copies of all costs beside a small radius.
+#: free columns than rows that are not zero; copies in other units; all of the radius spent on flips
+#: beside rounding of sums or rows of zeros; copies of all costs beside a small radius.
 FOUND = [
     replace(
         PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",

@@ -289,6 +289,9 @@ class Candidate:
             value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if used > problem.epsilon:
             value *= problem.epsilon / used
+        # Others have to find that point next to doubles: not all is claimed that there is.
+        coarse = problem.transport_norm(2.0 * UNIT * self.size * problem.rows.column_scale)
+        value -= problem.dual_norm(self.coefficients) * coarse
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)

@@ -73,11 +73,14 @@ def dual_bound(
     if lam is None:
         candidate = candidate.within_budget(problem)
     best = candidate.bound(problem, lam)
-    if best.value < wanted:
-        best = _corrected(problem, candidate, best, lam, wanted)
-    if best.value < wanted and lam is None and problem.cost.pair.flips:
-        best = _better(best, candidate.levelled_bound(problem))
-    return best
+    if best.value >= wanted:
+        return best
+    level = best
+    if lam is None and problem.cost.pair.flips:
+        level = candidate.levelled_bound(problem)
+        if level.value >= wanted:
+            return level
+    return _better(level, _corrected(problem, candidate, best, lam, wanted))
 
 
 def _corrected(

@@ -167,10 +167,6 @@ class FreeColumns:
                 return False
         return True
 
-    def concern(self, samples: BoolArray) -> bool:
-        """Whether any of these samples has an entry in the columns."""
-        return any(Z[samples[rows]].any() for rows, Z in self.parts())
-
     def charge_of_faint(self, mass: FloatArray, sums: Sums) -> float:
         """What coefficients of at most the largest double make of columns without an equation.
 
