@@ -252,7 +252,9 @@ class Candidate:
         """Whether rounding of the gradient counts beside ε."""
         return problem.transport_norm(self.rounding(problem)) > _FELT * problem.epsilon
 
-    def held_bound(self, problem: Problem, equations: FreeEquations | None) -> DualBound:
+    def held_bound(
+        self, problem: Problem, equations: FreeEquations | None, wanted: float = math.inf
+    ) -> DualBound:
         """Value of the exact point whose sums in the columns of ``equations`` are in the ball.
 
         The trivial bound without them.
@@ -289,9 +291,9 @@ class Candidate:
             value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if used > problem.epsilon:
             value *= problem.epsilon / used
-        # Others have to find that point next to doubles: not all is claimed that there is.
+        # Others have to find that point next to doubles: no more is claimed than is wanted.
         coarse = problem.transport_norm(2.0 * UNIT * self.size * problem.rows.column_scale)
-        value -= problem.dual_norm(self.coefficients) * coarse
+        value = max(value - problem.dual_norm(self.coefficients) * coarse, min(value, wanted))
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)

@@ -111,7 +111,7 @@ def _corrected(
             return best
     best = _settled(problem, model, equations, shifted, best, lam, wanted)
     if best.value < wanted and lam is None and candidate.feels_rounding(problem):
-        best = _better(best, _held(problem, shifted or candidate))
+        best = _better(best, _held(problem, shifted or candidate, wanted))
     if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
@@ -123,7 +123,7 @@ def _corrected(
     return best
 
 
-def _held(problem: Problem, candidate: Candidate) -> DualBound:
+def _held(problem: Problem, candidate: Candidate, wanted: float) -> DualBound:
     """The bound of the exact point next to a candidate, where rounding counts beside ε."""
     candidate = candidate.with_curvature(problem)
     equations = None
@@ -141,7 +141,7 @@ def _held(problem: Problem, candidate: Candidate) -> DualBound:
                 equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples,
                 problem.costs,
             )  # fmt: skip
-    return candidate.held_bound(problem, equations)
+    return candidate.held_bound(problem, equations, wanted)
 
 
 def _without_separated_samples(
