@@ -29,7 +29,8 @@ PLAIN = torture.Case(
 #: margins where the log-loss has no curvature; more free columns than different rows; a best dual
 #: point that is a bad start for corrections; a radius below the rounding of sums; subnormals; more
 #: free columns than rows that are not zero; copies in other units; all of the radius spent on flips
-#: beside rounding of sums or rows of zeros; copies of all costs beside a small radius.
+#: beside rounding of sums or rows of zeros; copies of all costs beside a small radius; columns that
+#: agree to seven digits; rows that are the same, with weights from 1e-11 on.
 FOUND = [
     replace(
         PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",
@@ -109,6 +110,16 @@ FOUND = [
         PLAIN, seed=26651, n_samples=34, n_features=34, shape="duplicated columns",
         storage="csr, duplicate entries", scale=24313.59078541562, costs="wide",
         epsilon=0.01271749646115993, kappa=inf, norm="l2", in_units=False,
+    ),
+    replace(
+        PLAIN, seed=301, n_samples=301, n_features=4, shape="columns in two units",
+        storage="float32", spread=2.0, weights="some zero", epsilon=0.0, kappa=inf, norm="linf",
+        fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=210, n_samples=6, n_features=6, shape="contradictory rows", storage="csr",
+        scale=1.6955312659423733e-07, spread=2.0, weights="wide", costs="all immovable",
+        epsilon=0.0452550861272126, fit_intercept=False,
     ),
 ]  # fmt: skip
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
+from ..rows.centring import exact_dot
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Reduction, Sum
 from .free_equations import (
@@ -47,6 +48,9 @@ _MET = 1e-13
 
 #: ... or when what is left is no normal number.
 _NOTHING = 2.0**-1022
+
+#: Roundings in ``w (s - a)`` and in sums that are rounded once, in units of their size.
+_ROUNDINGS = 4.0
 
 #: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
 _FELT = 1e-8
@@ -163,6 +167,12 @@ class Candidate:
             noise[-1] = rounding_of_pairwise_sum(n)
         return noise * self.size * problem.rows.column_scale
 
+    def sums(self, problem: Problem, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """``Σ w (s - a) z`` of some columns, each rounded once, and what that may leave of them."""
+        _, (found,) = problem.rows.run(_exact_sums, self.state, columns)
+        noise = _ROUNDINGS * UNIT * self.size * problem.rows.column_scale[columns]
+        return found, noise
+
     def within_budget(self, problem: Problem) -> Candidate:
         """Shrink ``a`` so that flips alone do not exceed ε."""
         spent = self.spent(problem)
@@ -236,6 +246,14 @@ class Candidate:
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)
+
+    def paid_bound(self, problem: Problem, lost: float, change: FloatArray) -> DualBound:
+        """Value less what was ``lost``, of a point whose sums ``change`` by so much, scaled."""
+        state, (value,) = problem.rows.run(_value, self.state, np.ones(2))
+        used = problem.budget_used(self.gradient, float(self.flips.sum()))
+        used += problem.transport_norm(change)
+        value = (float(value) - lost) * min(problem.epsilon / used if used > 0.0 else 1.0, 1.0)
+        return DualBound(max(value, 0.0), state, self.coefficients)
 
     def levelled_bound(self, problem: Problem) -> DualBound:
         """The bound of s = a, the same for all samples: all sums are zero, without rounding.
@@ -459,6 +477,14 @@ def _combined_sizes(
     mass = block.weights * (s + a)
     sizes = [mass @ np.abs(block.margins(v)) for v in combination.T]
     return state, (Sum(np.array(sizes, dtype=np.float64)),)
+
+
+def _exact_sums(
+    block: Block, state: DualState, columns: IndexArray
+) -> tuple[DualState, tuple[Sum]]:
+    difference = block.weights * (state[0] - state[1])
+    entries = (block.margins(unit) for unit in np.eye(block.n_columns)[columns])
+    return state, (Sum(np.array([exact_dot(difference, column) for column in entries])),)
 
 
 def _part(

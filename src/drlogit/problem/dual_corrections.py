@@ -19,6 +19,7 @@ from ..rows.interface import State
 from ..rows.reductions import Max, Sum
 from .dual_candidates import Candidate, DualBound, DualState
 from .dual_step import DenseModel, DualModel, ImplicitModel
+from .few_samples import bound_by_few
 from .flip_shares import no_flips
 from .free_equations import (
     FreeEquations,
@@ -112,7 +113,11 @@ def _corrected(
     best = _settled(problem, model, equations, shifted, best, lam, wanted)
     if best.value < wanted and lam is None and candidate.feels_rounding(problem):
         best = _better(best, _held(problem, shifted or candidate, wanted))
-    if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
+    if best.value >= wanted or problem.free.sum() == problem.fit_intercept:
+        return best
+    if lam is None:
+        best = _better(best, bound_by_few(problem, first) or best)
+    if best.value > 0.0:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
     for light in _LIGHT:

@@ -24,15 +24,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.centring import exact_dot
 from ..rows.interface import State
-from ..rows.reductions import Max, Sum
-from .dual_candidates import Candidate, DualState
+from ..rows.reductions import Max
+from .dual_candidates import Candidate
 from .dual_corrections import quadratic_model
 from .flip_shares import flip_shares_of, no_flips
-from .free_equations import UNIT, FreeEquations, rounding_of_sum
+from .free_equations import FreeEquations, rounding_of_sum
 from .problem import Problem
 
 #: Entries of free columns, times their number, up to which they are added up so carefully.
@@ -48,9 +47,6 @@ _STEPS = 4
 #: Free columns without a larger entry are faint, and their coefficients are at most the other.
 _FAINT = 2.0**-990
 _IMMENSE = 2.0**960
-
-#: Roundings in ``w (s - a)`` and in the sum, in units of their size.
-_ROUNDINGS = 4.0
 
 
 def evaluable_bound(
@@ -77,8 +73,7 @@ def evaluable_bound(
     for _ in range(_STEPS):
         if candidate is None:
             break
-        _, (left,) = rows.run(_sums, candidate.state, free)
-        noise = _ROUNDINGS * UNIT * candidate.size * rows.column_scale[free]
+        left, noise = candidate.sums(problem, free)
         if (np.abs(left) + noise <= allowed).all():
             value = candidate.bound(problem, None, FreeEquations.none()).value
             return value - 2.0 * _IMMENSE * float(faint.sum())
@@ -90,10 +85,3 @@ def evaluable_bound(
 
 def _largest(block: Block, _: None) -> tuple[None, tuple[Max]]:
     return None, (Max(block.largest_entries(np.ones(block.y.size, dtype=bool))),)
-
-
-def _sums(block: Block, state: DualState, free: IndexArray) -> tuple[DualState, tuple[Sum]]:
-    """``Σ w (s - a) z`` of the free columns, each rounded once."""
-    difference = block.weights * (state[0] - state[1])
-    columns = (block.margins(unit) for unit in np.eye(block.n_columns)[free])
-    return state, (Sum(np.array([exact_dot(difference, column) for column in columns])),)

@@ -155,15 +155,8 @@ def free_equations(
         others = np.setdiff1d(np.arange(present.size), chosen)
         # As many independent columns as samples span everything there is.
         if others.size and chosen.size < n_active:
-            factors = np.linalg.solve(
-                scaled[np.ix_(chosen, chosen)], scaled[np.ix_(chosen, others)]
-            )
-            factors = _plain_factors(factors, size[chosen], size[others], whole=True)
-            columns = free[present]
-            if not (
-                _dependent(rows, active, columns, chosen, others, factors)
-                or _few_different(rows, active, columns, chosen.size)
-            ):
+            shares = np.linalg.solve(scaled[np.ix_(chosen, chosen)], scaled[np.ix_(chosen, others)])
+            if not are_dependent(rows, active, free[present], chosen, others, shares, size):
                 return None
     return FreeEquations(
         free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen], faint
@@ -234,6 +227,26 @@ def _inverse(scaled: FloatArray, rounding: float) -> FloatArray | None:
     return None if doubt > 0.1 else np.asarray((np.abs(full) + doubt * size) / (1.0 - doubt))
 
 
+def are_dependent(
+    rows: Rows,
+    active: State,
+    columns: IndexArray,
+    chosen: IndexArray,
+    others: IndexArray,
+    shares: NDArray[Any],
+    size: FloatArray,
+) -> bool:
+    """Whether the ``others`` of some columns are exactly combinations of the ``chosen`` ones.
+
+    ``shares`` are about their factors, for columns multiplied by ``size``.
+    """
+    with np.errstate(all="ignore"):
+        factors = _plain_factors(shares, size[chosen], size[others], whole=True)
+    return _dependent(rows, active, columns, chosen, others, factors) or _few_different(
+        rows, active, columns, chosen.size
+    )
+
+
 def _plain_factors(
     shares: NDArray[Any], chosen: FloatArray, others: FloatArray, *, whole: bool
 ) -> FloatArray:
@@ -286,7 +299,7 @@ def _few_different(rows: Rows, active: State, columns: IndexArray, rank: int) ->
     _, (found,) = rows.run(_different, active, columns, rank + 1)
     found = np.unique(found, axis=0)
     # Where there is no constant, a row of zeros spans nothing.
-    spanning = found.any(axis=1) | (columns >= found.shape[1]).any()
+    spanning = found.any(axis=1) | (found.shape[1] < columns.size)
     return int(spanning.sum()) <= rank
 
 

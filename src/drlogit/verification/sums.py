@@ -142,10 +142,15 @@ class FreeColumns:
         if self.active.sum() * sums.matrix.shape[0] > MOST_ENTRIES:
             return None
         Z = np.concatenate([Z[self.active[rows]] for rows, Z in self.parts()])
+        samples = np.flatnonzero(self.active)
+        # All columns, if they are independent: squares of them may not show it.
+        present = np.flatnonzero(sums.largest >= _NORMAL)
+        found = Few.of(Z[:, present], curvature[samples], samples, present)
+        if found is not None:
+            return found
         chosen = self._spanning(Z.T @ Z, sums.largest, len(Z))
         if chosen is None:
             return None
-        samples = np.flatnonzero(self.active)
         return Few.of(Z[:, chosen.columns], curvature[samples], samples, chosen.columns)
 
     def _spanning(self, matrix: FloatArray, largest: FloatArray, terms: int) -> Chosen | None:
