@@ -340,7 +340,7 @@ def test_work_ends_when_the_gap_is_within_the_tolerance(monkeypatch):
     def no_model(*_):
         raise AssertionError("the Hessian was asked for")
 
-    monkeypatch.setattr(dual_corrections, "_quadratic_model", no_model)
+    monkeypatch.setattr(dual_corrections, "quadratic_model", no_model)
     certify(problem, v, flip_share=told(case, problem), tol=1.0)
     certify(problem, case.coefficients, flip_share=told(case, problem), tol=1e-9)
     with pytest.raises(AssertionError, match="asked for"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -43,6 +44,32 @@ def test_barrier_does_not_overshoot(data, epsilon, kappa, norm, intercept):
     )
     assert result.gap <= 1e-6
     assert result.n_iter <= 30
+
+
+def test_samples_without_weight_do_not_hold_up_steps():
+    """They once did: 99 iterations of 479 × 479, and 10 without them."""
+    for seed, light in product((7, 4), (0.0, 1e-13)):
+        X, y = gaussian(seed, 80, 40)
+        weights = np.random.default_rng(seed).integers(0, 4, 80)
+        options = {"epsilon": 1e-5, "kappa": 0.3, "norm": "l2", "hinge": "barrier"}
+        there = weights > 0
+        alone = drlogit.solve(X[there], y[there], sample_weight=weights[there], **options)
+        result = drlogit.solve(X, y, sample_weight=np.where(there, weights, light), **options)
+        assert alone.gap <= 1e-6
+        assert result.gap <= 1e-6
+        assert result.n_iter <= alone.n_iter + 3
+        assert result.objective == pytest.approx(alone.objective, abs=2e-6)
+
+
+def test_short_steps_leave_room():
+    """A slack that lost 99 % of itself in a short step blocked the steps that followed."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 60))
+    y = np.where(X @ rng.standard_normal(60) + rng.logistic(size=90) > 0.0, 1, -1)
+    X *= 10.0 ** rng.uniform(-3.0, 3.0, 60)
+    result = drlogit.solve(X, y, epsilon=1e-5, kappa=1.0, norm="l2", fit_intercept=False)
+    assert result.gap <= 1e-6
+    assert result.n_iter <= 45
 
 
 @pytest.mark.parametrize(

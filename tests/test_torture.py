@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import drlogit
+from drlogit.problem.result import Status
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks are not installed
 
@@ -26,7 +27,10 @@ PLAIN = torture.Case(
 #: Not certified once: free columns that separate samples, of weights down to 1e-12; full steps that
 #: are too long by many orders of magnitude; a second-order cone that runs ahead of the residuals;
 #: margins where the log-loss has no curvature; more free columns than different rows; a best dual
-#: point that is a bad start for corrections; a radius below the rounding of sums; subnormals.
+#: point that is a bad start for corrections; a radius below the rounding of sums; subnormals; more
+#: free columns than rows that are not zero; copies in other units; all of the radius spent on flips
+#: beside rounding of sums or rows of zeros; copies of all costs beside a small radius; columns that
+#: agree to seven digits; rows that are the same, with weights from 1e-11 on.
 FOUND = [
     replace(
         PLAIN, seed=3597, n_samples=245, n_features=5, shape="separable", weights="wide",
@@ -83,6 +87,40 @@ FOUND = [
         scale=5.061051642422393, weights="integer", costs="some immovable",
         epsilon=1.6530508057647196e-06, kappa=inf, norm="linf", fit_intercept=False,
     ),
+    replace(
+        PLAIN, seed=9296588, n_samples=13, n_features=55, shape="zero rows and columns",
+        storage="csr, 64-bit indices", weights="some zero", costs="all immovable",
+        epsilon=0.0025735852281314263, norm="l2", fit_intercept=False, in_units=False,
+    ),
+    replace(
+        PLAIN, seed=1466, n_samples=301, n_features=6, shape="duplicated columns", storage="F",
+        spread=6.0, weights="some zero", costs="all immovable", kappa=inf, fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=1211647, n_samples=6, n_features=50, shape="subnormal", storage="F",
+        scale=1e8, spread=2.0, weights="integer", epsilon=0.00028484804621655834, norm="l2",
+        in_units=False,
+    ),
+    replace(
+        PLAIN, seed=478703, n_samples=12, n_features=23, shape="zero rows and columns",
+        storage="csc", scale=163737.12907563554, costs="wide", epsilon=0.004615525042208391,
+        kappa=0.23102172337411075, fit_intercept=False, in_units=False,
+    ),
+    replace(
+        PLAIN, seed=26651, n_samples=34, n_features=34, shape="duplicated columns",
+        storage="csr, duplicate entries", scale=24313.59078541562, costs="wide",
+        epsilon=0.01271749646115993, kappa=inf, norm="l2", in_units=False,
+    ),
+    replace(
+        PLAIN, seed=301, n_samples=301, n_features=4, shape="columns in two units",
+        storage="float32", spread=2.0, weights="some zero", epsilon=0.0, kappa=inf, norm="linf",
+        fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=210, n_samples=6, n_features=6, shape="contradictory rows", storage="csr",
+        scale=1.6955312659423733e-07, spread=2.0, weights="wide", costs="all immovable",
+        epsilon=0.0452550861272126, fit_intercept=False,
+    ),
 ]  # fmt: skip
 
 
@@ -132,6 +170,39 @@ def test_what_was_found_is_certified(case):
     totals = torture.Totals()
     torture.check(case, totals)
     assert totals.ended == {"certified": 1}
+
+
+#: No bound for all models, but for those that doubles can tell apart: copies but for rounding, a
+#: column of subnormal numbers.
+BEYOND = [
+    replace(
+        PLAIN, seed=1739, n_samples=436, n_features=6, shape="columns in two units", spread=6.0,
+        weights="wide", costs="all immovable", epsilon=0.0, kappa=inf, in_units=False,
+    ),
+    replace(
+        PLAIN, seed=309, n_samples=12, n_features=5, shape="columns in two units", spread=2.0,
+        costs="all immovable", epsilon=0.001, kappa=0.31622776601683794, norm="linf",
+    ),
+    replace(
+        PLAIN, seed=22452, n_samples=2, n_features=5, shape="subnormal", storage="F",
+        costs="some immovable", epsilon=0.22132895765551427, kappa=2.4952164967006287, norm="linf",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BEYOND, ids=lambda case: case.shape)
+def test_what_doubles_do_not_resolve_is_said_to_be_so(case):
+    totals = torture.Totals()
+    torture.check(case, totals)
+    assert totals.ended == {"beyond doubles": 1}
+    assert not totals.given_up
+    # Nothing is excused that was merely not finished, or in data of another kind.
+    X, y, options = torture.data(case)
+    assert drlogit.solve(X, y, max_iter=1, **options).status is not Status.UNRESOLVED
+    totals = torture.Totals()
+    result = drlogit.solve(X, y, **options)
+    assert totals.leave(result, replace(case, shape="plain"), "open") == "not certified"
+    assert totals.open_cases == ["open"]
 
 
 def test_trust_rows_give_way_in_the_end():

@@ -18,6 +18,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..problem.certificate import Certificate, certify
+from ..problem.evaluable import evaluable_bound
 from ..problem.moves import moves_of
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
@@ -254,6 +255,11 @@ class _Call:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )
+            status = _final_status(solution.status, certificate.gap, self.tol)
+            if status is not Status.OPTIMAL and lam is None and problem.domains is None:
+                known = evaluable_bound(problem, returned, solution.flip_share)
+                if certificate.primal - known <= self.tol:
+                    status = Status.UNRESOLVED
         solve_time = monitor.elapsed
         return Result(
             coef=coef,
@@ -263,7 +269,7 @@ class _Call:
             dual_objective=certificate.dual,
             gap=certificate.gap,
             dual=_dual_point(problem, certificate),
-            status=_final_status(solution.status, certificate.gap, self.tol),
+            status=status,
             n_iter=solution.n_iter,
             solver=solution.info.get("solver", self.name),
             setup_time=setup_time,

@@ -19,11 +19,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
+from ..rows.centring import exact_dot
 from ..rows.interface import State
 from ..rows.reductions import Max, Min, Reduction, Sum
 from .free_equations import (
+    UNIT,
     FreeEquations,
     charge_of_faint,
     charges,
@@ -46,6 +48,9 @@ _MET = 1e-13
 
 #: ... or when what is left is no normal number.
 _NOTHING = 2.0**-1022
+
+#: Roundings in ``w (s - a)`` and in sums that are rounded once, in units of their size.
+_ROUNDINGS = 4.0
 
 #: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
 _FELT = 1e-8
@@ -162,6 +167,12 @@ class Candidate:
             noise[-1] = rounding_of_pairwise_sum(n)
         return noise * self.size * problem.rows.column_scale
 
+    def sums(self, problem: Problem, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """``Σ w (s - a) z`` of some columns, each rounded once, and what that may leave of them."""
+        _, (found,) = problem.rows.run(_exact_sums, self.state, columns)
+        noise = _ROUNDINGS * UNIT * self.size * problem.rows.column_scale[columns]
+        return found, noise
+
     def within_budget(self, problem: Problem) -> Candidate:
         """Shrink ``a`` so that flips alone do not exceed ε."""
         spent = self.spent(problem)
@@ -236,11 +247,32 @@ class Candidate:
             value = 0.0
         return DualBound(value, state, self.coefficients)
 
+    def paid_bound(self, problem: Problem, lost: float, change: FloatArray) -> DualBound:
+        """Value less what was ``lost``, of a point whose sums ``change`` by so much, scaled."""
+        state, (value,) = problem.rows.run(_value, self.state, np.ones(2))
+        used = problem.budget_used(self.gradient, float(self.flips.sum()))
+        used += problem.transport_norm(change)
+        value = (float(value) - lost) * min(problem.epsilon / used if used > 0.0 else 1.0, 1.0)
+        return DualBound(max(value, 0.0), state, self.coefficients)
+
+    def levelled_bound(self, problem: Problem) -> DualBound:
+        """The bound of s = a, the same for all samples: all sums are zero, without rounding.
+
+        Samples that are zero in all columns have no sums: there s is a half, and a is zero.
+        """
+        levelled, (weight,) = problem.rows.run(_not_empty, self.state)
+        share = min(problem.epsilon / problem.kappa / max(float(weight), UNIT), 0.5)
+        levelled, _ = problem.rows.run(_levelled, levelled, share * (1.0 - 4.0 * UNIT))
+        state, (value,) = problem.rows.run(_value, levelled, np.ones(2))
+        return DualBound(float(value), state, self.coefficients)
+
     def feels_rounding(self, problem: Problem) -> bool:
         """Whether rounding of the gradient counts beside ε."""
         return problem.transport_norm(self.rounding(problem)) > _FELT * problem.epsilon
 
-    def held_bound(self, problem: Problem, equations: FreeEquations | None) -> DualBound:
+    def held_bound(
+        self, problem: Problem, equations: FreeEquations | None, wanted: float = math.inf
+    ) -> DualBound:
         """Value of the exact point whose sums in the columns of ``equations`` are in the ball.
 
         The trivial bound without them.
@@ -255,6 +287,7 @@ class Candidate:
         metric = np.square(costs * problem.rows.column_scale[kept])
         metric = np.where(metric > 0.0, metric, 1.0)
         radius, used, distance = self.budget(problem), math.inf, 0.0
+        difference = self._differences(problem, equations)
         for _ in range(3):
             target = np.zeros_like(gradient)
             target[kept] = problem.norm.project(costs * gradient[kept], radius, metric) / costs
@@ -262,6 +295,8 @@ class Candidate:
             distance, move = equations.distance(residual)
             # Columns that are not held: as they are, and as far as the exact point may be.
             loose = np.abs(gradient) + rounding + 0.5 * distance * problem.rows.column_scale
+            follow = np.abs(equations.factors @ target[equations.columns]) + difference
+            loose[equations.loose] = np.minimum(loose[equations.loose], follow)
             used = problem.transport_norm(np.where(held, target, loose)) + self.spent(problem)
             if used <= problem.epsilon:
                 break
@@ -274,9 +309,26 @@ class Candidate:
             value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if used > problem.epsilon:
             value *= problem.epsilon / used
+        # Others have to find that point next to doubles: no more is claimed than is wanted.
+        coarse = problem.transport_norm(2.0 * UNIT * self.size * problem.rows.column_scale)
+        value = max(value - problem.dual_norm(self.coefficients) * coarse, min(value, wanted))
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)
+
+    def _differences(self, problem: Problem, equations: FreeEquations) -> FloatArray:
+        """What loose columns can have in sums beside what held columns explain."""
+        loose, factors = equations.loose, equations.factors
+        combination = np.zeros((problem.costs.size, loose.size))
+        combination[equations.columns] = -factors.T
+        combination[loose, np.arange(loose.size)] = 1.0
+        _, (squares, mass) = problem.rows.run(_sizes, self.state)
+        terms = np.count_nonzero(factors, axis=1)
+        exact = (terms == 1) & (np.frexp(np.abs(factors).sum(axis=1))[0] == 0.5)
+        noise = np.where(exact, 0.0, (terms + 2.0) * UNIT)
+        noise *= np.sqrt(float(mass) * squares) @ np.abs(combination)
+        _, (found,) = problem.rows.run(_combined_sizes, self.state, combination)
+        return np.asarray(1.6 * (found + noise))
 
 
 def _balance(negative: float, positive: float, noise: float) -> FloatArray:
@@ -378,6 +430,20 @@ def _fewer_flips(
     return (s, factor * a, curvature), _dual_sums(block, s, factor * a)
 
 
+def _not_empty(block: Block, state: DualState) -> tuple[BoolArray, tuple[Sum]]:
+    """Samples with an entry, and their weight."""
+    if block.intercept:
+        present = np.ones(block.y.size, dtype=bool)
+    else:
+        present = block.absolute_margins(np.ones(block.n_columns)) > 0.0
+    return present, (Sum(float(block.weights @ present)),)
+
+
+def _levelled(block: Block, present: BoolArray, share: float) -> tuple[DualState, tuple[()]]:
+    s, a = np.where(present, share, 0.5), np.where(present, share, 0.0)
+    return (s, a, s[:0]), ()
+
+
 def _value(
     block: Block, state: DualState, factors: FloatArray
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum[float]]]:
@@ -401,6 +467,24 @@ def _faint(
     block: Block, point: tuple[FloatArray, FloatArray], faint: IndexArray
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum]]:
     return point, (Sum(charge_of_faint(block, *point, faint)),)
+
+
+def _combined_sizes(
+    block: Block, state: DualState, combination: FloatArray
+) -> tuple[DualState, tuple[Sum]]:
+    """``Σ w (s + a) |z·v|`` for the columns v of ``combination``."""
+    s, a, _ = state
+    mass = block.weights * (s + a)
+    sizes = [mass @ np.abs(block.margins(v)) for v in combination.T]
+    return state, (Sum(np.array(sizes, dtype=np.float64)),)
+
+
+def _exact_sums(
+    block: Block, state: DualState, columns: IndexArray
+) -> tuple[DualState, tuple[Sum]]:
+    difference = block.weights * (state[0] - state[1])
+    entries = (block.margins(unit) for unit in np.eye(block.n_columns)[columns])
+    return state, (Sum(np.array([exact_dot(difference, column) for column in entries])),)
 
 
 def _part(

@@ -19,6 +19,7 @@ from ..rows.interface import State
 from ..rows.reductions import Max, Sum
 from .dual_candidates import Candidate, DualBound, DualState
 from .dual_step import DenseModel, DualModel, ImplicitModel
+from .few_samples import bound_by_few
 from .flip_shares import no_flips
 from .free_equations import (
     FreeEquations,
@@ -75,8 +76,20 @@ def dual_bound(
     best = candidate.bound(problem, lam)
     if best.value >= wanted:
         return best
+    level = best
+    if lam is None and problem.cost.pair.flips:
+        level = candidate.levelled_bound(problem)
+        if level.value >= wanted:
+            return level
+    return _better(level, _corrected(problem, candidate, best, lam, wanted))
+
+
+def _corrected(
+    problem: Problem, candidate: Candidate, best: DualBound, lam: float | None, wanted: float
+) -> DualBound:
+    """The best bound of a candidate and its corrections, or the first that is enough."""
     candidate = first = candidate.with_curvature(problem)
-    model = _quadratic_model(problem, candidate.state)
+    model = quadratic_model(problem, candidate.state)
     equations = _equations(problem, model, candidate.state)
     if equations is not None:  # now that there is a way to pay for them
         best = _better(best, candidate.bound(problem, lam, equations))
@@ -99,8 +112,12 @@ def dual_bound(
             return best
     best = _settled(problem, model, equations, shifted, best, lam, wanted)
     if best.value < wanted and lam is None and candidate.feels_rounding(problem):
-        best = _better(best, _held(problem, shifted or candidate))
-    if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
+        best = _better(best, _held(problem, shifted or candidate, wanted))
+    if best.value >= wanted or problem.free.sum() == problem.fit_intercept:
+        return best
+    if lam is None:
+        best = _better(best, bound_by_few(problem, first) or best)
+    if best.value > 0.0:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
     for light in _LIGHT:
@@ -111,7 +128,7 @@ def dual_bound(
     return best
 
 
-def _held(problem: Problem, candidate: Candidate) -> DualBound:
+def _held(problem: Problem, candidate: Candidate, wanted: float) -> DualBound:
     """The bound of the exact point next to a candidate, where rounding counts beside ε."""
     candidate = candidate.with_curvature(problem)
     equations = None
@@ -126,9 +143,10 @@ def _held(problem: Problem, candidate: Candidate) -> DualBound:
             equations = FreeEquations.none()
         if equations is not None:
             equations = with_held_columns(
-                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples
-            )
-    return candidate.held_bound(problem, equations)
+                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples,
+                problem.costs,
+            )  # fmt: skip
+    return candidate.held_bound(problem, equations, wanted)
 
 
 def _without_separated_samples(
@@ -141,7 +159,7 @@ def _without_separated_samples(
     of their s; but no step from ``s > 0`` ends at 0 exactly.
     """
     for _ in range(_ROUNDS):
-        model = _quadratic_model(problem, candidate.state)
+        model = quadratic_model(problem, candidate.state)
         step = model.step(
             candidate.gradient, candidate.coefficients, candidate.budget(problem), lam
         )
@@ -183,7 +201,7 @@ def _settled(
     # samples that the shift meant to empty may have kept the last digits of their s.
     for light in (0.0, _LEFTOVER):
         fresh = candidate.without_light(problem, light).with_curvature(problem)
-        model = _quadratic_model(problem, fresh.state)
+        model = quadratic_model(problem, fresh.state)
         equations = _equations(problem, model, fresh.state)
         best = _better(best, fresh.bound(problem, lam, equations))
         if best.value > 0.0:
@@ -210,7 +228,7 @@ def _damped(problem: Problem, step: FloatArray) -> FloatArray | None:
     return step if change <= 0.5 else step * (math.log1p(change) / change)
 
 
-def _quadratic_model(problem: Problem, state: State) -> DualModel:
+def quadratic_model(problem: Problem, state: State) -> DualModel:
     """The model of a candidate with this state, with or without forming the Hessian."""
     if problem.rows.n_columns > DIRECT_LIMIT:
         _, (diagonal,) = problem.rows.run(_hessian_diagonal, state)

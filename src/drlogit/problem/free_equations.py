@@ -24,7 +24,7 @@ Nothing in this is particular to free columns.  Where rounding of a penalised co
 beside ε, it is *held* to a target: an equation ``Σ w_i (s_i - a_i) z_ij = τ_j`` like the others,
 whose residual is what the sum, as computed and with its rounding, is away from τ_j.  The exact
 point then takes no more of ε than the targets do.  Penalised columns that depend on others are not
-held, and need not be.
+held, and need not be: their sums follow from those of the others, and from what differs.
 
 Free columns may depend on each other (all levels of a category, next to an intercept).  A column
 that is an exact combination of others adds no equation; that it is one is verified on the data, in
@@ -43,9 +43,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
@@ -72,6 +74,9 @@ _LARGEST = np.finfo(np.float64).max
 _WHOLE = 2.0**31
 _FACTOR = 2.0**10
 
+#: Computed factors are this close to what they stand for.
+_NEAR = 1e-4
+
 #: Different rows up to which they are counted.
 _COMPARED = 256
 
@@ -95,12 +100,15 @@ class FreeEquations:
     """The free columns, with what proves that their equations can be met.
 
     ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry;
-    ``faint`` are those that have no equation.
+    ``faint`` are those that have no equation.  Beside held columns there are ``loose`` ones, which
+    are about ``factors`` times these.
     """
 
     columns: IndexArray
     inverse: FloatArray
     faint: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    loose: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    factors: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def distance(self, residual: FloatArray) -> tuple[float, FloatArray]:
         """Bounds on q and on the entries of c, for residuals of at most these sizes."""
@@ -131,7 +139,7 @@ def free_equations(
     intercept, a column one past the last stands for the constant.
     """
     with np.errstate(all="ignore"):
-        _, (largest, n_active) = rows.run(_largest_entries, active)
+        _, (largest, n_active) = rows.run(_largest_entries, active, free)
         largest = np.append(largest, 1.0)
         present = np.flatnonzero(largest[free] >= _NORMAL)
         faint = free[(largest[free] > 0.0) & (largest[free] < _NORMAL)]
@@ -147,15 +155,8 @@ def free_equations(
         others = np.setdiff1d(np.arange(present.size), chosen)
         # As many independent columns as samples span everything there is.
         if others.size and chosen.size < n_active:
-            factors = np.linalg.solve(
-                matrix[np.ix_(present[chosen], present[chosen])],
-                matrix[np.ix_(present[chosen], present[others])],
-            )
-            columns = free[present]
-            if not (
-                _dependent(rows, active, columns, chosen, others, np.rint(factors))
-                or _few_different(rows, active, columns, chosen.size)
-            ):
+            shares = np.linalg.solve(scaled[np.ix_(chosen, chosen)], scaled[np.ix_(chosen, others)])
+            if not are_dependent(rows, active, free[present], chosen, others, shares, size):
                 return None
     return FreeEquations(
         free[present[chosen]], size[chosen][:, None] * np.abs(inverse) * size[chosen], faint
@@ -163,11 +164,16 @@ def free_equations(
 
 
 def with_held_columns(
-    equations: FreeEquations, penalised: IndexArray, matrix: FloatArray, n_samples: int
+    equations: FreeEquations,
+    penalised: IndexArray,
+    matrix: FloatArray,
+    n_samples: int,
+    costs: FloatArray,
 ) -> FreeEquations | None:
     """The equations, and those of penalised columns as far as columns are independent.
 
-    ``matrix`` is M of all columns; None if there is no proof.
+    ``matrix`` is M of all columns; None if there is no proof.  Of copies, that of the largest of
+    the ``costs`` is held: it takes most of the ball.
     """
     with np.errstate(all="ignore"):
         diagonal = np.diagonal(matrix)
@@ -182,13 +188,19 @@ def with_held_columns(
         rest = scaled[np.ix_(penalised, penalised)] - across.T @ np.linalg.solve(
             scaled[np.ix_(free, free)], across
         )
+        dear = np.argsort(np.argsort(costs[penalised] / size[penalised])) / max(penalised.size, 1)
+        rest *= np.multiply.outer(1.0 + dear, 1.0 + dear)  # which decides between equals
         columns = np.sort(np.append(free, penalised[_independent(rest)]))
         inverse = _inverse(scaled[np.ix_(columns, columns)], rounding_of_sum(n_samples))
         if inverse is None:
             return None
+        loose = np.setdiff1d(penalised, columns)
+        shares = np.linalg.solve(scaled[np.ix_(columns, columns)], scaled[np.ix_(columns, loose)])
+        factors = _plain_factors(shares, size[columns], size[loose], whole=False)
     return FreeEquations(
-        columns, size[columns][:, None] * np.abs(inverse) * size[columns], equations.faint
-    )
+        columns, size[columns][:, None] * np.abs(inverse) * size[columns], equations.faint,
+        loose, factors.T,
+    )  # fmt: skip
 
 
 def _independent(scaled: FloatArray) -> IndexArray:
@@ -215,6 +227,42 @@ def _inverse(scaled: FloatArray, rounding: float) -> FloatArray | None:
     return None if doubt > 0.1 else np.asarray((np.abs(full) + doubt * size) / (1.0 - doubt))
 
 
+def are_dependent(
+    rows: Rows,
+    active: State,
+    columns: IndexArray,
+    chosen: IndexArray,
+    others: IndexArray,
+    shares: NDArray[Any],
+    size: FloatArray,
+) -> bool:
+    """Whether the ``others`` of some columns are exactly combinations of the ``chosen`` ones.
+
+    ``shares`` are about their factors, for columns multiplied by ``size``.
+    """
+    with np.errstate(all="ignore"):
+        factors = _plain_factors(shares, size[chosen], size[others], whole=True)
+    return _dependent(rows, active, columns, chosen, others, factors) or _few_different(
+        rows, active, columns, chosen.size
+    )
+
+
+def _plain_factors(
+    shares: NDArray[Any], chosen: FloatArray, others: FloatArray, *, whole: bool
+) -> FloatArray:
+    """What computed factors of columns in units of their own stand for, in the units of all.
+
+    That is powers of two or whole numbers; others are left alone, or rounded if they must be
+    ``whole``.
+    """
+    # A copy is all of one column, and nothing but rounding of any other.
+    factors = np.where(np.abs(shares) > _NEAR, shares, 0.0) * chosen[:, None] / others
+    size, near = np.abs(factors), np.rint(factors)
+    power = np.copysign(np.exp2(np.rint(np.log2(size))), factors)
+    near = np.where(np.abs(factors - power) <= _NEAR * size, power, near)
+    return near if whole else np.where(np.abs(factors - near) <= _NEAR * size, near, factors)
+
+
 def _dependent(
     rows: Rows,
     active: State,
@@ -223,27 +271,36 @@ def _dependent(
     others: IndexArray,
     factors: FloatArray,
 ) -> bool:
-    """Whether each of the ``others`` is exactly the combination of the ``chosen`` columns."""
-    if (np.abs(factors) > _FACTOR).any():
+    """Whether each of the ``others`` is exactly the combination of the ``chosen`` columns.
+
+    A column times a power of two is so without rounding; of other combinations only those of whole
+    numbers are.
+    """
+    largest = np.abs(factors).max(axis=0)
+    copies = (np.count_nonzero(factors, axis=0) == 1) & (np.frexp(largest)[0] == 0.5)
+    if (largest[~copies] > _FACTOR).any():
         return False
     combination = np.zeros((max(rows.n_columns, int(columns.max()) + 1), others.size))
     combination[columns[others], np.arange(others.size)] = 1.0
     combination[columns[chosen]] = -factors
+    combination /= np.where(copies, np.minimum(largest, 1.0), 1.0)  # nothing may underflow
     involved = (combination != 0.0).any(axis=1)
     if rows.shift is not None and (rows.shift[involved[: rows.shift.size]] != 0.0).any():
         return False  # differences were rounded
-    copies = (np.count_nonzero(combination, axis=0) == 2) & (np.abs(factors).max(axis=0) == 1.0)
-    whole = involved if not copies.all() else np.zeros_like(involved)
+    whole = (combination[:, ~copies] != 0.0).any(axis=1)
     _, (difference, broken) = rows.run(_combined, active, combination, whole)
     return bool(difference == 0.0 and broken == 0.0)
 
 
 def _few_different(rows: Rows, active: State, columns: IndexArray, rank: int) -> bool:
-    """Whether the active samples have no more than ``rank`` different rows in these columns."""
+    """Whether the active samples span no more than ``rank`` dimensions by being few and alike."""
     if rank > _COMPARED:
         return False
-    _, (found,) = rows.run(_different, active, columns, rank)
-    return len(np.unique(found, axis=0)) <= rank
+    _, (found,) = rows.run(_different, active, columns, rank + 1)
+    found = np.unique(found, axis=0)
+    # Where there is no constant, a row of zeros spans nothing.
+    spanning = found.any(axis=1) | (found.shape[1] < columns.size)
+    return int(spanning.sum()) <= rank
 
 
 def _different(
@@ -261,9 +318,17 @@ def _different(
     return active, (Stack(found),)
 
 
-def _largest_entries(block: Block, active: BoolArray) -> tuple[BoolArray, tuple[Max, Sum]]:
-    """Largest entries of the columns among the active samples, and the number of these."""
-    return active, (Max(block.largest_entries(active)), Sum(int(active.sum())))
+def _largest_entries(
+    block: Block, active: BoolArray, free: IndexArray
+) -> tuple[BoolArray, tuple[Max, Sum]]:
+    """Largest entries of the columns among the active samples, and how many of these have any.
+
+    A sample without an entry in the free columns has no part in their equations.
+    """
+    v = np.zeros(max(block.n_columns, int(free.max(initial=0)) + 1))
+    v[free] = 1.0
+    present = block.absolute_margins(v[: block.n_columns]) + v[block.n_columns :].sum() > 0.0
+    return active, (Max(block.largest_entries(active)), Sum(int((active & present).sum())))
 
 
 def _combined(

@@ -32,6 +32,10 @@ class Status(enum.Enum):
     MAX_ITER = "stopped at max_iter before the duality gap was within tol"
     STALLED = "stopped because no further progress was possible in floating point"
     UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
+    UNRESOLVED = (
+        "of the models that doubles can tell apart, none is better by more than tol; beyond, the "
+        "unpenalised features have no bound"
+    )
     STOPPED = "stopped by the callback"
     FAILED = "the external solver failed; the point returned is only a feasible start"
 

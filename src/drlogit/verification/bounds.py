@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..problem.norms import get_norm
-from ..rows.arrays import FloatArray
+from ..rows.arrays import BoolArray, FloatArray
 from .doubts import Doubts
 from .given import Given
 from .rounding import (
@@ -133,8 +133,11 @@ def lower_bound(
     r = point.coefficients
     free = FreeColumns(given, r.active)
     sums = Sums.of(given, r, sharp=sharp)
-    chosen = free.chosen(sums)
-    if held:
+    level = _has_no_sums(given, doubt != flip_share)
+    chosen = None if level else free.chosen(sums)
+    if level:
+        pass
+    elif held:
         for _ in range(_ROUNDS):
             point = point.moved(_into_the_ball(given, r.curvature, flips, sums))
             r = point.coefficients
@@ -144,7 +147,7 @@ def lower_bound(
         point = point.moved(free.along(chosen, sums))
         sums = Sums.of(given, point.coefficients, sharp=True)
         chosen = free.chosen(sums)
-    correction = free.correction(chosen, sums)
+    correction = Correction(0.0, 0.0, 0.0) if level else free.correction(chosen, sums)
     if correction is None and sharp:
         point, sums, correction = _by_few(point, free, sums)
     if correction is None:
@@ -173,6 +176,15 @@ def entropy(s: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
     return np.where((s > 0.0) & (s < 1.0), inside, 0.0)
+
+
+def _has_no_sums(given: Given, samples: BoolArray) -> bool:
+    """Whether these samples, the only ones with s ≠ a, have no entry: all sums are exactly zero."""
+    if given.offset:
+        return not samples.any()
+    return not any(
+        np.asarray(part.sizes[samples[rows]].sum(axis=1)).any() for rows, part in given.rows()
+    )
 
 
 def _by_few(

@@ -122,10 +122,13 @@ def defect_of_inverse(inverse: FloatArray, matrix: FloatArray, wrong: FloatArray
 
 
 def _denominator(factors: FloatArray) -> float:
-    """The least whole number that makes these whole, about; 1 if there is none that is small."""
-    for multiple in range(1, _DENOMINATOR + 1):
+    """The least whole number that makes these whole, about, or a power of two; 1 if none does."""
+    largest = np.max(np.abs(factors), initial=0.0)
+    power = np.exp2(-np.rint(np.log2(largest))) if largest > 0.0 else 1.0
+    for multiple in (*range(1, _DENOMINATOR + 1), power):
         product = multiple * factors
-        if np.max(np.abs(product - np.rint(product)), initial=0.0) < 1e-4:
+        whole = np.rint(product)
+        if whole.any() and np.max(np.abs(product - whole)) < 1e-4:
             return float(multiple)
     return 1.0
 
@@ -135,12 +138,11 @@ def are_combinations(Z: FloatArray, chosen: Chosen) -> bool:
     if not chosen.others.size:
         return True
     factors = chosen.factors
-    if not (np.abs(factors) <= _FACTOR).all():
-        return False
     involved = chosen.columns[(factors != 0.0).any(axis=1)]
     used, wanted = Z[:, chosen.columns], Z[:, chosen.others]
     whole = Z[:, np.append(involved, chosen.others)]
-    if (np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all():
+    small = (np.abs(factors) <= _FACTOR).all() and (chosen.multiples <= _FACTOR).all()
+    if small and (np.abs(whole) <= _WHOLE).all() and (whole == np.rint(whole)).all():
         return bool((used @ factors == wanted * chosen.multiples).all())
     if not (np.count_nonzero(factors, axis=0) == 1).all():
         return False

@@ -142,12 +142,17 @@ class FreeColumns:
         if self.active.sum() * sums.matrix.shape[0] > MOST_ENTRIES:
             return None
         Z = np.concatenate([Z[self.active[rows]] for rows, Z in self.parts()])
+        samples = np.flatnonzero(self.active)
+        # All columns, if they are independent: squares of them may not show it.
+        present = np.flatnonzero(sums.largest >= _NORMAL)
+        found = Few.of(Z[:, present], curvature[samples], samples, present)
+        if found is not None:
+            return found
         with np.errstate(over="ignore"):  # too large for a proof
             gram = Z.T @ Z
         chosen = self._spanning(gram, sums.largest, len(Z))
         if chosen is None:
             return None
-        samples = np.flatnonzero(self.active)
         return Few.of(Z[:, chosen.columns], curvature[samples], samples, chosen.columns)
 
     def _spanning(self, matrix: FloatArray, largest: FloatArray, terms: int) -> Chosen | None:
@@ -164,7 +169,7 @@ class FreeColumns:
         different: set[bytes] = set()
         for rows, Z in self.parts():
             # Zero has two signs, which are the same number.
-            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0)
+            different.update(row.tobytes() for row in Z[self.active[rows]] + 0.0 if row.any())
             if len(different) > rank:
                 return False
         return True

@@ -39,6 +39,10 @@ _START_MU = 0.05
 
 #: Steps stop short of the boundary by this share at least.
 _CLOSEST = 1e-2
+#: ... and by this one if they are short: a slack that loses 99 % of itself while the others hardly
+#: move blocks every step that follows.  Rooms from 0.1 to 0.5 serve alike.
+_SHORT = 0.2
+_ROOM = 0.1
 
 #: While μ is above this, directions need not be exact and the Gram matrix may be in single
 #: precision; residuals never are.
@@ -168,7 +172,10 @@ def _start(scaled: Scaled, model: HingeSamples, x: FloatArray | None, fixed: flo
 def _moved(here: Linearised, model: HingeSamples, step: Move, gain: float) -> tuple[Point, Lengths]:
     """The point after a step, cut where the loss leaves its parabola, and the lengths taken."""
     reach = max(_CLOSEST, min(0.1, here.mu))
-    primal, dual = ((1.0 - reach) * alpha if alpha < 1.0 else 1.0 for alpha in step.alphas)
+    primal, dual = (
+        1.0 if alpha == 1.0 else alpha * (1.0 - (reach if alpha > _SHORT else _ROOM))
+        for alpha in step.alphas
+    )
     allowed = max(_EXCESS * gain, _ROUNDING * (1.0 + abs(here.primal)))
     while True:
         samples, loss = model.advance(step.samples, (primal, dual))

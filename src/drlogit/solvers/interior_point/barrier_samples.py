@@ -22,13 +22,17 @@ from ...problem.losses import (
     linear_loss_terms,
     log_loss_terms,
 )
-from ...rows.arrays import FloatArray
+from ...rows.arrays import BoolArray, FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
 from ...rows.reductions import Min, Sum
 from .norm_cone import longest_in_proportion, outlier_correction
 from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
+
+#: Samples of less than this share of the mean weight do not hold up steps: where one hardly counts,
+#: or not at all, its slacks may follow from its margin.
+_LIGHT = 1e-9
 
 
 class Hinges(NamedTuple):
@@ -160,19 +164,23 @@ def open_samples(
     linear: bool,
     null: FloatArray | None,
 ) -> tuple[Hinges, tuple[()]]:
-    """Samples on the central path: ``t - r = u - κλ``, ``c t = a r = μ``, ``c + a = 1``."""
+    """Samples on the central path."""
     u = block.margins(coefficients)
-    v = u - kink
-    root = np.hypot(v, 2.0 * mu)
-    large = 0.5 * (2.0 * mu + np.abs(v) + root)
-    small = mu + 2.0 * mu * mu / (np.abs(v) + root)
-    t, r = np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
+    t, r = central_slacks(u - kink, mu)
     if linear:
         slope = np.zeros_like(u) if null is None else flip_probability(block.margins(null))
         loss = linear_loss_terms(u, slope)
     else:
         loss = log_loss_terms(u)
     return Hinges(u, t, r, mu / t, mu / r, loss), ()
+
+
+def central_slacks(v: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
+    """Slacks t and r on the central path: ``t - r = v``, ``c t = a r = μ``, ``c + a = 1``."""
+    root = np.hypot(v, 2.0 * mu)
+    large = 0.5 * (2.0 * mu + np.abs(v) + root)
+    small = mu + 2.0 * mu * mu / (np.abs(v) + root)
+    return np.where(v > 0.0, large, small), np.where(v > 0.0, small, large)
 
 
 def linearise(
@@ -229,7 +237,7 @@ def predict(
     first = float(w @ (k.product_t * dt + k.product_r * dr))
     second = float(w @ (k.product_t * second_t + k.product_r * second_r))
     return HingeDirection(k, du, dt, dr, dc, da, second_t, second_r), (
-        *_steps(dt, dr, dc, da),
+        *_steps(block, dt, dr, dc, da),
         Sum(Predicted(first, second, block.adjoint(pull), float(pull.sum()))),
     )
 
@@ -265,7 +273,7 @@ def follow_aims(
     dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
     dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
     dc, da = d.aim_t - dt, d.aim_r - dr
-    return HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(dt, dr, dc, da)
+    return HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(block, dt, dr, dc, da)
 
 
 def pull_back(
@@ -288,9 +296,19 @@ def _hinge_response(k: LocalHinges, aim_t: FloatArray, aim_r: FloatArray) -> Flo
     return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
 
 
-def _steps(dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray) -> tuple[Min, Min]:
-    """Longest primal and dual steps, from changes in proportion."""
+def _steps(
+    block: Block, dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray
+) -> tuple[Min, Min]:
+    """Longest primal and dual steps, from changes in proportion, of samples that count."""
+    light = _light(block)
+    if light.any():
+        dt, dr, dc, da = (np.where(light, 0.0, change) for change in (dt, dr, dc, da))
     return Min(longest_in_proportion(dt, dr)), Min(longest_in_proportion(dc, da))
+
+
+def _light(block: Block) -> BoolArray:
+    """Samples that hardly count, or not at all."""
+    return np.asarray(block.weights <= _LIGHT * block.weights.mean())
 
 
 def advance(
@@ -300,14 +318,18 @@ def advance(
     s = d.local.at
     u = s.u + primal * d.du
     loss = linear_loss_terms(u, s.loss.slope) if linear else log_loss_terms(u)
-    return Hinges(
-        u,
-        s.t + primal * (s.t * d.dt),
-        s.r + primal * (s.r * d.dr),
-        s.c + dual * (s.c * d.dc),
-        s.a + dual * (s.a * d.da),
-        loss,
-    ), (Sum(float(block.weights @ loss.value)),)
+    moved = [s.t + primal * (s.t * d.dt), s.r + primal * (s.r * d.dr),
+             s.c + dual * (s.c * d.dc), s.a + dual * (s.a * d.da)]  # fmt: skip
+    if not min(float(np.min(part, initial=1.0)) for part in moved) > 0.0:
+        # Light samples have been left behind: back to the central path, at the mean product.
+        behind = _light(block) & ~np.logical_and.reduce([part > 0.0 for part in moved])
+        products = d.local.product_t + d.local.product_r
+        mu = 0.5 * float(block.weights @ products) / float(block.weights.sum())
+        slacks = central_slacks((moved[0] - moved[1])[behind], mu)
+        for part, value in zip(moved, (*slacks, *(mu / slack for slack in slacks)), strict=True):
+            part[behind] = value
+    t, r, c, a = moved
+    return Hinges(u, t, r, c, a, loss), (Sum(float(block.weights @ loss.value)),)
 
 
 def parabola(block: Block, d: HingeDirection) -> tuple[HingeDirection, tuple[Sum, Sum]]:
