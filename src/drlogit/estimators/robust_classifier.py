@@ -215,7 +215,7 @@ class RobustLinearClassifier(LinearPredictions):
                 "class_weight must be None where y is a Dask collection; put the weights of the "
                 f"classes into sample_weight, got {self.class_weight!r}"
             )
-        from ..rows.distributed import encode
+        from ..rows.dask_collections import encode
 
         self.classes_, codes = encode(y)
         self._check_classes()

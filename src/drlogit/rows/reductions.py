@@ -68,11 +68,32 @@ class Max(Reduction[T_co]):
 
 
 class Stack(Reduction[T_co]):
-    """A reduction that puts arrays below one another, those of later blocks perhaps first."""
+    """A reduction that puts arrays below one another, those of later blocks perhaps first.
 
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        return np.concatenate([one, other])
+    They are copied once, when the whole is asked for or sent, and not for every block again.
+    """
+
+    def __init__(self, *parts: T_co) -> None:
+        object.__setattr__(self, "parts", parts)
+
+    parts: tuple[Any, ...]
+
+    @property
+    def value(self) -> T_co:
+        """All of them in one array."""
+        whole: Any = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+        return whole  # type: ignore[no-any-return]
+
+    def merge(self, other: Any) -> Any:
+        """The arrays of both."""
+        return Stack(*self.parts, *other.parts)
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return Stack, (self.value,)
+
+    @property
+    def has_nan(self) -> bool:
+        return any(bool(np.isnan(part).any()) for part in self.parts)
 
 
 class Listed(Reduction[T_co]):
