@@ -47,7 +47,7 @@ from .dask_tasks import (
 )
 from .interface import BlockFunction, BlockState, Rows
 from .memory import visit_blocks
-from .reductions import Reduction, Sum
+from .reductions import Reduction
 from .threads import sharing_cores
 
 #: Samples of a piece.  The default settings of Dask cost 243,000 page faults in a fit to 2·10⁶ × 20
@@ -193,6 +193,7 @@ class DaskRows(Rows):
     def with_signs(self, signs: Any) -> DaskRows:
         """The same samples under other labels, as ±1: new blocks of the features that are there."""
         rows = self._with_groups(_relabelled, self.scatter(signs).parts)
+        rows.__dict__.pop("class_weights", None)
         rows.check_classes()  # weights may be lazy, so that nobody has looked before
         return rows
 
@@ -213,8 +214,7 @@ class DaskRows(Rows):
 
     def check_classes(self) -> None:
         """``ValueError`` unless there are samples of both classes that weigh anything."""
-        _, (mass,) = self.run(_class_weights)
-        for total, name in zip(mass, ("smaller", "larger"), strict=True):
+        for total, name in zip(self.class_weights, ("smaller", "larger"), strict=True):
             if not total > 0.0:
                 raise ValueError(
                     f"every sample with the {name} label has weight zero; two classes are wanted"
@@ -362,10 +362,6 @@ def _cut_vectors(step: int, *vectors: Any) -> tuple[FloatArray, ...]:
     """The pieces of some vectors, in a row."""
     arrays = (np.asarray(vector, dtype=np.float64) for vector in vectors)
     return tuple(array[rows] for array in arrays for rows in _slices(array.size, step))
-
-
-def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.by_class(block.weights).sum(axis=0)),)
 
 
 def _checkpoint(state: DaskState, name: str) -> DaskState:

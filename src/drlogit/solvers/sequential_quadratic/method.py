@@ -32,7 +32,7 @@ from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
 from ..interior_point.scaled import Scaled
-from .kink_band import advance, flips, linear_doubt, linearise, loss_after, total_entropy
+from .kink_band import advance, flips, linear_doubt, linearise, loss_after
 from .step import BandStep, Linearisation, StepFinder, Work, from_level
 
 #: A gap below which the same Gram matrix serves once more, and once more again.
@@ -147,15 +147,15 @@ class _Run:
         """Offer the point and the dual point of the whole step; True when the run is over."""
         problem = self.problem
         share, _ = self.rows.run(flips, step.samples)
-        doubt, (cut,) = self.rows.run(linear_doubt, step.samples, step.balance.shift)
+        used = problem.transport_norm(step.balance.gradient) + step.balance.spent
+        scaling = min(1.0, problem.epsilon / used) if used > 0.0 else 1.0
+        doubt, (cut, bound) = self.rows.run(linear_doubt, step.samples, step.balance.shift, scaling)
         there = here.coefficients + step.d
+        # As feasible as the quadratic program says, without a pass over the data; only equations
+        # of free features, and what was cut, need a correction.
         if self.progress.has_free_features or cut:
-            # Equations of free features need a correction.
             free = self.progress.has_free_features
             wanted = objective - self.progress.tol if free else -math.inf
             bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted).value
-        else:  # as feasible as the quadratic program says: no pass over the data
-            used = problem.transport_norm(step.balance.gradient) + step.balance.spent
-            _, (bound,) = self.rows.run(total_entropy, doubt, min(1.0, problem.epsilon / used))
         candidate = DualCandidate(there, share, doubt=doubt)
         return self.progress.take(coefficients, objective, lam, float(bound), candidate)
