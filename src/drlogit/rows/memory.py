@@ -38,6 +38,11 @@ class LocalRows(Rows):
         """One of the blocks, for one pass."""
 
     def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
+        if self._ends.size == 1:  # nothing to combine, and small fits notice
+            only, reductions = self._visit(
+                0, function, None if state is None else state[0], arguments
+            )
+            return (only,), tuple([item.value for item in reductions])
         states = state if state is not None else (None,) * self._ends.size
 
         def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:

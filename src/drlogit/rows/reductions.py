@@ -7,7 +7,6 @@ field: ``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -22,11 +21,11 @@ else:
     T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True)
 class Reduction(Generic[T_co]):
     """A value that is combined over the blocks."""
 
-    value: T_co
+    def __init__(self, value: T_co) -> None:
+        self.value = value
 
     def merge(self, other: Any) -> Any:
         """The reduction of both."""
@@ -74,12 +73,10 @@ class Stack(Reduction[T_co]):
     """
 
     def __init__(self, *parts: T_co) -> None:
-        object.__setattr__(self, "parts", parts)
-
-    parts: tuple[Any, ...]
+        self.parts: tuple[Any, ...] = parts
 
     @property
-    def value(self) -> T_co:
+    def value(self) -> T_co:  # type: ignore[override]
         """All of them in one array."""
         whole: Any = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
         return whole  # type: ignore[no-any-return]
