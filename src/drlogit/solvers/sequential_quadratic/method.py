@@ -38,10 +38,12 @@ from .step import BandStep, Linearisation, StepFinder, Work, from_level
 #: A gap below which the same Gram matrix serves once more, and once more again.
 _CHORDS = (1e-4, 1e-5)
 
-#: Steps with a Gram matrix of their own, and the gaps that the first must leave, and each other
-#: in proportion to the one before, for the method to go on.
+#: Steps with a Gram matrix of their own, and the gaps that the first must leave, also in proportion
+#: to the objective, and each other in proportion to the one before, for the method to go on.  The
+#: first must not have to be cut, either: of 104 generated problems that took a second Gram matrix,
+#: 16 of the 17 to which it was of no use, and 11 of the others, are left to the interior point so.
 _MOST_GRAMS = 6
-_PROMISING = 1e-2
+_PROMISING, _PROMISING_SHARE = 1e-2, 0.1
 _PROGRESS = 0.2
 
 #: Margins that change by δ change a loss of curvature 0.15 by 0.075 δ²; most change by less than
@@ -81,7 +83,9 @@ def solve_from(
         if whole and here.chords < len(_CHORDS) and gap < _CHORDS[here.chords]:
             here = run.advanced(here, step)
         else:
-            if gap > (_PROGRESS * before if before < math.inf else _PROMISING):
+            first = before == math.inf
+            promising = min(_PROMISING, _PROMISING_SHARE * progress.primal)
+            if gap > (promising if first else _PROGRESS * before) or (first and not whole):
                 return Status.STALLED
             if progress.n_iter >= max_iter:
                 return Status.MAX_ITER
