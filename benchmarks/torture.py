@@ -15,6 +15,9 @@ separable, few samples for each coefficient, ε small.  For each problem:
 * nothing that was handed over is changed;
 * the objective does not depend on the order of the rows, on storage or on threads, beyond ``tol``;
 * a second run gives the same bits, with one thread;
+* started from the model of a similar problem (another radius, flip cost, norm, other weights, fewer
+  samples) it is certified as well; those that take an iteration more than from nothing, or two, are
+  counted;
 * the critical radius is finite, and that of the data in other units is the same in those units;
 * from there on penalised coefficients are exactly zero, and a model without them is no worse;
 * ``verify``, which shares no code with the certificate, comes to the same conclusion.
@@ -36,7 +39,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -270,6 +273,7 @@ class Totals:
     open_cases: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    slower: list[str] = field(default_factory=list)
     checks: Counter[str] = field(default_factory=Counter)
 
     def leave(self, result: drlogit.Result, case: Case, line: str) -> str:
@@ -332,11 +336,14 @@ def check(case: Case, totals: Totals) -> None:
     totals.ended["certified"] += 1
     check_proof(result, X, y, options)
     # One comparison for each case: together they would take most of the time.
-    kinds = ("again", "order", "storage", "threads", "critical radius")
+    kinds = ("again", "order", "storage", "threads", "critical radius", "start")
     kind = kinds[int(digest(repr(case))[:4], 16) % len(kinds)]
     totals.checks[kind] += 1
     if kind == "critical radius":
         check_critical_radius(dense, y, options, case, totals)
+        return
+    if kind == "start":
+        check_start(result, dense, y, options, totals, rng)
         return
     if kind == "again":
         assert bits(solve(X, y, options)) == bits(result), "a second run gives other bits"
@@ -358,6 +365,42 @@ def check(case: Case, totals: Totals) -> None:
     else:
         line = f"gap {other.gap:.1e}, {other.status.name}, after {kind}: {case}"
         totals.leave(other, case, line)
+
+
+def check_start(
+    cold: drlogit.Result,
+    X: np.ndarray[Any, Any],
+    y: np.ndarray[Any, Any],
+    options: dict[str, Any],
+    totals: Totals,
+    rng: np.random.Generator,
+) -> drlogit.Result:
+    """The fit from the model of a similar problem, beside the one from nothing."""
+    like = dict(options)
+    rows = np.arange(y.size)
+    changed = ("epsilon", "kappa", "norm", "sample_weight", "samples")[rng.integers(5)]
+    if changed in ("epsilon", "kappa"):
+        like[changed] = like[changed] * 2.0 ** rng.uniform(-1.0, 1.0)
+    elif changed == "norm":
+        like[changed] = rng.choice([norm for norm in ("l1", "l2", "linf") if norm != like["norm"]])
+    elif changed == "sample_weight":
+        like[changed] = rng.integers(1, 4, y.size)
+    else:
+        rows = np.sort(rng.permutation(rows)[: 1 + 4 * y.size // 5])
+        weights = like.pop("sample_weight", np.ones(y.size))[rows]
+        if not all(weights[y[rows] == label].any() for label in (-1, 1)):
+            return cold
+        like["sample_weight"] = weights
+    start = solve(X[rows], y[rows], like)
+    # As on a path, where starts are taken on smaller data: it is said how far they are.
+    start = replace(start, info={"spread": 0.5})
+    found = solve(X, y, {**options, "start": start})
+    assert found.converged, f"lost from a start of another {changed}: {found}"
+    difference = abs(found.objective - cold.objective)
+    assert difference <= TOL, f"from a start of another {changed}: differs by {difference:.1e}"
+    if found.n_iter > cold.n_iter:
+        totals.slower.append(f"{cold.n_iter} iterations, {found.n_iter} by another {changed}")
+    return found
 
 
 def check_proof(result: drlogit.Result, X: Any, y: Any, options: dict[str, Any]) -> None:
@@ -526,6 +569,8 @@ def main() -> None:
         f"{count} {name}" for name, count in totals.ended.most_common()))  # fmt: skip
     print("refused: " + "; ".join(f"{n} × {m}" for m, n in totals.refusals.most_common()))
     print("compared: " + ", ".join(f"{n} {m}" for m, n in totals.checks.most_common()))
+    for line in totals.slower:
+        print(f"SLOWER FROM A START {line}")
     for line in totals.open_cases:
         print(f"NOT CERTIFIED {line}")
     for line in totals.given_up:

@@ -212,6 +212,16 @@ def test_trust_rows_give_way_in_the_end():
     assert totals.open_cases == []
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4, 11, 21])
+def test_starts_of_similar_problems(seed):
+    case = replace(PLAIN, seed=seed, n_samples=2000, n_features=8)
+    X, y, options = torture.data(case)
+    totals, rng = torture.Totals(), np.random.default_rng(seed)
+    found = torture.check_start(torture.solve(X, y, options), X, y, options, totals, rng)
+    assert "band" in found.info["hinge"]  # the start was taken
+    assert totals.slower == []
+
+
 @pytest.mark.parametrize("storage", torture.STORAGES)
 def test_storages_hold_the_same_numbers(storage):
     case = replace(PLAIN, storage=storage)

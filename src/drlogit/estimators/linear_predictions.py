@@ -194,7 +194,7 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coef_")
         if isinstance(X, RowBlocks):
             return np.asarray(X.map(method))
-        from ..rows.distributed import map_rows
+        from ..rows.dask_collections import map_rows
 
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
         return lazy

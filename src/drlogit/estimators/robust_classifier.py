@@ -222,7 +222,7 @@ class RobustLinearClassifier(LinearPredictions):
                 "class_weight must be None where y is a Dask collection; put the weights of the "
                 f"classes into sample_weight, got {self.class_weight!r}"
             )
-        from ..rows.distributed import encode
+        from ..rows.dask_collections import encode
 
         self.classes_, codes = encode(y)
         self._check_classes()
@@ -252,8 +252,9 @@ class RobustLinearClassifier(LinearPredictions):
         if classes.dtype.kind == "f":  # scikit-learn takes whole numbers only
             fractions = classes[classes != np.rint(classes)]
             classes = fractions if fractions.size else classes
-        # A few will do: from 20 on, as many classes as samples are worth a warning to it.
-        check_classification_targets(classes[:20])
+        if classes.dtype.kind not in "biuUS":  # which can be nothing but labels
+            # A few will do: from 20 on, as many classes as samples are worth a warning to it.
+            check_classification_targets(classes[:20])
         if self.classes_.size < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
@@ -347,13 +348,15 @@ class RobustLinearClassifier(LinearPredictions):
     ) -> None:
         """Solve for every class (once, if there are two) and set the fitted attributes."""
         controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
-        classes = data.fitted_classes
-        fits = Parallel(n_jobs=self.n_jobs if self._fits_apart(data) else 1)(
-            delayed(_fit_one)(each, {**controls, "start": start}, self._keep_dual)
-            for each, start in zip(
-                data.against_rest(problem), starts or [None] * len(classes), strict=True
-            )
+        starts = starts or [None] * len(data.fitted_classes)
+        tasks = (
+            (each, {**controls, "start": start}, self._keep_dual)
+            for each, start in zip(data.against_rest(problem), starts, strict=True)
         )
+        if self._fits_apart(data):
+            fits = Parallel(n_jobs=self.n_jobs)(delayed(_fit_one)(*task) for task in tasks)
+        else:
+            fits = [_fit_one(*task) for task in tasks]
         results = [_of_given_samples(fit.result, data) for fit in fits]
         if self.encoding_ is not None and self.fit_intercept:
             shares = data.column_means()

@@ -58,7 +58,7 @@ class TrainingData:
     def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
         signs = signs_of(self.codes, self.fitted_classes[0])
         if is_dask(self.X):
-            from ..rows.distributed import dask_rows  # an optional package
+            from ..rows.dask_collections import dask_rows  # an optional package
 
             return dask_rows(self.X, signs, self.weights, intercept=intercept, signs=True)
         weights = None if self.weights is None else check_weights(self.weights, signs.size)

@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -116,7 +117,8 @@ def epsilon_max(
 
 def epsilon_max_of(problem: Problem) -> float:
     """:func:`epsilon_max` of a problem; its own ε plays no role."""
-    problem = problem.with_radius(1.0)
+    rows, _ = problem.rows.compact or (problem.rows, None)  # as the fits that follow will take them
+    problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
         from .critical_radius_domains import epsilon_max_with_domains  # compiled
 

@@ -80,7 +80,7 @@ def epsilon_max_with_domains(problem: Problem, of_numbers: Callable[[Problem], f
     assert domains is not None
     immovable = immovable_columns(problem).size > 0
     balanced = problem.fit_intercept or not domains.with_none.all()
-    _, (weights,) = problem.rows.run(_class_weights)
+    weights = problem.rows.class_weights
     if math.isinf(problem.kappa) and not immovable:
         slopes = weights[::-1] if balanced else np.full(2, 0.5)
         return _without_flips(problem, domains, slopes)
@@ -201,10 +201,6 @@ def _null_sums(
         ]
     )
     return table, (Sum(block.adjoint(mass)), Sum(rooms))
-
-
-def _class_weights(block: Block, _: None) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.by_class(block.weights).sum(axis=0)),)
 
 
 def _bisected(problem: Problem, high: float, rarer: float) -> float:

@@ -76,16 +76,15 @@ class _Judge:
 
     def __init__(self, problem: Problem, null: FloatArray, free_only: bool) -> None:
         self.problem = problem
-        self.null = null
         self.free_only = free_only
         self.status = Status.MAX_ITER
         self.tol = 0.0  # no candidates besides the iterates
         self.lower = 0.0
         self.coefficients = np.zeros_like(null)
         # a = s is always feasible, and a = 0 wherever the model fits the free columns by itself.
-        doubts, (share,) = problem.rows.run(_doubts, None, null)
+        self._doubts, (share,) = problem.rows.run(_doubts, None, null)
         self.upper = problem.kappa * float(share)
-        self._offer(problem.rows.run(_none, doubts)[0])
+        self._offer(problem.rows.run(_none, self._doubts)[0])
 
     def report(
         self,
@@ -116,7 +115,8 @@ class _Judge:
         free = np.flatnonzero(problem.free)
         rounding = _ROUNDING * problem.rows.column_scale[free]
         for attempt in range(_REPAIRS + 1):
-            _, (gradient, flips) = problem.rows.run(_flip_sums, flip_share, self.null)
+            pairs = problem.rows.pair(self._doubts, flip_share)
+            _, (gradient, flips) = problem.rows.run(_flip_sums, pairs)
             if (np.abs(gradient[free]) <= rounding).all():
                 moved = 0.0 if self.free_only else problem.transport_norm(gradient)
                 self.upper = min(self.upper, moved + problem.kappa * float(flips))
@@ -147,9 +147,11 @@ def _none(block: Block, s: FloatArray) -> tuple[FloatArray, tuple[()]]:
     return np.zeros_like(s), ()
 
 
-def _flip_sums(block: Block, a: FloatArray, null: FloatArray) -> tuple[FloatArray, tuple[Sum, Sum]]:
-    w, s = block.weights, flip_probability(block.margins(null))
-    return a, (Sum(block.adjoint(w * (s - a))), Sum(float(w @ a)))
+def _flip_sums(
+    block: Block, pair: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, tuple[Sum, Sum]]:
+    s, a = pair
+    return a, (Sum(block.adjoint(block.weights * (s - a))), Sum(float(block.weights @ a)))
 
 
 def _free_gram(block: Block, a: FloatArray, free: IndexArray) -> tuple[FloatArray, tuple[Sum]]:

@@ -53,7 +53,7 @@ def has_immovable_features(problem: Problem) -> bool:
 
 def weight_of_positives(problem: Problem) -> float:
     """The share of the positive class in the weights."""
-    return float(problem.rows.run(_weight_of_positives)[1][0])
+    return float(problem.rows.class_weights[1])
 
 
 def doubt(problem: Problem, positive: float) -> float:
@@ -125,10 +125,6 @@ def _robust_fit(problem: Problem) -> FloatArray:
         if solve_with_barrier(scaled, progress, max_iter=_MAX_ITER) is Status.MAX_ITER:
             solve_with_smoothing(scaled, progress, max_iter=_MAX_ITER)
     return progress.coefficients
-
-
-def _weight_of_positives(block: Block, _: None) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(float(block.weights[block.y > 0.0].sum())),)
 
 
 def _newton_sums(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum, Sum]]:

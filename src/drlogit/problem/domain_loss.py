@@ -29,7 +29,7 @@ from ..rows.reductions import Stack, Sum
 from .domains import Domains, ItemTable
 from .losses import log_loss
 from .problem import Problem
-from .weighted_quantile import Weighted, upper_quantile, weight_above
+from .weighted_quantile import Weighted, upper_quantile
 from .worst_moves import Envelopes, Weighed, envelopes
 
 #: Samples from which the best λ is guessed, and the share of the guess above which it should be.
@@ -62,9 +62,7 @@ class Prices:
 
     def best_lambda(self, epsilon: float) -> float:
         """The λ that minimises F."""
-        if weight_above(self.rows, self._rates, self.least) <= epsilon:
-            return self.least
-        return max(self.least, upper_quantile(self.rows, self._rates, epsilon))
+        return upper_quantile(self.rows, self._rates, epsilon, self.least)
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
         """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""

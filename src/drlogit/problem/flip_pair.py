@@ -18,7 +18,7 @@ from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 from .losses import flip_gain, log_loss
-from .weighted_quantile import Weighted, upper_quantile, weight_above
+from .weighted_quantile import Weighted, upper_quantile
 
 #: λ below ‖β‖_* by less than this share is there but for rounding.
 ROUNDING = 1e-12
@@ -71,9 +71,8 @@ class FlipLoss:
             return self.least
         share, low = epsilon / self.pair.kappa, self.pair.kink(self.least)
         weighted, _ = self.rows.run(_weighted, self.margins)
-        if weight_above(self.rows, weighted, low) <= share:
-            return self.least
-        return max(self.least, upper_quantile(self.rows, weighted, share, low) / self.pair.kappa)
+        quantile = upper_quantile(self.rows, weighted, share, low)
+        return self.least if quantile <= low else max(self.least, quantile / self.pair.kappa)
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
         if lam is None:

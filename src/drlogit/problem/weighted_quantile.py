@@ -26,20 +26,18 @@ _FEW = 4096
 Weighted: TypeAlias = tuple[FloatArray, FloatArray]
 
 
-def weight_above(rows: Rows, values: State, threshold: float) -> float:
-    """The weight of the values strictly above a threshold."""
-    return float(rows.run(_weight_above, values, threshold)[1][0])
-
-
 def upper_quantile(rows: Rows, values: State, share: float, low: float = -math.inf) -> float:
     """Smallest value of positive weight with weight at most ``share`` strictly above it.
 
-    The blocks of ``values`` are pairs of values and weights; more than ``share`` is above ``low``.
+    The blocks of ``values`` are pairs of values and weights.  If no more than ``share`` is above
+    ``low``, that is the answer.
     """
-    high, above_high, left = math.inf, 0.0, rows.n_samples
+    high, above_high, left, floor = math.inf, 0.0, rows.n_samples, low
     while left > _FEW:
         # Only values in (low, high] are still in question; above_high is the weight > high.
-        _, (least, greatest) = rows.run(_range_within, values, low, high)
+        _, (least, greatest, weight) = rows.run(_range_within, values, low, high)
+        if high == math.inf and float(weight) <= share:
+            return floor
         if least >= greatest:
             return float(greatest)
         edges = np.linspace(least, greatest, _BINS + 1)
@@ -53,6 +51,8 @@ def upper_quantile(rows: Rows, values: State, share: float, low: float = -math.i
         low, high = (low if k == 0 else float(edges[k])), float(edges[k + 1])
         left = int(counts[k])
     _, (found, weights) = rows.run(_within, values, low, high)
+    if high == math.inf and float(weights.sum()) <= share:
+        return floor
     return _of_few(found, weights, share - above_high)
 
 
@@ -66,17 +66,18 @@ def _of_few(values: FloatArray, weights: FloatArray, share: float) -> float:
     return float(values[ends[min(fits.size, ends.size - 1)]])
 
 
-def _weight_above(block: Block, state: Weighted, threshold: float) -> tuple[Weighted, tuple[Sum]]:
-    values, weights = state
-    return state, (Sum(float(weights[values > threshold].sum())),)
-
-
 def _range_within(
     block: Block, state: Weighted, low: float, high: float
-) -> tuple[Weighted, tuple[Min, Max]]:
+) -> tuple[Weighted, tuple[Min, Max, Sum]]:
+    """The least and the greatest value in ``(low, high]``, and what all there weigh."""
     values, weights = state
-    inside = values[(values > low) & (values <= high) & (weights > 0.0)]
-    return state, (Min(np.min(inside, initial=np.inf)), Max(np.max(inside, initial=-np.inf)))
+    inside = (values > low) & (values <= high) & (weights > 0.0)
+    found = values[inside]
+    return state, (
+        Min(np.min(found, initial=np.inf)),
+        Max(np.max(found, initial=-np.inf)),
+        Sum(float(weights[inside].sum())),
+    )
 
 
 def _histogram(

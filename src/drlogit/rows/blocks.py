@@ -21,6 +21,7 @@ from .matrix import (
     outer_product,
     rmatvec,
     row_chunks,
+    row_range,
     shifted,
     squared_columns,
     transposed,
@@ -167,6 +168,13 @@ class Block:
         columns = np.zeros((r.size, 2))
         columns[np.arange(r.size), (self.y > 0.0).astype(np.intp)] = r
         return columns
+
+    def part(self, first: int, last: int) -> Block:
+        """Samples ``first`` to ``last - 1``, as views."""
+        rows = slice(first, last)
+        thin = None if self.thin is None else row_range(self.thin, first, last)
+        X = row_range(self.X, first, last)
+        return Block(X, self.y[rows], self.weights[rows], self.intercept, thin)
 
     def with_signs(self, signs: FloatArray) -> Block:
         """The same samples under other labels; what is known of the columns stays known."""

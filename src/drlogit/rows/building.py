@@ -31,7 +31,7 @@ def build_rows(
     as many blocks as threads unless ``n_blocks`` says otherwise.
     """
     if is_dask(X):
-        from .distributed import dask_rows  # an optional package, imported only when met
+        from .dask_collections import dask_rows  # an optional package, imported only when met
 
         return dask_rows(X, y, sample_weight, intercept=intercept)
     if isinstance(X, np.memmap):

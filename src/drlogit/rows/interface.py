@@ -183,6 +183,11 @@ class Rows(ABC):
         _, (squares,) = self.run(_mean_squares)
         return np.asarray(np.sqrt(squares))
 
+    @cached_property
+    def class_weights(self) -> FloatArray:
+        """What the samples of the classes -1 and +1 weigh."""
+        return np.asarray(self.run(_class_weights)[1][0])
+
     def weights(self) -> FloatArray:
         """The weights of all samples."""
         return np.asarray(self.gather(self.run(_weights)[0]))
@@ -194,6 +199,11 @@ class Rows(ABC):
 
 def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
     return state, (Sum(block.mean_squares),)
+
+
+def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
+    positive = block.weights[block.y > 0.0].sum()
+    return None, (Sum(np.array([block.weights[block.y < 0.0].sum(), positive])),)
 
 
 def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:

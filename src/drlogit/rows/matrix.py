@@ -8,6 +8,7 @@ by chunk and its products are accumulated in double precision.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -303,7 +304,7 @@ def _dense_products(
         if width == 0:  # nothing but empty columns
             continue
         if buffer is None:
-            buffer = np.empty((chunk.shape[0], width), dtype=dtype)
+            buffer = _workspace(chunk.shape[0], width, dtype)
         scaled = buffer[: chunk.shape[0]]
         part = chunk if used is None else chunk.take(used, axis=1)
         np.multiply(part, root[rows, None], out=scaled[:, :n_columns], casting="same_kind")
@@ -324,6 +325,22 @@ def _dense_products(
         places = np.append(used, X.shape[1]) if intercept else used
         full[np.ix_(places, places)] = gram
     return np.asarray(full, dtype=np.float64), adjoint.T
+
+
+_kept = threading.local()
+
+
+def _workspace(n_rows: int, n_columns: int, dtype: Any) -> Any:
+    """An uninitialised array, the same memory for all small ones of a thread.
+
+    Blocks of a few thousand rows would otherwise spend as long on getting it as on the product.
+    """
+    size = n_rows * n_columns * np.dtype(dtype).itemsize
+    if size > 2 * CHUNK_BYTES:
+        return np.empty((n_rows, n_columns), dtype=dtype)
+    if not hasattr(_kept, "memory"):
+        _kept.memory = np.empty(2 * CHUNK_BYTES, dtype=np.uint8)
+    return _kept.memory[:size].view(dtype).reshape(n_rows, n_columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from .arrays import FloatArray, IndexArray, Matrix
 from .blocks import Block, join_blocks
 from .interface import BlockFunction, BlockState, Rows
-from .matrix import held, nonzeros, row_range, thin_copy
+from .matrix import held, nonzeros, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
 from .threads import sharing_cores
@@ -38,6 +38,11 @@ class LocalRows(Rows):
         """One of the blocks, for one pass."""
 
     def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
+        if self._ends.size == 1:  # nothing to combine, and small fits notice
+            only, reductions = self._visit(
+                0, function, None if state is None else state[0], arguments
+            )
+            return (only,), tuple([item.value for item in reductions])
         states = state if state is not None else (None,) * self._ends.size
 
         def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
@@ -194,13 +199,7 @@ def _cut(whole: Block, n_blocks: int) -> tuple[Block, ...]:
     if n_blocks == 1:
         return (whole,)
     cuts = np.linspace(0, whole.y.size, n_blocks + 1).astype(int).tolist()
-    return tuple(
-        Block(
-            row_range(whole.X, i, j), whole.y[i:j], whole.weights[i:j], whole.intercept,
-            None if whole.thin is None else row_range(whole.thin, i, j),
-        )
-        for i, j in pairwise(cuts)
-    )  # fmt: skip
+    return tuple(whole.part(i, j) for i, j in pairwise(cuts))
 
 
 _Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]

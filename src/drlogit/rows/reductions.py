@@ -7,7 +7,6 @@ field: ``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -22,11 +21,11 @@ else:
     T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True)
 class Reduction(Generic[T_co]):
     """A value that is combined over the blocks."""
 
-    value: T_co
+    def __init__(self, value: T_co) -> None:
+        self.value = value
 
     def merge(self, other: Any) -> Any:
         """The reduction of both."""
@@ -68,11 +67,30 @@ class Max(Reduction[T_co]):
 
 
 class Stack(Reduction[T_co]):
-    """A reduction that puts arrays below one another, those of later blocks perhaps first."""
+    """A reduction that puts arrays below one another, those of later blocks perhaps first.
 
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        return np.concatenate([one, other])
+    They are copied once, when the whole is asked for or sent, and not for every block again.
+    """
+
+    def __init__(self, *parts: T_co) -> None:
+        self.parts: tuple[Any, ...] = parts
+
+    @property
+    def value(self) -> T_co:  # type: ignore[override]
+        """All of them in one array."""
+        whole: Any = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+        return whole  # type: ignore[no-any-return]
+
+    def merge(self, other: Any) -> Any:
+        """The arrays of both."""
+        return Stack(*self.parts, *other.parts)
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return Stack, (self.value,)
+
+    @property
+    def has_nan(self) -> bool:
+        return any(bool(np.isnan(part).any()) for part in self.parts)
 
 
 class Listed(Reduction[T_co]):

@@ -72,6 +72,7 @@ class StoredRows(LocalRows):
     def with_signs(self, signs: FloatArray) -> StoredRows:
         """The same samples under other labels, as ±1; no block is read for it."""
         rows = copy(self)
+        rows.__dict__.pop("class_weights", None)
         rows._signs = signs.astype(np.int8)
         rows._knowledge = list(self._knowledge)  # of columns, whose squares know no sign
         return rows

@@ -31,9 +31,7 @@ from ...problem.pieces import fingerprints
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray, IndexArray
-from ...rows.blocks import Block
 from ...rows.interface import Rows, State
-from ...rows.reductions import Sum
 from .direction import direction
 from .layout import Layout
 from .newton_system import NewtonSystem, PiecePoint
@@ -127,7 +125,7 @@ class _PieceRun:
         x = np.zeros(self.layout.size)
         self._offer_exact(x[: self.rows.n_columns])
         if self.problem.fit_intercept or self.layout.domains.constant_sum is not None:
-            _, (weights,) = self.rows.run(_class_weights)
+            weights = self.rows.class_weights
             self.layout.absorb(x, math.log(weights[1] / weights[0]))
             self._offer_exact(x[: self.rows.n_columns])
 
@@ -268,7 +266,3 @@ class _PieceRun:
                 "distinct_samples": self.rows.n_samples,
             },
         )  # fmt: skip
-
-
-def _class_weights(block: Block, _: None) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.by_class(block.weights).sum(axis=0)),)

@@ -151,14 +151,15 @@ def _start(scaled: Scaled, model: HingeSamples, x: FloatArray | None, fixed: flo
     x = np.zeros(scaled.scale.size) if x is None else x.copy()
     # At θ = 0 the cone's multiplier of λ is a constant over λ; flips fall with λ as well.
     unit = -scaled.cone(np.zeros_like(x), 1.0, mu).gradient()[1]
+    kappa, epsilon = scaled.kappa, scaled.epsilon
 
     def surplus(lam: float) -> float:
-        kink = scaled.kappa * lam
+        kink = kappa * lam
         slack = 0.5 * (2.0 * mu + kink + math.hypot(kink, 2.0 * mu))
-        return unit / lam + scaled.kappa * mu / slack - scaled.epsilon
+        return unit / lam + kappa * mu / slack - epsilon
 
     if fixed is None:
-        low, high = 1e-3 * unit / scaled.epsilon, 1e3 * (unit + mu) / scaled.epsilon
+        low, high = 1e-3 * unit / epsilon, 1e3 * (unit + mu) / epsilon
         for _ in range(40):
             middle = math.sqrt(low * high)
             low, high = (middle, high) if surplus(middle) > 0.0 else (low, middle)

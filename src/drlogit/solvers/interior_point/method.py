@@ -130,7 +130,11 @@ def _optimal_already(
     problem: Problem, start: Result, tol: float, monitor: Monitor
 ) -> Solution | None:
     """The start itself, if the dual point that comes with it proves it optimal."""
-    point = None if "predicted" in start.info else dual_point_of(problem, start)
+    ball = start.ball
+    elsewhere = ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa)
+    point = None
+    if not (elsewhere or "predicted" in start.info):  # which are no proof, and cost two passes
+        point = dual_point_of(problem, start)
     coefficients = problem.join(start.coef, start.intercept)
     if point is None or not np.isfinite(coefficients).all():
         return None

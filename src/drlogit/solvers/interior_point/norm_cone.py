@@ -84,9 +84,8 @@ def longest_step(x: FloatArray, dx: FloatArray) -> float:
 
 def longest_in_proportion(*changes: FloatArray) -> float:
     """Largest α with ``1 + α c ≥ 0`` for all changes c, infinite if nothing shrinks."""
-    reduce = np.minimum.reduce
-    steepest = min(float(reduce(change, axis=None, initial=0.0)) for change in changes)
-    return -1.0 / steepest if steepest < 0.0 else math.inf
+    steepest = min([change.min(initial=0.0) for change in changes])
+    return -1.0 / float(steepest) if steepest < 0.0 else math.inf
 
 
 def outlier_correction(products: FloatArray, target: float | FloatArray) -> FloatArray:

@@ -42,16 +42,16 @@ class Scaled:
             sigma = 1.0
         return cls(problem, np.where(kept, costs / sigma, 1.0 / safe), sigma)
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
         return self.problem.epsilon / self.sigma
 
-    @property
+    @cached_property
     def hinge(self) -> bool:
         """Whether label flips enter the problem at all."""
         return self.problem.epsilon > 0.0 and math.isfinite(self.problem.kappa)
 
-    @property
+    @cached_property
     def kappa(self) -> float:
         return self.problem.kappa / self.sigma if self.hinge else 0.0
 

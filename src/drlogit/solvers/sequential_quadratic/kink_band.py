@@ -62,21 +62,28 @@ def advance(block: Block, k: Near, length: float, kink: float) -> tuple[Near, tu
 
 def distances(
     block: Block, k: Near, kink: float, dkink: float
-) -> tuple[Near, tuple[Sum, Sum, Sum]]:
-    """Histograms of the distances from the kink: samples, their weight, the weight above it."""
+) -> tuple[Near, tuple[Sum, Sum, Sum, Sum]]:
+    """Histograms of the distances from the kink.
+
+    Samples, their entries, their weight, the weight above it.
+    """
     place = _places(k, kink, dkink)
     w, size = block.weights, EDGES.size + 1
+    counts = np.bincount(place, minlength=size)
+    entries = block.X.shape[1] * counts
+    if sp.issparse(block.X):
+        entries = np.bincount(place, np.diff(block.X.indptr), minlength=size)
     return k, (
-        Sum(np.bincount(place, minlength=size)),
+        Sum(counts),
+        Sum(entries),
         Sum(np.bincount(place, w, minlength=size)),
         Sum(np.bincount(place, w * (k.u > kink), minlength=size)),
     )
 
 
-def choose(block: Block, k: Near, kink: float, dkink: float, last: int) -> tuple[Near, tuple[Sum]]:
-    """The samples up to a bin of the histogram as the band, and how many entries they have."""
-    inside = _places(k, kink, dkink) <= last
-    return k._replace(inside=inside), (Sum(_entries(block.X, inside)),)
+def choose(block: Block, k: Near, kink: float, dkink: float, last: int) -> tuple[Near, tuple[()]]:
+    """The samples up to a bin of the histogram as the band."""
+    return k._replace(inside=_places(k, kink, dkink) <= last), ()
 
 
 def _places(k: Near, kink: float, dkink: float) -> IndexArray:
@@ -160,19 +167,18 @@ def loss_after(block: Block, k: Near, length: float, kink: float) -> tuple[Near,
     return k, (Sum(_robust_loss(block.weights, log_loss(u), u, kink)),)
 
 
-def linear_doubt(block: Block, k: Near, shift: float) -> tuple[FloatArray, tuple[Sum[int]]]:
-    """``s`` after the whole step, linearised as the Gram matrix has it, and how many were cut.
+def linear_doubt(
+    block: Block, k: Near, shift: float, factor: float
+) -> tuple[FloatArray, tuple[Sum[int], Sum[float]]]:
+    """``s`` after the whole step, linearised as the Gram matrix has it.
 
-    The intercept goes on by ``shift``.
+    The intercept goes on by ``shift``.  Reductions: how many had to be cut to [0, 1], and
+    ``Σ w H(s)`` of s times a factor.
     """
     s = k.s - k.curvature * (k.du + shift * block.y if shift else k.du)
     doubt = np.clip(s, 0.0, 1.0)
-    return doubt, (Sum(int(np.count_nonzero(doubt != s))),)
-
-
-def total_entropy(block: Block, s: FloatArray, factor: float) -> tuple[FloatArray, tuple[Sum]]:
-    """``Σ w H(s)`` of s times a factor."""
-    return s, (Sum(float(block.weights @ entropy(factor * s))),)
+    value = float(block.weights @ entropy(factor * doubt))
+    return doubt, (Sum(int(np.count_nonzero(doubt != s))), Sum(value))
 
 
 def flips(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:

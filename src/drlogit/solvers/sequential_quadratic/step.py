@@ -193,7 +193,7 @@ class StepFinder:
         Without a width, the share of the samples that a probe takes in.
         """
         kinks = self.kink(here.lam), self.kappa * dlam
-        samples, (counts, weights, above) = self.rows.run(distances, samples, *kinks)
+        samples, (counts, entries, weights, above) = self.rows.run(distances, samples, *kinks)
         inside, total = np.cumsum(counts), float(above.sum())
         left = self.problem.epsilon - self.kappa * (total - np.cumsum(above))
         least = min(_LEAST_SAMPLES, self.rows.n_samples)
@@ -204,11 +204,11 @@ class StepFinder:
         if not enough[:-1].any():
             return None
         k = int(np.flatnonzero(enough)[0])
-        samples, (entries,) = self.rows.run(choose, samples, *kinks, k)
-        if self._too_many(entries):
+        gathered, weight = int(entries[: k + 1].sum()), float(weights[: k + 1].sum())
+        if self._too_many(gathered):
             return None
-        weight = float(weights[: k + 1].sum())
-        return _Chosen(samples, int(inside[k]), int(entries), weight, total)
+        samples, _ = self.rows.run(choose, samples, *kinks, k)
+        return _Chosen(samples, int(inside[k]), gathered, weight, total)
 
     def _too_many(self, entries: int) -> bool:
         return entries > most_entries(self.rows)

@@ -1,0 +1,215 @@
+"""From Dask's collections to rows: checked part by part, where the parts are.
+
+Imported only when a Dask collection is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from .arrays import FloatArray, Matrix
+from .blocks import Block
+from .checks import as_numbers, check_features, check_labels, check_unmasked, check_weights
+from .dask_tasks import Delayed, compute_each, groups_of, kept, literal, task, unique
+from .distributed import DaskRows, cut, rows_of_piece, vector_parts
+from .matrix import held, nonzeros
+
+
+def dask_rows(
+    X: Any, y: Any, sample_weight: Any, *, intercept: bool, signs: bool = False
+) -> DaskRows:
+    """Rows of Dask arrays or data frames, checked block by block where they are.
+
+    ``y`` and ``sample_weight`` may be Dask collections or anything in memory; with ``signs``, y is
+    known to hold ±1.
+    """
+    parts = enumerate(_row_parts(X))
+    features = kept([task(_features, unique("features"), part, k) for k, part in parts])
+    shapes = compute_each(_shape, unique("shape"), features)
+    widths = {width for _, width, _ in shapes}
+    if len(widths) > 1:
+        raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
+    lengths = [length for length, _, _ in shapes]
+    if sum(lengths) == 0:
+        raise ValueError("X must have at least one row, got none")
+    labels = _sign_parts(y, lengths, known=signs)
+    weights = _weight_parts(sample_weight, lengths)
+    n_columns, n_nonzeros = widths.pop() + int(intercept), sum(count for _, _, count in shapes)
+    step = rows_of_piece(sum(lengths), n_columns, n_nonzeros)
+    members = groups_of(features)
+    groups = [
+        task(
+            _pieces, unique("group"), step, intercept,
+            *([kind[k] for k in chunks] for kind in (features, labels, weights)),
+        )
+        for chunks in members
+    ]  # fmt: skip
+    rows = DaskRows(
+        groups, members, lengths,
+        n_columns=n_columns, n_nonzeros=n_nonzeros, intercept=intercept,
+    )  # fmt: skip
+    rows.check_classes()
+    return rows
+
+
+def _row_parts(X: Any) -> list[Delayed]:
+    """The row blocks of a Dask array or data frame."""
+    if isinstance(X, da.Array):
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got {X.ndim}")
+        if X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+    return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
+
+
+def _sign_parts(y: Any, lengths: Sequence[int], *, known: bool) -> list[Delayed]:
+    """Labels as ±1, one byte each, for every block; ``known`` if they are ±1 already."""
+    if not dask.is_dask_collection(y):
+        signs = (y if known else check_labels(y, sum(lengths))).astype(np.int8)
+        pieces = np.split(signs, np.cumsum(lengths)[:-1])
+        return [literal(piece, unique("signs")) for piece in pieces]
+    parts = vector_parts(y, lengths, "y")
+    positive: Any = 1
+    if not known:
+        found = np.concatenate(compute_each(_distinct, unique("labels"), parts))
+        check_labels(found, found.size)  # two kinds, none missing
+        positive = np.unique(found)[1]
+    return [
+        task(_signs, unique("signs"), part, positive, k, length)
+        for k, (part, length) in enumerate(zip(parts, lengths, strict=True))
+    ]
+
+
+def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed]:
+    """Weights for every block, of which the sum over all is one."""
+    if sample_weight is None:
+        return [literal(1.0 / sum(lengths), unique("weight"))] * len(lengths)
+    if not dask.is_dask_collection(sample_weight):
+        weights = check_weights(sample_weight, sum(lengths))
+        pieces = np.split(weights, np.cumsum(lengths)[:-1])
+        return [literal(piece, unique("weights")) for piece in pieces]
+    parts = vector_parts(sample_weight, lengths, "sample_weight")
+    sums = np.array(compute_each(_checked_sum, unique("weights"), parts))
+    largest = float(sums[:, 0].max())
+    if largest == 0.0:
+        raise ValueError("sample_weight must have a positive entry, got all zeros")
+    total = float((sums[:, 0] / largest) @ sums[:, 1])
+    return [task(_normalised, unique("weights"), part, largest, total) for part in parts]
+
+
+def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: Any) -> Any:
+    """What a function makes of each row block, as a Dask array of ``width`` columns, or of none."""
+    return _mapped(function, X, _row_parts(X), width, dtype)
+
+
+def encode(y: Any) -> tuple[Any, Any]:
+    """The labels that occur in a Dask vector, in order, and the number of each sample's."""
+    parts = list(np.ravel(np.asarray(y.to_delayed(), dtype=object)))
+    classes = np.unique(np.concatenate(compute_each(_distinct, unique("labels"), parts)))
+    return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
+
+
+def _mapped(
+    function: Callable[[Any], Any], whole: Any, parts: list[Delayed], width: int | None, dtype: Any
+) -> Any:
+    lengths = whole.chunks[0] if isinstance(whole, da.Array) else [np.nan] * len(parts)
+    arrays = [
+        da.from_delayed(
+            task(_if_any, unique("rows"), function, part, width, dtype),
+            shape=(length,) if width is None else (length, width),
+            dtype=dtype,
+        )
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _if_any(function: Callable[[Any], Any], part: Any, width: int | None, dtype: Any) -> Any:
+    """What a function makes of rows; it is not asked where there are none."""
+    if part.shape[0]:
+        return function(part)
+    return np.zeros(0 if width is None else (0, width), dtype=dtype)
+
+
+def _codes(classes: Any, labels: Any) -> Any:
+    return np.searchsorted(classes, np.asarray(labels).ravel())
+
+
+# --- what workers do with the parts ---------------------------------------------------------
+
+
+def _features(part: Any, index: int) -> Matrix:
+    """The features of a block, checked wherever and whenever it is made."""
+    if hasattr(part, "tocsr") and not hasattr(part, "indptr"):  # the sparse package's arrays
+        part = part.tocsr()
+    if part.shape[0] == 0:
+        return np.zeros(part.shape)
+    try:
+        return held(check_features(part))
+    except ValueError as error:
+        raise ValueError(f"block {index} of X: {error}") from error
+
+
+def _shape(matrix: Matrix) -> tuple[int, int, int]:
+    """Rows, columns, and stored entries."""
+    return int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
+
+
+def _distinct(labels: Any) -> Any:
+    check_unmasked(labels, "y")
+    values = np.asarray(labels).ravel()
+    if values.dtype != object:
+        return np.unique(values)
+    distinct = list(dict.fromkeys(values.tolist()))  # not all objects can be sorted
+    return np.array(distinct, dtype=str if {*map(type, distinct)} == {str} else object)
+
+
+def _signs(labels: Any, positive: Any, index: int, length: int) -> Any:
+    values = np.asarray(labels).ravel()
+    if values.size != length:
+        raise ValueError(
+            f"block {index} of y must have {length} labels, as X has, got {values.size}"
+        )
+    return np.where(values == positive, np.int8(1), np.int8(-1))
+
+
+def _checked_sum(weights: Any) -> tuple[float, float]:
+    """The largest weight of a part, and their sum in units of it."""
+    values = as_numbers(weights, "sample_weight").ravel()
+    if values.size == 0 or not values.any():
+        return 0.0, 0.0
+    check_weights(values, values.size)
+    return float(values.max()), float((values / values.max()).sum())
+
+
+def _normalised(weights: Any, largest: float, total: float) -> FloatArray:
+    return np.asarray(weights, dtype=np.float64).ravel() / largest / total
+
+
+def _pieces(
+    step: int,
+    intercept: bool,
+    features: Sequence[Matrix],
+    signs: Sequence[Any],
+    weights: Sequence[FloatArray | float],
+) -> tuple[Block, ...]:
+    """The blocks of a group: some chunks, cut into pieces."""
+    chunks = zip(features, signs, weights, strict=True)
+    return tuple(piece for chunk in chunks for piece in cut(_block(*chunk, intercept), step))
+
+
+def _block(features: Matrix, signs: Any, weights: FloatArray | float, intercept: bool) -> Block:
+    length = features.shape[0]
+    if isinstance(weights, float):
+        weights = np.full(length, weights)
+    if weights.size != length:
+        raise ValueError(
+            f"blocks of sample_weight must be cut as X is: {length}, got {weights.size}"
+        )
+    return Block(features, signs.astype(np.float64), weights, intercept)
