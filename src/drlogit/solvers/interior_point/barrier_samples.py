@@ -308,7 +308,8 @@ def _steps(
 
 def _light(block: Block) -> BoolArray:
     """Samples that hardly count, or not at all."""
-    return np.asarray(block.weights <= _LIGHT * block.weights.mean())
+    w = block.weights
+    return np.asarray(w <= _LIGHT * w.sum() / max(w.size, 1))
 
 
 def advance(

@@ -81,7 +81,7 @@ def descend(
 ) -> Reached | None:
     """Steps from ``start``, or from nothing, until margins change by ``close``; None in vain."""
     close = close or max(_CLOSE, min(_CLOSE_FEW, 1.0 / scaled.scale.size))
-    run = _Run(scaled)
+    run = _Descent(scaled)
     if start is None:
         opened = run.opening()
         if opened is None:
@@ -131,7 +131,7 @@ class _Slopes(NamedTuple):
     change: float
 
 
-class _Run:
+class _Descent:
     """What steps have in common."""
 
     def __init__(self, scaled: Scaled) -> None:
