@@ -283,6 +283,8 @@ tol, max_iter, class_weight
             more = scored(kappas[k : k + 1], [smaller])[0]
             epsilons = [*epsilons[:k], np.append(epsilons[k], smaller), *epsilons[k + 1 :]]
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
+        gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
+        warn_about_gaps(type(self).__name__, gaps, self.tol)
         if self.at_grid_edge_ and not is_count(self.epsilons):
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
@@ -467,6 +469,4 @@ tol, max_iter, class_weight
                     f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
                     flush=True,
                 )
-        gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
-        warn_about_gaps(type(self).__name__, gaps, self.tol, stacklevel=4)
         return chains

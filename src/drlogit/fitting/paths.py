@@ -225,7 +225,7 @@ def _too_far(problem: Problem, epsilon_before: float, k: int) -> bool:
     return k == _FROM_NOTHING or (small and crowded)
 
 
-def warn_about_gaps(caller: str, gaps: Sequence[float], tol: float, stacklevel: int = 3) -> None:
+def warn_about_gaps(caller: str, gaps: Sequence[float], tol: float) -> None:
     """One ``ConvergenceWarning`` for all fits whose gap is larger than ``tol``."""
     open_gaps = [gap for gap in gaps if gap > tol]
     if open_gaps:
@@ -234,5 +234,5 @@ def warn_about_gaps(caller: str, gaps: Sequence[float], tol: float, stacklevel: 
             f"within tol; the largest gap is {max(open_gaps):.2e} nats, tol is {tol:.2e} nats. "
             "Raise max_iter, or tol if that gap is small enough for you.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
+            stacklevel=3,
         )
