@@ -40,7 +40,8 @@ _START_MU = 0.05
 #: Steps stop short of the boundary by this share at least.
 _CLOSEST = 1e-2
 #: ... and by this one if they are short: a slack that loses 99 % of itself while the others hardly
-#: move blocks every step that follows.  Rooms from 0.1 to 0.5 serve alike.
+#: move blocks every step that follows.  Rooms from 0.1 to 0.5 serve alike; linear programs, which
+#: the critical radius is made of, do without.
 _SHORT = 0.2
 _ROOM = 0.1
 
@@ -173,8 +174,9 @@ def _start(scaled: Scaled, model: HingeSamples, x: FloatArray | None, fixed: flo
 def _moved(here: Linearised, model: HingeSamples, step: Move, gain: float) -> tuple[Point, Lengths]:
     """The point after a step, cut where the loss leaves its parabola, and the lengths taken."""
     reach = max(_CLOSEST, min(0.1, here.mu))
+    room = reach if model.linear else _ROOM
     primal, dual = (
-        1.0 if alpha == 1.0 else alpha * (1.0 - (reach if alpha > _SHORT else _ROOM))
+        1.0 if alpha == 1.0 else alpha * (1.0 - (reach if alpha > _SHORT else room))
         for alpha in step.alphas
     )
     allowed = max(_EXCESS * gain, _ROUNDING * (1.0 + abs(here.primal)))
