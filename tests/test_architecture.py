@@ -16,15 +16,22 @@ def order() -> list[str]:
     return re.findall(r"\w+", ORDER[1])[::-1]
 
 
-def packages_imported(path: Path) -> set[str]:
-    """The packages of drlogit that a module imports from, wherever in it; "" for the top itself."""
-    place = path.relative_to(SOURCE).parts[:-1]
+def modules_imported(path: Path) -> set[Path]:
+    """The modules of drlogit that a module imports from, wherever in it, but for the top itself."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level > len(place):
-            names = [node.module] if node.module else [alias.name for alias in node.names]
-            found |= {name.partition(".")[0] for name in names}
-    return found & {p.name for p in SOURCE.iterdir() if p.is_dir()}
+        if isinstance(node, ast.ImportFrom) and node.level:
+            place = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            found.add(place.with_suffix(".py"))
+            for name in (alias.name for alias in node.names):
+                module = place / f"{name}.py"
+                found.add(module if module.exists() else place / "__init__.py")
+    return {module for module in found if module.exists()} - {path, SOURCE / "__init__.py"}
+
+
+def packages_imported(path: Path) -> set[str]:
+    """The packages that they are in."""
+    return {module.relative_to(SOURCE).parts[0] for module in modules_imported(path)}
 
 
 def test_imports_go_down_the_list_that_contributing_states():
@@ -38,6 +45,14 @@ def test_imports_go_down_the_list_that_contributing_states():
         if target != package and order().index(target) > rank
     }
     assert not upward
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    imports = {path: modules_imported(path) for path in SOURCE.rglob("*.py")}
+    while leaves := [path for path, used in imports.items() if not used & imports.keys()]:
+        for path in leaves:
+            del imports[path]
+    assert not [str(path.relative_to(SOURCE)) for path in imports]
 
 
 def test_nothing_but_packages_at_the_top():

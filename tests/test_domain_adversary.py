@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 
 import domain_zoo
 import drlogit
-from drlogit.problem.domain_loss import best_price, prices_of
+from drlogit.problem.best_price import best_price
+from drlogit.problem.domain_loss import prices_of
 from drlogit.problem.pieces import find_pieces, fingerprints, unmoved, width
 from drlogit.problem.problem import build_problem
 from drlogit.problem.worst_moves import Weighed
@@ -35,7 +36,7 @@ def test_worst_values_are_those_of_all_moves(seed):
     domains, block = problem.domains, problem.rows.together()
     (table,) = domains.tables(problem.rows)
     offers = domain_zoo.offers(case, coef, intercept, steps=3)
-    prices, model = prices_of(problem, vector), Weighed.by(domains, vector)
+    prices, model = prices_of(problem.rows, problem.cost, vector), Weighed.by(domains, vector)
     pieces = unmoved(block, problem.kappa, width(domains, block.n_columns))
     scores, none = block.y * block.margins(vector), np.full(block.y.size, np.inf)
     for lam in (0.0, 0.1, 0.7, 3.0, prices.least, prices.least + 0.4):
@@ -73,7 +74,7 @@ def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
 def test_best_lambda_is_a_minimum():
     case, coef, intercept = case_of(3)
     problem = build_problem(**case | {"fit_intercept": True})
-    prices = prices_of(problem, problem.join(coef, intercept))
+    prices = prices_of(problem.rows, problem.cost, problem.join(coef, intercept))
     for epsilon in (0.01, 0.1, 0.5, 2.0):
         lam = prices.best_lambda(epsilon)
         value = prices.value(epsilon)
@@ -83,12 +84,12 @@ def test_best_lambda_is_a_minimum():
 
 @pytest.mark.parametrize("guess", [None, 1e-9, 0.5, 1.0, 1.02, 50.0])
 def test_the_best_price_does_not_depend_on_a_guess(guess, monkeypatch):
-    monkeypatch.setattr("drlogit.problem.domain_loss._SAMPLE", 3)  # one of three without a guess
+    monkeypatch.setattr("drlogit.problem.best_price._SAMPLE", 3)  # one of three without a guess
     for seed in range(4):
         case, coef, intercept = case_of(seed)
         problem = build_problem(**case | {"fit_intercept": True, "n_blocks": 2})
         vector = problem.join(coef, intercept)
-        prices = prices_of(problem, vector)
+        prices = prices_of(problem.rows, problem.cost, vector)
         lam = prices.best_lambda(problem.epsilon)
         found = best_price(problem, vector, guess=None if guess is None else guess * lam)
         assert found.lam == lam

@@ -37,7 +37,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..problem.domain_loss import best_price
+from ..problem.best_price import best_price
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy, flip_probability
 from ..problem.piece_equations import immovable_columns

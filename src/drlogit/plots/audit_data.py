@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..estimators.tolerances import Priced, allowed_by
 from ..problem.domain_loss import Purchases
-from ..robustness.audits import Asked, AuditSample, ModelAudit
+from ..robustness.audits import Asked, AuditOutcome, AuditSample, ModelAudit
 from ..robustness.calibration import Calibration, calibration, confusion, worst_confusions
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
 from ..robustness.feature_risk import budget_use, losses_without
@@ -28,9 +28,6 @@ from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at, flips_of
 from ..rows.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from .audits import Audit
 
 #: Steps of the slider, beside the radii of the audit.
 _STEPS = 20
@@ -65,7 +62,7 @@ class AuditData:
         return list(_RECORDS[part](self.content))
 
 
-def audit_data(report: Audit) -> AuditData:
+def audit_data(report: AuditOutcome) -> AuditData:
     """Compute everything that the page of an audit shows."""
     largest = report.epsilons[-1]
     steps = np.linspace(0.0, largest, _STEPS + 1) if largest > 0.0 else np.zeros(1)
@@ -114,7 +111,7 @@ def audit_data(report: Audit) -> AuditData:
     return AuditData(content)
 
 
-def _start(report: Audit, radii: FloatArray) -> int:
+def _start(report: AuditOutcome, radii: FloatArray) -> int:
     """Where the slider begins: at a radius that a model was fitted for, or in the middle."""
     fitted = [e for each in report.asked.values() if (e := each.fitted.epsilon)]
     wanted = fitted[-1] if fitted else report.epsilons[(2 * len(report.epsilons)) // 3]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
-from ..robustness.audits import Asked, ModelAudit, ask, audit_model, default_radii
+from ..robustness.audits import Asked, AuditOutcome, ModelAudit, ask, audit_model, default_radii
 from ..robustness.subgroups import Subgroup, subgroups
 
 if TYPE_CHECKING:
@@ -35,21 +35,8 @@ PARTS = ("radii", "features", "samples", "groups", "coefficients")
 _NOTEBOOK_HEIGHT = 760
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """The outcome of :func:`audit`; print it, show it, index it by model name, or take its rows.
-
-    It keeps the samples, for what is computed only when it is asked for.
-    """
-
-    kappa: float
-    norm: str
-    n_samples: int
-    epsilons: tuple[float, ...]
-    models: tuple[ModelAudit, ...]
-    spaces: tuple[str, ...] = ()
-    asked: dict[str, Asked] = field(default_factory=dict, repr=False)
-    subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
+class Audit(AuditOutcome):
+    """The outcome of :func:`audit`; print it, show it, index it by model name, or take its rows."""
 
     def __getitem__(self, name: str) -> ModelAudit:
         for model in self.models:

@@ -64,8 +64,8 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 from ..rows.interface import State
+from .best_price import best_price
 from .certificate import Certificate
-from .domain_loss import best_price
 from .domains import Domains
 from .free_equations import UNIT, rounding_of_sum
 from .free_pieces import Nearby, nearby, without_specks

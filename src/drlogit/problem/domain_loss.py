@@ -26,15 +26,11 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Stack, Sum
-from .domains import Domains, ItemTable
+from .domains import ItemTable
 from .losses import log_loss
-from .problem import Problem
+from .transport import TransportCost
 from .weighted_quantile import Weighted, upper_quantile
 from .worst_moves import Envelopes, Weighed, envelopes
-
-#: Samples from which the best λ is guessed, and the share of the guess above which it should be.
-_SAMPLE = 20_000
-_BELOW = 0.95
 
 
 class Edges(NamedTuple):
@@ -120,65 +116,26 @@ def _listed(block: Block, edges: Edges, lowest: float) -> tuple[Edges, tuple[Sta
 
 
 def prices_of(
-    problem: Problem,
+    rows: Rows,
+    cost: TransportCost,
     coefficients: FloatArray,
     tables: State | None = None,
     *,
     floor: float = 0.0,
     step: int = 1,
 ) -> Prices:
-    """The prices of a model on a problem with domains.
+    """The prices of a model on samples with domains.
 
     With ``floor`` only those above it, for budgets that do not buy lower ones; with ``step`` as
     estimated from some of the samples.
     """
-    domains = _domains(problem)
-    tables = domains.tables(problem.rows) if tables is None else tables
-    model = Weighed.by(domains, coefficients)
-    least = max(problem.cost.dual_norm(coefficients), floor)
-    edges, (loss,) = problem.rows.run(
-        _edges, tables, coefficients, problem.kappa, least, model, step
-    )
-    return Prices(problem.rows, least, float(loss), edges, model)
-
-
-class BestPrice(NamedTuple):
-    """The λ that minimises F for given coefficients, and ``F`` there."""
-
-    lam: float
-    value: float
-
-
-def best_price(
-    problem: Problem,
-    coefficients: FloatArray,
-    tables: State | None = None,
-    guess: float | None = None,
-) -> BestPrice:
-    """The best λ at the problem's radius, without a list of what nobody would buy.
-
-    Edges with a rate below the best λ do not matter.  So only those above a little less than
-    ``guess``, by default the best λ of a sample, are listed; if that was too high, all are.
-    """
-    domains = _domains(problem)
-    tables = domains.tables(problem.rows) if tables is None else tables
-    if guess is None and problem.rows.n_samples > _SAMPLE:
-        step = problem.rows.n_samples // _SAMPLE + 1
-        guess = prices_of(problem, coefficients, tables, step=step).best_lambda(problem.epsilon)
-    if guess is not None:
-        prices = prices_of(problem, coefficients, tables, floor=_BELOW * guess)
-        lam = prices.best_lambda(problem.epsilon)
-        if lam > prices.least or prices.least == problem.cost.dual_norm(coefficients):
-            return BestPrice(lam, prices.value(problem.epsilon, lam))
-    prices = prices_of(problem, coefficients, tables)
-    lam = prices.best_lambda(problem.epsilon)
-    return BestPrice(lam, prices.value(problem.epsilon, lam))
-
-
-def _domains(problem: Problem) -> Domains:
-    if problem.domains is None:
-        raise ValueError("the problem has no domains")
-    return problem.domains
+    if cost.domains is None:
+        raise ValueError("the features have no domains")
+    tables = cost.domains.tables(rows) if tables is None else tables
+    model = Weighed.by(cost.domains, coefficients)
+    least = max(cost.dual_norm(coefficients), floor)
+    edges, (loss,) = rows.run(_edges, tables, coefficients, cost.kappa, least, model, step)
+    return Prices(rows, least, float(loss), edges, model)
 
 
 def _edges(

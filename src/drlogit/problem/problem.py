@@ -164,7 +164,7 @@ class Problem:
         if self.domains is not None:
             from .domain_loss import prices_of  # compiled: imported only when needed
 
-            return prices_of(self, coefficients)
+            return prices_of(self.rows, self.cost, coefficients)
         margins = self.margins(coefficients) if margins is None else margins
         return FlipLoss(self.rows, margins, self.cost.pair, self.dual_norm(coefficients))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..rows.arrays import FloatArray
 from .misclassification import best_error, bounds_at, worst_error
 from .questions import Question, pose
 from .spaces import FittedWith, fitted_with, last_step
+from .subgroups import Subgroup
 from .worst_case import flips_of, loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
@@ -88,6 +89,20 @@ class ModelAudit:
     rows: tuple[AuditRow, ...]
     first_flipped: tuple[AuditSample, ...]
     most_surprising: tuple[AuditSample, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditOutcome:
+    """What an audit found; it keeps the samples, for what is computed only when it is asked for."""
+
+    kappa: float
+    norm: str
+    n_samples: int
+    epsilons: tuple[float, ...]
+    models: tuple[ModelAudit, ...]
+    spaces: tuple[str, ...] = ()
+    asked: dict[str, Asked] = field(default_factory=dict, repr=False)
+    subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,30 +18,26 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.domain_loss import Edges
+from ..problem.domain_loss import Edges, Prices
 from ..problem.worst_moves import Reach, Weighed, reach
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
-from .questions import Question
 
 #: Sets of changed categories that are tried for each sample.
 MOST_SETS = 2000
 
 
 def crossing_costs(
-    question: Question, gap: FloatArray, label: float
+    prices: Prices, group_costs: FloatArray, rate: float, gap: FloatArray, label: float
 ) -> tuple[FloatArray, FloatArray]:
     """Least cost of moves that gain ``gap``, from below and from above; flips apart.
 
-    ``label`` is 1 for samples that are to leave the side of their label, -1 for the other side.
+    ``rate`` is what a unit of transport gains with features that have no domain.  ``label`` is 1
+    for samples that are to leave the side of their label, -1 for the other side.
     """
-    rows = question.problem.rows
-    domains = question.problem.domains
-    assert domains is not None
-    state, _ = rows.run(
-        _costs, rows.pair(question.prices.edges, rows.scatter(gap)), label,
-        question.prices.model, domains.group_costs, question.sensitivity,
-    )  # fmt: skip
+    rows = prices.rows
+    pairs = rows.pair(prices.edges, rows.scatter(gap))
+    state, _ = rows.run(_costs, pairs, label, prices.model, group_costs, rate)
     least, most = (
         np.asarray(rows.gather(rows.run(_component, state, place)[0])) for place in (0, 1)
     )

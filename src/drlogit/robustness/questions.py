@@ -94,7 +94,7 @@ class Question:
         """What the adversary can buy where features have domains, and at which prices."""
         from ..problem.domain_loss import prices_of  # compiled
 
-        return prices_of(self.problem, self.coefficients)
+        return prices_of(self.problem.rows, self.problem.cost, self.coefficients)
 
     @cached_property
     def costs_to_break(self) -> tuple[FloatArray, FloatArray]:
@@ -120,7 +120,8 @@ class Question:
             return cost, cost
         from .crossing_costs import crossing_costs  # compiled
 
-        return crossing_costs(self, gap, label)
+        costs = self.problem.domains.group_costs
+        return crossing_costs(self.prices, costs, self.sensitivity, gap, label)
 
     def holding(self, columns: IndexArray) -> Question:
         """The same, if some features could not move."""

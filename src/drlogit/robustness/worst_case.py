@@ -98,7 +98,7 @@ def worst_case_loss(
         sample_weight=sample_weight,
     )  # fmt: skip
     if question.problem.domains is not None:
-        from ..problem.domain_loss import best_price  # compiled
+        from ..problem.best_price import best_price  # compiled
 
         return best_price(question.problem, question.coefficients).value
     return loss_at(question, question.problem.epsilon)

@@ -24,8 +24,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from ...problem.best_price import best_price
 from ...problem.domain_certificate import piece_bound
-from ...problem.domain_loss import best_price
 from ...problem.piece_weights import spread
 from ...problem.pieces import fingerprints
 from ...problem.problem import Problem

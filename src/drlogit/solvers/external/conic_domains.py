@@ -89,7 +89,7 @@ def conic_domains(
     for _ in range(max_iter):
         x, lam, t, masses, accurate = _solve(problem, samples, listed)
         n_iter += 1
-        value = prices_of(problem, x).value(problem.epsilon)
+        value = prices_of(problem.rows, problem.cost, x).value(problem.epsilon)
         if value < best:
             best, coefficients = value, x
         if monitor.report(n_iter, best, 0.0, lam):
