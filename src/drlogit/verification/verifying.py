@@ -185,7 +185,7 @@ def verify(
 
 
 @dataclass(frozen=True, eq=False)
-class _Bounds:
+class _BoundsOfFit:
     """The bounds of a fit; λ and the claim save a search for the best λ."""
 
     given: Given
@@ -197,7 +197,7 @@ class _Bounds:
         return -math.inf if self.fit.claim is None else self.fit.claim.upper + CLAIM
 
 
-class _Plain(_Bounds):
+class _Plain(_BoundsOfFit):
     """Where features can be any number."""
 
     def upper(self, *, sharp: bool) -> float:
@@ -216,7 +216,7 @@ class _Plain(_Bounds):
         return function(self.given, proof.doubt[0], proof.flip_share[0])
 
 
-class _WithDomain(_Bounds):
+class _WithDomain(_BoundsOfFit):
     """Where features have domains."""
 
     def upper(self, *, sharp: bool) -> float:
