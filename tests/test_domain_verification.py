@@ -18,7 +18,7 @@ import domain_zoo
 import drlogit
 from damaged import damaged_copies
 from drlogit.cli import main
-from drlogit.problem import domain_certificate
+from drlogit.problem import domain_certificate, free_pieces
 from drlogit.problem.moves import moves_of
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import DualPoint, Monitor
@@ -395,24 +395,41 @@ def _tilted(block, weights, by):
 
 def refuted(module):
     """How many certificates of a module are refuted."""
-    count = 0
-    for case, problem, result, point in problems():
-        coefficients = problem.join(result.coef, result.intercept)
-        # The first bound that comes is enough: the best one leaves nothing to be charged.
-        found = module.certify_domains(problem, coefficients, point, 10.0)
-        doubt, moves = moves_of(problem, found.pieces)
-        claim = replace(
-            result, objective=found.primal, dual_objective=found.dual, lam=found.lam,
-            dual=DualPoint(doubt, np.zeros(doubt.size), moves),
-        )  # fmt: skip
-        verdict = checked(case, claim)
-        assert verdict.lower <= result.objective
-        count += not verdict.ok
-    return count
+    return sum(not is_proven(module, *each) for each in problems())
+
+
+def is_proven(module, case, problem, result, point):
+    """Whether the certificate of a dual point is."""
+    coefficients = problem.join(result.coef, result.intercept)
+    # The first bound that comes is enough: the best one leaves nothing to be charged.
+    found = module.certify_domains(problem, coefficients, point, 10.0)
+    doubt, moves = moves_of(problem, found.pieces)
+    claim = replace(
+        result, objective=found.primal, dual_objective=found.dual, lam=found.lam,
+        dual=DualPoint(doubt, np.zeros(doubt.size), moves),
+    )  # fmt: skip
+    verdict = checked(case, claim)
+    assert verdict.lower <= result.objective
+    return verdict.ok
 
 
 def test_certificates_are_proven():
     assert refuted(domain_certificate) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "nothing", "seed"), [("_offset", 0.0, 30), ("_immovable", (0.0, 0.0), 23)]
+)
+def test_equations_that_are_forgotten_are_noticed(name, nothing, seed, monkeypatch):
+    """Those of the intercept, and of immovable features, at points that do not meet them."""
+    case = domain_zoo.generated(seed)
+    problem = build_problem(**case)
+    pieces = solve_with_pieces(problem, tol=1e-6, monitor=Monitor(None, 0)).pieces
+    tilted = problem.rows.run(_tilted, pieces, 0.05)[0]
+    asked = (domain_certificate, case, problem, drlogit.solve(**case), tilted)
+    assert is_proven(*asked)
+    monkeypatch.setattr(free_pieces, name, lambda *_: nothing)
+    assert not is_proven(*asked)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda name: name.replace(" ", "-"))

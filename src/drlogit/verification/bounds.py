@@ -46,21 +46,34 @@ _PIVOT = 1e-13
 # --- the upper bound ------------------------------------------------------------------------
 
 
-def upper_bound(given: Given, *, sharp: bool = False) -> float:
-    """What the model promises at most."""
+def upper_bound(
+    given: Given, lam: float | None = None, wanted: float = -math.inf, *, sharp: bool = False
+) -> float:
+    """What the model promises at most; at λ, if that is below ``wanted``, else at the best one."""
     ball = given.ball
     margins = given.margins(sharp=sharp)
     u = margins.value
     loss = np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
-    lam = 0.0
-    if ball.epsilon > 0.0:  # at 0 the limit λ = ∞ costs nothing
-        lam = given.least_lambda
-        if math.isfinite(ball.kappa):
-            lam = max(lam, _quantile(u, given.weights, ball.epsilon / ball.kappa) / ball.kappa)
-            loss = loss + np.maximum(u - ball.kappa * lam * DOWN, 0.0)
-    loss = (loss * (1.0 + LOGARITHMS) + margins.error) * UP + TINY
-    mean = exact_sum(given.weights * loss) / given.total_weight
-    return float((mean + ball.epsilon * lam) * UP)
+
+    def at(lam: float, loss: FloatArray) -> float:
+        loss = (loss * (1.0 + LOGARITHMS) + margins.error) * UP + TINY
+        mean = exact_sum(given.weights * loss) / given.total_weight
+        return float((mean + ball.epsilon * lam) * UP)
+
+    if ball.epsilon == 0.0:  # the limit λ = ∞ costs nothing
+        return at(0.0, loss)
+    least = given.least_lambda
+    if math.isinf(ball.kappa):
+        return at(least, loss)
+
+    def with_flips(lam: float) -> float:
+        return at(lam, loss + np.maximum(u - ball.kappa * lam * DOWN, 0.0))
+
+    found = with_flips(max(least, lam)) if lam is not None and math.isfinite(lam) else math.inf
+    if found <= wanted:
+        return found
+    best = _quantile(u, given.weights, ball.epsilon / ball.kappa) / ball.kappa
+    return min(found, with_flips(max(least, best)))
 
 
 def _quantile(u: FloatArray, weights: FloatArray, share: float) -> float:

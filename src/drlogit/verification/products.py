@@ -70,10 +70,10 @@ class EnclosedRows:
         return total.enclosed()
 
     def add_adjoint(self, total: Total, r: FloatArray, *, sharp: bool) -> None:
-        """Add ``Xᵀ r`` to a total."""
+        """Add ``Xᵀ r`` to a total; unless ``sharp``, r may lack two roundings of its entries."""
         if not sharp:
             size = np.asarray(self.sizes.T @ np.abs(r))
-            total.add(np.asarray(self.X.T @ r), gamma(r.size) * size * UP + TINY)
+            total.add(np.asarray(self.X.T @ r), gamma(r.size + 3) * size * UP + TINY)
             return
         powers = powers_above(self.column_sizes)
         terms, rest = self._terms([x.T for x in self._slices], r)

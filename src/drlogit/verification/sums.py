@@ -33,6 +33,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 class Coefficients:
     """``r_i`` as a sum of two doubles, and ``D_i``.
 
+    As long as doubts are single doubles, ``|low| ≤ 2 u |high|``, about.
     ``missing`` bounds the sum of what is still missing from r; ``terms`` is how many roundings more
     than one there are in D.
     """
@@ -67,15 +68,15 @@ class Sums:
         if given.domain is not None:
             measured = np.setdiff1d(measured, given.domain.grouped)
         total = Total(measured.size)
-        sizes, matrix = np.zeros(n), np.zeros((width, width))
+        sizes, matrix = given.column_sizes, np.zeros((width, width))
         largest = np.zeros(width)
         count = 0
         for rows, part in given.rows():
             if measured.size:
                 some = part.only(measured)
                 some.add_adjoint(total, r.high[rows], sharp=sharp)
-                some.add_adjoint(total, r.low[rows], sharp=False)
-                sizes[measured] = np.maximum(sizes[measured], some.column_sizes)
+                if sharp:
+                    some.add_adjoint(total, r.low[rows], sharp=False)
             count += 1
             if which.size and width <= MOST_FREE:
                 Z = with_constant(given, part, which)

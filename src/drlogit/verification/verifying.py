@@ -155,7 +155,7 @@ def verify(
     except OutsideError as error:
         return Verification(False, 0.0, math.inf, f"other data: {error}")
     given = Given(X, signs, weights, ball, linear.coef, linear.intercept, domain)
-    bounds_of = _Plain(given) if domain is None else _WithDomain(given, fit.lam, claim)
+    bounds_of = _Plain(given, fit) if domain is None else _WithDomain(given, fit)
     refused = _Refusal(bounds_of.upper(sharp=False))
     try:
         found = _proof_of(fit, proof)
@@ -185,13 +185,23 @@ def verify(
 
 
 @dataclass(frozen=True, eq=False)
-class _Plain:
-    """The bounds where features can be any number."""
+class _BoundsOfFit:
+    """The bounds of a fit; λ and the claim save a search for the best λ."""
 
     given: Given
+    fit: _AskedAbout
+
+    @property
+    def wanted(self) -> float:
+        """What it should promise at most."""
+        return -math.inf if self.fit.claim is None else self.fit.claim.upper + CLAIM
+
+
+class _Plain(_BoundsOfFit):
+    """Where features can be any number."""
 
     def upper(self, *, sharp: bool) -> float:
-        return upper_bound(self.given, sharp=sharp)
+        return upper_bound(self.given, self.fit.lam, self.wanted, sharp=sharp)
 
     def infeasible(self, proof: Proof) -> str | None:
         if any(moves is not None for moves in proof.moves):
@@ -206,17 +216,11 @@ class _Plain:
         return function(self.given, proof.doubt[0], proof.flip_share[0])
 
 
-@dataclass(frozen=True, eq=False)
-class _WithDomain:
-    """The bounds where features have domains; λ and the claim save a search for the best λ."""
-
-    given: Given
-    lam: float | None
-    claim: _Claim | None
+class _WithDomain(_BoundsOfFit):
+    """Where features have domains."""
 
     def upper(self, *, sharp: bool) -> float:
-        wanted = -math.inf if self.claim is None else self.claim.upper + CLAIM
-        return worst_case(self.given, self.lam, wanted, sharp=sharp)
+        return worst_case(self.given, self.fit.lam, self.wanted, sharp=sharp)
 
     def infeasible(self, proof: Proof) -> str | None:
         domain, ball = self.given.domain, self.given.ball
