@@ -248,11 +248,12 @@ class Candidate:
         return DualBound(value, state, self.coefficients)
 
     def paid_bound(self, problem: Problem, lost: float, change: FloatArray) -> DualBound:
-        """Value less what was ``lost``, of a point whose sums ``change`` by so much, scaled."""
-        state, (value,) = problem.rows.run(_value, self.state, np.ones(2))
+        """Value less what is ``lost``, of a point whose sums ``change`` by so much, scaled."""
         used = problem.budget_used(self.gradient, float(self.flips.sum()))
         used += problem.transport_norm(change)
-        value = (float(value) - lost) * min(problem.epsilon / used if used > 0.0 else 1.0, 1.0)
+        factor = problem.epsilon / used if used > problem.epsilon else 1.0
+        state, (value,) = problem.rows.run(_value, self.state, np.full(2, factor))
+        value = float(value) - lost if factor >= 0.5 else 0.0
         return DualBound(max(value, 0.0), state, self.coefficients)
 
     def levelled_bound(self, problem: Problem) -> DualBound:
