@@ -52,6 +52,9 @@ _NOTHING = 2.0**-1022
 #: Roundings in ``w (s - a)`` and in sums that are rounded once, in units of their size.
 _ROUNDINGS = 4.0
 
+#: What rounding may make of a sum of weights.
+_HAIR = 1e-12
+
 #: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
 _FELT = 1e-8
 
@@ -263,7 +266,7 @@ class Candidate:
         """
         levelled, (weight,) = problem.rows.run(_not_empty, self.state)
         share = min(problem.epsilon / problem.kappa / max(float(weight), UNIT), 0.5)
-        levelled, _ = problem.rows.run(_levelled, levelled, share * (1.0 - 4.0 * UNIT))
+        levelled, _ = problem.rows.run(_levelled, levelled, share * (1.0 - _HAIR))
         state, (value,) = problem.rows.run(_value, levelled, np.ones(2))
         return DualBound(float(value), state, self.coefficients)
 
