@@ -52,6 +52,9 @@ _NOTHING = 2.0**-1022
 #: Roundings in ``w (s - a)`` and in sums that are rounded once, in units of their size.
 _ROUNDINGS = 4.0
 
+#: What rounding may make of a sum of weights.
+_HAIR = 1e-12
+
 #: Share of ε from which rounding of the gradient counts: below, it costs the bound no more.
 _FELT = 1e-8
 
@@ -248,11 +251,12 @@ class Candidate:
         return DualBound(value, state, self.coefficients)
 
     def paid_bound(self, problem: Problem, lost: float, change: FloatArray) -> DualBound:
-        """Value less what was ``lost``, of a point whose sums ``change`` by so much, scaled."""
-        state, (value,) = problem.rows.run(_value, self.state, np.ones(2))
+        """Value less what is ``lost``, of a point whose sums ``change`` by so much, scaled."""
         used = problem.budget_used(self.gradient, float(self.flips.sum()))
         used += problem.transport_norm(change)
-        value = (float(value) - lost) * min(problem.epsilon / used if used > 0.0 else 1.0, 1.0)
+        factor = problem.epsilon / used if used > problem.epsilon else 1.0
+        state, (value,) = problem.rows.run(_value, self.state, np.full(2, factor))
+        value = float(value) - lost if factor >= 0.5 else 0.0
         return DualBound(max(value, 0.0), state, self.coefficients)
 
     def levelled_bound(self, problem: Problem) -> DualBound:
@@ -262,7 +266,7 @@ class Candidate:
         """
         levelled, (weight,) = problem.rows.run(_not_empty, self.state)
         share = min(problem.epsilon / problem.kappa / max(float(weight), UNIT), 0.5)
-        levelled, _ = problem.rows.run(_levelled, levelled, share * (1.0 - 4.0 * UNIT))
+        levelled, _ = problem.rows.run(_levelled, levelled, share * (1.0 - _HAIR))
         state, (value,) = problem.rows.run(_value, levelled, np.ones(2))
         return DualBound(float(value), state, self.coefficients)
 

@@ -113,13 +113,13 @@ def _corrected(
     best = _settled(problem, model, equations, shifted, best, lam, wanted)
     if best.value < wanted and lam is None and candidate.feels_rounding(problem):
         best = _better(best, _held(problem, shifted or candidate, wanted))
-    if best.value >= wanted or problem.free.sum() == problem.fit_intercept:
-        return best
-    if lam is None:
-        best = _better(best, bound_by_few(problem, first) or best)
-    if best.value > 0.0:
+    if best.value > 0.0 or best.value >= wanted or problem.free.sum() == problem.fit_intercept:
         return best
     # Free equations that could not be met: the bound is still the trivial one.
+    if lam is None:
+        best = _better(best, bound_by_few(problem, first) or best)
+        if best.value > 0.0:
+            return best
     for light in _LIGHT:
         fewer = first.without_light(problem, light) if light else first
         best = _without_separated_samples(problem, fewer, best, lam, wanted)

@@ -66,16 +66,24 @@ def bound_by_few(problem: Problem, candidate: Candidate) -> DualBound | None:
         return None
     room = weights * s * (1.0 - s)
     columns = np.sqrt(room)[:, None] * scaled[:, chosen]
+    triangle = qr(columns, mode="economic")[1]
+    if not (np.diagonal(triangle) != 0.0).all():
+        return None
     for _ in range(_STEPS):
         left = (candidate.sums(problem, free)[0] / size)[chosen]
         step = np.zeros(rows.n_columns)
-        step[free[chosen]] = _semi_normal(columns, left) / size[chosen]
+        step[free[chosen]] = _semi_normal(triangle, left) / size[chosen]
         shifted = candidate.shifted(problem, step)
         if shifted is None:
             return None
         candidate = shifted
     _, order = qr(columns.T, mode="r", pivoting=True)
     few = order[: chosen.size]
+    _, (_, numbers) = rows.run(_active_rows, candidate.state)
+    if len(numbers) < len(Z):
+        return None  # a step has emptied samples
+    weights, s = numbers.T
+    room = weights * s * (1.0 - s)
     inverse = _inverse(scaled[np.ix_(few, chosen)].T)
     if inverse is None:
         return None
@@ -83,7 +91,8 @@ def bound_by_few(problem: Problem, candidate: Candidate) -> DualBound | None:
     moved = inverse @ ((np.abs(left) + noise) / size)[chosen]
     if not ((moved <= 0.5 * room[few]) & (room[few] > 0.0)).all():
         return None
-    lost = float(moved @ (np.abs(np.log(s[few])) + np.abs(np.log1p(-s[few])) + 0.5))
+    # Whatever factor from ½ to 1 the point is to be scaled by: that adds log 2 to |log s| at most.
+    lost = float(moved @ (np.abs(np.log(s[few])) + np.abs(np.log1p(-s[few])) + 1.2))
     change = moved @ np.abs(Z[few]) + candidate.rounding(problem)
     return candidate.paid_bound(problem, lost, change)
 
@@ -104,12 +113,10 @@ def _spanning(
     return chosen if dependent else None
 
 
-def _semi_normal(columns: FloatArray, right: FloatArray) -> FloatArray:
+def _semi_normal(triangle: FloatArray, right: FloatArray) -> FloatArray:
     """The solution c of ``AᵀA c = right`` from the triangle of A, without squaring A."""
-    triangle = qr(columns, mode="economic")[1]
-    with np.errstate(all="ignore"):
-        first = solve_triangular(triangle, right, trans=1, check_finite=False)
-        return np.asarray(solve_triangular(triangle, first, check_finite=False))
+    first = solve_triangular(triangle, right, trans=1, check_finite=False)
+    return np.asarray(solve_triangular(triangle, first, check_finite=False))
 
 
 def _inverse(matrix: FloatArray) -> FloatArray | None:
