@@ -33,11 +33,15 @@ def merge_repeats(
     """
     if y.size < _FEW or not (sp.issparse(X) or X.nbytes <= DENSE_COPY_BYTES):
         return None
-    projection = np.random.default_rng(0).standard_normal((X.shape[1] + 1, 2))
-    prints = matvec(X, projection[:-1]) + y[:, None] * projection[-1]
-    order = np.argsort(prints[:, 0])
-    ordered = prints[order]
-    begins = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    projection = np.random.default_rng(0).standard_normal((2, X.shape[1] + 1))
+    first = matvec(X, projection[0, :-1]) + y * projection[0, -1]
+    ordered = np.sort(first)
+    # Most data have hardly any, which one projection tells.
+    if np.count_nonzero(ordered[1:] != ordered[:-1]) > _WORTHWHILE * y.size:
+        return None
+    prints = np.stack([first, matvec(X, projection[1, :-1]) + y * projection[1, -1]])
+    order = np.argsort(first)
+    begins = np.append(True, (np.diff(prints[:, order]) != 0.0).any(axis=0))
     if begins.sum() > _WORTHWHILE * y.size:
         return None
     origin = np.empty(y.size, dtype=np.intp)

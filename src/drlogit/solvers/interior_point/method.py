@@ -30,7 +30,7 @@ from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from ..sequential_quadratic.guess import guess_from
 from ..sequential_quadratic.method import solve_from
-from ..sequential_quadratic.nested import nested_guess
+from ..sequential_quadratic.nested import easy_guess, nested_guess
 from ..sequential_quadratic.step import Work
 from ..starts import dual_point_of, start_pays
 from .barrier import solve_with_barrier
@@ -158,7 +158,7 @@ def _methods(scaled: Scaled, hinge: str, start: Result | None, work: Work) -> li
         if start_pays(problem.rows.n_nonzeros, known=known):
             guess = guess_from(problem, start)
     if guess is None and hinge == "auto" and not wide(problem.rows):
-        guess = nested_guess(problem, _solve_cold, work)
+        guess = easy_guess(scaled) or nested_guess(problem, _solve_cold, work)
     if guess is None:
         return _cold_methods(scaled, hinge)
     return [("band", solve_from, {"guess": guess, "work": work}), *_cold_methods(scaled, hinge)]

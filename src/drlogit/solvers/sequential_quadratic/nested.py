@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +28,7 @@ from ...rows.reductions import Stack, Sum
 from ..interior_point.progress import Progress
 from ..interior_point.scaled import Scaled
 from .kink_band import gathered_matrix
+from .first_order import descend
 from .method import Guess, solve_from
 from .step import Work, most_entries
 
@@ -49,6 +51,9 @@ _FIRST_SHARE, _SHARE = 0.03, 0.01
 #: How far a solution on more samples is expected, in units of the sampling error of margins.
 _SPREAD = 2.0
 
+#: A sampling error of margins from which on gradients of all samples pay.
+_SMALL_ERROR = 0.1
+
 #: Solves a scaled problem from nothing.
 ColdSolver = Callable[[Scaled, Progress], Status]
 
@@ -58,12 +63,16 @@ def shares(problem: Problem) -> list[float]:
     rows = problem.rows
     if rows.n_nonzeros < _FEW_ENTRIES:
         return []
-    dense = rows.n_nonzeros >= 0.5 * rows.n_samples * (rows.n_columns - problem.fit_intercept)
-    least = _LEAST_RATIO if dense else _LEAST_RATIO_SPARSE
+    least = _LEAST_RATIO if _dense(problem) else _LEAST_RATIO_SPARSE
     ratio = rows.n_samples / (least * rows.n_columns)
     levels = min(int(math.log(ratio, _GROWTH)), _MOST_LEVELS) if ratio > 1.0 else 0
     found = [float(_GROWTH) ** -k for k in range(levels, 0, -1)]
     return [share for share in found if share * rows.n_nonzeros <= most_entries(rows)]
+
+
+def _dense(problem: Problem) -> bool:
+    rows = problem.rows
+    return rows.n_nonzeros >= 0.5 * rows.n_samples * (rows.n_columns - problem.fit_intercept)
 
 
 def nested_guess(problem: Problem, solve_cold: ColdSolver, work: Work) -> Guess | None:
@@ -96,6 +105,25 @@ def nested_guess(problem: Problem, solve_cold: ColdSolver, work: Work) -> Guess 
     return None if guess is None else replace(guess, spread=_spread(problem, share_before, 1.0))
 
 
+def easy_guess(scaled: Scaled) -> Guess | None:
+    """A start by gradients alone, for dense data whose columns hardly depend on each other."""
+    problem, rows = scaled.problem, scaled.problem.rows
+    if rows.n_nonzeros < _FEW_ENTRIES or not _dense(problem):
+        return None
+    guess, here = None, isinstance(rows, MemoryRows)
+    share = 1.0 / 16.0
+    if rows.n_samples * share >= _LEAST_RATIO * rows.n_columns:
+        block, places = _sampled(problem, share)
+        part = _part(block, places < share)
+        if part is None:
+            return None
+        error = _spread(problem, share, 1.0)
+        guess = descend(Scaled.of(replace(problem, rows=part)), close=0.1 * error)
+        if guess is None or not here or error <= _SMALL_ERROR:
+            return guess and replace(guess, spread=error)
+    return descend(scaled, guess) if here else None
+
+
 def _spread(problem: Problem, before: float, now: float) -> float:
     """By how much margins are expected to change from one sample to the next."""
     rows = problem.rows
@@ -119,7 +147,7 @@ def _sampled(problem: Problem, share: float) -> tuple[Block, FloatArray]:
     return Block(X, y, weights, problem.fit_intercept), places
 
 
-def _part(block: Block, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> MemoryRows | None:
+def _part(block: Block, kept: np.ndarray[Any, Any]) -> MemoryRows | None:
     """Some samples of a block as rows; None if a class is missing."""
     index = np.flatnonzero(kept)
     X, y, weights = block.X, block.y, block.weights
