@@ -213,17 +213,42 @@ def test_a_path_takes_about_one_gram_matrix_per_radius():
     assert np.mean([result.n_iter for result in taken[2:]]) <= 1.3
 
 
-def test_tall_data_start_from_samples():
+def tall(dependent: float) -> tuple[np.ndarray, np.ndarray]:
+    """Many samples, whose features have a part in common."""
     rng = np.random.default_rng(4)
-    X = rng.standard_normal((120_000, 5))
-    y = np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-2.0 * X[:, 0] - X[:, 1])), 1, -1)
+    X = rng.standard_normal((120_000, 5)) + dependent * rng.standard_normal((120_000, 1))
+    return X, np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-2.0 * X[:, 0] - X[:, 1])), 1, -1)
+
+
+@pytest.mark.parametrize(
+    ("dependent", "kind", "other"),
+    [(2.0, "sample_grams", "gradient_steps"), (0.0, "gradient_steps", "sample_grams")],
+)
+def test_tall_data_start_from_samples(dependent, kind, other):
+    X, y = tall(dependent)
     for kappa in (1.0, math.inf):
         nested = drlogit.solve(X, y, epsilon=0.02, kappa=kappa)
         direct = drlogit.solve(X, y, epsilon=0.02, kappa=kappa, hinge="smoothed")
         assert nested.gap <= 1e-6
         assert nested.n_iter <= 2 < direct.n_iter
-        assert 0.0 < nested.info["sample_grams"] < direct.n_iter - nested.n_iter
+        assert 0.0 < nested.info[kind] < direct.n_iter - nested.n_iter
+        assert nested.info[other] == 0.0
         assert abs(nested.objective - direct.objective) <= 1e-6
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("epsilon", "kappa"), [(0.1, 1.0), (0.02, 4.0), (0.02, math.inf)])
+def test_dense_data_of_independent_features_take_one_gram_matrix(norm, epsilon, kappa):
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((10_000, 55)) * rng.uniform(0.5, 2.0, 55)
+    y = np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-X[:, :4].sum(axis=1))), 1, -1)
+    result = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, norm=norm)
+    assert (result.n_iter, result.info["hinge"]) == (1, "band")
+    assert result.info["gradient_steps"] <= 25
+    assert result.gap <= 1e-6
+    direct = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, norm=norm, hinge="smoothed")
+    assert direct.info["gradient_steps"] == 0.0
+    assert abs(result.objective - direct.objective) <= 1e-6
 
 
 def test_samples_elsewhere_start_in_the_same_way():
@@ -234,7 +259,7 @@ def test_samples_elsewhere_start_in_the_same_way():
     X = rng.standard_normal((60_000, 9))
     y = np.where(rng.random(len(X)) < 1.0 / (1.0 + np.exp(-2.0 * X[:, 0])), 1, -1)
     here = drlogit.solve(X, y, epsilon=0.02, kappa=1.0)
-    assert here.info["sample_grams"] > 0.0
+    assert here.info["gradient_steps"] > 0.0
     with dask.config.set(scheduler="synchronous"):
         for elsewhere in (
             da.from_array(X, chunks=(7000, 9)),

@@ -113,6 +113,7 @@ def interior_point(
         band_iterations=work.inner_iterations,
         band_work=work.band_work,
         sample_grams=work.sample_grams,
+        gradient_steps=work.gradient_steps,
         spread=work.spread,
         distinct_samples=rows.n_samples,
     )
@@ -158,7 +159,7 @@ def _methods(scaled: Scaled, hinge: str, start: Result | None, work: Work) -> li
         if start_pays(problem.rows.n_nonzeros, known=known):
             guess = guess_from(problem, start)
     if guess is None and hinge == "auto" and not wide(problem.rows):
-        guess = easy_guess(scaled) or nested_guess(problem, _solve_cold, work)
+        guess = easy_guess(scaled, work) or nested_guess(problem, _solve_cold, work)
     if guess is None:
         return _cold_methods(scaled, hinge)
     return [("band", solve_from, {"guess": guess, "work": work}), *_cold_methods(scaled, hinge)]

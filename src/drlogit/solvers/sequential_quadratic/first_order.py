@@ -3,10 +3,10 @@
     minimise    F(β, λ) = ελ + Σ w_i [ h(u_i) + r(u_i - κλ) ],     u = Zβ
     subject to  ‖β‖_* ≤ λ
 
-where r is the hinge, rounded over a ``width``.  A gradient step in the metric of the columns' sizes,
-``Σ_j D_j dβ_j² + ρ dλ²``, and the projection on the cone cost two products with the data; where
-the columns are nearly orthogonal, about ten of them lead closer than any sample does, at less than
-the price of a Gram matrix.  Where they are not, hundreds would not: the first direction tells.
+where r is the hinge, rounded over a ``width``.  A gradient step in the metric of the columns'
+sizes, ``Σ_j D_j dβ_j² + ρ dλ²``, and the projection on the cone take two products with the data.
+Where columns are nearly orthogonal, ten such steps lead closer than any sample does and cost less
+than a few Gram matrices; where they are not, hundreds would not.  The first direction tells.
 
 1. *Start*: the direction ``D⁻¹Zᵀw`` (the difference of the classes' means), as far along it as the
    objective falls, with the best λ.  Its mean square margin is its length in the metric if columns
@@ -22,6 +22,7 @@ Comput. Math. 15 (2015).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -44,22 +45,42 @@ _DEPENDENT = 2.5
 #: The hinge is rounded over this share of the kink's distance, and over so much at most.
 _WIDTH, _WIDEST = 0.05, 0.1
 
-#: Weight of λ in the metric, in units of κ².
+#: Weight of λ in the metric, in units of κ², where flips alone hold it.
 _LAMBDA_WEIGHT = 0.3
 
 #: Curvature at the start, and how fast a larger one that was met is forgotten.
 _CURVATURE, _RELAXED = 0.25, 0.9
+#: Where the curvature was more than so many times what was expected, momentum starts anew.
+_TOO_LONG = 2.0
 
-#: Steps at most, and the root-mean-square change of margins at which they end.
-_MOST_STEPS = 50
-_CLOSE = 0.003
+#: Steps at most, and the root-mean-square change of margins at which they end: a Gram matrix of the
+#: samples near the kink takes the longer the more coefficients there are.
+_MOST_STEPS = 40
+_CLOSE, _CLOSE_FEW = 0.003, 0.008
+
+#: They are in vain if margins still change by this after some, or where the curvature exceeds this:
+#: many samples then share a margin and reach the kink together, as under a nearly constant model.
+#: They do not end while flips cost more than this many times ε too much.
+_SOME_STEPS, _TOO_FAR, _STIFF, _OVERSPENT = 20, 0.03, 20.0, -1.0
 
 #: How far the solution is then: so many changes of margins, and this share of the width.
 _STEPS_LEFT, _ROUNDED = 12.0, 0.3
 
 
-def descend(scaled: Scaled, start: Guess | None = None, close: float = _CLOSE) -> Guess | None:
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """Where steps led to, the curvature they met, and how many they were."""
+
+    guess: Guess
+    curvature: float
+    steps: int
+
+
+def descend(
+    scaled: Scaled, start: Reached | None = None, close: float | None = None
+) -> Reached | None:
     """Steps from ``start``, or from nothing, until margins change by ``close``; None in vain."""
+    close = close or max(_CLOSE, min(_CLOSE_FEW, 1.0 / scaled.scale.size))
     run = _Run(scaled)
     if start is None:
         opened = run.opening()
@@ -67,11 +88,13 @@ def descend(scaled: Scaled, start: Guess | None = None, close: float = _CLOSE) -
             return None
         x, lam = opened
     else:
-        x, lam = start.coefficients / scaled.scale, start.lam * scaled.sigma
+        x, lam = start.guess.coefficients / scaled.scale, start.guess.lam * scaled.sigma
     width = min(_WIDEST, _WIDTH * scaled.kappa * lam) if scaled.hinge else 1.0
-    ahead, ahead_lam, inertia, curvature = x, lam, 1.0, _CURVATURE
+    ahead, ahead_lam, inertia = x, lam, 1.0
+    curvature = _CURVATURE if start is None else start.curvature
     margins, here = run.visit(None, x, lam, 0.0, 0.0, width)
-    for _ in range(_MOST_STEPS):
+    run.weigh(here)
+    for steps in range(1, _MOST_STEPS + 1):
         new, new_lam = run.proximal(ahead, ahead_lam, here, curvature)
         dx, dlam = new - x, new_lam - lam
         back = run.product(new - ahead, new_lam - ahead_lam, dx, dlam) < 0.0
@@ -83,12 +106,18 @@ def descend(scaled: Scaled, start: Guess | None = None, close: float = _CLOSE) -
         bend = float((there.gradient - here.gradient) @ step)
         bend += (there.slope - here.slope) * step_lam
         square = run.product(step, step_lam, step, step_lam)
-        curvature = max(_RELAXED * curvature, bend / square if square > 0.0 else 0.0)
+        met = bend / square if square > 0.0 else 0.0
+        if met > _TOO_LONG * curvature:
+            inertia = 1.0
+        curvature = max(_RELAXED * curvature, met)
         ahead, ahead_lam, here = ahead + step, ahead_lam + step_lam, there
         change = math.sqrt(there.change)
-        if change <= close:
+        if curvature > _STIFF or (steps == _SOME_STEPS and change > _TOO_FAR):
+            return None
+        if change <= close and here.slope > _OVERSPENT * scaled.epsilon:
             spread = _STEPS_LEFT * change + (_ROUNDED * width if scaled.hinge else 0.0)
-            return Guess(scaled.coefficients(x), lam / scaled.sigma, spread)
+            guess = Guess(scaled.coefficients(x), lam / scaled.sigma, spread)
+            return Reached(guess, curvature, steps)
     return None
 
 
@@ -107,7 +136,12 @@ class _Run:
         self.scaled = scaled
         self.problem: Problem = scaled.problem
         self.rows = self.problem.rows
-        self.weight = _LAMBDA_WEIGHT * scaled.kappa**2
+        self.weight = 0.0  # of λ in the metric
+
+    def weigh(self, slopes: _Slopes) -> None:
+        """Give λ its weight: it has curvature as far as flips hold it, and not the norm."""
+        held = 1.0 - slopes.slope / self.scaled.epsilon
+        self.weight = _LAMBDA_WEIGHT * self.scaled.kappa**2 * min(max(held, 0.0), 1.0)
 
     @cached_property
     def metric(self) -> FloatArray:
@@ -182,7 +216,8 @@ class _Run:
 
         least = norm.dual(given)
         if excess(least) <= 0.0:
-            return free, max(least, lam - slopes.slope / (curvature * self.weight))
+            free_lam = lam - slopes.slope / (curvature * self.weight) if self.weight else lam
+            return free, max(least, free_lam)
         level = 0.0 if excess(0.0) >= 0.0 else float(brentq(excess, 0.0, least, xtol=1e-9 * least))
         free[kept] = cut(level)
         return free, level
@@ -215,7 +250,7 @@ def _visit(
     momentum: float,
     width: float,
 ) -> tuple[FloatArray, tuple[Sum, Sum, Sum]]:
-    """Margins as state; gradient ahead of them, the weight that is flipped there, and the change."""
+    """Margins as state; gradient and weight of flips ahead of them, and the change up to them."""
     w = block.weights
     u = block.margins(coefficients)
     du = np.zeros_like(u) if before is None else u - before

@@ -44,9 +44,11 @@ _MOST_GRAMS = 6
 _PROMISING = 1e-2
 _PROGRESS = 0.2
 
-#: The first Gram matrix may be in single precision where this gap is enough: what its rounding
-#: makes of the gradient is in proportion to the step, and costs about 1e-8.
+#: The first Gram matrix may be in single precision where this gap is enough, since what rounding
+#: does to the gradient is in proportion to the step and costs about 1e-8; with fewer columns that
+#: saves no time.
 _ROUGH_TOL = 1e-7
+_ROUGH_COLUMNS = 100
 
 #: Margins that change by δ change a loss of curvature 0.15 by 0.075 δ²; most change by less than
 #: three times the root of the mean square.  Measured: 10.6 √gap and 5.9 to 16 √gap.
@@ -113,7 +115,8 @@ class _Run:
 
     def linearised(self, coefficients: FloatArray, lam: float) -> Linearisation:
         """One full Gram matrix."""
-        rough = self.progress.n_iter == 0 and self.progress.tol >= _ROUGH_TOL
+        first, many = self.progress.n_iter == 0, coefficients.size >= _ROUGH_COLUMNS
+        rough = first and many and self.progress.tol >= _ROUGH_TOL
         self.progress.n_iter += 1
         samples, (upper, gradient, loss) = self.rows.run(
             linearise, None, coefficients, self.kink(lam), rough

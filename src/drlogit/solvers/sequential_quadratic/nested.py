@@ -27,8 +27,8 @@ from ...rows.memory import MemoryRows
 from ...rows.reductions import Stack, Sum
 from ..interior_point.progress import Progress
 from ..interior_point.scaled import Scaled
-from .kink_band import gathered_matrix
 from .first_order import descend
+from .kink_band import gathered_matrix
 from .method import Guess, solve_from
 from .step import Work, most_entries
 
@@ -51,8 +51,9 @@ _FIRST_SHARE, _SHARE = 0.03, 0.01
 #: How far a solution on more samples is expected, in units of the sampling error of margins.
 _SPREAD = 2.0
 
-#: A sampling error of margins from which on gradients of all samples pay.
-_SMALL_ERROR = 0.1
+#: Gradients start on this share of the samples; from this sampling error of margins on those
+#: of all samples pay.
+_SHARE_FIRST, _SMALL_ERROR = 1.0 / 16.0, 0.12
 
 #: Solves a scaled problem from nothing.
 ColdSolver = Callable[[Scaled, Progress], Status]
@@ -105,23 +106,29 @@ def nested_guess(problem: Problem, solve_cold: ColdSolver, work: Work) -> Guess 
     return None if guess is None else replace(guess, spread=_spread(problem, share_before, 1.0))
 
 
-def easy_guess(scaled: Scaled) -> Guess | None:
+def easy_guess(scaled: Scaled, work: Work) -> Guess | None:
     """A start by gradients alone, for dense data whose columns hardly depend on each other."""
     problem, rows = scaled.problem, scaled.problem.rows
     if rows.n_nonzeros < _FEW_ENTRIES or not _dense(problem):
         return None
-    guess, here = None, isinstance(rows, MemoryRows)
-    share = 1.0 / 16.0
-    if rows.n_samples * share >= _LEAST_RATIO * rows.n_columns:
-        block, places = _sampled(problem, share)
-        part = _part(block, places < share)
+    reached, here = None, isinstance(rows, MemoryRows)
+    if rows.n_samples * _SHARE_FIRST >= _LEAST_RATIO * rows.n_columns:
+        block, places = _sampled(problem, _SHARE_FIRST)
+        part = _part(block, places < _SHARE_FIRST)
         if part is None:
             return None
-        error = _spread(problem, share, 1.0)
-        guess = descend(Scaled.of(replace(problem, rows=part)), close=0.1 * error)
-        if guess is None or not here or error <= _SMALL_ERROR:
-            return guess and replace(guess, spread=error)
-    return descend(scaled, guess) if here else None
+        error = _spread(problem, _SHARE_FIRST, 1.0)
+        reached = descend(Scaled.of(replace(problem, rows=part)), close=0.1 * error)
+        if reached is None:
+            return None
+        work.gradient_steps += _SHARE_FIRST * reached.steps
+        if not here or error <= _SMALL_ERROR:
+            return replace(reached.guess, spread=error)
+    reached = descend(scaled, reached) if here else None
+    if reached is None:
+        return None
+    work.gradient_steps += reached.steps
+    return reached.guess
 
 
 def _spread(problem: Problem, before: float, now: float) -> float:

@@ -72,6 +72,7 @@ class Work:
     inner_iterations: int = 0
     band_work: float = 0.0  # iterations times the share of samples in the band
     sample_grams: float = 0.0  # Gram matrices of samples, in full ones
+    gradient_steps: float = 0.0  # before the first of them, in visits to all samples
     spread: float | None = None  # how far the first step went
 
 
