@@ -37,8 +37,10 @@ def by_secant(problem: Problem, before: tuple[float, Result], last: tuple[float,
 def by_sibling(problem: Problem, sibling: Result, sibling_before: Result, before: Result) -> Result:
     """The best model on the line from the sibling's by what was between them before."""
     ours, theirs = (problem.join(r.coef, r.intercept) for r in (before, sibling_before))
-    spread = {"spread": before.info.get("spread")}
-    start = replace(sibling, info={**sibling.info, **spread})
+    spread = before.info.get("spread")
+    if spread is None:  # the sampling error of margins, for two thirds of the sibling's samples
+        spread = math.sqrt(2.0 * problem.rows.n_columns / problem.rows.n_samples)
+    start = replace(sibling, info={**sibling.info, "spread": spread})
     return _best(problem, start, ours - theirs, before.lam - sibling_before.lam)
 
 

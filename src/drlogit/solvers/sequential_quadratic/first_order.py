@@ -96,6 +96,8 @@ def descend(
     run.weigh(here)
     for steps in range(1, _MOST_STEPS + 1):
         new, new_lam = run.proximal(ahead, ahead_lam, here, curvature)
+        if new_lam <= 0.0:
+            return None  # the model is constant
         dx, dlam = new - x, new_lam - lam
         back = run.product(new - ahead, new_lam - ahead_lam, dx, dlam) < 0.0
         grown = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * inertia**2))

@@ -115,7 +115,8 @@ def gathered_matrix(parts: tuple[Any, ...], n_features: int) -> Matrix:
     if len(parts) == 1:
         return parts[0]
     data, indices, counts = parts
-    ends = np.concatenate([[0], np.cumsum(counts)])
+    # Integers of one size, as in the blocks: the compiled loop is compiled anew for others.
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(indices.dtype)
     matrix = sp.csr_array((data, indices, ends), shape=(counts.size, n_features))
     matrix.has_canonical_format = True  # as the blocks' own rows
     return matrix

@@ -184,5 +184,5 @@ def _unbalance(here: Linearised) -> float:
     scaled, point = here.scaled, here.point
     free = here.residual.copy()
     free[scaled.kept] = 0.0
-    kept = float(np.abs(here.residual[scaled.kept]).sum()) + abs(here.residual_lam)
+    kept = scaled.problem.norm.value(here.residual[scaled.kept]) + abs(here.residual_lam)
     return float(kept * point.lam + np.abs(free) @ (1.0 + np.abs(point.x)))
