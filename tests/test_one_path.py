@@ -144,7 +144,7 @@ def products(monkeypatch):
 
 
 def test_watching_costs_nothing_unless_somebody_looks(products):
-    X, y = drlogit.datasets.make_synthetic(3000, 20, random_state=0)
+    X, y = drlogit.datasets.make_synthetic(2000, 20, random_state=0)
 
     def work(callback):
         products.clear()

@@ -66,7 +66,7 @@ def test_its_own_solution_costs_no_gram_matrix(norm, kappa, grams):
 def test_a_neighbour_takes_one_gram_matrix(norm, kappa, grams):
     X, y = data()
     first = drlogit.solve(X, y, epsilon=0.033, kappa=kappa, norm=norm)
-    cold = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm)
+    cold = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, hinge="smoothed")
     grams.clear()
     warm = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, start=first)
     assert warm.gap <= 1e-6

@@ -27,6 +27,7 @@ from ...rows.memory import MemoryRows
 from ...rows.reductions import Stack, Sum
 from ..interior_point.progress import Progress
 from ..interior_point.scaled import Scaled
+from ..starts import start_pays
 from .first_order import descend
 from .kink_band import gathered_matrix
 from .method import Guess, solve_from
@@ -109,7 +110,7 @@ def nested_guess(problem: Problem, solve_cold: ColdSolver, work: Work) -> Guess 
 def easy_guess(scaled: Scaled, work: Work) -> Guess | None:
     """A start by gradients alone, for dense data whose columns hardly depend on each other."""
     problem, rows = scaled.problem, scaled.problem.rows
-    if rows.n_nonzeros < _FEW_ENTRIES or not _dense(problem):
+    if not (_dense(problem) and start_pays(rows.n_nonzeros, known=False)):
         return None
     reached, here = None, isinstance(rows, MemoryRows)
     if rows.n_samples * _SHARE_FIRST >= _LEAST_RATIO * rows.n_columns:
