@@ -145,6 +145,11 @@ NOT_PROVEN = [
         epsilon=9.210154591914124e-05, kappa=0.05035221308678391, fit_intercept=False,
         in_units=False,
     ),
+    replace(
+        PLAIN, seed=10, n_samples=10, n_features=22, shape="contradictory rows", spread=2.0,
+        weights="some zero", costs="wide", epsilon=2.7117331598468707e-05, norm="l2",
+        fit_intercept=False,
+    ),
 ]  # fmt: skip
 
 

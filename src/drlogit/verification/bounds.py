@@ -23,6 +23,7 @@ from ..problem.norms import get_norm
 from ..rows.arrays import BoolArray, FloatArray
 from .doubts import Doubts
 from .given import Given
+from .least_change import least_change
 from .rounding import (
     DOWN,
     LOGARITHMS,
@@ -34,14 +35,13 @@ from .rounding import (
     two_product,
     two_sum,
 )
-from .sums import Coefficients, Correction, FreeColumns, Sums, with_constant
+from .sums import Coefficients, Correction, FreeColumns, Sums
 
 #: Features up to which a point is moved into the ball in twice the digits, how often and how far
-#: inside, and the share of its size from which a direction counts.
+#: inside.
 _MOST_HELD = 1000
 _ROUNDS = 3
 _INSIDE = 1.0 - 1e-12
-_PIVOT = 1e-13
 
 # --- the upper bound ------------------------------------------------------------------------
 
@@ -131,14 +131,14 @@ def lower_bound(
     flip_share: FloatArray,
     *,
     sharp: bool = False,
-    held: bool = False,
+    held: str | None = None,
 ) -> Lower:
     """What no model promises less than, as far as this dual point proves it.
 
     If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns
     instead of the one that was handed over: it satisfies their equations better.  As doubles it
     would satisfy them no better, so it is a sum of two.  If ``held``, it is moved into the ball,
-    too, where doubles are too coarse for that: any point may be tried.
+    too, "projected" or "shrunk", where doubles are too coarse for that: any point may be tried.
     """
     ball, a, weights = given.ball, flip_share, given.weights
     flips = exact_sum(weights * a) * UP
@@ -152,7 +152,7 @@ def lower_bound(
         pass
     elif held:
         for _ in range(_ROUNDS):
-            point = point.moved(_into_the_ball(given, r.curvature, flips, sums))
+            point = point.moved(_into_the_ball(given, r.curvature, flips, sums, held))
             r = point.coefficients
             sums = Sums.of(given, r, sharp=True)
         chosen = free.chosen(sums)
@@ -216,30 +216,25 @@ def _by_few(
     return point, sums, free.correction_by_few(few, sums, r.curvature)
 
 
-def _into_the_ball(given: Given, curvature: FloatArray, flips: float, sums: Sums) -> FloatArray:
-    """``z·c`` for a c that levels free columns and moves the others into the ball."""
-    n, ball, kept = given.coef.size, given.ball, given.kept
-    which = np.arange(n)
-    width = n + int(ball.fit_intercept)
-    matrix = np.zeros((width, width))
-    for rows, part in given.rows():
-        Z = with_constant(given, part, which)
-        matrix += Z.T @ (curvature[rows, None] * Z)
-    size = np.sqrt(np.diagonal(matrix))
-    size = np.where(size > 0.0, size, 1.0)
-    excess = np.append(sums.gradient.value, sums.balance.value)[:width]
+def _into_the_ball(
+    given: Given, curvature: FloatArray, flips: float, sums: Sums, how: str
+) -> FloatArray:
+    """Changes that level free columns and move the others into the ball."""
+    ball, kept = given.ball, given.kept
+    excess = np.append(sums.gradient.value, sums.balance.value[: int(given.offset)])
     radius = ball.epsilon * given.total_weight - (ball.kappa * flips if flips > 0.0 else 0.0)
+    radius = max(radius, 0.0) * _INSIDE
     costs, gradient = given.costs[kept], sums.gradient.value[kept]
-    inside = get_norm(ball.norm).project(
-        costs * gradient, max(radius, 0.0) * _INSIDE, np.square(costs * size[:n][kept])
-    )
-    excess[:n][kept] -= inside / costs
-    unit = matrix / size / size[:, None]
-    c = np.linalg.lstsq(unit, excess / size, rcond=_PIVOT)[0] / size
-    along = np.empty(curvature.size)
-    for rows, part in given.rows():
-        along[rows] = with_constant(given, part, which) @ c
-    return along
+    if how == "shrunk":  # a sum of rows like the gradient itself, where columns depend on others
+        length = norm_of(ball.norm, np.abs(costs * gradient))
+        inside = costs * gradient * min(radius / length if length > 0.0 else 1.0, 1.0)
+    else:
+        metric = np.square(costs * given.column_sizes[kept])
+        inside = get_norm(ball.norm).project(
+            costs * gradient, radius, np.where(metric > 0.0, metric, 1.0)
+        )
+    excess[: -1 if given.offset else None][kept] -= inside / costs
+    return least_change(given, np.arange(given.coef.size), curvature, excess)
 
 
 def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:
@@ -254,6 +249,6 @@ def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -
     factor = DOWN / (1.0 + first.excess)
     second = lower_bound(given, factor * doubt, factor * flip_share, sharp=True)
     value = max(first.value, second.value)
-    if given.coef.size <= _MOST_HELD:
-        value = max(value, lower_bound(given, doubt, flip_share, sharp=True, held=True).value)
+    for held in ("projected", "shrunk") if given.coef.size <= _MOST_HELD else ():
+        value = max(value, lower_bound(given, doubt, flip_share, sharp=True, held=held).value)
     return Lower(value, first.excess, first.equations)

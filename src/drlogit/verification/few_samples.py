@@ -29,7 +29,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from .free_columns import ACCURACY, defect_of_inverse
 from .rounding import TINY, UP, powers_above
 
-#: Entries of columns up to which dense factors of all of them are formed, in a second or two.
+#: Entries of columns up to which all of them are factored at once, in a second or two.
 MOST_ENTRIES = 1 << 20
 
 
