@@ -156,7 +156,7 @@ def lower_bound(
             r = point.coefficients
             sums = Sums.of(given, r, sharp=True)
         chosen = free.chosen(sums)
-    elif sharp and chosen is not None and chosen.columns.size:
+    if sharp and chosen is not None and chosen.columns.size:
         point = point.moved(free.along(chosen, sums))
         sums = Sums.of(given, point.coefficients, sharp=True)
         chosen = free.chosen(sums)
