@@ -110,8 +110,12 @@ class _PlainPoint:
     def coefficients(self) -> Coefficients:
         given, s, a = self.given, self.doubts.value, self.flip_share
         difference, lost = two_sum(s, -a)
-        product, low = two_product(given.weights, difference)
-        low = low + given.weights * (lost + self.doubts.rest)
+        lost = lost + self.doubts.rest
+        if (given.weights == 1.0).all():
+            product, low = difference, lost
+        else:
+            product, low = two_product(given.weights, difference)
+            low = low + given.weights * lost
         return Coefficients(
             given.signs * product, given.signs * low,
             8.0 * UNIT**2 * float((given.weights * (s + a)).sum()) + TINY,

@@ -94,7 +94,10 @@ def exact_sum(*vectors: FloatArray) -> float:
 
 def _exact_parts(x: FloatArray) -> list[float]:
     """Numbers with the same sum as the entries, and few of them: sums of slices."""
-    unit = float(powers_above(np.max(np.abs(x), initial=0.0)))
+    largest = float(np.max(np.abs(x), initial=0.0))
+    if largest == 0.0:
+        return []
+    unit = float(powers_above(largest))
     if x.size < _MANY or unit > 2.0**900:
         return [float(number) for number in x]
     slices, rest = cut(x, unit, 52 - math.ceil(math.log2(x.size)))
