@@ -153,7 +153,7 @@ def test_penalised_columns_are_held_as_far_as_they_are_independent():
     free = free_equations(
         problem.rows, np.array([0, 4]), matrix[np.ix_([0, 4], [0, 4])], (np.ones(40, dtype=bool),)
     )
-    held = with_held_columns(free, np.array([1, 2, 3]), matrix, 40, np.ones(5))
+    held = with_held_columns(free, np.array([1, 2, 3]), matrix, 40)
     np.testing.assert_array_equal(held.columns, [0, 1, 4])
     residual = np.array([1e-9, 2e-9, 5.0, 5.0, 1e-9])
     distance, move = held.distance(residual)

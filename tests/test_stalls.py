@@ -114,7 +114,7 @@ def test_iterations_are_divided_and_the_best_point_is_handed_over(monkeypatch):
     options = {"epsilon": 0.1, "kappa": 1.0}
     drlogit.solve(*data, max_iter=200, **options)
     (first, start), (second, best) = calls
-    assert (first, second) == (100, 100)
+    assert (first, second) == (120, 80)
     assert start is None
     np.testing.assert_allclose(best, 1.0)
     # Few iterations are not worth dividing.

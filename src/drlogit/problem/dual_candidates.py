@@ -291,7 +291,6 @@ class Candidate:
         metric = np.square(costs * problem.rows.column_scale[kept])
         metric = np.where(metric > 0.0, metric, 1.0)
         radius, used, distance = self.budget(problem), math.inf, 0.0
-        difference = self._differences(problem, equations)
         for _ in range(3):
             target = np.zeros_like(gradient)
             target[kept] = problem.norm.project(costs * gradient[kept], radius, metric) / costs
@@ -299,8 +298,6 @@ class Candidate:
             distance, move = equations.distance(residual)
             # Columns that are not held: as they are, and as far as the exact point may be.
             loose = np.abs(gradient) + rounding + 0.5 * distance * problem.rows.column_scale
-            follow = np.abs(equations.factors @ target[equations.columns]) + difference
-            loose[equations.loose] = np.minimum(loose[equations.loose], follow)
             used = problem.transport_norm(np.where(held, target, loose)) + self.spent(problem)
             if used <= problem.epsilon:
                 break
@@ -313,26 +310,13 @@ class Candidate:
             value -= float(problem.rows.run(_faint, state, equations.faint)[1][0])
         if used > problem.epsilon:
             value *= problem.epsilon / used
-        # Others have to find that point next to doubles: no more is claimed than is wanted.
+        # Others have to find that point next to doubles: not all is claimed that there is.
         coarse = problem.transport_norm(2.0 * UNIT * self.size * problem.rows.column_scale)
-        value = max(value - problem.dual_norm(self.coefficients) * coarse, min(value, wanted))
+        spare = max(0.5 * (value - wanted), 0.0)
+        value -= min(problem.dual_norm(self.coefficients) * coarse, spare)
         if not (furthest <= 0.5 and value > 0.0):
             value = 0.0
         return DualBound(value, state, self.coefficients)
-
-    def _differences(self, problem: Problem, equations: FreeEquations) -> FloatArray:
-        """What loose columns can have in sums beside what held columns explain."""
-        loose, factors = equations.loose, equations.factors
-        combination = np.zeros((problem.costs.size, loose.size))
-        combination[equations.columns] = -factors.T
-        combination[loose, np.arange(loose.size)] = 1.0
-        _, (squares, mass) = problem.rows.run(_sizes, self.state)
-        terms = np.count_nonzero(factors, axis=1)
-        exact = (terms == 1) & (np.frexp(np.abs(factors).sum(axis=1))[0] == 0.5)
-        noise = np.where(exact, 0.0, (terms + 2.0) * UNIT)
-        noise *= np.sqrt(float(mass) * squares) @ np.abs(combination)
-        _, (found,) = problem.rows.run(_combined_sizes, self.state, combination)
-        return np.asarray(1.6 * (found + noise))
 
 
 def _balance(negative: float, positive: float, noise: float) -> FloatArray:
@@ -471,16 +455,6 @@ def _faint(
     block: Block, point: tuple[FloatArray, FloatArray], faint: IndexArray
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum]]:
     return point, (Sum(charge_of_faint(block, *point, faint)),)
-
-
-def _combined_sizes(
-    block: Block, state: DualState, combination: FloatArray
-) -> tuple[DualState, tuple[Sum]]:
-    """``Σ w (s + a) |z·v|`` for the columns v of ``combination``."""
-    s, a, _ = state
-    mass = block.weights * (s + a)
-    sizes = [mass @ np.abs(block.margins(v)) for v in combination.T]
-    return state, (Sum(np.array(sizes, dtype=np.float64)),)
 
 
 def _exact_sums(

@@ -143,9 +143,8 @@ def _held(problem: Problem, candidate: Candidate, wanted: float) -> DualBound:
             equations = FreeEquations.none()
         if equations is not None:
             equations = with_held_columns(
-                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples,
-                problem.costs,
-            )  # fmt: skip
+                equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples
+            )
     return candidate.held_bound(problem, equations, wanted)
 
 

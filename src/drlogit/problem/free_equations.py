@@ -24,7 +24,7 @@ Nothing in this is particular to free columns.  Where rounding of a penalised co
 beside ε, it is *held* to a target: an equation ``Σ w_i (s_i - a_i) z_ij = τ_j`` like the others,
 whose residual is what the sum, as computed and with its rounding, is away from τ_j.  The exact
 point then takes no more of ε than the targets do.  Penalised columns that depend on others are not
-held, and need not be: their sums follow from those of the others, and from what differs.
+held, and need not be.
 
 Free columns may depend on each other (all levels of a category, next to an intercept).  A column
 that is an exact combination of others adds no equation; that it is one is verified on the data, in
@@ -100,15 +100,12 @@ class FreeEquations:
     """The free columns, with what proves that their equations can be met.
 
     ``columns`` are the independent ones among them, ``inverse`` bounds ``|M⁻¹|`` entry by entry;
-    ``faint`` are those that have no equation.  Beside held columns there are ``loose`` ones, which
-    are about ``factors`` times these.
+    ``faint`` are those that have no equation.
     """
 
     columns: IndexArray
     inverse: FloatArray
     faint: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    loose: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    factors: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def distance(self, residual: FloatArray) -> tuple[float, FloatArray]:
         """Bounds on q and on the entries of c, for residuals of at most these sizes."""
@@ -164,16 +161,11 @@ def free_equations(
 
 
 def with_held_columns(
-    equations: FreeEquations,
-    penalised: IndexArray,
-    matrix: FloatArray,
-    n_samples: int,
-    costs: FloatArray,
+    equations: FreeEquations, penalised: IndexArray, matrix: FloatArray, n_samples: int
 ) -> FreeEquations | None:
     """The equations, and those of penalised columns as far as columns are independent.
 
-    ``matrix`` is M of all columns; None if there is no proof.  Of copies, that of the largest of
-    the ``costs`` is held: it takes most of the ball.
+    ``matrix`` is M of all columns; None if there is no proof.
     """
     with np.errstate(all="ignore"):
         diagonal = np.diagonal(matrix)
@@ -188,19 +180,13 @@ def with_held_columns(
         rest = scaled[np.ix_(penalised, penalised)] - across.T @ np.linalg.solve(
             scaled[np.ix_(free, free)], across
         )
-        dear = np.argsort(np.argsort(costs[penalised] / size[penalised])) / max(penalised.size, 1)
-        rest *= np.multiply.outer(1.0 + dear, 1.0 + dear)  # which decides between equals
         columns = np.sort(np.append(free, penalised[_independent(rest)]))
         inverse = _inverse(scaled[np.ix_(columns, columns)], rounding_of_sum(n_samples))
         if inverse is None:
             return None
-        loose = np.setdiff1d(penalised, columns)
-        shares = np.linalg.solve(scaled[np.ix_(columns, columns)], scaled[np.ix_(columns, loose)])
-        factors = _plain_factors(shares, size[columns], size[loose], whole=False)
     return FreeEquations(
-        columns, size[columns][:, None] * np.abs(inverse) * size[columns], equations.faint,
-        loose, factors.T,
-    )  # fmt: skip
+        columns, size[columns][:, None] * np.abs(inverse) * size[columns], equations.faint
+    )
 
 
 def _independent(scaled: FloatArray) -> IndexArray:
@@ -241,26 +227,22 @@ def are_dependent(
     ``shares`` are about their factors, for columns multiplied by ``size``.
     """
     with np.errstate(all="ignore"):
-        factors = _plain_factors(shares, size[chosen], size[others], whole=True)
+        factors = _plain_factors(shares, size[chosen], size[others])
     return _dependent(rows, active, columns, chosen, others, factors) or _few_different(
         rows, active, columns, chosen.size
     )
 
 
-def _plain_factors(
-    shares: NDArray[Any], chosen: FloatArray, others: FloatArray, *, whole: bool
-) -> FloatArray:
+def _plain_factors(shares: NDArray[Any], chosen: FloatArray, others: FloatArray) -> FloatArray:
     """What computed factors of columns in units of their own stand for, in the units of all.
 
-    That is powers of two or whole numbers; others are left alone, or rounded if they must be
-    ``whole``.
+    That is powers of two or whole numbers.
     """
     # A copy is all of one column, and nothing but rounding of any other.
     factors = np.where(np.abs(shares) > _NEAR, shares, 0.0) * chosen[:, None] / others
-    size, near = np.abs(factors), np.rint(factors)
+    size = np.abs(factors)
     power = np.copysign(np.exp2(np.rint(np.log2(size))), factors)
-    near = np.where(np.abs(factors - power) <= _NEAR * size, power, near)
-    return near if whole else np.where(np.abs(factors - near) <= _NEAR * size, near, factors)
+    return np.where(np.abs(factors - power) <= _NEAR * size, power, np.rint(factors))
 
 
 def _dependent(

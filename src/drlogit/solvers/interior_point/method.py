@@ -45,7 +45,7 @@ SMOOTHING_RATIO = 300
 #: A method that another one follows may stand still for this many iterations, and take this share
 #: of those left, but never fewer than the least number: fits that end well rarely need as many.
 PATIENCE = 12
-SHARE = 0.5
+SHARE = 0.6
 LEAST = 60
 
 Method: TypeAlias = tuple[str, Callable[..., Status], dict[str, Any]]
