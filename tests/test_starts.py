@@ -251,6 +251,18 @@ def test_dense_data_of_independent_features_take_one_gram_matrix(norm, epsilon, 
     assert abs(result.objective - direct.objective) <= 1e-6
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_independent_features_from_which_nothing_can_be_learnt(norm):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((2500, 25))
+    y = np.where(rng.random(2500) < 1.0 / (1.0 + np.exp(-X[:, 0])), 1, -1)
+    limit = drlogit.epsilon_max(X, y, kappa=math.inf, norm=norm)
+    for share in (1.0, 0.9999999):
+        result = drlogit.solve(X, y, epsilon=share * limit, kappa=math.inf, norm=norm)
+        assert result.gap <= 1e-6
+        assert np.abs(result.coef).max() <= 1e-3
+
+
 def test_samples_elsewhere_start_in_the_same_way():
     dask = pytest.importorskip("dask")
     import dask.array as da

@@ -164,10 +164,12 @@ class StepFinder:
                 probe = self._probe(here, chosen)
                 if probe is None:
                     return None
-                width = _REFINED * probe.spread if known else _BAND * probe.spread
-                origin = (probe.samples, probe.lam - here.lam) if known else (here.samples, 0.0)
-                chosen = self._choose(here, *origin, width)
-                way = from_level(probe.way, 1e-3) if known else None
+                if not known:
+                    chosen = self._choose(here, here.samples, 0.0, _BAND * probe.spread)
+                elif probe.objective < here.objective:  # and not lost with so few samples
+                    origin = probe.samples, probe.lam - here.lam
+                    chosen = self._choose(here, *origin, _REFINED * probe.spread)
+                    way = from_level(probe.way, 1e-3)
         for _ in range(_MOST_WIDENINGS + 1):
             if chosen is None:
                 return None
