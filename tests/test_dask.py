@@ -202,7 +202,9 @@ def test_errors_name_what_is_wrong():
             drlogit.solve(lazy, y, sample_weight=weights, **OPTIONS)
 
 
-def test_state_goes_there_and_back():
+@pytest.mark.parametrize("piece_rows", [1, 8192])
+def test_state_goes_there_and_back(piece_rows, monkeypatch):
+    monkeypatch.setattr("drlogit.rows.distributed._PIECE_ROWS", piece_rows)
     X, y = data()
     rows = build_problem(chunked(X, 17), y, **OPTIONS).rows
     values = np.arange(300.0)
@@ -213,7 +215,15 @@ def test_state_goes_there_and_back():
         np.testing.assert_array_equal(rows.gather(pairs).compute(), 2 * values)
         assert total == 2 * values.sum()
     np.testing.assert_array_equal(rows.signs() > 0.0, y)
+    np.testing.assert_array_equal(rows.with_signs(-rows.signs()).signs() < 0.0, y)
     np.testing.assert_array_equal(rows.together().X, X)
+    numbers, _ = rows.run(_numbers, rows.offsets)
+    np.testing.assert_array_equal(rows.gather(numbers).compute(), values)
+    assert rows.largest_block == (9 if piece_rows == 1 else 44)
+
+
+def _numbers(block, first):
+    return first + np.arange(float(block.y.size)), ()
 
 
 def _add(block, pair):
@@ -278,14 +288,23 @@ def test_a_worker_that_gives_nan_is_reported(client, tmp_path):
     assert np.isnan(rows.run(_honest_nan)[1][0])  # arithmetic is left to the solver
 
 
-def test_data_that_turn_bad_are_reported():
+@pytest.mark.parametrize(("piece_rows", "first"), [(8192, 0), (1, 297)])
+def test_data_that_turn_bad_are_reported(piece_rows, first, monkeypatch):
+    """By the chunk they are in, and the rows that were visited together."""
+    monkeypatch.setattr("drlogit.rows.distributed._PIECE_ROWS", piece_rows)
     X, y = data()
     rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
-    rows.run(_spoil)
-    with pytest.raises(
-        ValueError, match=r"block 1 of X \(rows 299 to 299\) gave NaN.*bad.*contains NaN"
-    ):
+    rows.run(_spoil, rows.offsets, 298)
+    message = rf"block 0 of X \(rows {first} to 298\) gave NaN.*bad.*contains NaN"
+    with pytest.raises(ValueError, match=message):
         rows.run(_sum)
+
+
+def test_pieces_do_not_change_the_answer(monkeypatch):
+    monkeypatch.setattr("drlogit.rows.distributed._PIECE_ROWS", 1)
+    X, y = data()
+    for cut in (chunked, sparse_blocks):
+        assert_same_fit(drlogit.solve(cut(X, 5), y, **SHORT), drlogit.solve(X, y, **SHORT))
 
 
 def _moody(block, _, visited):
@@ -299,10 +318,10 @@ def _honest_nan(block, _):
     return None, (Sum(float("nan")),)
 
 
-def _spoil(block, _):
-    if block.y.size == 1:
-        block.X[:] = np.nan  # what no block function does, but bad memory may
-    return None, ()
+def _spoil(block, first, number):
+    if first <= number < first + block.y.size:
+        block.X[number - first] = np.nan  # what no block function does, but bad memory may
+    return first, ()
 
 
 def _sum(block, _):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -23,7 +24,7 @@ from drlogit.rows.matrix import (
     weighted_gram,
 )
 from drlogit.rows.memory import MemoryRows
-from drlogit.rows.reductions import Max, Min, Sum
+from drlogit.rows.reductions import Max, Min, Stack, Sum
 
 
 def entries(n_rows: int = 53, n_columns: int = 9, density: float = 0.4, seed: int = 0):
@@ -422,6 +423,10 @@ def test_reductions_merge_scalars_and_arrays():
     np.testing.assert_array_equal(Min(a).merge(Min(b)).value, [1.0, 3.0])
     np.testing.assert_array_equal(Max(a).merge(Max(b)).value, [2.0, 5.0])
     assert (Sum(1).merge(Sum(2)).value, Min(1).merge(Min(2)).value) == (3, 1)
+    three = Stack(a).merge(Stack(b)).merge(Stack(a))
+    for stack in (three, pickle.loads(pickle.dumps(three))):
+        np.testing.assert_array_equal(stack.value, [1.0, 5.0, 2.0, 3.0, 1.0, 5.0])
+    assert Stack(a).merge(Stack(np.array([np.nan]))).has_nan
 
 
 def test_mostly_empty_dense_matrices_get_a_thin_copy(monkeypatch):

@@ -144,6 +144,9 @@ def test_other_signs_are_other_labels_of_the_same_samples(kind, monkeypatch):
 
     monkeypatch.setattr(checks, "check_array", refuse)
     other = np.where(np.arange(N) % 3 == 0, 1.0, -1.0)
+    negative, positive = rows.class_weights
+    np.testing.assert_allclose([positive + negative], [1.0], rtol=1e-14)
+    np.testing.assert_allclose(rows.with_signs(-y).class_weights, [positive, negative], rtol=1e-14)
     relabelled = rows.with_signs(other)
     state, (adjoint, gram, *_) = relabelled.run(measured, None, v, 1.0)
     Z, w = signed(X, other, True), weights / weights.sum()

@@ -213,6 +213,16 @@ def test_a_path_takes_about_one_gram_matrix_per_radius():
     assert np.mean([result.n_iter for result in taken[2:]]) <= 1.3
 
 
+@pytest.mark.parametrize(("kappa", "started"), [(1.0, []), (np.inf, [2, 3])])
+def test_coarse_paths_of_small_data_start_from_nothing_where_labels_flip(kappa, started):
+    X, y = data(2000, 10)
+    taken = []
+    drlogit.regularization_path(
+        X, y, n_epsilons=4, min_fraction=0.05, kappa=kappa, callback=taken.append
+    )
+    assert [k for k, result in enumerate(taken) if "band" in result.info["hinge"]] == started
+
+
 def tall(dependent: float) -> tuple[np.ndarray, np.ndarray]:
     """Many samples, whose features have a part in common."""
     rng = np.random.default_rng(4)

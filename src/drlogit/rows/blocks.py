@@ -165,8 +165,8 @@ class Block:
 
     def by_class(self, r: FloatArray) -> FloatArray:
         """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
-        columns = np.zeros((r.size, 2))
-        columns[np.arange(r.size), (self.y > 0.0).astype(np.intp)] = r
+        columns, positive = np.empty((r.size, 2)), self.y > 0.0
+        columns[:, 0], columns[:, 1] = np.where(positive, 0.0, r), np.where(positive, r, 0.0)
         return columns
 
     def part(self, first: int, last: int) -> Block:

@@ -15,7 +15,14 @@ import numpy as np
 
 from .arrays import FloatArray, Matrix
 from .blocks import Block
-from .checks import as_numbers, check_features, check_labels, check_unmasked, check_weights
+from .checks import (
+    as_numbers,
+    check_features,
+    check_labels,
+    check_unmasked,
+    check_weights,
+    distinct,
+)
 from .dask_tasks import Delayed, compute_each, groups_of, kept, literal, task, unique
 from .distributed import DaskRows, cut, rows_of_piece, vector_parts
 from .matrix import held, nonzeros
@@ -165,9 +172,9 @@ def _distinct(labels: Any) -> Any:
     check_unmasked(labels, "y")
     values = np.asarray(labels).ravel()
     if values.dtype != object:
-        return np.unique(values)
-    distinct = list(dict.fromkeys(values.tolist()))  # not all objects can be sorted
-    return np.array(distinct, dtype=str if {*map(type, distinct)} == {str} else object)
+        return distinct(values)
+    found = list(dict.fromkeys(values.tolist()))  # not all objects can be sorted
+    return np.array(found, dtype=str if {*map(type, found)} == {str} else object)
 
 
 def _signs(labels: Any, positive: Any, index: int, length: int) -> Any:

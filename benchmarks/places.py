@@ -1,0 +1,149 @@
+"""The same fit wherever the samples are: in memory, stored on a disk, on a worker of Dask.
+
+    python -m benchmarks.places [--samples 2000000] [--features 20] [--repeat 3]
+
+One thread each; the worker is a process of its own with Dask's settings as they come, and keeps X
+and y before the clock starts.  Processor time of both processes and time on the wall, the least of
+a few runs in turns.  A *visit* is one call of a function for all samples, a *pass* one that reads
+X.  Rows go to ``benchmarks/results/places.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster, wait
+
+import drlogit
+from drlogit.rows.blocks import Block
+from drlogit.rows.interface import Rows
+
+from . import store
+from .measure import circumstances, thread_limits
+from .starts import data
+
+#: Methods of a block that read its features.
+READING = ("margins", "adjoint", "gram", "gram_and_adjoint", "squared_columns")
+
+
+@contextmanager
+def counted(n_samples: int) -> Iterator[list[str]]:
+    """Names of the functions that visit all samples."""
+    visits: list[str] = []
+    run = Rows.run
+
+    def noted(self: Rows, function: Any, *arguments: Any, **named: Any) -> Any:
+        if self.n_samples == n_samples:
+            visits.append(function.__name__)
+        return run(self, function, *arguments, **named)
+
+    Rows.run = noted  # type: ignore[method-assign]
+    try:
+        yield visits
+    finally:
+        Rows.run = run  # type: ignore[method-assign]
+
+
+@contextmanager
+def readers() -> Iterator[set[str]]:
+    """Names of the functions that read features, wherever they run: found out in memory."""
+    found: set[str] = set()
+    run, methods = Rows.run, {name: getattr(Block, name) for name in READING}
+    current = [""]
+
+    def noted(self: Rows, function: Any, *arguments: Any, **named: Any) -> Any:
+        current[0] = function.__name__
+        return run(self, function, *arguments, **named)
+
+    def reading(method: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*arguments: Any, **named: Any) -> Any:
+            found.add(current[0])
+            return method(*arguments, **named)
+
+        return wrapper
+
+    Rows.run = noted  # type: ignore[method-assign]
+    for name, method in methods.items():
+        setattr(Block, name, reading(method))
+    try:
+        yield found
+    finally:
+        Rows.run = run  # type: ignore[method-assign]
+        for name, method in methods.items():
+            setattr(Block, name, method)
+
+
+def measured(
+    X: np.ndarray[Any, Any], y: np.ndarray[Any, Any], folder: str, client: Client, repeat: int
+) -> Iterator[store.Row]:
+    """Rows for each ball: the fit in each place, in turns."""
+    stored = np.lib.format.open_memmap(Path(folder) / "X.npy", "w+", X.dtype, X.shape)
+    stored[:] = X
+    chunk = -(-X.shape[0] // 8)
+    there = client.persist([da.from_array(X, chunks=(chunk, -1)), da.from_array(y, chunks=chunk)])
+    wait(there)
+    places = {"memory": (X, y), "stored": (stored, y), "Dask": there}
+
+    def processor() -> float:
+        return time.process_time() + sum(client.run(time.process_time).values())
+
+    for epsilon, kappa in ((0.02, 1.0), (0.02, math.inf)):
+        options: dict[str, Any] = {"epsilon": epsilon, "kappa": kappa, "n_jobs": 1}
+        with readers() as reading:
+            drlogit.solve(X, y, **options)
+        best: dict[str, store.Row] = {}
+        for _ in range(repeat):
+            for place, (features, labels) in places.items():
+                with counted(X.shape[0]) as visits:
+                    cpu, wall = processor(), time.perf_counter()
+                    result = drlogit.solve(features, labels, **options)
+                    wall, cpu = time.perf_counter() - wall, processor() - cpu
+                before = best.get(place, {"cpu_seconds": math.inf, "seconds": math.inf})
+                best[place] = {
+                    "suite": "places", "data": str(X.shape), "place": place, "epsilon": epsilon,
+                    "kappa": str(kappa), "cpu_seconds": min(cpu, before["cpu_seconds"]),
+                    "seconds": min(wall, before["seconds"]), "visits": len(visits),
+                    "passes": sum(name in reading for name in visits), "grams": result.n_iter,
+                    "sample_grams": result.info.get("sample_grams"), "gap": result.gap,
+                    **circumstances(1),
+                }  # fmt: skip
+        for row in best.values():
+            yield {**row, "ratio": row["cpu_seconds"] / best["memory"]["cpu_seconds"],
+                   "ratio_wall": row["seconds"] / best["memory"]["seconds"]}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=2_000_000)
+    parser.add_argument("--features", type=int, default=20)
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    X, y = data(f"({arguments.samples}, {arguments.features})")
+    with (
+        thread_limits(1),
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        for row in measured(X, y, folder, client, arguments.repeat):
+            store.append(store.RESULTS, "places", [row])
+            print(
+                f"{row['place']:7s} kappa {row['kappa']:4s} processor {row['cpu_seconds']:.2f} s "
+                f"({row['ratio']:.2f} times memory), wall {row['seconds']:.2f} s "
+                f"({row['ratio_wall']:.2f} times), {row['visits']} visits, {row['passes']} passes, "
+                f"{row['grams']} Gram matrices, gap {row['gap']:.1e}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
