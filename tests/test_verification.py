@@ -404,6 +404,18 @@ def test_all_levels_of_a_category_beside_an_intercept():
     assert "equations of free" in found.reason
 
 
+@pytest.mark.parametrize("unit", [2.0**-500, 2.0**-700])
+def test_immovable_features_whose_squares_are_no_doubles(unit):
+    """Beside one that is there twice."""
+    X, y = samples(3)
+    X = np.column_stack([X, 2.0 * X[:, 2]])
+    options = {"epsilon": 0.05, "kappa": inf, "feature_costs": [inf, 1.0, inf, inf]}
+    result = drlogit.solve(X, y, **options)
+    X[:, 0] *= unit
+    coef = result.coef / [unit, 1.0, 1.0, 1.0]
+    assert drlogit.verify(replace(result, coef=coef), X, y).ok
+
+
 @pytest.mark.parametrize("factor", [1.0, -2.0, 3.0])
 def test_immovable_features_in_two_units(factor):
     kind = np.rint(2.0 * X[:, :1])

@@ -16,10 +16,13 @@ from ..rows.arrays import BoolArray, FloatArray
 from ..rows.pieces import pieces
 from .domain import Domain
 from .products import EnclosedRows
-from .rounding import TINY, UNIT, UP, Enclosed, Pair, exact_sum, norm_of
+from .rounding import TINY, UNIT, UP, Enclosed, Pair, exact_sum, norm_of, powers_above
 
 #: Rows at a time: sums over more of them would have larger errors, over fewer larger costs.
 _ROWS = 4096
+
+#: The least normal number.
+_NORMAL = 2.0**-1022
 
 #: Entries of a piece of the free columns, which are dense.
 _ENTRIES = 1 << 22
@@ -111,6 +114,13 @@ class Given:
         for _, part in self.rows():
             found = np.maximum(found, part.column_sizes)
         return found
+
+    @cached_property
+    def free_units(self) -> FloatArray:
+        """Powers of two by which free columns are divided whose squares would leave the doubles."""
+        sizes = self.column_sizes[self.free]
+        extreme = ((sizes >= _NORMAL) & (sizes < 1e-100)) | (sizes > 1e100)
+        return np.append(np.where(extreme, powers_above(sizes), 1.0), np.ones(int(self.offset)))
 
     def rows(self) -> Iterator[tuple[slice, EnclosedRows]]:
         """Pieces of the shifted samples."""

@@ -79,7 +79,7 @@ class Sums:
                     some.add_adjoint(total, r.low[rows], sharp=False)
             count += 1
             if which.size and width <= MOST_FREE:
-                Z = with_constant(given, part, which)
+                Z = with_constant(given, part, which) / given.free_units
                 matrix += Z.T @ (r.curvature[rows, None] * Z)
                 sizes_there = np.abs(Z[r.active[rows]]).max(axis=0, initial=0.0)
                 largest = np.maximum(largest, sizes_there)
@@ -130,7 +130,7 @@ class FreeColumns:
     def parts(self) -> Iterator[tuple[slice, FloatArray]]:
         """Pieces of the columns."""
         for rows, part in self.given.rows():
-            yield rows, with_constant(self.given, part, self.which)
+            yield rows, with_constant(self.given, part, self.which) / self.given.free_units
 
     def chosen(self, sums: Sums) -> Chosen | None:
         """Columns whose equations imply those of all; None if there is no proof."""
@@ -194,7 +194,8 @@ class FreeColumns:
     def concerned(self, values: FloatArray, balance: FloatArray) -> FloatArray:
         """Those of all columns' values, and the constant's, that belong to free columns."""
         found = values[self.which]
-        return np.append(found, balance) if self.given.offset else found
+        found = np.append(found, balance) if self.given.offset else found
+        return np.asarray(found / self.given.free_units)
 
     def along(self, chosen: Chosen, sums: Sums) -> FloatArray:
         """About ``z_iF·c`` of the lemma."""
