@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import drlogit
@@ -16,10 +17,16 @@ def order() -> list[str]:
     return re.findall(r"\w+", ORDER[1])[::-1]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def modules_imported(path: Path) -> set[Path]:
     """The modules of drlogit that a module imports from, wherever in it, but for the top itself."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             place = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             found.add(place.with_suffix(".py"))
@@ -80,7 +87,7 @@ def test_public_classes_go_by_their_public_address():
 def test_a_class_has_its_name_for_itself():
     homes: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
     assert not {name: places for name, places in homes.items() if len(places) > 1}

@@ -180,7 +180,7 @@ SETTINGS = [(epsilon, kappa) for epsilon in (0.02, 0.1) for kappa in (0.25, 1.0,
 @pytest.mark.parametrize("n_samples", [2, 3, 7])
 def test_one_feature(n_samples, epsilon, kappa):
     rng = np.random.default_rng(n_samples)
-    for _ in range(4):
+    for _ in range(2):
         y = np.where(np.arange(n_samples) % 2 == 0, 1.0, -1.0)
         x = 0.7 * y + rng.standard_normal(n_samples)
         w, cost = rng.dirichlet(np.ones(n_samples)), rng.uniform(0.5, 2.0)

@@ -138,8 +138,7 @@ def test_lambda_zero_leaves_the_free_coefficients():
 
 
 @pytest.mark.parametrize("norm", NORM_NAMES)
-@pytest.mark.parametrize("kappa", [0.4, math.inf])
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("kappa", "intercept"), [(0.4, True), (0.4, False), (math.inf, True)])
 def test_every_cut_is_below_every_value(norm, kappa, intercept):
     X, y = make_synthetic(60, 4, random_state=9)[:2]
     options = {"epsilon": 0.03, "kappa": kappa, "norm": norm, "fit_intercept": intercept}

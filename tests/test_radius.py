@@ -45,7 +45,7 @@ def score_at_truth(rng, n_samples, n_features, *, size, intercept, shift=0.0):
 # So it is right where samples are many, and too large where the preliminary model is shrunk.
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "size", "low", "repeats"),
-    [(400, 5, 1.0, 0.88, 120), (300, 40, 1.0, 0.92, 40), (60, 100, 2.0, 0.97, 20)],
+    [(400, 5, 1.0, 0.88, 80), (300, 40, 1.0, 0.92, 30), (60, 100, 2.0, 0.97, 15)],
     ids=["many samples", "fewer", "more features than samples"],
 )
 def test_coverage(n_samples, n_features, size, low, repeats):

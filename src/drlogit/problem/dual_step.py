@@ -165,13 +165,14 @@ class ImplicitModel:
         ridge = np.where(self.problem.penalised, _RIDGE * self.diagonal, 0.0)
         positive = among & (self.diagonal > 0.0)
         inverse = np.where(positive, 1.0 / np.where(positive, self.diagonal + ridge, 1.0), 0.0)
-        return conjugate_gradients(
-            lambda v: self.product(v) + ridge * v,
-            lambda r: inverse * r,
-            right,
-            rtol=_CG_TOLERANCE,
-            max_steps=_CG_MAX_ITER,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # the certificate takes no such steps
+            return conjugate_gradients(
+                lambda v: self.product(v) + ridge * v,
+                lambda r: inverse * r,
+                right,
+                rtol=_CG_TOLERANCE,
+                max_steps=_CG_MAX_ITER,
+            )
 
 
 def _factor(matrix: FloatArray) -> ScaledFactor:
