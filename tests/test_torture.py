@@ -120,7 +120,7 @@ FOUND = [
 
 
 #: Certified and not proven once: weights over twelve orders in the equations of free columns; radii
-#: below the rounding of what they bound.
+#: below the rounding of what they bound; faint columns where all sums are zero.
 NOT_PROVEN = [
     replace(
         PLAIN, seed=0, n_samples=34, n_features=28, shape="contradictory rows", weights="wide",
@@ -144,6 +144,10 @@ NOT_PROVEN = [
         PLAIN, seed=10, n_samples=10, n_features=22, shape="contradictory rows", spread=2.0,
         weights="some zero", costs="wide", epsilon=2.7117331598468707e-05, norm="l2",
         fit_intercept=False,
+    ),
+    replace(
+        PLAIN, seed=0, n_samples=13, n_features=11, shape="subnormal", storage="csr",
+        costs="all immovable", epsilon=1.0, fit_intercept=False, in_units=False,
     ),
 ]  # fmt: skip
 

@@ -178,7 +178,7 @@ def lower_bound(
     spent = spent / total * UP
     s = point.doubts.value
     mean = exact_sum(weights * entropy(s)) / total * (1.0 - LOGARITHMS) - TINY
-    faint = free.charge_of_faint(weights * (s + a), sums)
+    faint = 0.0 if level else free.charge_of_faint(weights * (s + a), sums)
     value = mean * DOWN - correction.lost * UP - faint
     value -= point.doubts.tilt(weights) / total * UP
     excess = 0.0
