@@ -146,6 +146,20 @@ def test_starts_from_other_problems_are_worth_something(change):
     assert abs(warm.objective - cold.objective) <= 1e-6
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_columns_that_are_empty_in_a_fold_do_not_stay_where_the_start_has_them(norm):
+    X, y = data()
+    X[:, 3] = 0.0
+    X[5000:, 3] = 4.0 * y[5000:]
+    options = {"epsilon": 0.03, "kappa": 1.0, "norm": norm}
+    start = drlogit.solve(X, y, **options)
+    assert abs(start.coef[3]) > 0.1
+    found = drlogit.solve(X[:5000], y[:5000], start=start, **options)
+    assert found.converged
+    assert found.info["hinge"] == "band"
+    assert found.coef[3] == 0.0
+
+
 def spoilt(result, how):
     rng = np.random.default_rng(3)
     if how == "far":

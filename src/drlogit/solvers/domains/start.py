@@ -55,6 +55,8 @@ def starting_point(layout: Layout, tables: State, given: Result | None) -> Piece
         lam = numbers.best_lambda(coefficients)
     else:
         coefficients, lam = problem.join(given.coef, given.intercept), given.lam
+        empty = problem.penalised & (problem.rows.column_scale == 0.0)
+        coefficients[empty] = 0.0  # which no step would move
     lam = max(lam, problem.dual_norm(coefficients), _LEAST_START / problem.epsilon)
     x = np.zeros(layout.size)
     x[:p] = coefficients

@@ -27,6 +27,8 @@ def guess_from(problem: Problem, start: Result) -> Guess | None:
     coefficients = problem.join(start.coef, start.intercept)
     if not np.isfinite(coefficients).all():
         return None
+    # No step moves coefficients of columns without an entry, which other samples may have had.
+    coefficients[problem.rows.column_scale == 0.0] = 0.0
     least = problem.dual_norm(coefficients)
     lam, spread = max(start.lam, least), start.info.get("spread")
     predicted = start.info.get("predicted")
