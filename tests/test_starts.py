@@ -185,6 +185,19 @@ def test_a_bad_start_is_dropped(how, kappa):
     assert warm.n_iter <= cold.n_iter + 1
 
 
+def test_who_is_misled_by_a_start_does_without(monkeypatch):
+    X, y = data()
+    start = drlogit.solve(X, y, epsilon=0.04, kappa=1.0)
+    answers = [drlogit.Status.OPTIMAL]  # without a step; then that nothing can be done
+    monkeypatch.setattr(
+        "drlogit.solvers.interior_point.method.solve_from",
+        lambda *_, **__: answers.pop() if answers else drlogit.Status.STALLED,
+    )
+    found = drlogit.solve(X, y, epsilon=0.02, kappa=1.0, start=start)
+    assert not answers
+    assert found.converged
+
+
 def test_sparse_rows_in_blocks_and_merged_copies_give_the_same_answer():
     X, y = data(6000)
     X[np.abs(X) < 0.8] = 0.0

@@ -260,6 +260,8 @@ class _Call:
                 known = evaluable_bound(problem, returned, solution.flip_share)
                 if certificate.primal - known <= self.tol:
                     status = Status.UNRESOLVED
+        if status is Status.UNPROVEN and self.start is not None:
+            return replace(self, start=None).run(problem, lam, started)  # misled by its start
         solve_time = monitor.elapsed
         return Result(
             coef=coef,
