@@ -260,7 +260,8 @@ class _Call:
                 known = evaluable_bound(problem, returned, solution.flip_share)
                 if certificate.primal - known <= self.tol:
                     status = Status.UNRESOLVED
-        if status is Status.UNPROVEN and self.start is not None:
+        own_rule = self.name not in ("auto", DEFAULT_JOINT)  # as the paper's methods may have
+        if status is Status.UNPROVEN and self.start is not None and not own_rule:
             return replace(self, start=None).run(problem, lam, started)  # misled by its start
         solve_time = monitor.elapsed
         return Result(
