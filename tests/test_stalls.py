@@ -46,6 +46,17 @@ def test_barrier_does_not_overshoot(data, epsilon, kappa, norm, intercept):
     assert result.n_iter <= 30
 
 
+def test_blocks_without_weight_do_no_harm():
+    X, y = gaussian(0, 400, 6)
+    options = {"epsilon": 0.01, "kappa": 0.3}
+    weights = np.repeat([0.0, 1.0], 200)
+    problem = build_problem(X, y, sample_weight=weights, n_blocks=4, **options)
+    found = method.interior_point(problem, tol=1e-7, monitor=Monitor(None, 0), hinge="barrier")
+    wanted = drlogit.solve(X[200:], y[200:], tol=1e-7, **options)
+    assert found.status is Status.OPTIMAL
+    assert problem.objective(found.coefficients) == pytest.approx(wanted.objective, abs=2e-7)
+
+
 def test_samples_without_weight_do_not_hold_up_steps():
     """They once did: 99 iterations of 479 × 479, and 10 without them."""
     for seed, light in product((7, 4), (0.0, 1e-13)):

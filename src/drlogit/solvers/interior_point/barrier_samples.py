@@ -325,7 +325,8 @@ def advance(
         # Light samples have been left behind: back to the central path, at the mean product.
         behind = _light(block) & ~np.logical_and.reduce([part > 0.0 for part in moved])
         products = d.local.product_t + d.local.product_r
-        mu = 0.5 * float(block.weights @ products) / float(block.weights.sum())
+        counted = block.weights if block.weights.any() else None  # some blocks have no weight
+        mu = 0.5 * float(np.average(products, weights=counted))
         slacks = central_slacks((moved[0] - moved[1])[behind], mu)
         for part, value in zip(moved, (*slacks, *(mu / slack for slack in slacks)), strict=True):
             part[behind] = value
