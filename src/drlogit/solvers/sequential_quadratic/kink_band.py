@@ -19,10 +19,10 @@ from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.blocks import Block
 from ...rows.reductions import Stack, Sum
 
-#: Edges of the bins for distances.
-EDGES = np.geomspace(1e-8, 1e8, 401)
-_LOG_FIRST = float(np.log(EDGES[0]))
-_LOG_RATIO = float(np.log(EDGES[1] / EDGES[0]))
+#: Edges of the bins for distances, eight to an octave: where the first bits of a double change.
+_SHIFT = 49
+_FIRST = int(np.float64(2.0**-27).view(np.int64)) >> _SHIFT
+EDGES = ((_FIRST + np.arange(54 * 8 + 1)) << _SHIFT).view(np.float64)
 
 
 class Near(NamedTuple):
@@ -192,10 +192,8 @@ def _robust_loss(w: FloatArray, loss: FloatArray, u: FloatArray, kink: float) ->
 
 
 def _bins(q: FloatArray) -> IndexArray:
-    """Number of the bin of each distance: bin k ends at ``EDGES[k]``, the last has no end."""
-    with np.errstate(divide="ignore"):
-        place = np.ceil((np.log(q) - _LOG_FIRST) / _LOG_RATIO)
-    return np.clip(place, 0, EDGES.size).astype(np.intp)
+    """Number of the bin of each distance: bin k ends before ``EDGES[k]``, the last has no end."""
+    return np.clip((q.view(np.int64) >> _SHIFT) - (_FIRST - 1), 0, EDGES.size)
 
 
 def _entries(X: Matrix, inside: BoolArray) -> int:
