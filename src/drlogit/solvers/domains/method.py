@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...problem.best_price import best_price
-from ...problem.domain_certificate import piece_bound
+from ...problem.domain_certificate import certify_domains, piece_bound
+from ...problem.kept_pieces import kept_weights
 from ...problem.piece_weights import spread
 from ...problem.pieces import fingerprints
 from ...problem.problem import Problem
@@ -88,6 +90,10 @@ def solve_with_pieces(
     start: Result | None = None,
 ) -> Solution:
     """Solve (P') to a certified gap of ``tol``; parameters as for every solver."""
+    if start is not None:
+        solution = _optimal_already(problem, start, tol, monitor)
+        if solution is not None:
+            return solution
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
@@ -96,6 +102,25 @@ def solve_with_pieces(
         run.offer_constant()
         status = run.go(starting_point(run.layout, run.tables, start), max_iter)
     return run.solution(status, given, origin)
+
+
+def _optimal_already(
+    problem: Problem, start: Result, tol: float, monitor: Monitor
+) -> Solution | None:
+    """The start itself, if the dual point that comes with it proves it optimal."""
+    ball = start.ball
+    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
+        return None
+    assert problem.domains is not None
+    weights = kept_weights(problem, start, problem.domains.tables(problem.rows))
+    coefficients = problem.join(start.coef, start.intercept)
+    if weights is None or not np.isfinite(coefficients).all():
+        return None
+    certificate = certify_domains(problem, coefficients, weights, tol)
+    if certificate.gap > tol:
+        return None
+    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
+    return Solution(coefficients, Status.OPTIMAL, 0, pieces=weights, info=_info(0, 0, 0))
 
 
 class _PieceRun:
@@ -259,10 +284,14 @@ class _PieceRun:
             weights = spread(weights, self.rows, given, origin)
         return Solution(
             self.coefficients, status, self.n_iter, pieces=weights,
-            info={
-                "solver": "interior-point",
-                "pieces": self.n_pieces,
-                "null_steps": self.nulls,
-                "distinct_samples": self.rows.n_samples,
-            },
+            info=_info(self.n_pieces, self.nulls, self.rows.n_samples),
         )  # fmt: skip
+
+
+def _info(n_pieces: int, null_steps: int, n_distinct: int) -> dict[str, Any]:
+    return {
+        "solver": "interior-point",
+        "pieces": n_pieces,
+        "null_steps": null_steps,
+        "distinct_samples": n_distinct,
+    }

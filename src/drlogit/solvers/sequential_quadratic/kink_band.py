@@ -193,7 +193,7 @@ def _robust_loss(w: FloatArray, loss: FloatArray, u: FloatArray, kink: float) ->
 
 def _bins(q: FloatArray) -> IndexArray:
     """Number of the bin of each distance: bin k ends before ``EDGES[k]``, the last has no end."""
-    return np.clip((q.view(np.int64) >> _SHIFT) - (_FIRST - 1), 0, EDGES.size)
+    return np.asarray(np.clip((q.view(np.int64) >> _SHIFT) - (_FIRST - 1), 0, EDGES.size))
 
 
 def _entries(X: Matrix, inside: BoolArray) -> int:
