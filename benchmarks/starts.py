@@ -1,6 +1,6 @@
-"""What a start is worth: own solutions, neighbours, folds, paths, searches, easy dense data.
+"""What a start is worth: own solutions, neighbours, folds, paths, tables, searches, easy data.
 
-    python -m benchmarks.starts own paths search grid easy      # or some of them
+    python -m benchmarks.starts own paths tables search grid easy      # or some of them
     python -m benchmarks.starts paths --only a9a w8a
 
 Processor time of one thread, the least of a few runs in turns, since the machine is shared; Gram
@@ -32,6 +32,7 @@ from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.result import Result
 
 from . import store
+from .domains import load
 from .measure import circumstances, thread_limits
 
 SETS = ("a1a", "a9a", "w8a", "phishing", "mnist-0v3", "(10000, 100)", "(100000, 100)")
@@ -105,6 +106,37 @@ def _radii(
         seconds.append(taken)
         results.append(result)
     return results[2:], np.array(seconds[2:])
+
+
+def tables(name: str) -> Iterator[store.Row]:
+    """Categories and bounds: the same starts, and fifteen radii over two decades."""
+    table = load(name)
+    y = np.asarray(table.y)
+    kept, _ = next(StratifiedKFold(5).split(np.zeros(y.size), y))
+    for epsilon, kappa in ((0.05, 2.0), (0.2, math.inf)):
+        pose = partial(
+            build_problem, epsilon=epsilon, kappa=kappa, categories=table.categories,
+            bounds=table.bounds, n_jobs=1,
+        )  # fmt: skip
+        problem, fold = pose(table.X, y), pose(table.X[kept], y[kept])
+        result = solve_problem(problem)
+        starts = {
+            "own": problem,
+            "radius 1.2 times as large": problem.with_radius(epsilon / 1.2),
+            "all samples, for a fold": fold,
+        }
+        for kind, target in starts.items():
+            cold_seconds, cold = timed(lambda p=target: solve_problem(p))  # type: ignore[misc]
+            seconds, warm = timed(lambda p=target, s=result: solve_problem(p, start=s))  # type: ignore[misc]
+            yield row("tables", name, "l1", kappa, kind, cold_seconds, [cold], seconds, [warm])
+        radii = np.geomspace(0.5, 0.005, 15)
+        warm_path, warm_seconds = _radii(problem, radii, kappa, warm_start=True)
+        cold_path, cold_times = _radii(problem, radii, kappa, warm_start=False)
+        yield row(
+            "tables", name, "l1", kappa, "radii 3 to 15", float(cold_times.mean()), cold_path,
+            float(warm_seconds.mean()), warm_path,
+            least_ratio=float((cold_times / warm_seconds).min()),
+        )  # fmt: skip
 
 
 def search(name: str) -> Iterator[store.Row]:
@@ -185,6 +217,7 @@ def row(
 SUITES: dict[str, tuple[Callable[[str], Iterator[store.Row]], tuple[str, ...]]] = {
     "own": (own, SETS),
     "paths": (paths, SETS),
+    "tables": (tables, ("vote", "credit-g", "heart-c", "car", "kr-vs-kp", "cmc", "nursery")),
     "search": (search, ("a9a",)),
     "grid": (grid, ("a1a",)),
     "easy": (easy, EASY),
