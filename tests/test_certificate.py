@@ -14,9 +14,9 @@ from scipy.optimize import lsq_linear
 
 import zoo
 from drlogit.fitting.solving import solve, solve_subproblem
-from drlogit.problem import dual_candidates, dual_corrections, dual_step
+from drlogit.problem import dual_bounds, dual_corrections, dual_step
 from drlogit.problem.certificate import certify
-from drlogit.problem.dual_candidates import feasible_factors
+from drlogit.problem.dual_bounds import feasible_factors
 from drlogit.problem.dual_corrections import dual_bound
 from drlogit.problem.losses import entropy
 from drlogit.problem.norms import NORMS
@@ -215,14 +215,14 @@ def feasible_by_hand(problem: Problem, s: np.ndarray, a: np.ndarray) -> None:
 def test_dual_point_behind_the_bound_is_feasible(structure, monkeypatch):
     """Every bound that is computed along the way is the entropy of a feasible ``(s, a)``."""
     seen = []
-    original = dual_candidates._value
+    original = dual_bounds._value
 
     def spy(block, state, factors):
         new, sums = original(block, state, factors)
         seen.append((*new, sums[0].value))
         return new, sums
 
-    monkeypatch.setattr(dual_candidates, "_value", spy)
+    monkeypatch.setattr(dual_bounds, "_value", spy)
     rng = np.random.default_rng(2)
     case = zoo.planted(5, **structure)
     problem = case.build()
