@@ -51,6 +51,27 @@ def test_worst_values_are_those_of_all_moves(seed):
             assert prices.value(case["epsilon"], lam) == pytest.approx(expected, abs=1e-9)
 
 
+def test_many_features_are_moved_in_the_order_of_what_they_gain():
+    """More than are sorted by insertion; labels are beyond doubt."""
+    rng = np.random.default_rng(0)
+    X, coef, costs = rng.random((5, 60)), rng.standard_normal(60), rng.uniform(0.5, 2.0, 60)
+    y = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    problem = build_problem(
+        X, y, epsilon=0.3, kappa=math.inf, feature_costs=costs, bounds=(0.0, 1.0)
+    )
+    prices = prices_of(problem.rows, problem.cost, problem.join(coef, 0.0))
+    order = np.argsort(-np.abs(coef) / costs)
+    for lam in (0.0, 0.3, 1.0):
+        expected = 0.3 * lam
+        for sign, x in zip(y, X, strict=True):
+            distance = np.where(sign * coef > 0.0, x, 1.0 - x)[order]
+            gain = np.append(0.0, np.cumsum(distance * np.abs(coef[order])))
+            paid = np.append(0.0, np.cumsum(distance * costs[order]))
+            loss = np.logaddexp(0.0, gain - sign * (x @ coef))
+            expected += 0.2 * float((loss - lam * paid).max())
+        assert prices.value(0.3, lam) == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_worst_case_loss_is_the_value_of_a_linear_program(seed):
     case, coef, intercept = case_of(seed)

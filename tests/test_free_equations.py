@@ -188,7 +188,7 @@ def test_a_bound_above_its_point_is_an_alarm(monkeypatch):
     def too_much(block, state, *arguments):
         return state[:2], (Sum(5.0),)
 
-    monkeypatch.setattr("drlogit.problem.dual_candidates._value", too_much)
+    monkeypatch.setattr("drlogit.problem.dual_bounds._value", too_much)
     assert certify(problem, case.coefficients).dual == 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
-import drlogit.fitting.paths as path_module
 from drlogit.estimators.folds import choose
 from drlogit.fitting.grids import check_kappas, check_radii, kappas_around, radii_below
+from drlogit.fitting.solving import JOINT_SOLVERS
 
 
 @pytest.fixture(scope="module")
@@ -139,13 +140,26 @@ def test_choice_ignores_missing_scores_and_breaks_ties_for_robustness():
     assert choose(table, 5, one_standard_error=True) == 1
 
 
-def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch):
-    solve_problem = path_module.solve_problem
+@pytest.mark.parametrize("status", ["MAX_ITER", "STALLED"])
+def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch, status):
+    interior_point = JOINT_SOLVERS["interior-point"]
+    starts = []
 
-    def stuck(problem, *, start=None, max_iter=None, **controls):
-        limit = max_iter if start is None else 1
-        return solve_problem(problem, start=start, max_iter=limit, **controls)
+    def stuck(problem, *, start=None, max_iter=200, **controls):
+        starts.append(start)
+        if start is None:
+            return interior_point(problem, max_iter=max_iter, **controls)
+        found = interior_point(problem, start=start, max_iter=1, **controls)
+        return replace(found, status=drlogit.Status[status])
 
-    monkeypatch.setattr(path_module, "solve_problem", stuck)
+    monkeypatch.setitem(JOINT_SOLVERS, "interior-point", stuck)
     path = drlogit.regularization_path(*cancer, n_epsilons=4, kappa=1.0)
     assert (path.gaps <= 1e-6).all()
+    assert starts[-2] is not None
+    assert starts[-1] is None
+    # A limit that was given is not spent twice.
+    start = drlogit.solve(*cancer, epsilon=0.02, kappa=1.0)
+    starts.clear()
+    short = drlogit.solve(*cancer, epsilon=0.01, kappa=1.0, start=start, max_iter=1)
+    assert short.status is drlogit.Status[status]
+    assert len(starts) == 1

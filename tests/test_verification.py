@@ -26,7 +26,7 @@ import drlogit
 import fenced
 from damaged import damaged_copies
 from drlogit.cli import main
-from drlogit.problem import certificate, dual_candidates, dual_corrections
+from drlogit.problem import certificate, dual_bounds, dual_candidates, dual_corrections, few_samples
 from drlogit.problem.problem import build_problem
 from drlogit.problem.proof import Proof
 from drlogit.problem.result import DualPoint
@@ -498,10 +498,10 @@ def test_several_classes(tmp_path, capsys):
 
 
 #: The modules of the certificate, in the order of their imports.
-CERTIFICATE = dual_candidates, dual_corrections, certificate
+CERTIFICATE = dual_candidates, dual_bounds, few_samples, dual_corrections, certificate
 
 #: What is left of the free equations is paid for; without that, it must be noticed.
-NOT_PAID = ("residual = np.abs(self.gradients @ factors) +", "residual = 0.0 *")
+NOT_PAID = ("residual = np.abs(candidate.gradients @ factors) +", "residual = 0.0 *")
 
 #: What a careless hand could do to the certificate: what stood there, and what stands there now.
 MUTANTS = {
@@ -509,10 +509,10 @@ MUTANTS = {
     "1e-9 less promised": ("return problem.objective_at(margins, lam) +",
                            "return problem.objective_at(margins, lam) - 1e-9 +"),
     "no scaling": ("factors = factors * (problem.epsilon / used)", "pass"),
-    "half of the norm": ("used = problem.budget_used(self.gradients @ factors, flips)",
-                         "used = problem.budget_used(0.5 * self.gradients @ factors, flips)"),
-    "flips for nothing": ("used = problem.budget_used(self.gradients @ factors, flips)",
-                          "used = problem.budget_used(self.gradients @ factors, 0.0)"),
+    "half of the norm": ("used = problem.budget_used(candidate.gradients @ factors, flips)",
+                         "used = problem.budget_used(0.5 * candidate.gradients @ factors, flips)"),
+    "flips for nothing": ("used = problem.budget_used(candidate.gradients @ factors, flips)",
+                          "used = problem.budget_used(candidate.gradients @ factors, 0.0)"),
     "flips with the wrong sign": ("used += problem.transport_norm(rounding)",
                                   "used -= 2.0 * problem.cost.pair.spent(flips)"),
     "labels lost": ("gradients = block.adjoint(block.by_class(difference))",
@@ -521,8 +521,8 @@ MUTANTS = {
     "a dropped": ("difference = block.weights * (s - a)", "difference = block.weights * s"),
     "no balance": ("if abs(negative - positive) <= noise:", "if True:", *NOT_PAID),
     "equations forgotten": (
-        "elif not alone and (equations is None or self.imbalance(problem).any()):", "elif False:",
-        *NOT_PAID,
+        "elif not alone and (equations is None or candidate.imbalance(problem).any()):",
+        "elif False:", *NOT_PAID,
     ),
     "value before scaling": ("return (s, a), (Sum(float(block.weights @ entropy(s))),)",
                              "return (s, a), (Sum(float(block.weights @ entropy(state[0]))),)"),

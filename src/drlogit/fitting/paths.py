@@ -208,10 +208,6 @@ def solve_radii(
         elif warm_start and k >= _FROM_NOTHING and not _too_far(here, done[-1][0], k):
             start = by_secant(here, *done)
         result = solve_problem(here, start=start, **controls)
-        if start is not None and not result.converged and controls.get("max_iter") is None:
-            # Not every solver notices a start that leads nowhere.
-            cold = solve_problem(here, **controls)
-            result = cold if cold.gap < result.gap else result
         done = [*done[-1:], (here.epsilon, result)]
         yield result
 

@@ -260,11 +260,8 @@ class _Call:
                 known = evaluable_bound(problem, returned, solution.flip_share)
                 if certificate.primal - known <= self.tol:
                     status = Status.UNRESOLVED
-        own_rule = self.name not in ("auto", DEFAULT_JOINT)  # as the paper's methods may have
-        if status is Status.UNPROVEN and self.start is not None and not own_rule:
-            return replace(self, start=None).run(problem, lam, started)  # misled by its start
         solve_time = monitor.elapsed
-        return Result(
+        result = Result(
             coef=coef,
             intercept=intercept,
             lam=certificate.lam,
@@ -281,6 +278,17 @@ class _Call:
             info=solution.info,
             ball=None if lam is not None else problem.ball,
         )
+        if lam is None and self._misled(solution.status, status):
+            other = replace(self, start=None).run(problem, lam, started)
+            return other if other.gap < result.gap else result
+        return result
+
+    def _misled(self, claimed: Status, status: Status) -> bool:
+        """Whether a fit may have failed because of its start: not every solver notices."""
+        if self.start is None or claimed is Status.UNPROVEN:  # the paper's own stopping rule
+            return False
+        early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED)
+        return status is Status.UNPROVEN or (early and self.max_iter is None)
 
     def _certify(
         self, problem: Problem, coefficients: FloatArray, solution: Solution, lam: float | None

@@ -15,7 +15,7 @@ A dual candidate is a share ``a`` per sample and a coefficient vector ``β̃``, 
 it, because that is what the step's equations say.  Or it hands over s itself, from a step taken
 elsewhere or from an earlier fit.  Candidates are made feasible in two moves: *correct*
 (:mod:`drlogit.problem.dual_corrections`), then *balance and scale*
-(:mod:`drlogit.problem.dual_candidates`).
+(:mod:`drlogit.problem.dual_bounds`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
-from .dual_candidates import Candidate, DualBound, DualState
+from .dual_bounds import DualBound, balanced_bound, held_bound, levelled_bound
+from .dual_candidates import Candidate, DualState
 from .dual_step import DenseModel, DualModel, ImplicitModel
 from .few_samples import bound_by_few
 from .flip_shares import no_flips
@@ -35,8 +36,7 @@ DIRECT_LIMIT = 3000
 #: Steps in β̃ before the linear one; near a solution none is needed.
 _MAX_MOVES = 3
 
-#: Rounds in which samples are taken out where free equations cannot be met, and the share of
-#: its ``s`` that the step must leave to a sample for it to stay.
+#: Rounds in which samples are taken out where free equations cannot be met.
 _ROUNDS = 6
 
 #: If that is not enough, samples whose ``w s`` and ``w a`` are below this share of the mean weight
@@ -73,12 +73,12 @@ def dual_bound(
         candidate = Candidate.given(problem, coefficients, doubt, flip_share)
     if lam is None:
         candidate = candidate.within_budget(problem)
-    best = candidate.bound(problem, lam)
+    best = balanced_bound(problem, candidate, lam)
     if best.value >= wanted:
         return best
     level = best
     if lam is None and problem.cost.pair.flips:
-        level = candidate.levelled_bound(problem)
+        level = levelled_bound(problem, candidate)
         if level.value >= wanted:
             return level
     return _better(level, _corrected(problem, candidate, best, lam, wanted))
@@ -92,7 +92,7 @@ def _corrected(
     model = quadratic_model(problem, candidate.state)
     equations = _equations(problem, model, candidate.state)
     if equations is not None:  # now that there is a way to pay for them
-        best = _better(best, candidate.bound(problem, lam, equations))
+        best = _better(best, balanced_bound(problem, candidate, lam, equations))
         if best.value >= wanted:
             return best
     shifted = None
@@ -107,7 +107,7 @@ def _corrected(
         if damped is None:
             break
         candidate = candidate.moved(problem, damped)
-        best = _better(best, candidate.bound(problem, lam, equations))
+        best = _better(best, balanced_bound(problem, candidate, lam, equations))
         if best.value >= wanted:
             return best
     best = _settled(problem, model, equations, shifted, best, lam, wanted)
@@ -145,7 +145,7 @@ def _held(problem: Problem, candidate: Candidate, wanted: float) -> DualBound:
             equations = with_held_columns(
                 equations, np.flatnonzero(problem.penalised), hessian, problem.rows.n_samples
             )
-    return candidate.held_bound(problem, equations, wanted)
+    return held_bound(problem, candidate, equations, wanted)
 
 
 def _without_separated_samples(
@@ -189,7 +189,7 @@ def _settled(
         if shifted is None:
             break
         candidate = shifted
-        best = _better(best, candidate.bound(problem, lam, equations))
+        best = _better(best, balanced_bound(problem, candidate, lam, equations))
         imbalance = candidate.imbalance(problem)
         if best.value >= wanted or not imbalance.any():
             break
@@ -202,7 +202,7 @@ def _settled(
         fresh = candidate.without_light(problem, light).with_curvature(problem)
         model = quadratic_model(problem, fresh.state)
         equations = _equations(problem, model, fresh.state)
-        best = _better(best, fresh.bound(problem, lam, equations))
+        best = _better(best, balanced_bound(problem, fresh, lam, equations))
         if best.value > 0.0:
             break
     return best

@@ -28,6 +28,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max
+from .dual_bounds import balanced_bound
 from .dual_candidates import Candidate
 from .dual_corrections import quadratic_model
 from .flip_shares import flip_shares_of, no_flips
@@ -75,7 +76,7 @@ def evaluable_bound(
             break
         left, noise = candidate.sums(problem, free)
         if (np.abs(left) + noise <= allowed).all():
-            value = candidate.bound(problem, None, FreeEquations.none()).value
+            value = balanced_bound(problem, candidate, None, FreeEquations.none()).value
             return value - 2.0 * _IMMENSE * float(faint.sum())
         excess = np.zeros(rows.n_columns)
         excess[free] = left

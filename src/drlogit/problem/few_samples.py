@@ -26,7 +26,8 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Stack
-from .dual_candidates import Candidate, DualBound, DualState
+from .dual_bounds import DualBound, paid_bound
+from .dual_candidates import Candidate, DualState
 from .free_equations import UNIT, are_dependent
 from .problem import Problem
 
@@ -94,7 +95,7 @@ def bound_by_few(problem: Problem, candidate: Candidate) -> DualBound | None:
     # Whatever factor from ½ to 1 the point is to be scaled by: that adds log 2 to |log s| at most.
     lost = float(moved @ (np.abs(np.log(s[few])) + np.abs(np.log1p(-s[few])) + 1.2))
     change = moved @ np.abs(Z[few]) + candidate.rounding(problem)
-    return candidate.paid_bound(problem, lost, change)
+    return paid_bound(problem, candidate, lost, change)
 
 
 def _spanning(

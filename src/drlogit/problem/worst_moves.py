@@ -118,9 +118,14 @@ def _sorted_items(i, sign, now, values, m, least, gain, cost, rate, item):  # ty
             rate[n] = abs(slope) / m.bounded_costs[j]
             n += 1
     if n > _FEW_ITEMS:
-        order = np.argsort(-rate[:n])
-        gain[:n], cost[:n] = gain[:n][order], cost[:n][order]
-        rate[:n], item[:n] = rate[:n][order], item[:n][order]
+        # Entry by entry: indexing by arrays compiles for five seconds more, and runs no faster.
+        gains, prices, rates, items = gain.copy(), cost.copy(), rate.copy(), item.copy()
+        for t in range(n):
+            rate[t] = -rate[t]
+        order = np.argsort(rate[:n])
+        for t in range(n):
+            k = order[t]
+            gain[t], cost[t], rate[t], item[t] = gains[k], prices[k], rates[k], items[k]
         return n
     for a in range(1, n):
         g, c, r, k = gain[a], cost[a], rate[a], item[a]

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from ...problem.certificate import certify
-from ...problem.dual_candidates import feasible_factors
+from ...problem.dual_bounds import feasible_factors
 from ...problem.dual_corrections import dual_bound
 from ...problem.losses import log_loss_terms
 from ...problem.problem import Problem

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from ...problem.dual_candidates import DualBound
+from ...problem.dual_bounds import DualBound
 from ...problem.dual_corrections import dual_bound
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Solution, Status
