@@ -4,6 +4,8 @@ Along a path β, b and λ are smooth in log ε but for corners, where a coeffici
 or a sample the kink: the next model is near the *secant* of the last two.  Models of the same
 radius on most of the same samples, as folds of a cross-validation have them, differ by about as
 much as they did at the radius before: the next model is near its *sibling* plus that difference.
+So do models of the same samples and of radii in proportion to κ, as long as labels are what the
+adversary changes most.
 Either line may be followed all the way, half the way, or not at all: whichever has the lowest
 objective for the problem at hand, which is convex along it.
 """
@@ -12,6 +14,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from ..problem.problem import Problem
 from ..problem.result import Result
@@ -19,6 +24,9 @@ from ..rows.arrays import FloatArray
 
 #: Shares of the line that are tried, until the objective rises.
 _SHARES = (1.0, 0.5, 0.0)
+
+#: Shares of labels that differ by no more are the same: ``epsilon_max`` has about nine digits.
+_SAME_SHARE = 1e-8
 
 
 def by_secant(problem: Problem, before: tuple[float, Result], last: tuple[float, Result]) -> Result:
@@ -42,6 +50,27 @@ def by_sibling(problem: Problem, sibling: Result, sibling_before: Result, before
         spread = math.sqrt(2.0 * problem.rows.n_columns / problem.rows.n_samples)
     start = replace(sibling, info={**sibling.info, "spread": spread})
     return _best(problem, start, ours - theirs, before.lam - sibling_before.lam)
+
+
+def for_cost(problem: Problem, sibling: Result) -> Result:
+    """The sibling as it would be at the problem's flip cost κ, if its own is another.
+
+    As long as the norm does not matter, κ sets the units of ε and 1/λ and nothing else.  Its proof
+    then holds here as well, where the same share of labels may be flipped.
+    """
+    ball = sibling.ball
+    if ball is None or ball.kappa == problem.kappa or problem.epsilon == 0.0:
+        return sibling
+    if math.isinf(ball.kappa + problem.kappa):
+        return replace(sibling, ball=None, dual=None)
+    same = same_shares(ball.epsilon / ball.kappa, problem.epsilon / problem.kappa)
+    dual = sibling.dual if same else None
+    return replace(sibling, lam=sibling.lam * ball.epsilon / problem.epsilon, ball=None, dual=dual)
+
+
+def same_shares(first: Any, second: Any) -> Any:
+    """Where two shares of labels that may be flipped are the same."""
+    return np.isclose(first, second, rtol=_SAME_SHARE, atol=0.0)
 
 
 def _best(problem: Problem, start: Result, direction: FloatArray, change: float) -> Result:
