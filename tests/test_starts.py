@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+from drlogit.fitting.critical_radius import epsilon_max_of
+from drlogit.fitting.paths import solve_radii
 from drlogit.fitting.prediction import by_secant
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
@@ -248,6 +250,25 @@ def test_coarse_paths_of_small_data_start_from_nothing_where_labels_flip(kappa, 
         X, y, n_epsilons=4, min_fraction=0.05, kappa=kappa, callback=taken.append
     )
     assert [k for k, result in enumerate(taken) if "band" in result.info["hinge"]] == started
+
+
+def test_the_paths_of_a_flip_cost_start_from_those_of_the_one_before():
+    """Without a look at the data while the norm does not matter: κ is then a matter of units."""
+    X, y = data(3000, 15)
+    problem = build_problem(X, y, epsilon=0.0, kappa=1.0)
+    fits, grams = None, {}
+    for kappa in (0.01, 0.3, 10.0, 12.0, math.inf):
+        radii = epsilon_max_of(problem.with_radius(0.0, kappa)) * np.geomspace(1.0, 0.01, 5)
+        fits = list(solve_radii(problem, radii, kappa, siblings=fits))
+        for radius, fit in zip(radii, fits, strict=True):
+            cold = solve_problem(problem.with_radius(radius, kappa))
+            assert fit.gap <= 1e-6
+            assert abs(fit.objective - cold.objective) <= 1e-6
+            assert (fit.ball.epsilon, fit.ball.kappa) == (radius, kappa)
+        grams[kappa] = [fit.n_iter for fit in fits]
+    assert sum(grams[0.3]) == 0 < min(grams[0.01])
+    # From 10 to 12 the norm matters, and the shares of labels that may be flipped differ.
+    assert grams[12.0][1:] == [1] * 4
 
 
 def tall(dependent: float) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,7 @@ from ..fitting.grids import (
 )
 from ..fitting.paths import warn_about_gaps
 from ..problem.problem import Problem
+from ..problem.result import Result
 from ..rows.arrays import FloatArray
 from ..rows.pieces import in_memory
 from ..rows.row_blocks import is_dask
@@ -34,13 +35,14 @@ from .folds import (
     Chain,
     Fold,
     choose,
+    has_starts,
     improves_at_end,
     joined,
     learnt_part,
     mean_log_likelihood,
     part,
     part_of,
-    score_chain,
+    score_fold,
     tabulate,
     whole_paths,
 )
@@ -101,9 +103,9 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
 tol, max_iter, class_weight
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
-        How many pairs of a fold and a κ to work on at a time.
+        How many folds to work on at a time.
     verbose : int
-        Print a line for each such pair if positive, and one per iteration of the last fit if
+        Print a line for each fold and κ if positive, and one per iteration of the last fit if
         above 1.
 
     Attributes
@@ -262,7 +264,7 @@ tol, max_iter, class_weight
         self.n_splits_ = len(splits)
 
         def scored(kappas: FloatArray, epsilons: list[FloatArray]) -> list[list[Chain]]:
-            siblings = self._whole_paths(data, problem, kappas, epsilons)
+            siblings = self._whole_paths(data, problem, epsilons[0], float(kappas[0]))
             return self._run_folds(folds, kappas, epsilons, siblings, fold_params)
 
         chains = scored(kappas, epsilons)
@@ -396,25 +398,16 @@ tol, max_iter, class_weight
         return kappas, [radii_below(limit, count, least) for limit in limits(kappas)]
 
     def _whole_paths(
-        self,
-        data: TrainingData,
-        problem: Problem,
-        kappas: FloatArray,
-        epsilons: list[FloatArray],
-    ) -> list[Any]:
-        """Fits to all samples, ``paths[κ][class][radius]``: starts for the folds.
+        self, data: TrainingData, problem: Problem, epsilons: FloatArray, kappa: float
+    ) -> list[list[Result]] | None:
+        """Fits of the first κ to all samples, ``paths[class][radius]``: starts for the folds.
 
         Only the interior point gains more from them than they cost, and not on small data.
         """
         large = start_pays(problem.rows.n_nonzeros, known=False)
-        if self.solver not in ("auto", "interior-point") or not large:
-            return [None] * kappas.size
-        return list(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(whole_paths)(data, problem, radii, float(kappa), **self._controls())
-                for kappa, radii in zip(kappas, epsilons, strict=True)
-            )
-        )
+        if not (has_starts(self.solver) and large):
+            return None
+        return whole_paths(data, problem, epsilons, kappa, **self._controls())
 
     def _folds(
         self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
@@ -438,35 +431,33 @@ tol, max_iter, class_weight
         folds: list[Callable[[], Fold]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
-        siblings: list[Any],
+        siblings: list[list[Result]] | None,
         score_params: list[dict[str, Any]],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_ = self.classes_
-        tasks = [
-            (k, fold, float(kappa)) for k, kappa in enumerate(kappas) for fold in range(len(folds))
-        ]
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(score_chain)(
-                folds[fold], epsilons[k], kappa, siblings[k], self._controls(), model, scorer,
-                score_params[fold],
+            delayed(score_fold)(
+                fold, kappas, epsilons, siblings, self._controls(), model, scorer, params
             )
-            for k, fold, kappa in tasks
-        )  # fmt: skip
-        chains: list[list[Chain]] = [[] for _ in kappas]
-        for done, ((k, fold, kappa), chain) in enumerate(zip(tasks, running, strict=True), 1):
-            chains[k].append(chain)
-            what = f"kappa {kappa:.4g}, fold {fold + 1}/{len(folds)}"
-            if self._on_fold is not None:
-                self._on_fold(done, len(tasks), what)
-            if self.verbose:
-                best = int(np.argmax(chain.scores))
-                print(
-                    f"[{done:{len(str(len(tasks)))}d}/{len(tasks)}] {what}: {chain.scores.size} "
-                    f"radii in {chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
-                    f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
-                    flush=True,
-                )
-        return chains
+            for fold, params in zip(folds, score_params, strict=True)
+        )
+        by_fold: list[list[Chain]] = []
+        for chains in running:
+            by_fold.append(chains)
+            for k, chain in enumerate(chains):
+                done, total = (len(by_fold) - 1) * kappas.size + k + 1, len(folds) * kappas.size
+                what = f"kappa {kappas[k]:.4g}, fold {len(by_fold)}/{len(folds)}"
+                if self._on_fold is not None:
+                    self._on_fold(done, total, what)
+                if self.verbose:
+                    best = int(np.argmax(chain.scores))
+                    print(
+                        f"[{done:{len(str(total))}d}/{total}] {what}: {chain.scores.size} "
+                        f"radii in {chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
+                        f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
+                        flush=True,
+                    )
+        return [list(chains) for chains in zip(*by_fold, strict=True)]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fitting.paths import solve_radii
+from ..fitting.prediction import same_shares
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
@@ -75,51 +76,68 @@ def whole_paths(
     ]
 
 
-def score_chain(
+def score_fold(
     make_fold: Callable[[], Fold],
-    epsilons: FloatArray,
-    kappa: float,
+    kappas: FloatArray,
+    epsilons: Sequence[FloatArray],
     siblings: list[list[Result]] | None,
     controls: dict[str, Any],
     classifier: Any,
     scorer: Any,
     score_params: dict[str, Any],
-) -> Chain:
-    """Fit one κ over its radii on the training part of a fold, and score the rest.
+) -> list[Chain]:
+    """Fit each κ over its radii on the training part of a fold, and score the rest.
 
-    ``siblings`` are the fits to all samples, if there are any (see :func:`whole_paths`).
+    ``siblings`` are the fits of the first κ to all samples, if there are any (see
+    :func:`whole_paths`); those of one κ are siblings of the next one's.
     """
     started = time.perf_counter()
     fold = make_fold()
     training, n_features = fold.training.prepared(), fold.X.shape[1]
-    problem = training.pose(epsilon=0.0, kappa=kappa, **fold.model)
+    problem = training.pose(epsilon=0.0, kappa=float(kappas[0]), **fold.model)
+    classes = list(training.against_rest(problem))
+    classifier = copy.copy(classifier)  # others may be at work on the same one
+    classifier.n_features_in_ = n_features
     if siblings is not None and siblings[0][0].coef.size != n_features:
         siblings = None  # a level is not in this part
-    paths: Sequence[list[Result] | None] = siblings or [None] * len(training.fitted_classes)
-    fits = [
-        [
-            replace(result, dual=None)
-            for result in solve_radii(each, epsilons, kappa, siblings=path, **controls)
+    shares = None if fold.encoding is None else training.column_means()
+    chains: list[Chain] = []
+    for k, (kappa, radii) in enumerate(zip(kappas, epsilons, strict=True)):
+        paths: Sequence[list[Result] | None] = siblings or [None] * len(classes)
+        fits = [
+            list(solve_radii(each, radii, float(kappa), siblings=path, **controls))
+            for each, path in zip(classes, paths, strict=True)
         ]
-        for each, path in zip(training.against_rest(problem), paths, strict=True)
-    ]
-    rest = time.perf_counter() - started - sum(r.solve_time for fit in fits for r in fit)
-    classifier, scores = copy.copy(classifier), []  # others may be at work on the same one
-    classifier.n_features_in_ = n_features
-    if fold.encoding is not None:
-        shares = training.column_means()
-        fits = [[relative_to_average(r, fold.encoding, shares) for r in fit] for fit in fits]
-    for results in zip(*fits, strict=True):
-        classifier.coef_ = np.array([result.coef for result in results])
-        classifier.intercept_ = np.array([result.intercept for result in results])
-        scores.append(float(scorer(classifier, fold.X, fold.y, **score_params)))
-    return Chain(
-        np.array(scores),
-        np.array([sum(r.solve_time for r in rs) for rs in zip(*fits, strict=True)])
-        + rest / len(epsilons),
-        np.array([sum(r.n_iter for r in rs) for rs in zip(*fits, strict=True)], dtype=float),
-        np.array([max(r.gap for r in rs) for rs in zip(*fits, strict=True)]),
-    )
+        spent = sum(result.solve_time for fit in fits for result in fit)
+        rest = time.perf_counter() - started - spent
+        found = []
+        for results in zip(*fits, strict=True):
+            shown = results
+            if fold.encoding is not None and shares is not None:
+                shown = tuple(relative_to_average(r, fold.encoding, shares) for r in results)
+            classifier.coef_ = np.array([result.coef for result in shown])
+            classifier.intercept_ = np.array([result.intercept for result in shown])
+            found.append((
+                float(scorer(classifier, fold.X, fold.y, **score_params)),
+                sum(result.solve_time for result in results) + rest / len(radii),
+                sum(result.n_iter for result in results),
+                max(result.gap for result in results),
+            ))  # fmt: skip
+        chains.append(Chain(*np.array(found, dtype=float).T))
+        siblings, started = None, time.perf_counter()
+        if k + 1 < kappas.size and problem.domains is None and has_starts(controls["solver"]):
+            # Proofs have the length of the data, and are of use for the same shares of labels only.
+            same = same_shares(radii / kappa, epsilons[k + 1] / kappas[k + 1])
+            siblings = [
+                [r if kept else replace(r, dual=None) for r, kept in zip(fit, same, strict=True)]
+                for fit in fits
+            ]
+    return chains
+
+
+def has_starts(solver: str) -> bool:
+    """Whether a solver gains more from fits to other samples, or other κ, than these cost."""
+    return solver in ("auto", "interior-point")
 
 
 def mean_log_likelihood(

@@ -7,6 +7,7 @@ takes one full Gram matrix per radius (``prediction``, ``solvers.sequential_quad
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from ..rows.arrays import FloatArray
 from ..solvers.starts import start_pays
 from .critical_radius import epsilon_max_of
 from .grids import check_count, check_radii, radii_below
-from .prediction import by_secant, by_sibling
+from .prediction import by_secant, by_sibling, for_cost
 from .solving import solve_problem
 
 
@@ -175,13 +176,15 @@ def regularization_path(
 #: than a constant, and no start for anything.
 _FROM_NOTHING = 2
 
-#: With flips, a radius this much smaller than the one before is far away.  Of a coarse path's, the
-#: first one more then starts from nothing (a9a, halved: 24 iterations against 44 in the band).  On
-#: few samples, where an iteration on some of them takes as long as one on all, so do others as long
-#: as flips of more than this share of the labels crowd the kink (a1a: 20 ms against 30, below it
-#: 34 against 18).
+#: With flips, a radius this much smaller than the one before is far away, and one more of a coarse
+#: path starts from nothing (a9a, halved: 24 iterations against 44 in the band).
 _FAR = 2.0
-_CROWDED = 0.002
+
+#: On few samples, where an iteration on some of them takes as long as one on all, a start pays, if
+#: labels flip, where it is expected this close to the optimum, in nats: on a path in small steps,
+#: or in large ones and from siblings.  30 radii of a1a are near and take half the time of fits from
+#: nothing; 10 radii take twice the time from 1e-3 on, the next of five flip costs half from 1e-4.
+_NEAR, _NEAR_FROM_AFAR = 4e-3, 8e-4
 
 
 def solve_radii(
@@ -195,30 +198,70 @@ def solve_radii(
 ) -> Iterator[Result]:
     """Results for the radii in the order given, each started where those before lead to.
 
-    ``siblings`` are results for these radii on most of the same samples, if there are any.
+    ``siblings`` are as many results, if there are any: for these radii on most of the same samples,
+    or for another κ on the same ones.
     """
-    done: list[tuple[float, Result]] = []
-    for k, epsilon in enumerate(epsilons):
+    guide = _Guide(siblings)
+    for epsilon in epsilons:
         here = problem.with_radius(float(epsilon), kappa)
-        start = None
-        if warm_start and siblings is not None:
-            start = siblings[k]
-            if k > 0:
-                start = by_sibling(here, start, siblings[k - 1], done[-1][1])
-        elif warm_start and k >= _FROM_NOTHING and not _too_far(here, done[-1][0], k):
-            start = by_secant(here, *done)
+        start = guide.start(here) if warm_start else None
         result = solve_problem(here, start=start, **controls)
-        done = [*done[-1:], (here.epsilon, result)]
+        guide.learn(here.epsilon, result)
         yield result
 
 
-def _too_far(problem: Problem, epsilon_before: float, k: int) -> bool:
-    """Whether the k-th radius of a path is reached sooner from nothing than from those before."""
-    if not problem.cost.pair.flips or epsilon_before <= _FAR * problem.epsilon:
-        return False
-    crowded = problem.epsilon > _CROWDED * problem.kappa
-    small = not start_pays(problem.rows.n_nonzeros, known=False)
-    return k == _FROM_NOTHING or (small and crowded)
+class _Guide:
+    """Where each fit of a path starts: from what is there already, if that is likely to pay."""
+
+    def __init__(self, siblings: Sequence[Result] | None) -> None:
+        self._siblings = siblings
+        self._sibling: Result | None = None  # the last one
+        self._path: list[tuple[float, Result]] = []  # its end
+        self._count = 0
+        self._predicted = self._excess = math.nan
+
+    def start(self, here: Problem) -> Result | None:
+        """A start for the next radius; None where one from nothing is likely to be faster."""
+        start, limit = self._on_secant(here) if self._siblings is None else self._beside(here)
+        self._predicted = math.nan if start is None else start.info.get("predicted", math.nan)
+        if start is None or start_pays(here.rows.n_nonzeros, known=False):
+            return start
+        return start if start.info.get("excess", 0.0) <= limit else None
+
+    def learn(self, epsilon: float, result: Result) -> None:
+        """Take note of a fit, and of what the prediction was above its objective."""
+        self._path, self._count = [*self._path[-1:], (epsilon, result)], self._count + 1
+        self._excess = self._predicted - result.objective
+
+    def _beside(self, here: Problem) -> tuple[Result, float]:
+        """A prediction from the sibling, or that itself if it brings its proof; and how close."""
+        assert self._siblings is not None
+        before, sibling = self._sibling, for_cost(here, self._siblings[self._count])
+        self._sibling = sibling
+        if sibling.dual is not None:
+            return sibling, math.inf
+        if before is None:
+            return sibling, -math.inf
+        last = self._path[-1][1]
+        return by_sibling(here, sibling, before, last, self._excess), _NEAR_FROM_AFAR
+
+    def _on_secant(self, here: Problem) -> tuple[Result | None, float]:
+        """The prediction from the last two radii, if there can be one; and how close it must be."""
+        if self._count < _FROM_NOTHING:
+            return None, math.inf
+        before, last = self._path
+        flips = here.cost.pair.flips
+        coarse = flips and last[0] > _FAR * here.epsilon
+        if (
+            coarse
+            and self._count == _FROM_NOTHING
+            and start_pays(here.rows.n_nonzeros, known=False)
+        ):
+            return None, math.inf
+        start = by_secant(here, before, last, self._excess)
+        if not flips:
+            return start, math.inf
+        return start, _NEAR_FROM_AFAR if coarse else _NEAR
 
 
 def warn_about_gaps(caller: str, gaps: Sequence[float], tol: float) -> None:

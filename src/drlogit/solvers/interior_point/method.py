@@ -42,6 +42,11 @@ from .wide_system import wide
 #: Samples per coefficient from which the rounded hinge behaves like a smooth function.
 SMOOTHING_RATIO = 300
 
+#: Samples per coefficient up to which a few gradients, where they lead anywhere, cost less than to
+#: find out how far a start is: (10000, 100) takes 20 ms either way instead of 60 from all samples
+#: for a fold, (100000, 100) 200 ms instead of 130.
+GRADIENTS_RATIO = 300
+
 #: A method that another one follows may stand still for this many iterations, and take this share
 #: of those left, but never fewer than the least number: fits that end well rarely need as many.
 PATIENCE = 12
@@ -157,12 +162,14 @@ def _methods(scaled: Scaled, hinge: str, start: Result | None, work: Work) -> li
     if problem.epsilon == 0.0:  # plain Newton steps, which take any start as it is
         x = None if start is None else problem.join(start.coef, start.intercept) / scaled.scale
         return [("smoothed", solve_with_smoothing, {"x": x})]
-    guess = None
-    if start is not None and not wide(problem.rows):
+    guess, narrow, auto = None, not wide(problem.rows), hinge == "auto"
+    if start is not None and narrow:
         known = start.info.get("spread") is not None or "predicted" in start.info
         if start_pays(problem.rows.n_nonzeros, known=known):
-            guess = guess_from(problem, start)
-    if guess is None and hinge == "auto" and not wide(problem.rows):
+            if auto and not known and problem.rows.n_samples < GRADIENTS_RATIO * scaled.scale.size:
+                guess = easy_guess(scaled, work)
+            guess = guess or guess_from(problem, start)
+    if guess is None and auto and narrow:
         guess = easy_guess(scaled, work) or nested_guess(problem, _solve_cold, work)
     if guess is None:
         return _cold_methods(scaled, hinge)

@@ -103,9 +103,14 @@ def solve_from(
         way = from_level(step.way, max(10.0 * gap, 1e-5))
 
 
+def spread_of_gap(gap: float) -> float:
+    """How far margins change, most of them, on the way from a point to the optimum."""
+    return max(_SPREAD_OF_GAP * math.sqrt(max(gap, 0.0)), _LEAST_SPREAD)
+
+
 def _next_spread(spread: float, gap: float) -> float:
     """How far the step after one of this spread goes: half as far, or as far as the gap allows."""
-    return max(min(0.5 * spread, _SPREAD_OF_GAP * math.sqrt(gap)), _LEAST_SPREAD)
+    return max(min(0.5 * spread, spread_of_gap(gap)), _LEAST_SPREAD)
 
 
 class _Run:
