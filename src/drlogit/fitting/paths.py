@@ -224,7 +224,8 @@ class _Guide:
         """A start for the next radius; None where one from nothing is likely to be faster."""
         start, limit = self._on_secant(here) if self._siblings is None else self._beside(here)
         self._predicted = math.nan if start is None else start.info.get("predicted", math.nan)
-        if start is None or start_pays(here.rows.n_nonzeros, known=False):
+        small = not start_pays(here.rows.n_nonzeros, known=False)
+        if start is None or here.domains is not None or not small:
             return start
         return start if start.info.get("excess", 0.0) <= limit else None
 

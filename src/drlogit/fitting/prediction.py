@@ -50,9 +50,12 @@ def by_secant(
         return result_1
     factor = math.log(problem.epsilon / epsilon_1) / math.log(epsilon_1 / epsilon_0)
     start, end = (problem.join(r.coef, r.intercept) for r in (result_0, result_1))
-    best = _best(problem, result_1, factor * (end - start), factor * (result_1.lam - result_0.lam))
+    # The objective there is known, but for the radius.
+    stay = result_1.objective - (epsilon_1 - problem.epsilon) * result_1.lam
+    change = factor * (result_1.lam - result_0.lam)
+    best = _best(problem, result_1, factor * (end - start), change, stay)
     if math.isnan(excess):
-        gain = _compact(problem).objective(end, result_1.lam) - best.info["predicted"]
+        gain = stay - best.info["predicted"]
         excess = _MISSED * gain if gain > 0.0 else math.nan
     spread = result_1.info.get("spread")
     if spread is None and not math.isnan(excess):
@@ -103,9 +106,12 @@ def same_shares(first: Any, second: Any) -> Any:
     return np.isclose(first, second, rtol=_SAME_SHARE, atol=0.0)
 
 
-def _best(problem: Problem, start: Result, direction: FloatArray, change: float) -> Result:
+def _best(
+    problem: Problem, start: Result, direction: FloatArray, change: float, stay: float = math.inf
+) -> Result:
     """The start with the best model on the line, and its objective as ``info["predicted"]``.
 
+    ``stay`` is that of the start itself, if known: a better one at the end of the line will then do.
     Its dual point is for other solvers to use.
     """
     compact = _compact(problem)
@@ -121,6 +127,8 @@ def _best(problem: Problem, start: Result, direction: FloatArray, change: float)
             break
         coef, intercept = problem.split(there)
         best, objective = replace(start, coef=coef, intercept=intercept, lam=lam), value
+        if value < stay < math.inf:
+            break
     return replace(best, info={**start.info, "predicted": objective})
 
 
