@@ -153,7 +153,7 @@ def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch, status):
         return replace(found, status=drlogit.Status[status])
 
     monkeypatch.setitem(JOINT_SOLVERS, "interior-point", stuck)
-    path = drlogit.regularization_path(*cancer, n_epsilons=4, kappa=1.0)
+    path = drlogit.regularization_path(*cancer, n_epsilons=4, min_fraction=0.5, kappa=1.0)
     assert (path.gaps <= 1e-6).all()
     assert starts[-2] is not None
     assert starts[-1] is None

@@ -111,7 +111,7 @@ def _best(
 ) -> Result:
     """The start with the best model on the line, and its objective as ``info["predicted"]``.
 
-    ``stay`` is that of the start itself, if known: a better one at the end of the line will then do.
+    ``stay`` is that of the start itself, if known: a better one at the line's end will then do.
     Its dual point is for other solvers to use.
     """
     compact = _compact(problem)
