@@ -150,7 +150,7 @@ def test_a_start_that_leads_nowhere_is_given_up(cancer, monkeypatch, status):
         if start is None:
             return interior_point(problem, max_iter=max_iter, **controls)
         found = interior_point(problem, start=start, max_iter=1, **controls)
-        return replace(found, status=drlogit.Status[status])
+        return replace(found, coefficients=1.5 * found.coefficients, status=drlogit.Status[status])
 
     monkeypatch.setitem(JOINT_SOLVERS, "interior-point", stuck)
     path = drlogit.regularization_path(*cancer, n_epsilons=4, min_fraction=0.5, kappa=1.0)
