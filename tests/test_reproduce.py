@@ -23,6 +23,7 @@ from drlogit.reproduce import data, experiments, findings, paper, runner, store,
 from drlogit.reproduce.accuracy import DRLR, Search, Split, Trial, split
 from drlogit.reproduce.curves import METHODS as CURVES
 from drlogit.reproduce.curves import Curve
+from drlogit.reproduce.environment import environment
 from drlogit.reproduce.speed import CLARABEL, INTERIOR_POINT, PUBLISHED_ADAPTIVE, Speed
 from drlogit.reproduce.table import Table
 from drlogit.reproduce.tasks import Results, Task
@@ -380,7 +381,8 @@ def test_command_writes_a_page_and_goes_on_where_it_was(tmp_path, capsys, monkey
     assert json.loads(shown.out)["page"] == str(out / "index.html")
     assert (out / "rows.jsonl").read_bytes() == rows
 
-    monkeypatch.setattr("drlogit.reproduce.environment.SOURCE", "another")
+    later = {**environment(), "drlogit_source": "another"}
+    monkeypatch.setattr("drlogit.reproduce.tasks.environment", lambda: later)
     assert main([*command, "--page-only"]) == 0
     assert "4 of 4 runs." in (out / "index.html").read_text("utf-8")
 

@@ -30,17 +30,21 @@ THREAD_VARIABLES = tuple(
 _MEASURED = ("rows", "problem", "solvers", "fitting", "estimators", "robustness")
 
 
+#: Read when the library is loaded, not later, when its files may have been edited.
+_SOURCES = [
+    path.read_text(encoding="utf-8")
+    for package in _MEASURED
+    for path in (Path(drlogit.__file__).parent / package).rglob("*.py")
+]
+
+
 def source_digest() -> str:
     """Which state of the library is measured: versions do not change with every edit.
 
     Only statements count, and not where they stand: neither a module's name, nor its imports,
     comments and docstrings change what is measured.
     """
-    folder = Path(drlogit.__file__).parent
-    parts = []
-    for package in _MEASURED:
-        for path in (folder / package).rglob("*.py"):
-            parts += [ast.dump(node) for node in _statements(path.read_text(encoding="utf-8"))]
+    parts = [ast.dump(node) for source in _SOURCES for node in _statements(source)]
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:10]
 
 
@@ -57,10 +61,6 @@ def _statements(source: str) -> list[ast.stmt]:
     return tree.body
 
 
-#: Taken when the library is loaded, not later, when its files may have been edited.
-SOURCE = source_digest()
-
-
 @cache
 def environment() -> Row:
     """Versions and processor; nothing that names the machine or its folders."""
@@ -69,7 +69,7 @@ def environment() -> Row:
         "cores": core_count(),
         "python": platform.python_version(),
         "drlogit": drlogit.__version__,
-        "drlogit_source": SOURCE,
+        "drlogit_source": source_digest(),
         **{package.replace("-", "_"): version(package) for package in PACKAGES},
     }
 
