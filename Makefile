@@ -21,6 +21,9 @@ OLDEST := .venv-oldest
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UV := uv>=0.5
 
+# The tests start many processes: whatever the environment says, what Python compiled is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .NOTPARALLEL:
 .PHONY: help demo test coverage lint format types docs dist oldest stress clean
 
@@ -50,7 +53,7 @@ format: $(VENV)/.test
 	$(BIN)/ruff format
 
 types: $(VENV)/.test
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
