@@ -99,7 +99,8 @@ def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
     pytest.importorskip("clarabel")
     problem = case.build()
     rng = np.random.default_rng(0)
-    solution = solve(case.X, case.y, solver="conic", **case.options)
+    solution = solve(case.X, case.y, solver="conic", tol=1e-8, **case.options)
+    assert solution.gap <= 1e-8
     best = problem.join(solution.coef, solution.intercept)
     scale = 1.0 / np.maximum(problem.rows.column_scale, 1.0)
     values, bounds = [problem.objective(best)], [0.0]
@@ -143,7 +144,7 @@ def test_fixed_lambda_bound_against_a_conic_solver(norm, lam):
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda s: "-".join(map(str, s.values())))
 def test_certificate_is_tight_at_planted_solutions(structure):
     """Problems built backwards from the optimality conditions."""
-    for seed in range(3):
+    for seed, other in enumerate((None, 0.5, 1e-6)):
         case = zoo.planted(seed, **structure)
         problem = case.build()
         result = certify(problem, case.coefficients, flip_share=told(case, problem))
@@ -153,12 +154,11 @@ def test_certificate_is_tight_at_planted_solutions(structure):
         assert problem.best_lambda(case.coefficients) == result.lam
         # At fixed λ the same point is optimal, whatever ε is.
         if case.options["epsilon"] > 0.0:
-            for epsilon in (problem.epsilon, 0.5, 1e-6):
-                fixed = problem.with_radius(epsilon)
-                lam = case.lam * (1.0 + 1e-13)
-                at_lam = certify(fixed, case.coefficients, lam=lam, flip_share=told(case, fixed))
-                assert at_lam.gap < 1e-11
-                assert at_lam.lam == lam
+            fixed = problem.with_radius(other or problem.epsilon)
+            lam = case.lam * (1.0 + 1e-13)
+            at_lam = certify(fixed, case.coefficients, lam=lam, flip_share=told(case, fixed))
+            assert at_lam.gap < 1e-11
+            assert at_lam.lam == lam
 
 
 @pytest.mark.parametrize("structure", STRUCTURES[::5], ids=lambda s: "-".join(map(str, s.values())))
@@ -182,15 +182,6 @@ def test_null_model_is_certified_from_half_the_flip_cost_on(norm, kappa):
     assert result.gap < 1e-10
     # far below it is not optimal, and the bound does not say so
     assert certify(problem.with_radius(0.01 * kappa), np.zeros(5)).gap > 1e-3
-
-
-def test_conic_solutions_of_the_zoo_are_certified():
-    pytest.importorskip("clarabel")
-    gaps = {
-        case.name: solve(case.X, case.y, solver="conic", tol=1e-8, **case.options).gap
-        for case in zoo.ZOO
-    }
-    assert {name: gap for name, gap in gaps.items() if gap > 1e-8} == {}
 
 
 def feasible_by_hand(problem: Problem, s: np.ndarray, a: np.ndarray) -> None:

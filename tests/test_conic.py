@@ -95,13 +95,20 @@ def test_optimal_values_of_the_papers_data(name, objective, lam):
 # --- every branch of (P), in every formulation ----------------------------------------------
 
 
-# Of the eight ways to weigh, price and shift, four, in which each two occur in all combinations.
+# Of the eight ways to price, weigh and shift, four, in which each two occur in all combinations;
+# with each norm and κ two of them, so that each norm meets all four, and so does each κ.
+WAYS = [(False, False, False), (True, True, False), (True, False, True), (False, True, True)]
+
+
 @pytest.mark.parametrize(
-    ("costly", "weighted", "fit_intercept"),
-    [(False, False, False), (True, True, False), (True, False, True), (False, True, True)],
+    ("norm", "kappa", "costly", "weighted", "fit_intercept"),
+    [
+        (norm, kappa, *WAYS[(i + j + k) % 4])
+        for i, norm in enumerate(NORMS)
+        for j, kappa in enumerate(KAPPAS)
+        for k in (0, 2)
+    ],
 )
-@pytest.mark.parametrize("kappa", KAPPAS)
-@pytest.mark.parametrize("norm", NORMS)
 def test_formulations_agree_and_are_certified(norm, kappa, costly, weighted, fit_intercept):
     X, y = sample()
     options: dict[str, Any] = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}

@@ -1,4 +1,4 @@
-"""Every example runs, prints what it promises and draws its picture, with few repeats."""
+"""Every example runs, prints what it promises and draws its picture, with few repeats and folds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+
+from drlogit import DRLogisticRegressionCV
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
@@ -19,7 +21,11 @@ def load(path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(path, capsys, tmp_path):
+def test_example_runs(path, capsys, tmp_path, monkeypatch):
+    fit = DRLogisticRegressionCV.fit
+    monkeypatch.setattr(
+        DRLogisticRegressionCV, "fit", lambda search, X, y: fit(search.set_params(cv=2), X, y)
+    )
     example = load(path)
     assert example.__doc__.count(f"python examples/{path.name}") == 1
     if hasattr(example, "REPEATS"):

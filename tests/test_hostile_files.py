@@ -215,7 +215,7 @@ def test_the_limit_must_be_a_number(value, tmp_path, monkeypatch):
         (npy(Y)[:-1], "its header says"),
         (npy(Y) + b"\0", "its header says"),
         (header("-" * 9000 + "1"), "no NumPy array"),
-        (header("(" * 9000), "no NumPy array"),
+        (header("(" * 2000), "no NumPy array"),  # Python reads 200
         (header("__import__('os').abort()"), "no NumPy array"),
         (b"\x93NUMPY\x09\x00", "no NumPy array"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "no NumPy array"),
