@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import plots
-from drlogit.plots import displays
+from drlogit.plots.displays.axes import styles
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -164,8 +164,8 @@ def test_coefficients_of_a_pipeline_are_those_of_its_input():
 
 
 def test_styles_differ():
-    styles = [tuple(style.values()) for style in displays._styles()]
-    assert len(set(styles)) == len(styles) >= 20
+    found = [tuple(style.values()) for style in styles()]
+    assert len(set(found)) == len(found) >= 20
 
 
 def test_missing_matplotlib_is_named(monkeypatch):
