@@ -185,7 +185,7 @@ def test_null_model_is_certified_from_half_the_flip_cost_on(norm, kappa):
 
 
 def feasible_by_hand(problem: Problem, s: np.ndarray, a: np.ndarray) -> None:
-    """Check the dual constraints of MATH.md, written down with the whole matrix."""
+    """Check the dual constraints of docs/certificates.md, written down with the whole matrix."""
     blocks = problem.rows.blocks
     y, w = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("y", "weights"))
     X = np.vstack([b.X.toarray() if sp.issparse(b.X) else b.X for b in blocks]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Scalar functions of the margin: values, derivatives, tails, and the identities of MATH.md."""
+"""Scalar functions of the margin: values, derivatives, tails, and identities."""
 
 from __future__ import annotations
 
