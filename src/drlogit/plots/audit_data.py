@@ -20,13 +20,14 @@ from ..robustness.calibration import Calibration, calibration, confusion, worst_
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
 from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
+from ..robustness.flipped_labels import flips_of
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
 from ..robustness.misclassification import best_error, bounds_at, worst_error
 from ..robustness.purchases import loss_curve, purchases_of
 from ..robustness.questions import Question
 from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
-from ..robustness.worst_case import WorstCaseDistribution, distribution_at, flips_of
+from ..robustness.worst_case import WorstCaseDistribution, distribution_at
 from ..rows.arrays import FloatArray
 
 #: Steps of the slider, beside the radii of the audit.

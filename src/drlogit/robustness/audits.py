@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from ..problem.losses import log_loss
 from ..rows.arrays import FloatArray
+from .flipped_labels import flips_of
 from .misclassification import best_error, bounds_at, worst_error
 from .questions import Question, pose
 from .spaces import FittedWith, fitted_with, last_step
 from .subgroups import Subgroup
-from .worst_case import flips_of, loss_at
+from .worst_case import loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)

@@ -15,8 +15,8 @@ import numpy as np
 from ..problem.domain_loss import Purchases
 from ..problem.losses import log_loss
 from ..rows.arrays import FloatArray
+from .flipped_labels import flip_order
 from .questions import Question
-from .worst_case import flip_order
 
 
 def purchases_of(question: Question, upto: float | None = None) -> Purchases:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,7 @@ from ..problem.losses import log_loss
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
+from .flipped_labels import flipped_within
 from .questions import Question, pose
 
 #: Radii below this are not spent: a share of them that rounding may take is no longer a number.
@@ -275,7 +276,7 @@ def distribution_at(
         return _with_domains(question, epsilon, tol, supremum, bought)
     u, w = question.u, question.weights
     budget = _spendable(epsilon, u.size + question.coefficients.size)
-    flips, left = _flips(question, budget)
+    flips, left = flipped_within(question, budget)
 
     # The samples after the flips: what is left of each, then what was flipped of each.
     index = np.tile(np.arange(u.size), 2)
@@ -358,79 +359,6 @@ def _with_domains(
         epsilon=epsilon,
         changes=atoms.changes[places],
     )
-
-
-def _flips(question: Question, budget: float) -> tuple[FloatArray, float]:
-    """Mass of each sample whose label is flipped, and what that leaves of the budget.
-
-    Largest margins first, down to κL: there a flip yields what a move approaches.
-    """
-    kappa, w = question.problem.kappa, question.weights
-    flips = np.zeros_like(w)
-    order = flip_order(question)
-    if order.size == 0:
-        return flips, budget
-    spent = kappa * np.cumsum(w[order])
-    full = int(np.searchsorted(spent, budget, side="right"))
-    before = float(spent[full - 1]) if full else 0.0
-    flips[order[:full]] = w[order[:full]]
-    if full == order.size:
-        return flips, budget - before
-    part = order[full]
-    flips[part] = min((budget - before) / kappa, float(w[part]))
-    return flips, 0.0
-
-
-def flip_order(question: Question) -> NDArray[np.intp]:
-    """The samples whose labels the worst case flips, in the order in which it does."""
-    u, kappa = question.u, question.problem.kappa
-    if math.isinf(kappa):
-        return np.empty(0, dtype=np.intp)
-    worth = (u > 0.0) & (u >= kappa * question.sensitivity) & (question.weights > 0.0)
-    chosen = np.flatnonzero(worth)
-    return chosen[np.argsort(-u[chosen], kind="stable")]
-
-
-class Flips(Protocol):
-    """Labels that the worst case flips, as a function of the radius.
-
-    ``samples`` are those whose label is flipped, in that order, and ``reached`` the radii at
-    which the whole of it is.
-    """
-
-    @property
-    def samples(self) -> NDArray[np.intp]: ...
-
-    @property
-    def reached(self) -> FloatArray: ...
-
-    def at(self, epsilon: float) -> float:
-        """The share of flipped labels."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class _PlainFlips:
-    """Those of features without domains: the largest margins, as long as they are worth κL."""
-
-    samples: NDArray[np.intp]
-    reached: FloatArray
-    kappa: float
-    flippable: float
-
-    def at(self, epsilon: float) -> float:
-        return min(epsilon / self.kappa, self.flippable)
-
-
-def flips_of(question: Question) -> Flips:
-    """What the worst case for the log-loss flips."""
-    if question.problem.domains is not None:
-        from .bought_moves import FlipCurve  # compiled
-
-        return FlipCurve.of(question)
-    order, kappa, w = flip_order(question), question.problem.kappa, question.weights
-    reached = kappa * np.cumsum(w[order]) if order.size else np.empty(0)
-    return _PlainFlips(order, reached, kappa, float(w[order].sum()))
 
 
 def _moves(
