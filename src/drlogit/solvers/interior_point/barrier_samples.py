@@ -22,7 +22,7 @@ from ...problem.losses import (
     linear_loss_terms,
     log_loss_terms,
 )
-from ...rows.arrays import FloatArray, IndexArray
+from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
 from ...rows.reductions import Max, Sum
@@ -30,10 +30,9 @@ from .norm_cone import outlier_correction
 from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
 
-#: A sample that a step would leave less than the first share of a slack or of a multiplier, or
-#: nothing at all, keeps the second; from 0.05 to 0.3 that serves alike.  Steps of all others end a
-#: hundredth before the boundary, but for whole ones.
-_LEAST, _KEPT = 0.009, 0.1
+#: What a sample keeps of a slack or of a multiplier that a step takes to zero or beyond; from 0.05
+#: to 0.3 serves alike.
+_KEPT = 0.1
 
 #: What it costs to leave a sample behind: its products, and this share of what is added to them.
 _PRICE = 1.0 / 30.0
@@ -146,9 +145,11 @@ class HingeSamples:
 
     def _lengths(self, costs: FloatArray, steepest: FloatArray) -> Lengths:
         """Longest primal and dual steps that leave no more than ``behind`` behind."""
-        costs_from = np.cumsum(costs[:, ::-1], axis=1)[:, ::-1]
+        if not steepest.any():
+            return 1.0, 1.0
+        costs_from = costs[:, ::-1].cumsum(axis=1)[:, ::-1]
         primal, dual = np.where(costs_from > self.behind, steepest, 1.0).max(axis=1)
-        return 1.0 / float(max(primal, 1.0)), 1.0 / float(max(dual, 1.0))
+        return 1.0 / max(float(primal), 1.0), 1.0 / max(float(dual), 1.0)
 
     def advance(self, step: State, alphas: Lengths) -> tuple[State, float]:
         """The samples after a step of these lengths, and their loss."""
@@ -322,6 +323,8 @@ def _limits(d: HingeDirection, w: FloatArray) -> tuple[Sum, Max]:
     costs, steepest = np.zeros((2, _LEVELS)), np.zeros((2, _LEVELS))
     for kind, changes in enumerate((np.minimum(d.dt, d.dr), np.minimum(d.dc, d.da))):
         short = np.flatnonzero(changes < -1.0)
+        if not short.size:
+            continue
         t, r, falls = s.t[short], s.r[short], -changes[short]
         if kind == 0:  # what is missing of a slack is added to both
             added = np.maximum(-t * d.dt[short], -r * d.dr[short])
@@ -344,21 +347,17 @@ def advance(
     t, r = s.t + primal * (s.t * d.dt), s.r + primal * (s.r * d.dr)
     c, a = s.c + dual * (s.c * d.dc), s.a + dual * (s.a * d.da)
     # Who is left behind: t - r and c + a stay what they are.
-    k = _left_behind(np.minimum(d.dt, d.dr), primal)
-    lift = np.maximum(_KEPT * s.t[k] - t[k], _KEPT * s.r[k] - r[k])
-    t[k] += lift
-    r[k] += lift
-    for one, other, before, change in ((c, a, s.c, d.dc), (a, c, s.a, d.da)):
-        k = _left_behind(change, dual)
-        lift = _KEPT * before[k] - one[k]
-        one[k] += lift
-        other[k] -= lift
+    k = np.flatnonzero(np.minimum(t, r) <= 0.0)
+    if k.size:
+        lift = np.maximum(_KEPT * s.t[k] - t[k], _KEPT * s.r[k] - r[k])
+        t[k] += lift
+        r[k] += lift
+    k = np.flatnonzero(np.minimum(c, a) <= 0.0)
+    if k.size:
+        lift = np.where(c[k] <= 0.0, _KEPT * s.c[k] - c[k], a[k] - _KEPT * s.a[k])
+        c[k] += lift
+        a[k] -= lift
     return Hinges(u, t, r, c, a, loss), (Sum(float(block.weights @ loss.value)),)
-
-
-def _left_behind(changes: FloatArray, length: float) -> IndexArray:
-    """Samples with too little left after a step in which something changes so, in proportion."""
-    return np.flatnonzero(1.0 + length * changes <= (_LEAST if length < 1.0 else 0.0))
 
 
 def parabola(block: Block, d: HingeDirection) -> tuple[HingeDirection, tuple[Sum, Sum]]:
