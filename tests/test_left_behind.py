@@ -18,7 +18,7 @@ def predicted(n_blocks, behind):
     X, y = drlogit.datasets.make_synthetic(300, 3, 1)
     X[:12] *= np.geomspace(3.0, 60.0, 12)[:, None]
     rows = build_problem(X, y, epsilon=0.1, kappa=1.0, n_blocks=n_blocks).rows
-    model = HingeSamples(rows, 1.0, behind=behind)
+    model = HingeSamples(rows, 1.0, behind=(behind, behind))
     here, _ = model.linearise(model.open(np.zeros(4), 1.5, 0.05), 1.5, rough=False)
     return model, *model.predict(here, DIRECTION, DLAM)[:2]
 

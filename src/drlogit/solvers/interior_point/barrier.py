@@ -50,10 +50,10 @@ _ROOM = 0.1
 #: precision; residuals never are.
 _ROUGH_MU = 1e-4
 
-#: As long a step may leave samples behind, at the cost of this share of the complementarity.  Where
-#: none are, steps are the shorter the more samples there are, since one or another holds them up:
-#: a1a took 11 iterations and a9a 21, now 8 and 9.  Shares from 0.003 to 0.015 serve alike; linear
-#: programs do without again.
+#: A step may leave samples behind at the cost of this share of the complementarity.  Where none
+#: are, steps are the shorter the more samples there are, since one or another holds them up: a1a
+#: took 11 iterations and a9a 21, now 8 and 9.  Shares from 0.003 to 0.015 serve alike.  Multipliers
+#: are held together in the end, when the bound rests on them; linear programs do without.
 _BEHIND = 0.01
 
 #: The log-loss may rise, and exceed Newton's parabola, by this share of what there is to gain: the
@@ -117,8 +117,9 @@ def solve_with_barrier(
         point = Point(point.x, point.lam, point.cone, samples)
         here = Linearised(scaled, model, point, conditions, fixed=lam is not None)
         mu = here.mu
-        if rough and not model.linear:
-            here.model = replace(model, behind=_BEHIND * here.complementarity)
+        if not model.linear:
+            price = _BEHIND * here.complementarity
+            here.model = replace(model, behind=(price, price if mu > _ROUGH_MU else 0.0))
         if progress.report(
             scaled.coefficients(point.x), here.primal, model.flip_share(samples), here.estimate,
             point.lam / scaled.sigma,

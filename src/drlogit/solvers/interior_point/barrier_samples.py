@@ -98,15 +98,16 @@ class HingeSamples:
     """The samples with slacks and multipliers of their hinges, κ in the driver's units.
 
     With ``linear`` the log-loss is replaced by its slope at the margins of the coefficients
-    ``null``, ``-s u``, or by nothing without these.  Steps may leave samples ``behind``
-    at this cost, in units of the objective: what all of them allow is as short as one wants it.
+    ``null``, ``-s u``, or by nothing without these.  Primal and dual steps may leave
+    samples ``behind`` at these costs, in units of the objective: what all of them allow is as short
+    as one wants it.
     """
 
     rows: Rows
     kappa: float
     linear: bool = False
     null: FloatArray | None = None
-    behind: float = _NOTHING
+    behind: Lengths = (0.0, 0.0)
 
     degree = 2.0
 
@@ -148,7 +149,8 @@ class HingeSamples:
         if not steepest.any():
             return 1.0, 1.0
         costs_from = costs[:, ::-1].cumsum(axis=1)[:, ::-1]
-        primal, dual = np.where(costs_from > self.behind, steepest, 1.0).max(axis=1)
+        most = np.maximum(self.behind, _NOTHING)[:, None]
+        primal, dual = np.where(costs_from > most, steepest, 1.0).max(axis=1)
         return 1.0 / max(float(primal), 1.0), 1.0 / max(float(dual), 1.0)
 
     def advance(self, step: State, alphas: Lengths) -> tuple[State, float]:
