@@ -49,8 +49,8 @@ def work(monkeypatch):
 
 #: data, ε, κ, norm → iterations, Gram matrices, products with Z and with Zᵀ.
 LIMITS = [
-    (cancer, (), 0.1, 1.0, "l1", (10, 10, 30, 15)),
-    (cancer, (), 0.1, 1.0, "l2", (10, 10, 29, 14)),
+    (cancer, (), 0.1, 1.0, "l1", (11, 11, 36, 18)),
+    (cancer, (), 0.1, 1.0, "l2", (10, 10, 26, 13)),
     (cancer, (), 0.1, 1.0, "linf", (14, 14, 39, 19)),
     (cancer, (), 0.01, math.inf, "l1", (10, 10, 17, 2)),
     (synthetic, (3000, 20), 0.05, 1.0, "l1", (1, 9, 25, 18)),
