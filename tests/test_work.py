@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
@@ -65,3 +66,16 @@ def test_work_of_a_fit(load, size, epsilon, kappa, norm, limits, work):
     assert result.gap <= 1e-6
     found = (result.n_iter, work["gram"], work["margins"], work["adjoint"])
     assert all(f <= math.ceil(1.15 * limit) for f, limit in zip(found, limits, strict=True)), found
+
+
+@pytest.mark.parametrize(("epsilon", "hinge"), [(0.03, "barrier"), (0.002, "smoothed")])
+def test_a_class_that_flips_can_wipe_out_is_left_to_the_barrier(epsilon, hinge):
+    """Starts by samples took three times as long there, smoothing five times."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12000, 10))
+    score = X @ rng.standard_normal(10) + rng.logistic(size=12000)
+    y = score > np.quantile(score, 0.98)
+    result = drlogit.solve(X, y, epsilon=epsilon, kappa=1.0)
+    assert result.gap <= 1e-6
+    assert result.info["hinge"] == hinge
+    assert result.n_iter <= 14
