@@ -45,7 +45,9 @@ class Seen:
         monkeypatch.setattr(Linearised, "centre", recorded_centre)
         monkeypatch.setattr(Linearised, "corrected", recorded_corrector)
         monkeypatch.setattr(samples.HingeSamples, "pull_back", recorded_pull)
-        # Exact directions throughout, and corrections however few the features are.
+        # Exact directions throughout, nobody left behind, and corrections however few the features.
+        monkeypatch.setattr(barrier, "_BEHIND", 0.0)
+        monkeypatch.setattr(samples, "_KEPT", 0.0)
         monkeypatch.setattr(barrier, "_ROUGH_MU", np.inf)
         monkeypatch.setattr(barrier, "_CHEAP_GRAM", 0)
         X, y = drlogit.datasets.make_synthetic(120, 5, random_state=3)

@@ -11,7 +11,7 @@ block function of that name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,17 +22,26 @@ from ...problem.losses import (
     linear_loss_terms,
     log_loss_terms,
 )
-from ...rows.arrays import BoolArray, FloatArray
+from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
-from ...rows.reductions import Min, Sum
-from .norm_cone import longest_in_proportion, outlier_correction
+from ...rows.reductions import Max, Sum
+from .norm_cone import outlier_correction
 from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
 
-#: Samples of less than this share of the mean weight do not hold up steps: where one hardly counts,
-#: or not at all, its slacks may follow from its margin.
-_LIGHT = 1e-9
+#: What a sample keeps of a slack or of a multiplier that a step takes to zero or beyond; from 0.05
+#: to 0.3 serves alike.
+_KEPT = 0.1
+
+#: What it costs to leave a sample behind: its products, and this share of what is added to them.
+_PRICE = 1.0 / 30.0
+
+#: Costs that never hold up a step: those of samples of (next to) no weight.
+_NOTHING = 1e-12
+
+#: Levels of the lengths that samples allow: sixteen for each factor of two.
+_LEVELS, _PER_OCTAVE = 256, 16.0
 
 
 class Hinges(NamedTuple):
@@ -89,13 +98,16 @@ class HingeSamples:
     """The samples with slacks and multipliers of their hinges, κ in the driver's units.
 
     With ``linear`` the log-loss is replaced by its slope at the margins of the coefficients
-    ``null``, ``-s u``, or by nothing without these.
+    ``null``, ``-s u``, or by nothing without these.  Primal and dual steps may leave
+    samples ``behind`` at these costs, in units of the objective: what all of them allow is as short
+    as one wants it.
     """
 
     rows: Rows
     kappa: float
     linear: bool = False
     null: FloatArray | None = None
+    behind: Lengths = (0.0, 0.0)
 
     degree = 2.0
 
@@ -112,19 +124,15 @@ class HingeSamples:
     def predict(
         self, here: State, dcoefficients: FloatArray, dlam: float
     ) -> tuple[State, Lengths, Predicted]:
-        step, (primal, dual, predicted) = self.rows.run(
-            predict, here, dcoefficients, self.kappa * dlam
-        )
-        return step, (float(primal), float(dual)), predicted
+        step, (*limits, predicted) = self.rows.run(predict, here, dcoefficients, self.kappa * dlam)
+        return step, self._lengths(*limits), predicted
 
     def correct(
         self, predictor: State, dcoefficients: FloatArray, dlam: float, centre: float, share: float
     ) -> tuple[State, Lengths]:
         dkink = self.kappa * dlam
-        step, (primal, dual) = self.rows.run(
-            correct, predictor, dcoefficients, dkink, centre, share
-        )
-        return step, (float(primal), float(dual))
+        step, limits = self.rows.run(correct, predictor, dcoefficients, dkink, centre, share)
+        return step, self._lengths(*limits)
 
     def pull_back(self, step: State, trial: Lengths, centre: float) -> tuple[State, Pull]:
         pulled, (pull,) = self.rows.run(pull_back, step, *trial, centre)
@@ -133,8 +141,17 @@ class HingeSamples:
     def follow(
         self, pulled: State, dcoefficients: FloatArray, dlam: float
     ) -> tuple[State, Lengths]:
-        step, (primal, dual) = self.rows.run(follow_aims, pulled, dcoefficients, self.kappa * dlam)
-        return step, (float(primal), float(dual))
+        step, limits = self.rows.run(follow_aims, pulled, dcoefficients, self.kappa * dlam)
+        return step, self._lengths(*limits)
+
+    def _lengths(self, costs: FloatArray, steepest: FloatArray) -> Lengths:
+        """Longest primal and dual steps that leave no more than ``behind`` behind."""
+        if not steepest.any():
+            return 1.0, 1.0
+        costs_from = costs[:, ::-1].cumsum(axis=1)[:, ::-1]
+        most = np.maximum(self.behind, _NOTHING)[:, None]
+        primal, dual = np.where(costs_from > most, steepest, 1.0).max(axis=1)
+        return 1.0 / max(float(primal), 1.0), 1.0 / max(float(dual), 1.0)
 
     def advance(self, step: State, alphas: Lengths) -> tuple[State, float]:
         """The samples after a step of these lengths, and their loss."""
@@ -222,7 +239,7 @@ def linearise(
 
 def predict(
     block: Block, k: LocalHinges, dcoefficients: FloatArray, dkink: float
-) -> tuple[HingeDirection, tuple[Min[float], Min[float], Sum[Predicted]]]:
+) -> tuple[HingeDirection, tuple[Sum, Max, Sum[Predicted]]]:
     """Predictor: longest steps, products after it, and the second-order term's pull."""
     w = block.weights
     du = block.margins(dcoefficients)
@@ -236,8 +253,9 @@ def predict(
     pull = w * _hinge_response(k, -second_t, -second_r)
     first = float(w @ (k.product_t * dt + k.product_r * dr))
     second = float(w @ (k.product_t * second_t + k.product_r * second_r))
-    return HingeDirection(k, du, dt, dr, dc, da, second_t, second_r), (
-        *_steps(block, dt, dr, dc, da),
+    step = HingeDirection(k, du, dt, dr, dc, da, second_t, second_r)
+    return step, (
+        *_limits(step, w),
         Sum(Predicted(first, second, block.adjoint(pull), float(pull.sum()))),
     )
 
@@ -249,7 +267,7 @@ def correct(
     dkink: float,
     centre: float,
     share: float,
-) -> tuple[HingeDirection, tuple[Any, ...]]:
+) -> tuple[HingeDirection, tuple[Sum, Max]]:
     """Direction towards ``centre``, with a share of the predictor's second-order terms."""
     k = d.local
     aimed = d._replace(
@@ -261,7 +279,7 @@ def correct(
 
 def follow_aims(
     block: Block, d: HingeDirection, dcoefficients: FloatArray, dkink: float
-) -> tuple[HingeDirection, tuple[Any, ...]]:
+) -> tuple[HingeDirection, tuple[Sum, Max]]:
     """Direction that changes the products as the aims say.
 
     Each multiplier is changed through its own product, which keeps its relative accuracy.
@@ -273,7 +291,8 @@ def follow_aims(
     dt = (push + k.stiff_r * dv) * k.give * k.inverse_t
     dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
     dc, da = d.aim_t - dt, d.aim_r - dr
-    return HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r), _steps(block, dt, dr, dc, da)
+    step = HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r)
+    return step, _limits(step, block.weights)
 
 
 def pull_back(
@@ -296,20 +315,28 @@ def _hinge_response(k: LocalHinges, aim_t: FloatArray, aim_r: FloatArray) -> Flo
     return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
 
 
-def _steps(
-    block: Block, dt: FloatArray, dr: FloatArray, dc: FloatArray, da: FloatArray
-) -> tuple[Min, Min]:
-    """Longest primal and dual steps, from changes in proportion, of samples that count."""
-    light = _light(block)
-    if light.any():
-        dt, dr, dc, da = (np.where(light, 0.0, change) for change in (dt, dr, dc, da))
-    return Min(longest_in_proportion(dt, dr)), Min(longest_in_proportion(dc, da))
+def _limits(d: HingeDirection, w: FloatArray) -> tuple[Sum, Max]:
+    """What it costs to leave samples behind, and their steepest fall, by level: primal, then dual.
 
-
-def _light(block: Block) -> BoolArray:
-    """Samples that hardly count, or not at all."""
-    w = block.weights
-    return np.asarray(w <= _LIGHT * w.sum() / max(w.size, 1))
+    One over the fall of what shrinks fastest, in proportion, is the step that a sample allows;
+    those that allow the whole one are not counted.
+    """
+    k, s = d.local, d.local.at
+    costs, steepest = np.zeros((2, _LEVELS)), np.zeros((2, _LEVELS))
+    for kind, changes in enumerate((np.minimum(d.dt, d.dr), np.minimum(d.dc, d.da))):
+        short = np.flatnonzero(changes < -1.0)
+        if not short.size:
+            continue
+        t, r, falls = s.t[short], s.r[short], -changes[short]
+        if kind == 0:  # what is missing of a slack is added to both
+            added = np.maximum(-t * d.dt[short], -r * d.dr[short])
+        else:  # and of a multiplier, taken from the other
+            added = np.abs(s.a[short] * d.da[short]) * (t + r)
+        level = np.minimum(_PER_OCTAVE * np.log2(falls), _LEVELS - 1.0).astype(np.intp)
+        cost = w[short] * (k.product_t[short] + k.product_r[short] + _PRICE * added)
+        costs[kind] = np.bincount(level, cost, _LEVELS)
+        np.maximum.at(steepest[kind], level, falls)
+    return Sum(costs), Max(steepest)
 
 
 def advance(
@@ -319,18 +346,19 @@ def advance(
     s = d.local.at
     u = s.u + primal * d.du
     loss = linear_loss_terms(u, s.loss.slope) if linear else log_loss_terms(u)
-    moved = [s.t + primal * (s.t * d.dt), s.r + primal * (s.r * d.dr),
-             s.c + dual * (s.c * d.dc), s.a + dual * (s.a * d.da)]  # fmt: skip
-    if not min(float(np.min(part, initial=1.0)) for part in moved) > 0.0:
-        # Light samples have been left behind: back to the central path, at the mean product.
-        behind = _light(block) & ~np.logical_and.reduce([part > 0.0 for part in moved])
-        products = d.local.product_t + d.local.product_r
-        counted = block.weights if block.weights.any() else None  # some blocks have no weight
-        mu = 0.5 * float(np.average(products, weights=counted))
-        slacks = central_slacks((moved[0] - moved[1])[behind], mu)
-        for part, value in zip(moved, (*slacks, *(mu / slack for slack in slacks)), strict=True):
-            part[behind] = value
-    t, r, c, a = moved
+    t, r = s.t + primal * (s.t * d.dt), s.r + primal * (s.r * d.dr)
+    c, a = s.c + dual * (s.c * d.dc), s.a + dual * (s.a * d.da)
+    # Who is left behind: t - r and c + a stay what they are.
+    k = np.flatnonzero(np.minimum(t, r) <= 0.0)
+    if k.size:
+        lift = np.maximum(_KEPT * s.t[k] - t[k], _KEPT * s.r[k] - r[k])
+        t[k] += lift
+        r[k] += lift
+    k = np.flatnonzero(np.minimum(c, a) <= 0.0)
+    if k.size:
+        lift = np.where(c[k] <= 0.0, _KEPT * s.c[k] - c[k], a[k] - _KEPT * s.a[k])
+        c[k] += lift
+        a[k] -= lift
     return Hinges(u, t, r, c, a, loss), (Sum(float(block.weights @ loss.value)),)
 
 
