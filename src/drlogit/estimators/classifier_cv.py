@@ -399,7 +399,7 @@ tol, max_iter, class_weight
 
     def _whole_paths(
         self, data: TrainingData, problem: Problem, epsilons: FloatArray, kappa: float
-    ) -> list[list[Result]] | None:
+    ) -> list[list[Result | None]] | None:
         """Fits of the first κ to all samples, ``paths[class][radius]``: starts for the folds.
 
         Only the interior point gains more from them than they cost, and not on small data.
@@ -431,7 +431,7 @@ tol, max_iter, class_weight
         folds: list[Callable[[], Fold]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
-        siblings: list[list[Result]] | None,
+        siblings: list[list[Result | None]] | None,
         score_params: list[dict[str, Any]],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""

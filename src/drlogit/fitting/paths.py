@@ -193,13 +193,13 @@ def solve_radii(
     kappa: float,
     *,
     warm_start: bool = True,
-    siblings: Sequence[Result] | None = None,
+    siblings: Sequence[Result | None] | None = None,
     **controls: Any,
 ) -> Iterator[Result]:
     """Results for the radii in the order given, each started where those before lead to.
 
     ``siblings`` are as many results, if there are any: for these radii on most of the same samples,
-    or for another κ on the same ones.
+    or for another κ on the same ones; None stands for one that is not known.
     """
     guide = _Guide(siblings)
     for epsilon in epsilons:
@@ -217,7 +217,7 @@ def solve_radii(
 class _Guide:
     """Where each fit of a path starts: from what is there already, if that is likely to pay."""
 
-    def __init__(self, siblings: Sequence[Result] | None) -> None:
+    def __init__(self, siblings: Sequence[Result | None] | None) -> None:
         self._siblings = siblings
         self._sibling: Result | None = None  # the last one
         self._path: list[tuple[float, Result]] = []  # its end
@@ -237,17 +237,17 @@ class _Guide:
         self._path, self._count = [*self._path[-1:], (epsilon, result)], self._count + 1
         self._excess = self._predicted - result.objective
 
-    def _beside(self, here: Problem) -> tuple[Result, float]:
+    def _beside(self, here: Problem) -> tuple[Result | None, float]:
         """A prediction from the sibling, or that itself if it brings its proof; and how close."""
         assert self._siblings is not None
-        before, sibling = self._sibling, for_cost(here, self._siblings[self._count])
-        self._sibling = sibling
-        if sibling.dual is not None:
+        before, sibling = self._sibling, self._siblings[self._count]
+        self._sibling = sibling = None if sibling is None else for_cost(here, sibling)
+        if sibling is None or sibling.dual is not None:
             return sibling, math.inf
-        if before is None:
+        if not self._path:
             return sibling, -math.inf
         last = self._path[-1][1]
-        return by_sibling(here, sibling, before, last, self._excess), _NEAR_FROM_AFAR
+        return by_sibling(here, sibling, before or last, last, self._excess), _NEAR_FROM_AFAR
 
     def _on_secant(self, here: Problem) -> tuple[Result | None, float]:
         """The prediction from the last two radii, if there can be one; and how close it must be."""
