@@ -64,14 +64,23 @@ class Chain(NamedTuple):
 
 
 def whole_paths(
-    data: TrainingData, problem: Problem, epsilons: FloatArray, kappa: float, **controls: Any
-) -> list[list[Result]]:
+    data: TrainingData,
+    problem: Problem,
+    epsilons: FloatArray,
+    kappa: float,
+    *,
+    from_constant: bool,
+    **controls: Any,
+) -> list[list[Result | None]]:
     """Fits of one κ over its radii on all samples, for each class: siblings of those of the folds.
 
-    Without what has the length of the data.
+    Without what has the length of the data, and without the first if the model is constant there,
+    and no start for anything.
     """
+    left = int(from_constant)
     return [
-        [replace(result, dual=None) for result in solve_radii(each, epsilons, kappa, **controls)]
+        [None] * left
+        + [replace(r, dual=None) for r in solve_radii(each, epsilons[left:], kappa, **controls)]
         for each in data.against_rest(problem)
     ]
 
@@ -80,7 +89,7 @@ def score_fold(
     make_fold: Callable[[], Fold],
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
-    siblings: list[list[Result]] | None,
+    siblings: Sequence[Sequence[Result | None]] | None,
     controls: dict[str, Any],
     classifier: Any,
     scorer: Any,
@@ -98,12 +107,12 @@ def score_fold(
     classes = list(training.against_rest(problem))
     classifier = copy.copy(classifier)  # others may be at work on the same one
     classifier.n_features_in_ = n_features
-    if siblings is not None and siblings[0][0].coef.size != n_features:
+    if siblings is not None and any(r and r.coef.size != n_features for r in siblings[0]):
         siblings = None  # a level is not in this part
     shares = None if fold.encoding is None else training.column_means()
     chains: list[Chain] = []
     for k, (kappa, radii) in enumerate(zip(kappas, epsilons, strict=True)):
-        paths: Sequence[list[Result] | None] = siblings or [None] * len(classes)
+        paths: Sequence[Sequence[Result | None] | None] = siblings or [None] * len(classes)
         fits = [
             list(solve_radii(each, radii, float(kappa), siblings=path, **controls))
             for each, path in zip(classes, paths, strict=True)

@@ -176,8 +176,7 @@ def regularization_path(
 #: than a constant, and no start for anything.
 _FROM_NOTHING = 2
 
-#: With flips, a radius this much smaller than the one before is far away, and one more of a coarse
-#: path starts from nothing (a9a, halved: 24 iterations against 44 in the band).
+#: With flips, a radius this much smaller than the one before is far away.
 _FAR = 2.0
 
 #: On few samples, where an iteration on some of them takes as long as one on all, a start pays, if
@@ -186,6 +185,12 @@ _FAR = 2.0
 #: nothing; 10 radii take twice the time from 1e-3 on, the next of five flip costs half from 1e-4.
 _NEAR, _NEAR_FROM_AFAR = 4e-3, 8e-4
 
+#: On many, a start must be so close that the band takes less work than the last fit from nothing.
+#: Its width, and so the work, is in proportion to the root of what is left, and an iteration there
+#: is this much dearer, as gradients are cheaper.  Where samples crowd the kink, they are all in the
+#: band (w8a near ε_max).
+_DEARER, _CHEAPER = 1.4, 0.2
+
 
 def solve_radii(
     problem: Problem,
@@ -193,58 +198,74 @@ def solve_radii(
     kappa: float,
     *,
     warm_start: bool = True,
-    siblings: Sequence[Result] | None = None,
+    siblings: Sequence[Result | None] | None = None,
     **controls: Any,
 ) -> Iterator[Result]:
     """Results for the radii in the order given, each started where those before lead to.
 
     ``siblings`` are as many results, if there are any: for these radii on most of the same samples,
-    or for another κ on the same ones.
+    or for another κ on the same ones; None stands for one that is not known.
     """
     guide = _Guide(siblings)
     for epsilon in epsilons:
         here = problem.with_radius(float(epsilon), kappa)
         start = guide.start(here) if warm_start else None
         result = solve_problem(here, start=start, **controls)
-        guide.learn(here.epsilon, result)
+        guide.learn(here.epsilon, result, started=start is not None)
         yield result
 
 
 class _Guide:
     """Where each fit of a path starts: from what is there already, if that is likely to pay."""
 
-    def __init__(self, siblings: Sequence[Result] | None) -> None:
+    def __init__(self, siblings: Sequence[Result | None] | None) -> None:
         self._siblings = siblings
         self._sibling: Result | None = None  # the last one
         self._path: list[tuple[float, Result]] = []  # its end
         self._count = 0
         self._predicted = self._excess = math.nan
+        self._from_nothing = math.inf  # in iterations on all samples
+        self._band = math.nan, 0.0  # what was left for it to do, and the work
 
     def start(self, here: Problem) -> Result | None:
         """A start for the next radius; None where one from nothing is likely to be faster."""
         start, limit = self._on_secant(here) if self._siblings is None else self._beside(here)
         self._predicted = math.nan if start is None else start.info.get("predicted", math.nan)
-        small = not start_pays(here.rows.n_nonzeros, known=False)
-        if start is None or here.domains is not None or not small:
-            return start
-        return start if start.info.get("excess", 0.0) <= limit else None
+        if here.domains is not None:
+            limit = math.inf  # there is no band, and a start saves the fit as numbers
+        elif start_pays(here.rows.n_nonzeros, known=False):
+            limit = self._worth_its_work()
+        return start if start is not None and start.info.get("excess", 0.0) <= limit else None
 
-    def learn(self, epsilon: float, result: Result) -> None:
-        """Take note of a fit, and of what the prediction was above its objective."""
+    def learn(self, epsilon: float, result: Result, *, started: bool) -> None:
+        """Take note of a fit, of what it took, and of what the prediction was above the optimum."""
         self._path, self._count = [*self._path[-1:], (epsilon, result)], self._count + 1
         self._excess = self._predicted - result.objective
+        band = _DEARER * result.info.get("band_work", 0.0)
+        if started:
+            self._band = self._excess, band
+        else:
+            steps = _CHEAPER * result.info.get("gradient_steps", 0.0)
+            self._from_nothing = result.n_iter + band + steps
 
-    def _beside(self, here: Problem) -> tuple[Result, float]:
+    def _worth_its_work(self) -> float:
+        """How far above the optimum a start may be for the band to take less work than nothing."""
+        excess, work = self._band
+        if math.isnan(excess) or work == 0.0:
+            return math.inf
+        return excess * ((self._from_nothing - 1.0) / work) ** 2
+
+    def _beside(self, here: Problem) -> tuple[Result | None, float]:
         """A prediction from the sibling, or that itself if it brings its proof; and how close."""
         assert self._siblings is not None
-        before, sibling = self._sibling, for_cost(here, self._siblings[self._count])
-        self._sibling = sibling
-        if sibling.dual is not None:
+        before, sibling = self._sibling, self._siblings[self._count]
+        self._sibling = sibling = None if sibling is None else for_cost(here, sibling)
+        if sibling is None or sibling.dual is not None:
             return sibling, math.inf
-        if before is None:
+        if not self._path:
             return sibling, -math.inf
         last = self._path[-1][1]
-        return by_sibling(here, sibling, before, last, self._excess), _NEAR_FROM_AFAR
+        return by_sibling(here, sibling, before or last, last, self._excess), _NEAR_FROM_AFAR
 
     def _on_secant(self, here: Problem) -> tuple[Result | None, float]:
         """The prediction from the last two radii, if there can be one; and how close it must be."""
@@ -253,12 +274,6 @@ class _Guide:
         before, last = self._path
         flips = here.cost.pair.flips
         coarse = flips and last[0] > _FAR * here.epsilon
-        if (
-            coarse
-            and self._count == _FROM_NOTHING
-            and start_pays(here.rows.n_nonzeros, known=False)
-        ):
-            return None, math.inf
         start = by_secant(here, before, last, self._excess)
         if not flips:
             return start, math.inf

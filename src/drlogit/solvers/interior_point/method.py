@@ -169,14 +169,15 @@ def _methods(scaled: Scaled, hinge: str, start: Result | None, work: Work) -> li
     if problem.epsilon == 0.0:  # plain Newton steps, which take any start as it is
         x = None if start is None else problem.join(start.coef, start.intercept) / scaled.scale
         return [("smoothed", solve_with_smoothing, {"x": x})]
-    guess, narrow, auto = None, not wide(problem.rows), hinge == "auto"
+    guess, narrow = None, not wide(problem.rows)
+    auto = hinge == "auto" and not _outweighed(scaled)
     if start is not None and narrow:
         known = start.info.get("spread") is not None or "predicted" in start.info
         if start_pays(problem.rows.n_nonzeros, known=known):
             if auto and not known and problem.rows.n_samples < GRADIENTS_RATIO * scaled.scale.size:
                 guess = easy_guess(scaled, work)
             guess = guess or guess_from(problem, start)
-    if guess is None and auto and narrow and not _outweighed(scaled):
+    if guess is None and auto and narrow:
         guess = easy_guess(scaled, work) or nested_guess(problem, _solve_cold, work)
     if guess is None:
         return _cold_methods(scaled, hinge)
