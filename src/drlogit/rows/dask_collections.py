@@ -23,7 +23,17 @@ from .checks import (
     check_weights,
     distinct,
 )
-from .dask_tasks import Delayed, compute_each, groups_of, kept, literal, task, unique
+from .dask_tasks import (
+    Delayed,
+    compute_each,
+    fetched,
+    for_each,
+    groups_of,
+    kept,
+    literal,
+    task,
+    unique,
+)
 from .distributed import DaskRows, cut, rows_of_piece, vector_parts
 from .matrix import held, nonzeros
 
@@ -37,15 +47,20 @@ def dask_rows(
     known to hold ±1.
     """
     parts = enumerate(_row_parts(X))
-    features = kept([task(_features, unique("features"), part, k) for k, part in parts])
-    shapes = compute_each(_shape, unique("shape"), features)
+    tasks = [task(_features, unique("features"), part, k) for k, part in parts]
+    questions = for_each(_shape, unique("shape"), tasks)
+    if dask.is_dask_collection(y) and not signs:
+        questions += for_each(_distinct, unique("labels"), _parts(y))
+    begun = kept([*tasks, *questions])
+    features, answers = begun[: len(tasks)], fetched(begun[len(tasks) :])
+    shapes, found = answers[: len(tasks)], answers[len(tasks) :]
     widths = {width for _, width, _ in shapes}
     if len(widths) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
     lengths = [length for length, _, _ in shapes]
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    labels = _sign_parts(y, lengths, known=signs)
+    labels = _sign_parts(y, lengths, found, known=signs)
     weights = _weight_parts(sample_weight, lengths)
     n_columns, n_nonzeros = widths.pop() + int(intercept), sum(count for _, _, count in shapes)
     step = rows_of_piece(sum(lengths), n_columns, n_nonzeros)
@@ -61,7 +76,8 @@ def dask_rows(
         groups, members, lengths,
         n_columns=n_columns, n_nonzeros=n_nonzeros, intercept=intercept,
     )  # fmt: skip
-    rows.check_classes()
+    if sample_weight is not None:
+        rows.check_classes()
     return rows
 
 
@@ -72,11 +88,20 @@ def _row_parts(X: Any) -> list[Delayed]:
             raise ValueError(f"X must have two dimensions, got {X.ndim}")
         if X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
-    return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
+    return _parts(X)
 
 
-def _sign_parts(y: Any, lengths: Sequence[int], *, known: bool) -> list[Delayed]:
-    """Labels as ±1, one byte each, for every block; ``known`` if they are ±1 already."""
+def _parts(collection: Any) -> list[Delayed]:
+    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+
+
+def _sign_parts(
+    y: Any, lengths: Sequence[int], found: Sequence[Any], *, known: bool
+) -> list[Delayed]:
+    """Labels as ±1, one byte each, for every block.
+
+    ``found`` are the labels in each part of a Dask vector; ``known`` if they are ±1 already.
+    """
     if not dask.is_dask_collection(y):
         signs = (y if known else check_labels(y, sum(lengths))).astype(np.int8)
         pieces = np.split(signs, np.cumsum(lengths)[:-1])
@@ -84,9 +109,9 @@ def _sign_parts(y: Any, lengths: Sequence[int], *, known: bool) -> list[Delayed]
     parts = vector_parts(y, lengths, "y")
     positive: Any = 1
     if not known:
-        found = np.concatenate(compute_each(_distinct, unique("labels"), parts))
-        check_labels(found, found.size)  # two kinds, none missing
-        positive = np.unique(found)[1]
+        labels = np.concatenate(found)
+        check_labels(labels, labels.size)  # two kinds, none missing
+        positive = np.unique(labels)[1]
     return [
         task(_signs, unique("signs"), part, positive, k, length)
         for k, (part, length) in enumerate(zip(parts, lengths, strict=True))
@@ -117,7 +142,7 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
 
 def encode(y: Any) -> tuple[Any, Any]:
     """The labels that occur in a Dask vector, in order, and the number of each sample's."""
-    parts = list(np.ravel(np.asarray(y.to_delayed(), dtype=object)))
+    parts = _parts(y)
     classes = np.unique(np.concatenate(compute_each(_distinct, unique("labels"), parts)))
     return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
 

@@ -235,7 +235,9 @@ def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
             out += part.T @ d[rows]
         return out
     for rows in row_chunks(*X.shape):
-        out += np.square(X[rows], dtype=np.float64).T @ d[rows]
+        chunk = X[rows]
+        squares = _workspace(chunk.shape[0], chunk.shape[1], np.float64)
+        out += d[rows] @ np.square(chunk, dtype=np.float64, out=squares)
     return out
 
 
@@ -338,8 +340,8 @@ def _workspace(n_rows: int, n_columns: int, dtype: Any) -> Any:
     size = n_rows * n_columns * np.dtype(dtype).itemsize
     if size > 2 * CHUNK_BYTES:
         return np.empty((n_rows, n_columns), dtype=dtype)
-    if not hasattr(_kept, "memory"):
-        _kept.memory = np.empty(2 * CHUNK_BYTES, dtype=np.uint8)
+    if getattr(_kept, "size", -1) < size:
+        _kept.memory, _kept.size = np.empty(size, dtype=np.uint8), size
     return _kept.memory[:size].view(dtype).reshape(n_rows, n_columns)
 
 
