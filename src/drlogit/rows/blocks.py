@@ -166,7 +166,7 @@ class Block:
     @property
     def class_weights(self) -> FloatArray:
         """What the samples of the classes -1 and +1 weigh."""
-        return np.array([self.weights[self.y * sign > 0.0].sum() for sign in (-1.0, 1.0)])
+        return np.array([self.weights @ (self.y < 0.0), self.weights @ (self.y > 0.0)])
 
     def by_class(self, r: FloatArray) -> FloatArray:
         """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
