@@ -99,7 +99,7 @@ def _under_same_bound(
     """Another point, as it will be returned, with the lower bound that is known."""
     coefficients = problem.join(*problem.split(coefficients))
     margins = problem.margins(coefficients)
-    lam = problem.best_lambda(coefficients, margins)
+    lam = problem.best_lambda(coefficients, margins, known.lam)
     return replace(known, primal=primal_value(problem, coefficients, margins, lam), lam=lam)
 
 

@@ -68,15 +68,16 @@ def certify(
     dual_coefficients: FloatArray | None = None,
     dual_step: FloatArray | None = None,
     doubt: State | None = None,
+    guess: float | None = None,
     tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for (B) at fixed ``lam``.
 
     Work on the bound ends as soon as the gap is within ``tol``; with ``tol=0`` the best
-    bound that the corrections reach is returned.
+    bound that the corrections reach is returned.  ``guess`` is about the best λ.
     """
     margins = problem.margins(coefficients)
-    level = problem.best_lambda(coefficients, margins) if lam is None else lam
+    level = problem.best_lambda(coefficients, margins, guess) if lam is None else lam
     primal = primal_value(problem, coefficients, margins, level)
     if lam is not None and not problem.allows(coefficients, lam):
         primal = math.inf

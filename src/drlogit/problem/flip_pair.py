@@ -27,8 +27,8 @@ ROUNDING = 1e-12
 class RobustLoss(Protocol):
     """``F(λ) = ελ + Σ w_i R_i(λ)`` of one model, as a function of λ (and ε)."""
 
-    def best_lambda(self, epsilon: float) -> float:
-        """The λ that minimises F."""
+    def best_lambda(self, epsilon: float, guess: float | None = None) -> float:
+        """The λ that minimises F; a ``guess`` may be wrong."""
         ...
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
@@ -65,13 +65,14 @@ class FlipLoss:
     pair: FlipPair
     least: float  # ‖β/c‖_*
 
-    def best_lambda(self, epsilon: float) -> float:
+    def best_lambda(self, epsilon: float, guess: float | None = None) -> float:
         """``max(‖β‖_*, q/κ)``: q is the smallest margin with weight at most ``ε/κ`` above it."""
         if not self.pair.flips:
             return self.least
         share, low = epsilon / self.pair.kappa, self.pair.kink(self.least)
         weighted, _ = self.rows.run(_weighted, self.margins)
-        quantile = upper_quantile(self.rows, weighted, share, low)
+        about = None if guess is None else self.pair.kink(guess)
+        quantile = upper_quantile(self.rows, weighted, share, low, about)
         return self.least if quantile <= low else max(self.least, quantile / self.pair.kappa)
 
     def value(self, epsilon: float, lam: float | None = None) -> float:

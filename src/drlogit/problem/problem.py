@@ -176,9 +176,14 @@ class Problem:
         """``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` for margins at hand."""
         return FlipLoss(self.rows, margins, self.cost.pair, 0.0).value(self.epsilon, lam)
 
-    def best_lambda(self, coefficients: FloatArray, margins: State | None = None) -> float:
-        """The λ that minimises (P) for given coefficients."""
-        return self.robust_loss(coefficients, margins).best_lambda(self.epsilon)
+    def best_lambda(
+        self,
+        coefficients: FloatArray,
+        margins: State | None = None,
+        guess: float | None = None,
+    ) -> float:
+        """The λ that minimises (P) for given coefficients; a ``guess`` may be wrong."""
+        return self.robust_loss(coefficients, margins).best_lambda(self.epsilon, guess)
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -51,16 +51,16 @@ from .memory import visit_blocks
 from .reductions import Reduction
 from .threads import sharing_cores
 
-#: Samples of a piece: their vectors have 64 kB, half of what the allocator takes from the system
-#: and gives back one by one.  Page faults of a worker in a fit to 2·10⁶ × 20 numbers, in thousands:
-#: 153, 180, 170 with 2048, 4096, 8192 samples, 816 with 16384.  Smaller ones take more calls.
-_PIECE_ROWS = 8192
+#: Samples of a piece: their vectors have 125 kB, a little less than what the allocator takes from
+#: the system and gives back one by one.  With half as many, a fit to 2·10⁶ × 20 numbers takes 8 %
+#: longer in more calls.
+_PIECE_ROWS = 16_000
 
-#: Temporaries of a piece, and what its visit keeps, fit into so many arrays of so many bytes, which
-#: are less than what the allocator takes from the system one by one; they do for some pieces.
-#: Page faults of a new worker's first fit as above, with κ = 1: 383 thousand without, 44 with them.
-_PINNED, _PINNED_BYTES = 64, 120_000
-_PIECES_PER_PIN = 32
+#: Temporaries of a piece, and what visits to some of them keep, fit into so many arrays of the size
+#: of a piece's.  Page faults of a new worker in its first fit as above, with κ = 1: 383 thousand
+#: without, 44 with them.
+_PINNED, _PINNED_BYTES = 96, 8 * _PIECE_ROWS
+_PIECES_PER_PIN = 16
 
 #: Passes that lead from one checkpoint of a state to the next.  A checkpoint takes the state by
 #: way of this process, which the interior point, with its dozens of passes, rarely needs.

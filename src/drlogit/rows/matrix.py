@@ -180,8 +180,12 @@ def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> Float
     ``transposed`` is ``X.T`` if the caller keeps it: for sparse matrices making that view takes
     longer than a small product.
     """
-    if _at_once(X) and (r.ndim == 1 or sp.issparse(X)):
+    if _at_once(X) and sp.issparse(X):
         return np.asarray((X.T if transposed is None else transposed) @ r, dtype=np.float64)
+    if _at_once(X) and r.ndim == 1:
+        # Not with Xᵀ: where X has come over a network it may lie at any address, and without BLAS
+        # NumPy is five times faster this way round.
+        return np.asarray(r @ X, dtype=np.float64)
     out = np.zeros((*r.shape[1:], X.shape[1]))
     if sp.issparse(X):
         for rows, part in sparse_chunks(X):
