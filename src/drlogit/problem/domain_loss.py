@@ -56,9 +56,9 @@ class Prices:
     def _rates(self) -> State:
         return self.rows.run(_rates, self.edges)[0]
 
-    def best_lambda(self, epsilon: float, guess: float | None = None) -> float:
+    def best_lambda(self, epsilon: float) -> float:
         """The λ that minimises F."""
-        return upper_quantile(self.rows, self._rates, epsilon, self.least, guess)
+        return upper_quantile(self.rows, self._rates, epsilon, self.least)
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
         """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""

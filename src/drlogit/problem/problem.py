@@ -166,6 +166,10 @@ class Problem:
 
             return prices_of(self.rows, self.cost, coefficients)
         margins = self.margins(coefficients) if margins is None else margins
+        return self.flip_loss(coefficients, margins)
+
+    def flip_loss(self, coefficients: FloatArray, margins: State) -> FlipLoss:
+        """The same where features have no domains."""
         return FlipLoss(self.rows, margins, self.cost.pair, self.dual_norm(coefficients))
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
@@ -176,14 +180,9 @@ class Problem:
         """``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` for margins at hand."""
         return FlipLoss(self.rows, margins, self.cost.pair, 0.0).value(self.epsilon, lam)
 
-    def best_lambda(
-        self,
-        coefficients: FloatArray,
-        margins: State | None = None,
-        guess: float | None = None,
-    ) -> float:
-        """The λ that minimises (P) for given coefficients; a ``guess`` may be wrong."""
-        return self.robust_loss(coefficients, margins).best_lambda(self.epsilon, guess)
+    def best_lambda(self, coefficients: FloatArray, margins: State | None = None) -> float:
+        """The λ that minimises (P) for given coefficients."""
+        return self.robust_loss(coefficients, margins).best_lambda(self.epsilon)
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -2,17 +2,18 @@
 
 A histogram narrows the bracket a thousandfold per pass until few values are left, which are sorted
 here, so the search works on blocks anywhere.  Where somebody knows about where the quantile is, the
-values there are looked at first, which mostly is the only pass.
+values there (:class:`Surroundings`) mostly tell in one pass.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Stack, Sum
@@ -34,27 +35,13 @@ _FETCHED_SHARE, _FETCHED = 0.01, 64
 Weighted: TypeAlias = tuple[FloatArray, FloatArray]
 
 
-def upper_quantile(
-    rows: Rows,
-    values: State,
-    share: float,
-    low: float = -math.inf,
-    guess: float | None = None,
-) -> float:
+def upper_quantile(rows: Rows, values: State, share: float, low: float = -math.inf) -> float:
     """Smallest value of positive weight with weight at most ``share`` strictly above it.
 
     The blocks of ``values`` are pairs of values and weights.  If no more than ``share`` is above
-    ``low``, that is the answer.  A ``guess`` may be wrong.
+    ``low``, that is the answer.
     """
     high, above_high, left, floor = math.inf, 0.0, rows.n_samples, low
-    if guess is not None and left > _FEW:
-        least, greatest = max(guess - _OFF * abs(guess), low), guess + _OFF * abs(guess)
-        _, (found, weights, above, missing) = rows.run(_around, values, least, greatest)
-        if not missing and above <= share:
-            if above + float(weights.sum()) > share:
-                return _of_few(found, weights, share - float(above))
-            if least == low:
-                return floor
     while left > _FEW:
         # Only values in (low, high] are still in question; above_high is the weight > high.
         _, (least, greatest, weight) = rows.run(_range_within, values, low, high)
@@ -76,6 +63,38 @@ def upper_quantile(
     if high == math.inf and float(weights.sum()) <= share:
         return floor
     return _of_few(found, weights, share - above_high)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The values ``(least, greatest]`` around a guess at a quantile that is not below ``low``."""
+
+    low: float
+    least: float
+    greatest: float
+
+    @classmethod
+    def of(cls, guess: float, low: float) -> Surroundings:
+        """As far as a guess may be off."""
+        off = _OFF * abs(guess)
+        return cls(low, max(guess - off, low), max(guess + off, low))
+
+    def find(self, values: FloatArray, weights: FloatArray) -> tuple[IndexArray, int]:
+        """Where the values of a block are that lie here, and how many are not told."""
+        inside = (values > self.least) & (values <= self.greatest) & (weights > 0.0)
+        found = np.flatnonzero(inside)
+        many = found.size > max(_FETCHED, _FETCHED_SHARE * values.size)
+        return found[:0] if many else found, found.size if many else 0
+
+    def quantile(
+        self, values: FloatArray, weights: FloatArray, above: float, share: float
+    ) -> float | None:
+        """:func:`upper_quantile`, of all values here and what is ``above``; None if elsewhere."""
+        if above > share:
+            return None
+        if above + float(weights.sum()) > share:
+            return _of_few(values, weights, share - above)
+        return self.low if self.least == self.low else None
 
 
 def _of_few(values: FloatArray, weights: FloatArray, share: float) -> float:
@@ -115,22 +134,6 @@ def _histogram(
         Sum(np.bincount(index, weights[inside], minlength=size)),
         Sum(np.bincount(index, minlength=size)),
     )
-
-
-def _around(
-    block: Block, state: Weighted, low: float, high: float
-) -> tuple[Weighted, tuple[Stack, Stack, Sum[float], Sum[int]]]:
-    """Values in ``(low, high]`` with their weights, what those above weigh, and how many it lacks.
-
-    It lacks all of a block that has too many.
-    """
-    values, weights = state
-    above = values > high
-    inside = np.flatnonzero((values > low) & ~above & (weights > 0.0))
-    missing = inside.size if inside.size > max(_FETCHED, _FETCHED_SHARE * values.size) else 0
-    inside = inside[missing:]
-    found = Stack(values[inside]), Stack(weights[inside])
-    return state, (*found, Sum(float(weights @ above)), Sum(missing))
 
 
 def _within(

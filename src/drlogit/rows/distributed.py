@@ -135,18 +135,20 @@ class DaskRows(Rows):
         self._lengths, self._members = tuple(lengths), members
         self._step = rows_of_piece(self.n_samples, n_columns, n_nonzeros)
         self.largest_block = min(self._step, max(lengths))
-        self._groups = kept(groups)
+        self._blocks = DaskState(tuple(groups), begun=False)
 
     def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
         name = unique(getattr(function, "__name__", "visit").strip("_<>"))
-        parts = (None,) * len(self._groups) if state is None else state.parts
+        groups = self._blocks.parts
+        parts = (None,) * len(groups) if state is None else state.parts
         call = _Call(function, arguments, np.geterr())
         # One task holds what several groups share, so that it is sent and kept once.
-        shared = () if len(self._groups) == 1 else (literal(call, f"{name}-arguments"),)
+        shared = () if len(groups) == 1 else (literal(call, f"{name}-arguments"),)
         visit = _visit if shared else partial(_visit, call)
-        each = enumerate(zip(self._groups, parts, strict=True))
+        each = enumerate(zip(groups, parts, strict=True))
         visits = tuple(task(visit, f"{name}-{g}", *shared, *both, g) for g, both in each)
-        after = DaskState(visits, 1 if state is None else state.depth + 1, False, state)
+        made_of = self._blocks if state is None else DaskPair(self._blocks, state)
+        after = DaskState(visits, made_of.depth + 1, False, made_of)
         merged: list[Reduction] = []
         if function not in _silent:  # or there is nothing to wait for
             sums = [task(_reductions, f"{name}-sums-{g}", part) for g, part in enumerate(visits)]
@@ -176,7 +178,9 @@ class DaskRows(Rows):
         where = workers_of(visited.parts[g])
         with dask.annotate(**elsewhere(where)):
             again = f"{name}-again-{g}-{position}"
-            verdict = task(partial(_reexamine, call), again, self._groups[g], parts[g], position)
+            verdict = task(
+                partial(_reexamine, call), again, self._blocks.parts[g], parts[g], position
+            )
         (reason,) = dask.compute(verdict)
         if reason is not None:
             chunk, rows = self._pieces(g)[position]
@@ -215,14 +219,14 @@ class DaskRows(Rows):
     @cached_property
     def offsets(self) -> Any:
         """The number of the first sample of each block, counted over all of them."""
-        every = (self._pieces(g) for g in range(len(self._groups)))
+        every = (self._pieces(g) for g in range(len(self._members)))
         firsts = (_Visited(tuple(rows.start for _, rows in pieces)) for pieces in every)
         parts = tuple(literal(first, unique("offsets")) for first in firsts)
         return DaskState(parts, begun=False)
 
     def with_signs(self, signs: Any) -> DaskRows:
         """The same samples under other labels, as ±1: new blocks of the features that are there."""
-        rows = self._with_groups(_relabelled, self.scatter(signs).parts)
+        rows = self._with_groups(_relabelled, self.scatter(signs))
         rows.__dict__.pop("class_weights", None)
         rows.check_classes()  # weights may be lazy, so that nobody has looked before
         return rows
@@ -230,16 +234,16 @@ class DaskRows(Rows):
     def shifted(self, shift: FloatArray) -> DaskRows:
         """The same samples with features ``x - shift``, shifted where they are."""
         moved = literal(shift, unique("shift"))
-        rows = self._with_groups(_shifted, [moved] * len(self._groups))
+        rows = self._with_groups(_shifted, DaskState((moved,) * len(self._members)))
         rows.__dict__.pop("column_scale", None)
         rows.shift = shift
         return rows
 
-    def _with_groups(self, function: Callable[..., Any], arguments: Sequence[Delayed]) -> DaskRows:
+    def _with_groups(self, function: Callable[..., Any], arguments: DaskState) -> DaskRows:
         """Rows whose groups are what a function makes of these, with an argument for each."""
-        rows = copy(self)
-        each = zip(self._groups, arguments, strict=True)
-        rows._groups = kept([task(function, unique("group"), *both) for both in each])
+        rows, both = copy(self), DaskPair(self._blocks, arguments)
+        groups = tuple(task(function, unique("group"), *pair) for pair in both.parts)
+        rows._blocks = DaskState(groups, 0, False, both)
         return rows
 
     def check_classes(self) -> None:
@@ -264,7 +268,7 @@ class DaskRows(Rows):
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
         blocks: dict[tuple[int, int], Block] = {}
-        for g, group in enumerate(dask.compute(*self._groups)):
+        for g, group in enumerate(dask.compute(*self._blocks.parts)):
             for (k, rows), block in zip(self._pieces(g), group, strict=True):
                 blocks[k, rows.start] = block
         return join_blocks([blocks[place] for place in sorted(blocks)])
