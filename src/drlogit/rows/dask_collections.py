@@ -69,7 +69,7 @@ def dask_rows(
     groups = [
         task(
             _pieces, unique("group"), step, intercept, positive, chunks,
-            *([kind[k] for k in chunks] for kind in (features, labels, weights)),
+            *(kind[k] for kind in (features, labels, weights) for k in chunks),
         )
         for chunks in members
     ]  # fmt: skip
@@ -226,13 +226,15 @@ def _pieces(
     intercept: bool,
     positive: Any,
     numbers: Sequence[int],
-    features: Sequence[Matrix],
-    labels: Sequence[Any],
-    weights: Sequence[FloatArray | float],
+    *parts: Any,
 ) -> tuple[Block, ...]:
-    """The blocks of a group: some chunks, cut into pieces."""
+    """The blocks of a group: some chunks, cut into pieces.
+
+    ``parts`` are the features of all of them, their labels, then their weights.
+    """
     found: list[Block] = []
-    for number, X, y, given in zip(numbers, features, labels, weights, strict=True):
+    kinds = (parts[k :: len(numbers)] for k in range(len(numbers)))
+    for number, (X, y, given) in zip(numbers, kinds, strict=True):
         signs = _signs(y, positive, number, X.shape[0])
         found += cut(_block(X, signs, given, intercept), step)
     return tuple(found)

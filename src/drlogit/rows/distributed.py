@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import dask
@@ -81,32 +81,37 @@ class DaskState:
     parts: tuple[Delayed, ...]
     depth: int = 0
     begun: bool = True
-    made_of: DaskState | DaskPair | None = None
+    made_of: tuple[DaskState | DaskPair, ...] = ()
 
     def waiting(self) -> list[DaskState]:
-        """The states not yet begun that have to be for this one to be known."""
+        """The states not yet begun that have to be for this one to be known, each once."""
         if self.begun:
             return []
-        return [*(self.made_of.waiting() if self.made_of is not None else ()), self]
+        return list(dict.fromkeys([*(s for each in self.made_of for s in each.waiting()), self]))
 
 
 @dataclass(frozen=True, eq=False)
 class DaskPair:
     """Two states, whose blocks are put together where they are visited."""
 
-    one: DaskState | DaskPair
-    other: DaskState | DaskPair
+    one: DaskState
+    other: DaskState
 
     @property
-    def parts(self) -> tuple[list[Any], ...]:
-        return tuple(map(list, zip(self.one.parts, self.other.parts, strict=True)))
+    def parts(self) -> tuple[tuple[Delayed, Delayed], ...]:
+        return tuple(zip(self.one.parts, self.other.parts, strict=True))
+
+    def as_state(self) -> DaskState:
+        """The same as one state, whose tasks put the blocks together."""
+        pairs = tuple(task(_paired, unique("pair"), *both) for both in self.parts)
+        return DaskState(pairs, self.depth, False, (self,))
 
     @property
     def depth(self) -> int:
         return max(self.one.depth, self.other.depth)
 
     def waiting(self) -> list[DaskState]:
-        return list(dict.fromkeys([*self.one.waiting(), *self.other.waiting()]))
+        return [*self.one.waiting(), *self.other.waiting()]
 
 
 #: Block functions that were found to return no reductions: nobody has to wait for them.
@@ -140,19 +145,24 @@ class DaskRows(Rows):
     def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
         name = unique(getattr(function, "__name__", "visit").strip("_<>"))
         groups = self._blocks.parts
-        parts = (None,) * len(groups) if state is None else state.parts
+        parts: tuple[tuple[Delayed, ...], ...] = ((),) * len(groups)
+        if state is not None:  # each as an argument: a task does not hold on to those in a list
+            pairs = isinstance(state, DaskPair)
+            parts = state.parts if pairs else tuple((part,) for part in state.parts)
         call = _Call(function, arguments, np.geterr())
         # One task holds what several groups share, so that it is sent and kept once.
         shared = () if len(groups) == 1 else (literal(call, f"{name}-arguments"),)
         visit = _visit if shared else partial(_visit, call)
         each = enumerate(zip(groups, parts, strict=True))
-        visits = tuple(task(visit, f"{name}-{g}", *shared, *both, g) for g, both in each)
-        made_of = self._blocks if state is None else DaskPair(self._blocks, state)
-        after = DaskState(visits, made_of.depth + 1, False, made_of)
+        visits = tuple(
+            task(visit, f"{name}-{g}", *shared, g, group, *before) for g, (group, before) in each
+        )
+        depth = 1 if state is None else state.depth + 1
+        after = DaskState(visits, depth, False, (self._blocks, *([] if state is None else [state])))
         merged: list[Reduction] = []
         if function not in _silent:  # or there is nothing to wait for
             sums = [task(_reductions, f"{name}-sums-{g}", part) for g, part in enumerate(visits)]
-            ((*merged, spoiled),) = fetched([_begin(after, tree(sums, name))])
+            *merged, spoiled = _fetched_with(after, tree(sums, name))
             if not merged:
                 _silent.add(function)
             for place in sorted(spoiled.value):
@@ -166,7 +176,7 @@ class DaskRows(Rows):
         place: tuple[int, int],
         name: str,
         call: _Call,
-        parts: Sequence[Any],
+        parts: Sequence[tuple[Delayed, ...]],
         visited: DaskState,
     ) -> None:
         """Find out why a piece gave NaN; error if its data or a worker are to blame.
@@ -179,7 +189,7 @@ class DaskRows(Rows):
         with dask.annotate(**elsewhere(where)):
             again = f"{name}-again-{g}-{position}"
             verdict = task(
-                partial(_reexamine, call), again, self._blocks.parts[g], parts[g], position
+                partial(_reexamine, call), again, position, self._blocks.parts[g], *parts[g]
             )
         (reason,) = dask.compute(verdict)
         if reason is not None:
@@ -201,7 +211,8 @@ class DaskRows(Rows):
 
     def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
-        return DaskPair(one, other)
+        both = (each.as_state() if isinstance(each, DaskPair) else each for each in (one, other))
+        return DaskPair(*both)
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
@@ -243,7 +254,7 @@ class DaskRows(Rows):
         """Rows whose groups are what a function makes of these, with an argument for each."""
         rows, both = copy(self), DaskPair(self._blocks, arguments)
         groups = tuple(task(function, unique("group"), *pair) for pair in both.parts)
-        rows._blocks = DaskState(groups, 0, False, both)
+        rows._blocks = DaskState(groups, 0, False, (both,))
         return rows
 
     def check_classes(self) -> None:
@@ -331,10 +342,6 @@ class _Visited(NamedTuple):
     reductions: tuple[Reduction, ...] = ()
 
 
-#: What a visit finds of the ones before: of none, of one, or of two in a list.
-_Before: TypeAlias = "_Visited | list[_Before] | None"
-
-
 class _Spoiled(Reduction[frozenset[tuple[int, int]]]):
     """Group and position of pieces whose reductions have NaN; combined as others are."""
 
@@ -343,9 +350,9 @@ class _Spoiled(Reduction[frozenset[tuple[int, int]]]):
         return one | other
 
 
-def _visit(call: _Call, blocks: Sequence[Block], before: _Before, group: int) -> _Visited:
+def _visit(call: _Call, group: int, blocks: Sequence[Block], *before: _Visited) -> _Visited:
     """One pass over a group, as it would go in the process of the driver."""
-    states = _states(before)
+    states = _states(*before)
     pin = None
 
     def visit(position: int) -> tuple[BlockState, tuple[Reduction, ...]]:
@@ -372,14 +379,20 @@ def _pin() -> Any:
     return [np.empty(_PINNED_BYTES, dtype=np.uint8) for _ in range(_PINNED)][-1]
 
 
-def _states(before: _Before) -> Sequence[BlockState] | None:
-    """What the blocks of a group remember, in pairs if it comes from two visits."""
-    if isinstance(before, list):
-        return list(zip(*(_states(each) or () for each in before), strict=True))
-    return None if before is None else before.states
+def _states(*before: _Visited) -> Sequence[BlockState] | None:
+    """What the blocks of a group remember: of no visit before, of one, or of two in pairs."""
+    if not before:
+        return None
+    return before[0].states if len(before) == 1 else _paired(*before).states
 
 
-def _reexamine(call: _Call, blocks: Sequence[Block], before: _Before, position: int) -> str | None:
+def _paired(one: _Visited, other: _Visited) -> _Visited:
+    return _Visited(tuple(zip(one.states, other.states, strict=True)))
+
+
+def _reexamine(
+    call: _Call, position: int, blocks: Sequence[Block], *before: _Visited
+) -> str | None:
     """What was wrong with a block that gave NaN; None if it does so by the rules of arithmetic."""
     block = blocks[position]
     try:
@@ -387,9 +400,9 @@ def _reexamine(call: _Call, blocks: Sequence[Block], before: _Before, position: 
             check_features(block.X)
     except ValueError as error:
         return f"it has gone bad: {error}"
-    states = _states(before)
-    state = None if states is None else _Visited((states[position],))
-    *_, spoiled = _visit(call, (block,), state, 0).reductions
+    states = _states(*before)
+    state = () if states is None else (_Visited((states[position],)),)
+    *_, spoiled = _visit(call, 0, (block,), *state).reductions
     if spoiled.value:
         return None
     return "visited again it does not, so that worker is not to be relied on"
@@ -417,14 +430,16 @@ def _cut_vectors(step: int, *vectors: Any) -> _Visited:
     return _Visited(tuple(array[rows] for array in arrays for rows in _slices(array.size, step)))
 
 
-def _begin(state: DaskState, result: Delayed) -> Delayed:
-    """Begin the tasks of a state, of those that it waits for, and of a result; the result's."""
+def _fetched_with(state: DaskState, result: Delayed) -> Any:
+    """A result, fetched once the tasks of a state and of those it waits for have been begun too."""
     states = state.waiting()
     *begun, last = kept([*(part for each in states for part in each.parts), result])
+    (value,) = fetched([last])
+    # Not before: what tasks are made of must not be let go while the scheduler reads their graph.
     for each in states:
         each.parts, begun = tuple(begun[: len(each.parts)]), begun[len(each.parts) :]
-        each.begun, each.made_of = True, None
-    return last
+        each.begun, each.made_of = True, ()
+    return value
 
 
 def _checkpoint(state: DaskState, name: str) -> DaskState:
