@@ -49,19 +49,22 @@ def dask_rows(
     """
     parts = enumerate(_row_parts(X))
     tasks = [task(_features, unique("features"), part, k) for k, part in parts]
-    questions = for_each(_shape, unique("shape"), tasks)
-    if dask.is_dask_collection(y) and not signs:
-        questions += for_each(_distinct, unique("labels"), _parts(y))
-    begun = kept([*tasks, *questions])  # one message for all
+    labels = _parts(y) if dask.is_dask_collection(y) and not signs else []
+    alike = len(labels) == len(tasks)  # one question for both, then
+    asked = labels if alike else [None] * len(tasks)
+    looks = [task(_look, unique("look"), *both) for both in zip(tasks, asked, strict=True)]
+    others = [] if alike else for_each(_distinct, unique("labels"), labels)
+    begun = kept([*tasks, *looks, *others])
     features, answers = begun[: len(tasks)], fetched(begun[len(tasks) :])
-    shapes, found = answers[: len(tasks)], answers[len(tasks) :]
+    shapes = [shape for shape, _ in answers[: len(tasks)]]
+    found = [labels for _, labels in answers] if alike else answers[len(tasks) :]
     widths = {width for _, width, _ in shapes}
     if len(widths) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
     lengths = [length for length, _, _ in shapes]
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    labels, positive = _label_parts(y, lengths, found, known=signs)
+    y_parts, positive = _label_parts(y, lengths, found, known=signs)
     weights = _weight_parts(sample_weight, lengths)
     n_columns, n_nonzeros = widths.pop() + int(intercept), sum(count for _, _, count in shapes)
     step = rows_of_piece(sum(lengths), n_columns, n_nonzeros)
@@ -69,7 +72,7 @@ def dask_rows(
     groups = [
         task(
             _pieces, unique("group"), step, intercept, positive, chunks,
-            *(kind[k] for kind in (features, labels, weights) for k in chunks),
+            *(kind[k] for kind in (features, y_parts, weights) for k in chunks),
         )
         for chunks in members
     ]  # fmt: skip
@@ -185,9 +188,10 @@ def _features(part: Any, index: int) -> Matrix:
         raise ValueError(f"block {index} of X: {error}") from error
 
 
-def _shape(matrix: Matrix) -> tuple[int, int, int]:
-    """Rows, columns, and stored entries."""
-    return int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
+def _look(matrix: Matrix, labels: Any) -> tuple[tuple[int, int, int], Any]:
+    """Rows, columns, and stored entries; and which labels there are, if any are given."""
+    shape = int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
+    return shape, None if labels is None else _distinct(labels)
 
 
 def _distinct(labels: Any) -> Any:
