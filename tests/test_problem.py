@@ -177,6 +177,7 @@ def test_best_lambda_with_ties(margins, weights, share, kappa):
 @pytest.mark.parametrize("seed", range(30))
 def test_best_lambda_against_brute_force(seed, monkeypatch):
     monkeypatch.setattr(weighted_quantile, "_FEW", (0, 20, 4096)[seed // 3 % 3])
+    monkeypatch.setattr(weighted_quantile, "_FETCHED", (0, 64, 4096)[seed // 9 % 3])
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 400))
     X = rng.standard_normal((n, 3)) * 10.0 ** rng.uniform(-3, 3)
@@ -199,6 +200,26 @@ def test_best_lambda_against_brute_force(seed, monkeypatch):
         )
         for cut in cuts:
             assert cut.best_lambda(v) == pytest.approx(problem.best_lambda(v), rel=1e-13)
+        assert_guesses_do_no_harm(problem, v, rng)
+
+
+def assert_guesses_do_no_harm(problem: Problem, v, rng) -> None:
+    """λ and the objective there, from guesses that are right, nearly so, and wrong."""
+    lam, loss = problem.best_lambda(v), problem.flip_loss(v, problem.margins(v))
+    wanted = pytest.approx((lam, loss.value(problem.epsilon, lam)), rel=1e-13)
+    off = 10.0 ** rng.uniform(-8, 0)
+    for guess in (lam, lam * (1.0 + off), lam * (1.0 - off), 0.0, 10.0 * lam, math.inf, math.nan):
+        assert loss.best(problem.epsilon, guess) == wanted
+
+
+def test_a_good_guess_takes_one_visit(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    problem = build_problem(X, np.sign(X[:, 0]), epsilon=0.1, kappa=0.5)
+    v = np.array([1.0, -0.5, 0.2, 0.1])
+    lam, loss = problem.best_lambda(v), problem.flip_loss(v, problem.margins(v))
+    assert lam > problem.dual_norm(v)  # or there would be nothing to find
+    monkeypatch.setattr(type(loss), "best_lambda", lambda *_: pytest.fail("searched all over"))
+    assert loss.best(problem.epsilon, 1.001 * lam)[0] == lam
 
 
 def quantile(problem: Problem, v) -> float:

@@ -22,6 +22,7 @@ from drlogit.rows.matrix import (
     squared_columns,
     thin_copy,
     weighted_gram,
+    weighted_products,
 )
 from drlogit.rows.memory import MemoryRows
 from drlogit.rows.reductions import Max, Min, Stack, Sum
@@ -195,6 +196,21 @@ def test_float32_products_accumulate_in_double_precision(convert):
     np.testing.assert_allclose(squared_columns(single, d), (wide**2).T @ d, rtol=1e-13)
     v = np.array([1.0, -1.0 + 1e-9])
     np.testing.assert_allclose(matvec(single, v), wide @ v, rtol=1e-13)
+
+
+def test_products_of_what_lies_at_odd_addresses():
+    """As arrays do that have come over a network."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    odd = np.empty(X.nbytes + 1, dtype=np.uint8)[1:].view(np.float64).reshape(X.shape)
+    odd[:] = X
+    assert not odd.flags.aligned
+    v, r, d = np.arange(3.0), np.arange(200.0), np.ones(200)
+    np.testing.assert_allclose(matvec(odd, v), X @ v, rtol=1e-13)
+    np.testing.assert_allclose(rmatvec(odd, r), X.T @ r, rtol=1e-12)
+    np.testing.assert_allclose(rmatvec(odd, r[:, None])[:, 0], X.T @ r, rtol=1e-12)
+    upper, adjoint = weighted_products(odd, d, r[:, None])
+    np.testing.assert_allclose(upper, np.triu(X.T @ X), rtol=1e-12)
+    np.testing.assert_allclose(adjoint[:, 0], X.T @ r, rtol=1e-12)
 
 
 def traced_peak(function, *arguments) -> int:

@@ -99,8 +99,8 @@ def _under_same_bound(
     """Another point, as it will be returned, with the lower bound that is known."""
     coefficients = problem.join(*problem.split(coefficients))
     margins = problem.margins(coefficients)
-    lam = problem.best_lambda(coefficients, margins)
-    return replace(known, primal=primal_value(problem, coefficients, margins, lam), lam=lam)
+    lam, primal = primal_value(problem, coefficients, margins, None, known.lam)
+    return replace(known, primal=primal, lam=lam)
 
 
 def _face(

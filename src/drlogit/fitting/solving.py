@@ -298,8 +298,9 @@ class _Call:
 
             return certify_domains(problem, coefficients, solution.pieces, self.tol)
         judge = partial(
-            certify, problem, coefficients, lam=lam, flip_share=solution.flip_share, tol=self.tol
-        )
+            certify, problem, coefficients, lam=lam, flip_share=solution.flip_share,
+            guess=solution.lam, tol=self.tol,
+        )  # fmt: skip
         certificate = judge(
             dual_coefficients=solution.dual_coefficients,
             dual_step=solution.dual_step,

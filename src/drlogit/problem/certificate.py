@@ -68,16 +68,16 @@ def certify(
     dual_coefficients: FloatArray | None = None,
     dual_step: FloatArray | None = None,
     doubt: State | None = None,
+    guess: float | None = None,
     tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for (B) at fixed ``lam``.
 
     Work on the bound ends as soon as the gap is within ``tol``; with ``tol=0`` the best
-    bound that the corrections reach is returned.
+    bound that the corrections reach is returned.  ``guess`` is about the best λ.
     """
     margins = problem.margins(coefficients)
-    level = problem.best_lambda(coefficients, margins) if lam is None else lam
-    primal = primal_value(problem, coefficients, margins, level)
+    level, primal = primal_value(problem, coefficients, margins, lam, guess)
     if lam is not None and not problem.allows(coefficients, lam):
         primal = math.inf
     if flip_share is None:
@@ -91,7 +91,20 @@ def certify(
     return Certificate(primal, bound.value, level, *bound.parts(problem), bound.coefficients)
 
 
-def primal_value(problem: Problem, coefficients: FloatArray, margins: State, lam: float) -> float:
-    """The objective, and what rounding of the margins may hide of it: its slope is one at most."""
+def primal_value(
+    problem: Problem,
+    coefficients: FloatArray,
+    margins: State,
+    lam: float | None,
+    guess: float | None = None,
+) -> tuple[float, float]:
+    """λ, by default the best, and the objective, with what rounding of the margins may hide of it.
+
+    The objective's slope in the margins is one at most.
+    """
+    if lam is None:
+        lam, value = problem.flip_loss(coefficients, margins).best(problem.epsilon, guess)
+    else:
+        value = problem.objective_at(margins, lam)
     size = float(np.abs(coefficients) @ problem.rows.column_scale)
-    return problem.objective_at(margins, lam) + rounding_of_sum(coefficients.size) * size
+    return lam, value + rounding_of_sum(coefficients.size) * size

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Sum
+from ..rows.reductions import Stack, Sum
 from .losses import flip_gain, log_loss
-from .weighted_quantile import Weighted, upper_quantile
+from .weighted_quantile import Surroundings, Weighted, upper_quantile
 
 #: λ below ‖β‖_* by less than this share is there but for rounding.
 ROUNDING = 1e-12
@@ -65,6 +65,28 @@ class FlipLoss:
     pair: FlipPair
     least: float  # ‖β/c‖_*
 
+    def best(self, epsilon: float, guess: float | None = None) -> tuple[float, float]:
+        """The λ that minimises F, and F there: one visit where the guess is about right."""
+        if guess is not None and math.isfinite(guess) and self.pair.flips:
+            found = self._near(epsilon, guess)
+            if found is not None:
+                return found
+        lam = self.best_lambda(epsilon)
+        return lam, self.value(epsilon, lam)
+
+    def _near(self, epsilon: float, guess: float) -> tuple[float, float] | None:
+        """:meth:`best`, if it is near the guess."""
+        near = Surroundings.of(self.pair.kink(guess), self.pair.kink(self.least))
+        _, (u, w, sums) = self.rows.run(_loss_near, self.margins, near)
+        share = epsilon / self.pair.kappa
+        quantile = None if sums.missing else near.quantile(u, w, float(sums.above), share)
+        if quantile is None:
+            return None
+        lam = max(self.least, quantile / self.pair.kappa)
+        kink = self.pair.kink(lam)
+        gain = float(sums.excess + (near.greatest - kink) * sums.above + w @ flip_gain(u, kink))
+        return lam, float(sums.loss) + gain + epsilon * lam
+
     def best_lambda(self, epsilon: float) -> float:
         """``max(‖β‖_*, q/κ)``: q is the smallest margin with weight at most ``ε/κ`` above it."""
         if not self.pair.flips:
@@ -81,6 +103,27 @@ class FlipLoss:
             return math.inf
         _, (total,) = self.rows.run(_robust_loss, self.margins, self.pair.kink(lam))
         return float(total) + epsilon * lam
+
+
+class _LossSums(NamedTuple):
+    """Sums over all samples for the loss at a kink near a guess."""
+
+    loss: float  # of samples as they are
+    above: float  # weight beyond the surroundings
+    excess: float  # ... times how far
+    missing: int  # samples in the surroundings that are not told
+
+
+def _loss_near(
+    block: Block, u: FloatArray, near: Surroundings
+) -> tuple[FloatArray, tuple[Stack, Stack, Sum[_LossSums]]]:
+    """Margins near a guess and their weights, and sums for the others."""
+    w = block.weights
+    found, missing = near.find(u, w)
+    above = float(w @ (u > near.greatest))
+    excess = float(w @ flip_gain(u, near.greatest))
+    sums = _LossSums(float(w @ log_loss(u)), above, excess, missing)
+    return u, (Stack(u[found]), Stack(w[found]), Sum(sums))
 
 
 def _weighted(block: Block, u: FloatArray) -> tuple[Weighted, tuple[()]]:

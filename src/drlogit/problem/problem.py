@@ -166,6 +166,10 @@ class Problem:
 
             return prices_of(self.rows, self.cost, coefficients)
         margins = self.margins(coefficients) if margins is None else margins
+        return self.flip_loss(coefficients, margins)
+
+    def flip_loss(self, coefficients: FloatArray, margins: State) -> FlipLoss:
+        """The same where features have no domains."""
         return FlipLoss(self.rows, margins, self.cost.pair, self.dual_norm(coefficients))
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:

@@ -171,7 +171,8 @@ class Solution:
 
     ``flip_share``, ``dual_coefficients``, ``dual_step`` and ``doubt`` describe its dual point (see
     :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
-    ``pieces`` is that of a problem with domains (:mod:`drlogit.problem.piece_weights`).
+    ``pieces`` is that of a problem with domains (:mod:`drlogit.problem.piece_weights`).  ``lam`` is
+    about the best one for the coefficients.
     """
 
     coefficients: FloatArray
@@ -183,6 +184,7 @@ class Solution:
     doubt: State | None = None
     info: dict[str, Any] = field(default_factory=dict)
     pieces: State | None = None
+    lam: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,19 @@
 """Quantiles of weighted values that lie in row blocks, exactly and in a few passes.
 
 A histogram narrows the bracket a thousandfold per pass until few values are left, which are sorted
-here, so the search works on blocks anywhere.
+here, so the search works on blocks anywhere.  Where somebody knows about where the quantile is, the
+values there (:class:`Surroundings`) mostly tell in one pass.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Stack, Sum
@@ -21,6 +23,13 @@ _BINS = 1024
 
 #: So many values, or fewer, are fetched and sorted.
 _FEW = 4096
+
+#: How far a guess may be off, in proportion to it.  A λ that leaves a gap of 1e-6 is off by about
+#: the root of that; of 2·10⁶ margins a few thousand are so near.
+_OFF = 2e-3
+
+#: Largest share of the values of a block, or number of them, that is fetched around a guess.
+_FETCHED_SHARE, _FETCHED = 0.01, 64
 
 #: Values of a block, and their weights.
 Weighted: TypeAlias = tuple[FloatArray, FloatArray]
@@ -54,6 +63,38 @@ def upper_quantile(rows: Rows, values: State, share: float, low: float = -math.i
     if high == math.inf and float(weights.sum()) <= share:
         return floor
     return _of_few(found, weights, share - above_high)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The values ``(least, greatest]`` around a guess at a quantile that is not below ``low``."""
+
+    low: float
+    least: float
+    greatest: float
+
+    @classmethod
+    def of(cls, guess: float, low: float) -> Surroundings:
+        """As far as a guess may be off."""
+        off = _OFF * abs(guess)
+        return cls(low, max(guess - off, low), max(guess + off, low))
+
+    def find(self, values: FloatArray, weights: FloatArray) -> tuple[IndexArray, int]:
+        """Where the values of a block are that lie here, and how many are not told."""
+        inside = (values > self.least) & (values <= self.greatest) & (weights > 0.0)
+        found = np.flatnonzero(inside)
+        many = found.size > max(_FETCHED, _FETCHED_SHARE * values.size)
+        return found[:0] if many else found, found.size if many else 0
+
+    def quantile(
+        self, values: FloatArray, weights: FloatArray, above: float, share: float
+    ) -> float | None:
+        """:func:`upper_quantile`, of all values here and what is ``above``; None if elsewhere."""
+        if above > share:
+            return None
+        if above + float(weights.sum()) > share:
+            return _of_few(values, weights, share - above)
+        return self.low if self.least == self.low else None
 
 
 def _of_few(values: FloatArray, weights: FloatArray, share: float) -> float:

@@ -163,6 +163,11 @@ class Block:
         """``Σ_i w_i x_i`` and, after it if there is an intercept, the weight of the samples."""
         return self.adjoint(self.y * self.weights)
 
+    @property
+    def class_weights(self) -> FloatArray:
+        """What the samples of the classes -1 and +1 weigh."""
+        return np.array([self.weights @ (self.y < 0.0), self.weights @ (self.y > 0.0)])
+
     def by_class(self, r: FloatArray) -> FloatArray:
         """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
         columns, positive = np.empty((r.size, 2)), self.y > 0.0

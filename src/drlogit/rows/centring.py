@@ -42,7 +42,7 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
     if not (rows.intercept or constant):
         return rows
     n = rows.n_columns - int(rows.intercept)
-    _, (mean, squares) = rows.run(_moments)
+    _, (mean, squares, rows.class_weights) = rows.run(_moments)
     mean, rows.column_scale = mean[:n], np.sqrt(squares)
     # The spread by subtraction: rough, but good enough to see that it is small.
     variance = np.square(rows.column_scale[:n]) - np.square(mean)
@@ -64,9 +64,9 @@ def _means(block: Block, _: None) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.means),)
 
 
-def _moments(block: Block, _: None) -> tuple[None, tuple[Sum, Sum]]:
-    """Means, and mean squares, which every fit wants to know."""
-    return None, (Sum(block.means), Sum(block.mean_squares))
+def _moments(block: Block, _: None) -> tuple[None, tuple[Sum, Sum, Sum]]:
+    """Means, and mean squares and what the classes weigh, which every fit wants to know."""
+    return None, (Sum(block.means), Sum(block.mean_squares), Sum(block.class_weights))
 
 
 def _without_zeros(block: Block, _: None) -> tuple[None, tuple[Min]]:

@@ -22,8 +22,19 @@ from .checks import (
     check_unmasked,
     check_weights,
     distinct,
+    signs_of,
 )
-from .dask_tasks import Delayed, compute_each, groups_of, kept, literal, task, unique
+from .dask_tasks import (
+    Delayed,
+    compute_each,
+    fetched,
+    for_each,
+    groups_of,
+    kept,
+    literal,
+    task,
+    unique,
+)
 from .distributed import DaskRows, cut, rows_of_piece, vector_parts
 from .matrix import held, nonzeros
 
@@ -37,23 +48,31 @@ def dask_rows(
     known to hold ±1.
     """
     parts = enumerate(_row_parts(X))
-    features = kept([task(_features, unique("features"), part, k) for k, part in parts])
-    shapes = compute_each(_shape, unique("shape"), features)
+    tasks = [task(_features, unique("features"), part, k) for k, part in parts]
+    labels = _parts(y) if dask.is_dask_collection(y) and not signs else []
+    alike = len(labels) == len(tasks)  # one question for both, then
+    asked = labels if alike else [None] * len(tasks)
+    looks = [task(_look, unique("look"), *both) for both in zip(tasks, asked, strict=True)]
+    others = [] if alike else for_each(_distinct, unique("labels"), labels)
+    begun = kept([*tasks, *looks, *others])
+    features, answers = begun[: len(tasks)], fetched(begun[len(tasks) :])
+    shapes = [shape for shape, _ in answers[: len(tasks)]]
+    found = [labels for _, labels in answers] if alike else answers[len(tasks) :]
     widths = {width for _, width, _ in shapes}
     if len(widths) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
     lengths = [length for length, _, _ in shapes]
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    labels = _sign_parts(y, lengths, known=signs)
+    y_parts, positive = _label_parts(y, lengths, found, known=signs)
     weights = _weight_parts(sample_weight, lengths)
     n_columns, n_nonzeros = widths.pop() + int(intercept), sum(count for _, _, count in shapes)
     step = rows_of_piece(sum(lengths), n_columns, n_nonzeros)
     members = groups_of(features)
     groups = [
         task(
-            _pieces, unique("group"), step, intercept,
-            *([kind[k] for k in chunks] for kind in (features, labels, weights)),
+            _pieces, unique("group"), step, intercept, positive, chunks,
+            *(kind[k] for kind in (features, y_parts, weights) for k in chunks),
         )
         for chunks in members
     ]  # fmt: skip
@@ -61,7 +80,8 @@ def dask_rows(
         groups, members, lengths,
         n_columns=n_columns, n_nonzeros=n_nonzeros, intercept=intercept,
     )  # fmt: skip
-    rows.check_classes()
+    if sample_weight is not None:
+        rows.check_classes()
     return rows
 
 
@@ -72,31 +92,36 @@ def _row_parts(X: Any) -> list[Delayed]:
             raise ValueError(f"X must have two dimensions, got {X.ndim}")
         if X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
-    return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
+    return _parts(X)
 
 
-def _sign_parts(y: Any, lengths: Sequence[int], *, known: bool) -> list[Delayed]:
-    """Labels as ±1, one byte each, for every block; ``known`` if they are ±1 already."""
+def _parts(collection: Any) -> list[Delayed]:
+    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+
+
+def _label_parts(
+    y: Any, lengths: Sequence[int], found: Sequence[Any], *, known: bool
+) -> tuple[list[Delayed], Any]:
+    """Labels for every block, and which of them is the positive one.
+
+    ``found`` are the labels in each part of a Dask vector; ``known`` if they are ±1 already.
+    """
     if not dask.is_dask_collection(y):
         signs = (y if known else check_labels(y, sum(lengths))).astype(np.int8)
         pieces = np.split(signs, np.cumsum(lengths)[:-1])
-        return [literal(piece, unique("signs")) for piece in pieces]
+        return [literal(piece, unique("signs")) for piece in pieces], 1
     parts = vector_parts(y, lengths, "y")
-    positive: Any = 1
-    if not known:
-        found = np.concatenate(compute_each(_distinct, unique("labels"), parts))
-        check_labels(found, found.size)  # two kinds, none missing
-        positive = np.unique(found)[1]
-    return [
-        task(_signs, unique("signs"), part, positive, k, length)
-        for k, (part, length) in enumerate(zip(parts, lengths, strict=True))
-    ]
+    if known:
+        return parts, 1
+    labels = np.concatenate(found)
+    check_labels(labels, labels.size)  # two kinds, none missing
+    return parts, np.unique(labels)[1]
 
 
-def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed]:
-    """Weights for every block, of which the sum over all is one."""
+def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed | float]:
+    """Weights for every block, of which the sum over all is one; one for all if they are equal."""
     if sample_weight is None:
-        return [literal(1.0 / sum(lengths), unique("weight"))] * len(lengths)
+        return [1.0 / sum(lengths)] * len(lengths)
     if not dask.is_dask_collection(sample_weight):
         weights = check_weights(sample_weight, sum(lengths))
         pieces = np.split(weights, np.cumsum(lengths)[:-1])
@@ -117,7 +142,7 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
 
 def encode(y: Any) -> tuple[Any, Any]:
     """The labels that occur in a Dask vector, in order, and the number of each sample's."""
-    parts = list(np.ravel(np.asarray(y.to_delayed(), dtype=object)))
+    parts = _parts(y)
     classes = np.unique(np.concatenate(compute_each(_distinct, unique("labels"), parts)))
     return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
 
@@ -163,9 +188,10 @@ def _features(part: Any, index: int) -> Matrix:
         raise ValueError(f"block {index} of X: {error}") from error
 
 
-def _shape(matrix: Matrix) -> tuple[int, int, int]:
-    """Rows, columns, and stored entries."""
-    return int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
+def _look(matrix: Matrix, labels: Any) -> tuple[tuple[int, int, int], Any]:
+    """Rows, columns, and stored entries; and which labels there are, if any are given."""
+    shape = int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
+    return shape, None if labels is None else _distinct(labels)
 
 
 def _distinct(labels: Any) -> Any:
@@ -177,13 +203,13 @@ def _distinct(labels: Any) -> Any:
     return np.array(found, dtype=str if {*map(type, found)} == {str} else object)
 
 
-def _signs(labels: Any, positive: Any, index: int, length: int) -> Any:
+def _signs(labels: Any, positive: Any, index: int, length: int) -> FloatArray:
     values = np.asarray(labels).ravel()
     if values.size != length:
         raise ValueError(
             f"block {index} of y must have {length} labels, as X has, got {values.size}"
         )
-    return np.where(values == positive, np.int8(1), np.int8(-1))
+    return signs_of(values, positive)
 
 
 def _checked_sum(weights: Any) -> tuple[float, float]:
@@ -202,16 +228,25 @@ def _normalised(weights: Any, largest: float, total: float) -> FloatArray:
 def _pieces(
     step: int,
     intercept: bool,
-    features: Sequence[Matrix],
-    signs: Sequence[Any],
-    weights: Sequence[FloatArray | float],
+    positive: Any,
+    numbers: Sequence[int],
+    *parts: Any,
 ) -> tuple[Block, ...]:
-    """The blocks of a group: some chunks, cut into pieces."""
-    chunks = zip(features, signs, weights, strict=True)
-    return tuple(piece for chunk in chunks for piece in cut(_block(*chunk, intercept), step))
+    """The blocks of a group: some chunks, cut into pieces.
+
+    ``parts`` are the features of all of them, their labels, then their weights.
+    """
+    found: list[Block] = []
+    kinds = (parts[k :: len(numbers)] for k in range(len(numbers)))
+    for number, (X, y, given) in zip(numbers, kinds, strict=True):
+        signs = _signs(y, positive, number, X.shape[0])
+        found += cut(_block(X, signs, given, intercept), step)
+    return tuple(found)
 
 
-def _block(features: Matrix, signs: Any, weights: FloatArray | float, intercept: bool) -> Block:
+def _block(
+    features: Matrix, signs: FloatArray, weights: FloatArray | float, intercept: bool
+) -> Block:
     length = features.shape[0]
     if isinstance(weights, float):
         weights = np.full(length, weights)
@@ -219,4 +254,4 @@ def _block(features: Matrix, signs: Any, weights: FloatArray | float, intercept:
         raise ValueError(
             f"blocks of sample_weight must be cut as X is: {length}, got {weights.size}"
         )
-    return Block(features, signs.astype(np.float64), weights, intercept)
+    return Block(features, signs, weights, intercept)

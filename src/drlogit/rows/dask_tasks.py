@@ -41,22 +41,28 @@ def kept(tasks: Sequence[Delayed]) -> tuple[Delayed, ...]:
     return tuple(dask.persist(*tasks, optimize_graph=False))
 
 
-def fetched(task: Delayed) -> Any:
-    """The result of a task that is kept."""
-    if client() is None:
-        return dask.compute(task)[0]
+def fetched(tasks: Sequence[Delayed]) -> tuple[Any, ...]:
+    """The results of tasks that are kept."""
+    cluster = client()
+    if cluster is None:
+        return tuple(dask.compute(*tasks))
     from distributed import futures_of
 
-    (future,) = futures_of(task)
-    return future.result()  # without another graph, which would take as long as the first
+    # Without another graph, which would take as long as the first.
+    return tuple(cluster.gather(futures_of(list(tasks))))
 
 
 def compute_each(
     function: Callable[..., Any], name: str, parts: Iterable[Delayed]
 ) -> tuple[Any, ...]:
     """A function of each part, in this process's hands."""
+    return tuple(dask.compute(*for_each(function, name, parts)))
+
+
+def for_each(function: Callable[..., Any], name: str, parts: Iterable[Delayed]) -> list[Delayed]:
+    """A function of each part, as tasks."""
     label = f"{name}-{function.__name__.strip('_')}"
-    return tuple(dask.compute(*[task(function, f"{label}-{k}", p) for k, p in enumerate(parts)]))
+    return [task(function, f"{label}-{k}", part) for k, part in enumerate(parts)]
 
 
 def tree(parts: list[Delayed], name: str) -> Delayed:

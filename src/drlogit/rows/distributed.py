@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import dask
@@ -50,10 +51,16 @@ from .memory import visit_blocks
 from .reductions import Reduction
 from .threads import sharing_cores
 
-#: Samples of a piece: their vectors have 64 kB, half of what the allocator takes from the system
-#: and gives back one by one.  Page faults of a worker in a fit to 2·10⁶ × 20 numbers, in thousands:
-#: 153, 180, 170 with 2048, 4096, 8192 samples, 816 with 16384.  Smaller ones take more calls.
-_PIECE_ROWS = 8192
+#: Samples of a piece: their vectors have 125 kB, a little less than what the allocator takes from
+#: the system and gives back one by one.  With half as many, a fit to 2·10⁶ × 20 numbers takes 8 %
+#: longer in more calls.
+_PIECE_ROWS = 16_000
+
+#: Temporaries of a piece, and what visits to some of them keep, fit into so many arrays of the size
+#: of a piece's.  Page faults of a new worker in its first fit as above, with κ = 1: 383 thousand
+#: without, 44 with them.
+_PINNED, _PINNED_BYTES = 96, 8 * _PIECE_ROWS
+_PIECES_PER_PIN = 16
 
 #: Passes that lead from one checkpoint of a state to the next.  A checkpoint takes the state by
 #: way of this process, which the interior point, with its dozens of passes, rarely needs.
@@ -63,12 +70,48 @@ _CHECKPOINT_EVERY = 200
 _CHECKPOINT_BYTES = 1 << 31
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DaskState:
-    """What block functions remember: one task per group, and how many passes led there."""
+    """What block functions remember: one task per group, and how many passes led there.
+
+    Each task gives a :class:`_Visited`.  Tasks that nobody has waited for are begun by the first
+    visit that needs them, in one message with its own.
+    """
 
     parts: tuple[Delayed, ...]
     depth: int = 0
+    begun: bool = True
+    made_of: tuple[DaskState | DaskPair, ...] = ()
+
+    def waiting(self) -> list[DaskState]:
+        """The states not yet begun that have to be for this one to be known, each once."""
+        if self.begun:
+            return []
+        return list(dict.fromkeys([*(s for each in self.made_of for s in each.waiting()), self]))
+
+
+@dataclass(frozen=True, eq=False)
+class DaskPair:
+    """Two states, whose blocks are put together where they are visited."""
+
+    one: DaskState
+    other: DaskState
+
+    @property
+    def parts(self) -> tuple[tuple[Delayed, Delayed], ...]:
+        return tuple(zip(self.one.parts, self.other.parts, strict=True))
+
+    def as_state(self) -> DaskState:
+        """The same as one state, whose tasks put the blocks together."""
+        pairs = tuple(task(_paired, unique("pair"), *both) for both in self.parts)
+        return DaskState(pairs, self.depth, False, (self,))
+
+    @property
+    def depth(self) -> int:
+        return max(self.one.depth, self.other.depth)
+
+    def waiting(self) -> list[DaskState]:
+        return [*self.one.waiting(), *self.other.waiting()]
 
 
 #: Block functions that were found to return no reductions: nobody has to wait for them.
@@ -97,45 +140,44 @@ class DaskRows(Rows):
         self._lengths, self._members = tuple(lengths), members
         self._step = rows_of_piece(self.n_samples, n_columns, n_nonzeros)
         self.largest_block = min(self._step, max(lengths))
-        self._groups = kept(groups)
+        self._blocks = DaskState(tuple(groups), begun=False)
 
     def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
         name = unique(getattr(function, "__name__", "visit").strip("_<>"))
-        parts = (None,) * len(self._groups) if state is None else state.parts
-        # One task holds what all groups share, so that it is sent and kept once.
-        shared = literal((function, arguments, np.geterr()), f"{name}-arguments")
+        groups = self._blocks.parts
+        parts: tuple[tuple[Delayed, ...], ...] = ((),) * len(groups)
+        if state is not None:  # each as an argument: a task does not hold on to those in a list
+            pairs = isinstance(state, DaskPair)
+            parts = state.parts if pairs else tuple((part,) for part in state.parts)
+        call = _Call(function, arguments, np.geterr())
+        # One task holds what several groups share, so that it is sent and kept once.
+        shared = () if len(groups) == 1 else (literal(call, f"{name}-arguments"),)
+        visit = _visit if shared else partial(_visit, call)
+        each = enumerate(zip(groups, parts, strict=True))
+        visits = tuple(
+            task(visit, f"{name}-{g}", *shared, g, group, *before) for g, (group, before) in each
+        )
+        depth = 1 if state is None else state.depth + 1
+        after = DaskState(visits, depth, False, (self._blocks, *([] if state is None else [state])))
         merged: list[Reduction] = []
-        if function in _silent:  # there is nothing to wait for
-            new = kept(self._visits(_new_state, name, parts, shared))
-        else:
-            done = self._visits(_visit, name, parts, shared)
-            states = [task(_first, f"{name}-state-{g}", pair) for g, pair in enumerate(done)]
-            sums = [task(_second, f"{name}-sums-{g}", pair) for g, pair in enumerate(done)]
-            *begun, total = kept([*states, *sums, tree(sums, name)])
-            new = tuple(begun[: len(states)])
-            *merged, spoiled = fetched(total)
+        if function not in _silent:  # or there is nothing to wait for
+            sums = [task(_reductions, f"{name}-sums-{g}", part) for g, part in enumerate(visits)]
+            *merged, spoiled = _fetched_with(after, tree(sums, name))
             if not merged:
                 _silent.add(function)
             for place in sorted(spoiled.value):
-                self._examine(place, name, parts, shared, begun[len(states) :])
-        after = DaskState(new, 1 if state is None else state.depth + 1)
+                self._examine(place, name, call, parts, after)
         if after.depth >= _CHECKPOINT_EVERY:
             after = _checkpoint(after, name)
         return after, tuple(item.value for item in merged)
-
-    def _visits(
-        self, visit: Callable[..., Any], name: str, parts: Sequence[Delayed], shared: Delayed
-    ) -> list[Delayed]:
-        groups = zip(self._groups, parts, strict=True)
-        return [task(visit, f"{name}-{g}", *both, shared, g) for g, both in enumerate(groups)]
 
     def _examine(
         self,
         place: tuple[int, int],
         name: str,
-        parts: Sequence[Delayed],
-        shared: Delayed,
-        sums: Sequence[Delayed],
+        call: _Call,
+        parts: Sequence[tuple[Delayed, ...]],
+        visited: DaskState,
     ) -> None:
         """Find out why a piece gave NaN; error if its data or a worker are to blame.
 
@@ -143,10 +185,12 @@ class DaskRows(Rows):
         the solver, as on any other rows.
         """
         g, position = place
-        where = workers_of(sums[g])
+        where = workers_of(visited.parts[g])
         with dask.annotate(**elsewhere(where)):
             again = f"{name}-again-{g}-{position}"
-            verdict = task(_reexamine, again, self._groups[g], parts[g], shared, position)
+            verdict = task(
+                partial(_reexamine, call), again, position, self._blocks.parts[g], *parts[g]
+            )
         (reason,) = dask.compute(verdict)
         if reason is not None:
             chunk, rows = self._pieces(g)[position]
@@ -167,9 +211,8 @@ class DaskRows(Rows):
 
     def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
-        parts = zip(one.parts, other.parts, strict=True)
-        pairs = [task(_pairs, unique("pair"), *part) for part in parts]
-        return DaskState(tuple(pairs), max(one.depth, other.depth))
+        both = (each.as_state() if isinstance(each, DaskPair) else each for each in (one, other))
+        return DaskPair(*both)
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
@@ -182,18 +225,19 @@ class DaskRows(Rows):
             task(_cut_vectors, unique("part"), self._step, *(parts[k] for k in members))
             for members in self._members
         ]
-        return DaskState(tuple(groups))
+        return DaskState(tuple(groups), begun=False)
 
-    @property
+    @cached_property
     def offsets(self) -> Any:
         """The number of the first sample of each block, counted over all of them."""
-        every = (self._pieces(g) for g in range(len(self._groups)))
-        firsts = (tuple(rows.start for _, rows in pieces) for pieces in every)
-        return DaskState(tuple(literal(first, unique("offsets")) for first in firsts))
+        every = (self._pieces(g) for g in range(len(self._members)))
+        firsts = (_Visited(tuple(rows.start for _, rows in pieces)) for pieces in every)
+        parts = tuple(literal(first, unique("offsets")) for first in firsts)
+        return DaskState(parts, begun=False)
 
     def with_signs(self, signs: Any) -> DaskRows:
         """The same samples under other labels, as ±1: new blocks of the features that are there."""
-        rows = self._with_groups(_relabelled, self.scatter(signs).parts)
+        rows = self._with_groups(_relabelled, self.scatter(signs))
         rows.__dict__.pop("class_weights", None)
         rows.check_classes()  # weights may be lazy, so that nobody has looked before
         return rows
@@ -201,16 +245,16 @@ class DaskRows(Rows):
     def shifted(self, shift: FloatArray) -> DaskRows:
         """The same samples with features ``x - shift``, shifted where they are."""
         moved = literal(shift, unique("shift"))
-        rows = self._with_groups(_shifted, [moved] * len(self._groups))
+        rows = self._with_groups(_shifted, DaskState((moved,) * len(self._members)))
         rows.__dict__.pop("column_scale", None)
         rows.shift = shift
         return rows
 
-    def _with_groups(self, function: Callable[..., Any], arguments: Sequence[Delayed]) -> DaskRows:
+    def _with_groups(self, function: Callable[..., Any], arguments: DaskState) -> DaskRows:
         """Rows whose groups are what a function makes of these, with an argument for each."""
-        rows = copy(self)
-        each = zip(self._groups, arguments, strict=True)
-        rows._groups = kept([task(function, unique("group"), *both) for both in each])
+        rows, both = copy(self), DaskPair(self._blocks, arguments)
+        groups = tuple(task(function, unique("group"), *pair) for pair in both.parts)
+        rows._blocks = DaskState(groups, 0, False, (both,))
         return rows
 
     def check_classes(self) -> None:
@@ -235,7 +279,7 @@ class DaskRows(Rows):
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
         blocks: dict[tuple[int, int], Block] = {}
-        for g, group in enumerate(dask.compute(*self._groups)):
+        for g, group in enumerate(dask.compute(*self._blocks.parts)):
             for (k, rows), block in zip(self._pieces(g), group, strict=True):
                 blocks[k, rows.start] = block
         return join_blocks([blocks[place] for place in sorted(blocks)])
@@ -283,6 +327,21 @@ def vector_parts(vector: Any, lengths: Sequence[int], name: str = "values") -> l
 # --- tasks ----------------------------------------------------------------------------------
 
 
+class _Call(NamedTuple):
+    """A block function, its further arguments, and how NumPy is to treat errors."""
+
+    function: BlockFunction
+    arguments: tuple[Any, ...]
+    errors: Any
+
+
+class _Visited(NamedTuple):
+    """What a visit leaves of each block of a group, and what it has for the driver."""
+
+    states: tuple[BlockState, ...]
+    reductions: tuple[Reduction, ...] = ()
+
+
 class _Spoiled(Reduction[frozenset[tuple[int, int]]]):
     """Group and position of pieces whose reductions have NaN; combined as others are."""
 
@@ -291,35 +350,48 @@ class _Spoiled(Reduction[frozenset[tuple[int, int]]]):
         return one | other
 
 
-def _visit(
-    blocks: Sequence[Block],
-    states: Sequence[BlockState] | None,
-    shared: tuple[Any, ...],
-    group: int,
-) -> tuple[tuple[BlockState, ...], tuple[Reduction, ...]]:
+def _visit(call: _Call, group: int, blocks: Sequence[Block], *before: _Visited) -> _Visited:
     """One pass over a group, as it would go in the process of the driver."""
-    function, arguments, errors = shared
+    states = _states(*before)
+    pin = None
 
     def visit(position: int) -> tuple[BlockState, tuple[Reduction, ...]]:
+        nonlocal pin
+        if position % _PIECES_PER_PIN == 0:
+            pin = _pin()
         state = None if states is None else states[position]
-        new, reductions = function(blocks[position], state, *arguments)
+        new, reductions = call.function(blocks[position], state, *call.arguments)
         spoiled = {(group, position)} if any(item.has_nan for item in reductions) else ()
         return new, (*reductions, _Spoiled(frozenset(spoiled)))
 
-    with np.errstate(**errors), sharing_cores():
+    with np.errstate(**call.errors), sharing_cores():
         new, reductions = visit_blocks(visit, range(len(blocks)))
-    return tuple(new), reductions
+    return _Visited(tuple(new), reductions)
 
 
-def _new_state(*arguments: Any) -> tuple[BlockState, ...]:
-    return _visit(*arguments)[0]
+def _pin() -> Any:
+    """Memory on top of some that is free, without which that would go back to the system.
+
+    The allocator gives back what is free on top of all that is in use, so that temporaries of one
+    piece would be paid for page by page again by the next.  It takes memory from the top only
+    where there is none below, so the last of some equal arrays has the others' places below it.
+    """
+    return [np.empty(_PINNED_BYTES, dtype=np.uint8) for _ in range(_PINNED)][-1]
+
+
+def _states(*before: _Visited) -> Sequence[BlockState] | None:
+    """What the blocks of a group remember: of no visit before, of one, or of two in pairs."""
+    if not before:
+        return None
+    return before[0].states if len(before) == 1 else _paired(*before).states
+
+
+def _paired(one: _Visited, other: _Visited) -> _Visited:
+    return _Visited(tuple(zip(one.states, other.states, strict=True)))
 
 
 def _reexamine(
-    blocks: Sequence[Block],
-    states: Sequence[BlockState] | None,
-    shared: tuple[Any, ...],
-    position: int,
+    call: _Call, position: int, blocks: Sequence[Block], *before: _Visited
 ) -> str | None:
     """What was wrong with a block that gave NaN; None if it does so by the rules of arithmetic."""
     block = blocks[position]
@@ -328,50 +400,55 @@ def _reexamine(
             check_features(block.X)
     except ValueError as error:
         return f"it has gone bad: {error}"
-    state = None if states is None else (states[position],)
-    *_, spoiled = _visit((block,), state, shared, 0)[1]
+    states = _states(*before)
+    state = () if states is None else (_Visited((states[position],)),)
+    *_, spoiled = _visit(call, 0, (block,), *state).reductions
     if spoiled.value:
         return None
     return "visited again it does not, so that worker is not to be relied on"
 
 
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
+def _reductions(visited: _Visited) -> tuple[Reduction, ...]:
+    return visited.reductions
 
 
 def _shifted(blocks: Sequence[Block], shift: FloatArray) -> tuple[Block, ...]:
     return tuple(block.shifted(shift) for block in blocks)
 
 
-def _joined(parts: Sequence[FloatArray], first: int, last: int) -> FloatArray:
-    return np.concatenate(parts[first:last])
+def _joined(visited: _Visited, first: int, last: int) -> FloatArray:
+    return np.concatenate(visited.states[first:last])
 
 
-def _relabelled(blocks: Sequence[Block], signs: Sequence[FloatArray]) -> tuple[Block, ...]:
-    return tuple(block.with_signs(part) for block, part in zip(blocks, signs, strict=True))
+def _relabelled(blocks: Sequence[Block], signs: _Visited) -> tuple[Block, ...]:
+    return tuple(block.with_signs(part) for block, part in zip(blocks, signs.states, strict=True))
 
 
-def _pairs(one: Sequence[Any], other: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(zip(one, other, strict=True))
-
-
-def _cut_vectors(step: int, *vectors: Any) -> tuple[FloatArray, ...]:
+def _cut_vectors(step: int, *vectors: Any) -> _Visited:
     """The pieces of some vectors, in a row."""
     arrays = (np.asarray(vector, dtype=np.float64) for vector in vectors)
-    return tuple(array[rows] for array in arrays for rows in _slices(array.size, step))
+    return _Visited(tuple(array[rows] for array in arrays for rows in _slices(array.size, step)))
+
+
+def _fetched_with(state: DaskState, result: Delayed) -> Any:
+    """A result, fetched once the tasks of a state and of those it waits for have been begun too."""
+    states = state.waiting()
+    *begun, last = kept([*(part for each in states for part in each.parts), result])
+    (value,) = fetched([last])
+    # Not before: what tasks are made of must not be let go while the scheduler reads their graph.
+    for each in states:
+        each.parts, begun = tuple(begun[: len(each.parts)]), begun[len(each.parts) :]
+        each.begun, each.made_of = True, ()
+    return value
 
 
 def _checkpoint(state: DaskState, name: str) -> DaskState:
     """The same state with no history: by way of this process, if it is small enough for that."""
     if sum(compute_each(_size, name, state.parts)) > _CHECKPOINT_BYTES:
         return DaskState(state.parts)
-    values = dask.compute(*state.parts)
-    parts = [literal(value, f"{name}-checkpoint-{k}") for k, value in enumerate(values)]
-    return DaskState(kept(parts))
+    found = enumerate(dask.compute(*state.parts))
+    states = [(k, _Visited(value.states)) for k, value in found]
+    return DaskState(kept([literal(value, f"{name}-checkpoint-{k}") for k, value in states]))
 
 
 def _size(state: BlockState) -> int:

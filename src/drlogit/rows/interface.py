@@ -202,8 +202,7 @@ def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Su
 
 
 def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
-    totals = [(block.weights * (block.y * sign > 0.0)).sum() for sign in (-1.0, 1.0)]
-    return None, (Sum(np.array(totals)),)
+    return None, (Sum(block.class_weights),)
 
 
 def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:

@@ -81,7 +81,19 @@ def full_columns(X: Matrix) -> BoolArray:
 
 def _at_once(X: Matrix) -> bool:
     """Whether X can be multiplied as it is, not only chunk by chunk."""
-    return X.dtype == np.float64 and not isinstance(X, ShiftedArray)
+    if isinstance(X, ShiftedArray) or X.dtype != np.float64:
+        return False
+    # What has come over a network may lie where BLAS cannot read it; NumPy would copy it whole.
+    return sp.issparse(X) or bool(X.flags.aligned)
+
+
+def _readable(chunk: Any) -> Any:
+    """A dense chunk in double precision where BLAS can read it, until the next is asked for."""
+    if chunk.dtype == np.float64 and chunk.flags.aligned:
+        return chunk
+    copy = _workspace(chunk.shape[0], chunk.shape[1], np.float64, "chunk")
+    np.copyto(copy, chunk)
+    return copy
 
 
 def row_chunks(n_rows: int, n_columns: int, least: int = 64) -> Iterator[slice]:
@@ -170,7 +182,7 @@ def matvec(X: Matrix, v: FloatArray) -> FloatArray:
             out[rows] = part @ v
         return out
     for rows in row_chunks(*X.shape):
-        np.matmul(X[rows].astype(np.float64), v, out=out[rows])
+        np.matmul(_readable(X[rows]), v, out=out[rows])
     return out
 
 
@@ -189,7 +201,7 @@ def rmatvec(X: Matrix, r: FloatArray, transposed: Matrix | None = None) -> Float
         return out.T
     # BLAS is at its best here with the few columns of r as few rows.
     for rows in row_chunks(*X.shape):
-        out += r[rows].T @ X[rows].astype(np.float64, copy=False)
+        out += r[rows].T @ _readable(X[rows])
     return out.T
 
 
@@ -235,7 +247,9 @@ def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
             out += part.T @ d[rows]
         return out
     for rows in row_chunks(*X.shape):
-        out += np.square(X[rows], dtype=np.float64).T @ d[rows]
+        chunk = X[rows]
+        squares = _workspace(chunk.shape[0], chunk.shape[1], np.float64, "chunk")
+        out += d[rows] @ np.square(chunk, dtype=np.float64, out=squares)
     return out
 
 
@@ -299,12 +313,14 @@ def _dense_products(
     # arithmetic outweighs that.
     for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
         chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
+        if not chunk.flags.aligned:
+            chunk = _readable(chunk)
         if r.size:  # while the chunk is in the cache
-            adjoint += r[rows].T @ chunk.astype(np.float64, copy=False)
+            adjoint += r[rows].T @ _readable(chunk)
         if width == 0:  # nothing but empty columns
             continue
         if buffer is None:
-            buffer = _workspace(chunk.shape[0], width, dtype)
+            buffer = _workspace(chunk.shape[0], width, dtype, "scaled")
         scaled = buffer[: chunk.shape[0]]
         part = chunk if used is None else chunk.take(used, axis=1)
         np.multiply(part, root[rows, None], out=scaled[:, :n_columns], casting="same_kind")
@@ -330,17 +346,19 @@ def _dense_products(
 _kept = threading.local()
 
 
-def _workspace(n_rows: int, n_columns: int, dtype: Any) -> Any:
-    """An uninitialised array, the same memory for all small ones of a thread.
+def _workspace(n_rows: int, n_columns: int, dtype: Any, purpose: str) -> Any:
+    """An uninitialised array, the same memory for all small ones of a thread and purpose.
 
     Blocks of a few thousand rows would otherwise spend as long on getting it as on the product.
     """
     size = n_rows * n_columns * np.dtype(dtype).itemsize
     if size > 2 * CHUNK_BYTES:
         return np.empty((n_rows, n_columns), dtype=dtype)
-    if not hasattr(_kept, "memory"):
-        _kept.memory = np.empty(2 * CHUNK_BYTES, dtype=np.uint8)
-    return _kept.memory[:size].view(dtype).reshape(n_rows, n_columns)
+    memory = getattr(_kept, purpose, None)
+    if memory is None or memory.size < size:
+        memory = np.empty(size, dtype=np.uint8)
+        setattr(_kept, purpose, memory)
+    return memory[:size].view(dtype).reshape(n_rows, n_columns)
 
 
 @dataclass(frozen=True, eq=False)

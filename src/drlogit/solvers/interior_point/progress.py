@@ -62,6 +62,7 @@ class Progress:
         self.primal = math.inf
         self.dual = 0.0
         self.coefficients = np.zeros(problem.costs.size)
+        self.lam: float | None = None
         self.status = Status.MAX_ITER
         self._dual_point: DualCandidate | None = None
         self._shown = 0.0
@@ -94,7 +95,7 @@ class Progress:
         is worked out when the estimate says it matters; before, only for who looks at it, and
         without consequences: a run goes the same way whether it is watched or not.
         """
-        self._offer_primal(primal, coefficients)
+        self._offer_primal(primal, coefficients, lam)
         better_bound = None
         if estimate <= _PROMISING * self.tol:
             self._bound(coefficients, flip_share, estimate)
@@ -148,7 +149,7 @@ class Progress:
         dual: DualCandidate,
     ) -> bool:
         """Take note of a point and of a dual point with its bound; True when the run is over."""
-        self._offer_primal(primal, coefficients)
+        self._offer_primal(primal, coefficients, lam)
         self._offer_dual(bound, dual)
         stop = self.monitor.report(self.n_iter, self.primal, self.dual, lam)
         if self.gap <= self.tol:
@@ -187,7 +188,7 @@ class Progress:
             dual_step=step,
             tol=math.inf,
         )
-        self._offer_primal(certificate.primal, there)
+        self._offer_primal(certificate.primal, there, certificate.lam)
         self._offer_dual(certificate.dual, DualCandidate(coefficients, flip_share, step))
         if self.gap <= self.tol:
             self.status = Status.OPTIMAL
@@ -205,11 +206,12 @@ class Progress:
             dual_step=dual.step,
             doubt=dual.doubt,
             info=dict(info),
+            lam=self.lam,
         )
 
-    def _offer_primal(self, value: float, coefficients: FloatArray) -> None:
+    def _offer_primal(self, value: float, coefficients: FloatArray, lam: float) -> None:
         if value < self.primal and np.isfinite(coefficients).all():
-            self.primal, self.coefficients = value, coefficients
+            self.primal, self.coefficients, self.lam = value, coefficients, lam
 
     def _offer_dual(self, value: float, candidate: DualCandidate) -> None:
         # Kept as it was handed to the certificate, which will find the same bound from it.

@@ -34,20 +34,45 @@ class Near(NamedTuple):
     inside: BoolArray
     du: FloatArray
     a: FloatArray
+    doubt: FloatArray
+
+
+class Distances(NamedTuple):
+    """Histograms of the distances from the kink; none where there is no kink."""
+
+    samples: IndexArray
+    entries: IndexArray
+    weight: FloatArray
+    above: FloatArray  # weight above the kink
+
+
+class Followed(NamedTuple):
+    """What the driver learns of a step."""
+
+    crossed: float  # weight of those outside of the band that cross the kink, times how far they go
+    changes: IndexArray  # histogram of the changes of v
+    loss: float  # after the whole step
+    cut: int  # doubts that had to be cut to [0, 1]
+    value: float  # Σ w H(s) of the doubts s times a factor
 
 
 def linearise(
     block: Block, _: None, coefficients: FloatArray, kink: float, rough: bool
-) -> tuple[Near, tuple[Sum, Sum, Sum]]:
-    """Margins and slopes as state; Gram matrix, gradient with flips above the kink, and loss."""
+) -> tuple[Near, tuple[Sum, Sum, Sum, Sum[Distances]]]:
+    """Margins and slopes as state; Gram matrix, gradient with flips above the kink, and loss.
+
+    Last come the distances from the kink.
+    """
     w = block.weights
     u = block.margins(coefficients)
     loss = log_loss_terms(u)
     r = w * ((u > kink) - loss.slope)
     gram, adjoint = block.gram_and_adjoint(w * loss.curvature, r[:, None], rough=rough)
     inside, none = np.zeros(u.size, dtype=bool), np.zeros(0)
-    near = Near(u, loss.slope, loss.curvature, inside, none, none)
-    return near, (Sum(gram), Sum(adjoint[:, 0]), Sum(_robust_loss(w, loss.value, u, kink)))
+    near = Near(u, loss.slope, loss.curvature, inside, none, none, none)
+    value = _robust_loss(w, loss.value, u, kink)
+    away = _distances(block, near, kink, 0.0)
+    return near, (Sum(gram), Sum(adjoint[:, 0]), Sum(value), Sum(away))
 
 
 def advance(block: Block, k: Near, length: float, kink: float) -> tuple[Near, tuple[Sum, Sum]]:
@@ -62,23 +87,24 @@ def advance(block: Block, k: Near, length: float, kink: float) -> tuple[Near, tu
 
 def distances(
     block: Block, k: Near, kink: float, dkink: float
-) -> tuple[Near, tuple[Sum, Sum, Sum, Sum]]:
-    """Histograms of the distances from the kink.
+) -> tuple[Near, tuple[Sum[Distances]]]:
+    """The distances from the kink after the step in the state, if there is one."""
+    return k, (Sum(_distances(block, k, kink, dkink)),)
 
-    Samples, their entries, their weight, the weight above it.
-    """
+
+def _distances(block: Block, k: Near, kink: float, dkink: float) -> Distances:
+    if kink == np.inf:
+        none = np.zeros(0)
+        return Distances(none.astype(np.intp), none.astype(np.intp), none, none)
     place = _places(k, kink, dkink)
     w, size = block.weights, EDGES.size + 1
     counts = np.bincount(place, minlength=size)
     entries = block.X.shape[1] * counts
     if sp.issparse(block.X):
         entries = np.bincount(place, np.diff(block.X.indptr), minlength=size)
-    return k, (
-        Sum(counts),
-        Sum(entries),
-        Sum(np.bincount(place, w, minlength=size)),
-        Sum(np.bincount(place, w * (k.u > kink), minlength=size)),
-    )
+    weight = np.bincount(place, w, minlength=size)
+    above = np.bincount(place, w * (k.u > kink), minlength=size)
+    return Distances(counts, entries, np.asarray(weight), np.asarray(above))
 
 
 def choose(block: Block, k: Near, kink: float, dkink: float, last: int) -> tuple[Near, tuple[()]]:
@@ -137,11 +163,13 @@ def follow(
     dkink: float,
     numbers: IndexArray,
     shares: FloatArray,
-) -> tuple[Near, tuple[Sum, Sum, Sum]]:
-    """The step's margins and flip shares as state.
+    shift: float,
+    factor: float,
+) -> tuple[Near, tuple[Sum[Followed]]]:
+    """The step's margins, flip shares and doubts as state.
 
-    Reductions: how much the samples outside of the band that cross the kink weigh, times how far
-    they go; a histogram of the changes of v; and the loss after the whole step.
+    The doubts are ``s`` after the whole step, linearised as the Gram matrix has it, with the
+    intercept going on by ``shift``.
     """
     k, offset = pair
     w = block.weights
@@ -155,11 +183,16 @@ def follow(
     crossed = ~k.inside & ((v + dv > 0.0) != above)
     changes = np.bincount(_bins(np.abs(dv)), minlength=EDGES.size + 1)
     u = k.u + du
-    return k._replace(du=du, a=a), (
-        Sum(float(w[crossed] @ np.abs(v + dv)[crossed])),
-        Sum(changes),
-        Sum(_robust_loss(w, log_loss(u), u, kink + dkink)),
+    s = k.s - k.curvature * (du + shift * block.y if shift else du)
+    doubt = np.clip(s, 0.0, 1.0)
+    followed = Followed(
+        crossed=float(w[crossed] @ np.abs(v + dv)[crossed]),
+        changes=changes,
+        loss=_robust_loss(w, log_loss(u), u, kink + dkink),
+        cut=int(np.count_nonzero(doubt != s)),
+        value=float(w @ entropy(factor * doubt)),
     )
+    return k._replace(du=du, a=a, doubt=doubt), (Sum(followed),)
 
 
 def loss_after(block: Block, k: Near, length: float, kink: float) -> tuple[Near, tuple[Sum]]:
@@ -168,23 +201,14 @@ def loss_after(block: Block, k: Near, length: float, kink: float) -> tuple[Near,
     return k, (Sum(_robust_loss(block.weights, log_loss(u), u, kink)),)
 
 
-def linear_doubt(
-    block: Block, k: Near, shift: float, factor: float
-) -> tuple[FloatArray, tuple[Sum[int], Sum[float]]]:
-    """``s`` after the whole step, linearised as the Gram matrix has it.
-
-    The intercept goes on by ``shift``.  Reductions: how many had to be cut to [0, 1], and
-    ``Σ w H(s)`` of s times a factor.
-    """
-    s = k.s - k.curvature * (k.du + shift * block.y if shift else k.du)
-    doubt = np.clip(s, 0.0, 1.0)
-    value = float(block.weights @ entropy(factor * doubt))
-    return doubt, (Sum(int(np.count_nonzero(doubt != s))), Sum(value))
-
-
 def flips(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:
     """``a`` of all samples after the whole step."""
     return k.a, ()
+
+
+def doubts(block: Block, k: Near) -> tuple[FloatArray, tuple[()]]:
+    """``s`` of all samples after the whole step."""
+    return k.doubt, ()
 
 
 def _robust_loss(w: FloatArray, loss: FloatArray, u: FloatArray, kink: float) -> float:

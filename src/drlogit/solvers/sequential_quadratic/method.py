@@ -32,7 +32,7 @@ from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
 from ..interior_point.scaled import Scaled
-from .kink_band import advance, flips, linear_doubt, linearise, loss_after
+from .kink_band import advance, doubts, flips, linearise, loss_after
 from .step import BandStep, Linearisation, StepFinder, Work, from_level
 
 #: A gap below which the same Gram matrix serves once more, and once more again.
@@ -127,12 +127,12 @@ class _Run:
         first, many = self.progress.n_iter == 0, coefficients.size >= _ROUGH_COLUMNS
         rough = first and many and self.progress.tol >= _ROUGH_TOL
         self.progress.n_iter += 1
-        samples, (upper, gradient, loss) = self.rows.run(
+        samples, (upper, gradient, loss, away) = self.rows.run(
             linearise, None, coefficients, self.kink(lam), rough
         )
         hessian = upper + np.triu(upper, 1).T
         objective = float(loss) + self.problem.epsilon * lam
-        return Linearisation(coefficients, lam, samples, hessian, gradient, objective)
+        return Linearisation(coefficients, lam, samples, hessian, gradient, objective, away)
 
     def advanced(self, here: Linearisation, step: BandStep) -> Linearisation:
         """The point after a whole step, with the Gram matrix of the one before."""
@@ -140,7 +140,7 @@ class _Run:
         objective = float(loss) + self.problem.epsilon * step.lam
         return Linearisation(
             here.coefficients + step.d, step.lam, samples, here.hessian, gradient, objective,
-            here.chords + 1,
+            None, here.chords + 1,
         )  # fmt: skip
 
     def line_search(self, here: Linearisation, step: BandStep) -> tuple[float, float]:
@@ -164,15 +164,13 @@ class _Run:
         """Offer the point and the dual point of the whole step; True when the run is over."""
         problem = self.problem
         share, _ = self.rows.run(flips, step.samples)
-        used = problem.transport_norm(step.balance.gradient) + step.balance.spent
-        scaling = min(1.0, problem.epsilon / used) if used > 0.0 else 1.0
-        doubt, (cut, bound) = self.rows.run(linear_doubt, step.samples, step.balance.shift, scaling)
-        there = here.coefficients + step.d
+        doubt, _ = self.rows.run(doubts, step.samples)
+        there, bound = here.coefficients + step.d, step.bound
         # As feasible as the quadratic program says, without a pass over the data; only equations
         # of free features, and what was cut, need a correction.
-        if self.progress.has_free_features or cut:
+        if self.progress.has_free_features or step.cut:
             free = self.progress.has_free_features
             wanted = objective - self.progress.tol if free else -math.inf
             bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted).value
         candidate = DualCandidate(there, share, doubt=doubt)
-        return self.progress.take(coefficients, objective, lam, float(bound), candidate)
+        return self.progress.take(coefficients, objective, lam, bound, candidate)

@@ -19,7 +19,16 @@ from ...rows.interface import Rows, State
 from ...rows.matrix import held, thin_copy
 from ...rows.memory import MemoryRows
 from ..interior_point.scaled import Scaled
-from .kink_band import EDGES, choose, distances, follow, gather, gathered_matrix, widen
+from .kink_band import (
+    EDGES,
+    Distances,
+    choose,
+    distances,
+    follow,
+    gather,
+    gathered_matrix,
+    widen,
+)
 from .quadratic_barrier import (
     Expansion,
     QuadraticSolution,
@@ -86,6 +95,7 @@ class Linearisation:
     hessian: FloatArray
     gradient: FloatArray  # of the log-loss, and of the hinge where the margin is above the kink
     objective: float
+    away: Distances | None = None  # of the samples from the kink, if known
     chords: int = 0  # steps since the Hessian was built
 
 
@@ -93,12 +103,12 @@ class Linearisation:
 class Balance:
     """What the quadratic program knows of the dual point ``(s - h''·Zd, a)`` of its solution.
 
-    Its intercept's equation is met once the intercept goes on by ``shift``.
+    Its intercept's equation is met once the intercept goes on by ``shift``; then the point is
+    feasible if it is scaled by ``factor``.
     """
 
-    gradient: FloatArray  # Zᵀ w (a - s + h''·Zd), after that
-    spent: float  # on flips: κ Σ w a
     shift: float
+    factor: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +119,8 @@ class BandStep:
     lam: float
     samples: State
     objective: float  # after the whole step
-    balance: Balance
+    cut: int  # entries of the dual point that had to be cut to [0, 1]
+    bound: float  # what the dual point proves if none had to be
     spread: float  # what 99.5 % of the margins change by at most
     way: list[Waypoint]  # with estimates in units of the objective
 
@@ -159,13 +170,14 @@ class StepFinder:
         chosen: _Chosen | None = _Chosen(here.samples, 0, 0, 1.0, 0.0)
         if self.scaled.hinge:
             known, width = spread is not None, None if spread is None else _BAND * spread
-            chosen = self._choose(here, here.samples, 0.0, width)
+            chosen = self._choose(here, here.samples, 0.0, width, here.away)
             if chosen is not None and (chosen.large or not known):
                 probe = self._probe(here, chosen)
                 if probe is None:
                     return None
                 if not known:
-                    chosen = self._choose(here, here.samples, 0.0, _BAND * probe.spread)
+                    width = _BAND * probe.spread
+                    chosen = self._choose(here, here.samples, 0.0, width, here.away)
                 elif probe.objective < here.objective:  # and not lost with so few samples
                     origin = probe.samples, probe.lam - here.lam
                     chosen = self._choose(here, *origin, _REFINED * probe.spread)
@@ -189,16 +201,24 @@ class StepFinder:
         return None
 
     def _choose(
-        self, here: Linearisation, samples: State, dlam: float, width: float | None
+        self,
+        here: Linearisation,
+        samples: State,
+        dlam: float,
+        width: float | None,
+        away: Distances | None = None,
     ) -> _Chosen | None:
         """The band around where the step in the state leads to, of this width at least.
 
-        Without a width, the share of the samples that a probe takes in.
+        Without a width, the share of the samples that a probe takes in.  ``away`` are the distances
+        from there, if they are known.
         """
         kinks = self.kink(here.lam), self.kappa * dlam
-        samples, (counts, entries, weights, above) = self.rows.run(distances, samples, *kinks)
-        inside, total = np.cumsum(counts), float(above.sum())
-        left = self.problem.epsilon - self.kappa * (total - np.cumsum(above))
+        if away is None:
+            _, (away,) = self.rows.run(distances, samples, *kinks)
+            assert away is not None  # for mypy
+        inside, total = np.cumsum(away.samples), float(away.above.sum())
+        left = self.problem.epsilon - self.kappa * (total - np.cumsum(away.above))
         least = min(_LEAST_SAMPLES, self.rows.n_samples)
         if width is None:
             least = max(least, int(_PROBE_SHARE * self.rows.n_samples))
@@ -207,7 +227,7 @@ class StepFinder:
         if not enough[:-1].any():
             return None
         k = int(np.flatnonzero(enough)[0])
-        gathered, weight = int(entries[: k + 1].sum()), float(weights[: k + 1].sum())
+        gathered, weight = int(away.entries[: k + 1].sum()), float(away.weight[: k + 1].sum())
         if self._too_many(gathered):
             return None
         samples, _ = self.rows.run(choose, samples, *kinks, k)
@@ -277,18 +297,19 @@ class StepFinder:
         lam = solution.lam / scaled.sigma
         d = scaled.coefficients(solution.x) - here.coefficients
         share = np.clip(solution.flip_share, 0.0, 1.0)
-        followed, (crossed, changes, loss) = self.rows.run(
+        balance = self._balance(band, d, share)
+        followed, (found,) = self.rows.run(
             follow, self.rows.pair(samples, self.rows.offsets), d, self.kink(here.lam),
-            self.kappa * (lam - here.lam), band.numbers, share,
+            self.kappa * (lam - here.lam), band.numbers, share, balance.shift, balance.factor,
         )  # fmt: skip
         way = [Waypoint(p.estimate * band.weight, p.x, p.lam) for p in solution.way]
-        objective = float(loss) + self.problem.epsilon * lam
-        balance = self._balance(band, d, share)
-        step = BandStep(d, lam, followed, objective, balance, _quantile(changes), way)
-        return step, float(crossed)
+        objective = float(found.loss) + self.problem.epsilon * lam
+        spread, bound = _quantile(found.changes), float(found.value)
+        step = BandStep(d, lam, followed, objective, int(found.cut), bound, spread, way)
+        return step, float(found.crossed)
 
     def _balance(self, band: _Band, d: FloatArray, share: FloatArray) -> Balance:
-        """Gradient of the quadratic program but for its cone, and what its flips cost."""
+        """From the gradient of the quadratic program but for its cone, and what its flips cost."""
         hessian, shift = band.quadratic.hessian, 0.0
         gradient = band.quadratic.gradient + hessian @ d
         spent = self.problem.epsilon - band.weight * band.scaled.problem.epsilon
@@ -300,7 +321,8 @@ class StepFinder:
         if self.problem.fit_intercept and hessian[-1, -1] > 0.0:
             shift = -float(gradient[-1] / hessian[-1, -1])
             gradient = gradient + shift * hessian[-1]
-        return Balance(band.weight * gradient, spent, shift)
+        used = self.problem.transport_norm(band.weight * gradient) + spent
+        return Balance(shift, min(1.0, self.problem.epsilon / used) if used > 0.0 else 1.0)
 
     def _probe(self, here: Linearisation, chosen: _Chosen) -> BandStep | None:
         """A rough solution on some of the samples of the band."""
