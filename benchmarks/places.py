@@ -5,8 +5,9 @@
 One thread each; the worker is a process of its own with Dask's settings as they come, and keeps X
 and y before the clock starts: in arrays of its own, as if it had read them, and once more as the
 client sent them, which mostly is at addresses that BLAS cannot read.  Processor time of both
-processes and time on the wall, the least of a few runs in turns.  A *visit* is one call of a function for all samples, a *pass* one that reads
-X.  Rows go to ``benchmarks/results/places.jsonl``.
+processes and time on the wall, the least of a few runs in turns.  A *visit* is one call of a
+function for all samples, a *pass* one that reads X.  Rows go to
+``benchmarks/results/places.jsonl``.
 """
 
 from __future__ import annotations
