@@ -95,7 +95,7 @@ def measured(
     there = client.persist([part.map_blocks(np.copy) for part in sent])
     sent = client.persist(list(sent))
     wait([there, sent])
-    places = {"memory": (X, y), "stored": (stored, y), "Dask": there, "Dask, sent": sent}
+    places = {"memory": (X, y), "stored": (stored, y), "Dask": sent, "Dask, own": there}
 
     def processor() -> float:
         return time.process_time() + sum(client.run(time.process_time).values())
