@@ -5,8 +5,9 @@
 One thread each; the worker is a process of its own with Dask's settings as they come, and keeps X
 and y before the clock starts: in arrays of its own, as if it had read them, and once more as the
 client sent them, which mostly is at addresses that BLAS cannot read.  Processor time of both
-processes and time on the wall, the least of a few runs in turns.  A *visit* is one call of a function for all samples, a *pass* one that reads
-X.  Rows go to ``benchmarks/results/places.jsonl``.
+processes and time on the wall, the least of a few runs in turns.  A *visit* is one call of a
+function for all samples, a *pass* one that reads X.  Rows go to
+``benchmarks/results/places.jsonl``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def measured(
     there = client.persist([part.map_blocks(np.copy) for part in sent])
     sent = client.persist(list(sent))
     wait([there, sent])
-    places = {"memory": (X, y), "stored": (stored, y), "Dask": there, "Dask, sent": sent}
+    places = {"memory": (X, y), "stored": (stored, y), "Dask": sent, "Dask, own": there}
 
     def processor() -> float:
         return time.process_time() + sum(client.run(time.process_time).values())

@@ -149,7 +149,7 @@ class DaskRows(Rows):
         if state is not None:  # each as an argument: a task does not hold on to those in a list
             pairs = isinstance(state, DaskPair)
             parts = state.parts if pairs else tuple((part,) for part in state.parts)
-        call = _Call(function, arguments, np.geterr())
+        call = _BlockCall(function, arguments, np.geterr())
         # One task holds what several groups share, so that it is sent and kept once.
         shared = () if len(groups) == 1 else (literal(call, f"{name}-arguments"),)
         visit = _visit if shared else partial(_visit, call)
@@ -175,7 +175,7 @@ class DaskRows(Rows):
         self,
         place: tuple[int, int],
         name: str,
-        call: _Call,
+        call: _BlockCall,
         parts: Sequence[tuple[Delayed, ...]],
         visited: DaskState,
     ) -> None:
@@ -327,7 +327,7 @@ def vector_parts(vector: Any, lengths: Sequence[int], name: str = "values") -> l
 # --- tasks ----------------------------------------------------------------------------------
 
 
-class _Call(NamedTuple):
+class _BlockCall(NamedTuple):
     """A block function, its further arguments, and how NumPy is to treat errors."""
 
     function: BlockFunction
@@ -350,7 +350,7 @@ class _Spoiled(Reduction[frozenset[tuple[int, int]]]):
         return one | other
 
 
-def _visit(call: _Call, group: int, blocks: Sequence[Block], *before: _Visited) -> _Visited:
+def _visit(call: _BlockCall, group: int, blocks: Sequence[Block], *before: _Visited) -> _Visited:
     """One pass over a group, as it would go in the process of the driver."""
     states = _states(*before)
     pin = None
@@ -391,7 +391,7 @@ def _paired(one: _Visited, other: _Visited) -> _Visited:
 
 
 def _reexamine(
-    call: _Call, position: int, blocks: Sequence[Block], *before: _Visited
+    call: _BlockCall, position: int, blocks: Sequence[Block], *before: _Visited
 ) -> str | None:
     """What was wrong with a block that gave NaN; None if it does so by the rules of arithmetic."""
     block = blocks[position]
