@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+from drlogit.fitting import paths
 from drlogit.fitting.critical_radius import epsilon_max_of
-from drlogit.fitting.paths import solve_radii
 from drlogit.fitting.prediction import by_secant
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
@@ -259,7 +259,7 @@ def test_the_paths_of_a_flip_cost_start_from_those_of_the_one_before():
     fits, grams = None, {}
     for kappa in (0.01, 0.3, 10.0, 12.0, math.inf):
         radii = epsilon_max_of(problem.with_radius(0.0, kappa)) * np.geomspace(1.0, 0.01, 5)
-        fits = list(solve_radii(problem, radii, kappa, siblings=fits))
+        fits = list(paths.solve_radii(problem, radii, kappa, siblings=fits))
         for radius, fit in zip(radii, fits, strict=True):
             cold = solve_problem(problem.with_radius(radius, kappa))
             assert fit.gap <= 1e-6
@@ -269,6 +269,19 @@ def test_the_paths_of_a_flip_cost_start_from_those_of_the_one_before():
     assert sum(grams[0.3]) == 0 < min(grams[0.01])
     # From 10 to 12 the norm matters, and the shares of labels that may be flipped differ.
     assert grams[12.0][1:] == [1] * 4
+
+
+def test_gradients_lead_on_easy_data_where_nothing_is_known_of_a_start():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((3000, 20))
+    y = np.where(X[:, 0] + rng.logistic(size=3000) > 0.0, 1, -1)
+    first = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    model = replace(first, dual=None, info={})
+    unknown = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, start=model)
+    known = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, start=replace(model, info={"spread": 0.1}))
+    assert unknown.info["gradient_steps"] > 0.0 == known.info["gradient_steps"]
+    assert max(unknown.gap, known.gap) <= 1e-6
+    assert (unknown.n_iter, known.n_iter) == (1, 1)
 
 
 def tall(dependent: float) -> tuple[np.ndarray, np.ndarray]:

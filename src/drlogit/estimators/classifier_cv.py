@@ -263,11 +263,14 @@ tol, max_iter, class_weight
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)
 
-        def scored(kappas: FloatArray, epsilons: list[FloatArray]) -> list[list[Chain]]:
-            siblings = self._whole_paths(data, problem, epsilons[0], float(kappas[0]))
+        def scored(
+            kappas: FloatArray, epsilons: list[FloatArray], from_constant: bool
+        ) -> list[list[Chain]]:
+            first = epsilons[0], float(kappas[0])
+            siblings = self._whole_paths(data, problem, *first, from_constant)
             return self._run_folds(folds, kappas, epsilons, siblings, fold_params)
 
-        chains = scored(kappas, epsilons)
+        chains = scored(kappas, epsilons, is_count(self.epsilons))
         least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
         while True:
             self.cv_results_ = tabulate(kappas, epsilons, chains)
@@ -282,7 +285,7 @@ tol, max_iter, class_weight
             smaller = smaller[smaller >= least[k] * (1.0 - 1e-9)]
             if not smaller.size:
                 break
-            more = scored(kappas[k : k + 1], [smaller])[0]
+            more = scored(kappas[k : k + 1], [smaller], False)[0]
             epsilons = [*epsilons[:k], np.append(epsilons[k], smaller), *epsilons[k + 1 :]]
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
@@ -398,7 +401,12 @@ tol, max_iter, class_weight
         return kappas, [radii_below(limit, count, least) for limit in limits(kappas)]
 
     def _whole_paths(
-        self, data: TrainingData, problem: Problem, epsilons: FloatArray, kappa: float
+        self,
+        data: TrainingData,
+        problem: Problem,
+        epsilons: FloatArray,
+        kappa: float,
+        from_constant: bool,
     ) -> list[list[Result | None]] | None:
         """Fits of the first κ to all samples, ``paths[class][radius]``: starts for the folds.
 
@@ -407,7 +415,9 @@ tol, max_iter, class_weight
         large = start_pays(problem.rows.n_nonzeros, known=False)
         if not (has_starts(self.solver) and large):
             return None
-        return whole_paths(data, problem, epsilons, kappa, **self._controls())
+        return whole_paths(
+            data, problem, epsilons, kappa, from_constant=from_constant, **self._controls()
+        )
 
     def _folds(
         self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]

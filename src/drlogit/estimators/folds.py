@@ -64,15 +64,23 @@ class Chain(NamedTuple):
 
 
 def whole_paths(
-    data: TrainingData, problem: Problem, epsilons: FloatArray, kappa: float, **controls: Any
+    data: TrainingData,
+    problem: Problem,
+    epsilons: FloatArray,
+    kappa: float,
+    *,
+    from_constant: bool,
+    **controls: Any,
 ) -> list[list[Result | None]]:
     """Fits of one κ over its radii on all samples, for each class: siblings of those of the folds.
 
-    Without what has the length of the data, and without the first: at ε_max the model is constant,
+    Without what has the length of the data, and without the first if the model is constant there,
     and no start for anything.
     """
+    left = int(from_constant)
     return [
-        [None, *(replace(r, dual=None) for r in solve_radii(each, epsilons[1:], kappa, **controls))]
+        [None] * left
+        + [replace(r, dual=None) for r in solve_radii(each, epsilons[left:], kappa, **controls)]
         for each in data.against_rest(problem)
     ]
 
