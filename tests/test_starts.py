@@ -271,25 +271,6 @@ def test_the_paths_of_a_flip_cost_start_from_those_of_the_one_before():
     assert grams[12.0][1:] == [1] * 4
 
 
-@pytest.mark.parametrize(("work", "starts"), [(None, 8), (1e3, 1)])
-def test_a_path_goes_on_from_nothing_once_a_start_cost_more(work, starts, monkeypatch):
-    X, y = data(5500, 22)
-    problem = build_problem(X, y, epsilon=0.0, kappa=1.0)
-    solve, started = paths.solve_problem, []
-
-    def solved(problem, *, start=None, **controls):
-        started.append(start is not None)
-        result = solve(problem, start=start, **controls)
-        dear = work is not None and start is not None
-        return replace(result, info={**result.info, "band_work": work}) if dear else result
-
-    monkeypatch.setattr(paths, "solve_problem", solved)
-    radii = epsilon_max_of(problem) * np.geomspace(1.0, 0.1, 10)
-    assert max(result.gap for result in paths.solve_radii(problem, radii, 1.0)) <= 1e-6
-    assert started[:3] == [False, False, True]
-    assert sum(started) == starts
-
-
 def test_gradients_lead_on_easy_data_where_nothing_is_known_of_a_start():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((3000, 20))

@@ -185,12 +185,6 @@ _FAR = 2.0
 #: nothing; 10 radii take twice the time from 1e-3 on, the next of five flip costs half from 1e-4.
 _NEAR, _NEAR_FROM_AFAR = 4e-3, 8e-4
 
-#: On many, a start must be so close that the band takes less work than the last fit from nothing.
-#: Its width, and so the work, is in proportion to the root of what is left, and an iteration there
-#: is this much dearer, as gradients are cheaper.  Where samples crowd the kink, they are all in the
-#: band (w8a near ε_max).
-_DEARER, _CHEAPER = 1.4, 0.2
-
 
 def solve_radii(
     problem: Problem,
@@ -211,7 +205,7 @@ def solve_radii(
         here = problem.with_radius(float(epsilon), kappa)
         start = guide.start(here) if warm_start else None
         result = solve_problem(here, start=start, **controls)
-        guide.learn(here.epsilon, result, started=start is not None)
+        guide.learn(here.epsilon, result)
         yield result
 
 
@@ -224,36 +218,20 @@ class _Guide:
         self._path: list[tuple[float, Result]] = []  # its end
         self._count = 0
         self._predicted = self._excess = math.nan
-        self._from_nothing = math.inf  # in iterations on all samples
-        self._band = math.nan, 0.0  # what was left for it to do, and the work
 
     def start(self, here: Problem) -> Result | None:
         """A start for the next radius; None where one from nothing is likely to be faster."""
         start, limit = self._on_secant(here) if self._siblings is None else self._beside(here)
         self._predicted = math.nan if start is None else start.info.get("predicted", math.nan)
-        if here.domains is not None:
-            limit = math.inf  # there is no band, and a start saves the fit as numbers
-        elif start_pays(here.rows.n_nonzeros, known=False):
-            limit = self._worth_its_work()
-        return start if start is not None and start.info.get("excess", 0.0) <= limit else None
+        small = not start_pays(here.rows.n_nonzeros, known=False)
+        if start is None or here.domains is not None or not small:
+            return start
+        return start if start.info.get("excess", 0.0) <= limit else None
 
-    def learn(self, epsilon: float, result: Result, *, started: bool) -> None:
-        """Take note of a fit, of what it took, and of what the prediction was above the optimum."""
+    def learn(self, epsilon: float, result: Result) -> None:
+        """Take note of a fit, and of what the prediction was above its objective."""
         self._path, self._count = [*self._path[-1:], (epsilon, result)], self._count + 1
         self._excess = self._predicted - result.objective
-        band = _DEARER * result.info.get("band_work", 0.0)
-        if started:
-            self._band = self._excess, band
-        else:
-            steps = _CHEAPER * result.info.get("gradient_steps", 0.0)
-            self._from_nothing = result.n_iter + band + steps
-
-    def _worth_its_work(self) -> float:
-        """How far above the optimum a start may be for the band to take less work than nothing."""
-        excess, work = self._band
-        if math.isnan(excess) or work == 0.0:
-            return math.inf
-        return excess * ((self._from_nothing - 1.0) / work) ** 2
 
     def _beside(self, here: Problem) -> tuple[Result | None, float]:
         """A prediction from the sibling, or that itself if it brings its proof; and how close."""
@@ -272,12 +250,9 @@ class _Guide:
         if self._count < _FROM_NOTHING:
             return None, math.inf
         before, last = self._path
-        flips = here.cost.pair.flips
-        coarse = flips and last[0] > _FAR * here.epsilon
-        start = by_secant(here, before, last, self._excess)
-        if not flips:
-            return start, math.inf
-        return start, _NEAR_FROM_AFAR if coarse else _NEAR
+        near = _NEAR_FROM_AFAR if last[0] > _FAR * here.epsilon else _NEAR
+        limit = near if here.cost.pair.flips else math.inf
+        return by_secant(here, before, last, self._excess), limit
 
 
 def warn_about_gaps(caller: str, gaps: Sequence[float], tol: float) -> None:
