@@ -70,7 +70,7 @@ def test_work_of_a_fit(load, size, epsilon, kappa, norm, limits, work):
 
 @pytest.mark.parametrize(("epsilon", "hinge"), [(0.03, "barrier"), (0.002, "smoothed")])
 def test_a_class_that_flips_can_wipe_out_is_left_to_the_barrier(epsilon, hinge):
-    """Starts by samples took three times as long there, smoothing five times."""
+    """Most samples share a margin there, which starts and smoothing do not like."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12000, 10))
     score = X @ rng.standard_normal(10) + rng.logistic(size=12000)

@@ -52,7 +52,7 @@ _ROUGH_MU = 1e-4
 
 #: A step may leave samples behind at the cost of this share of the complementarity.  Where none
 #: are, steps are the shorter the more samples there are, since one or another holds them up: a1a
-#: took 11 iterations and a9a 21, now 8 and 9.  Shares from 0.003 to 0.015 serve alike.  Multipliers
+#: took 11 iterations and a9a 21, now 8 and 9.  Shares of 0.01 and 0.015 serve alike.  Multipliers
 #: are held together in the end, when the bound rests on them; linear programs do without.
 _BEHIND = 0.01
 

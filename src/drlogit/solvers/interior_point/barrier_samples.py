@@ -30,7 +30,7 @@ from .norm_cone import outlier_correction
 from .predictor_corrector import Conditions, Lengths, Predicted, Pull
 from .wide_system import wide
 
-#: What a sample keeps of a slack or of a multiplier that a step takes to zero or beyond; from 0.05
+#: What a sample keeps of a slack or of a multiplier that a step takes to zero or beyond; from 0.1
 #: to 0.3 serves alike.
 _KEPT = 0.1
 

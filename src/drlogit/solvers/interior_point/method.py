@@ -50,8 +50,8 @@ GRADIENTS_RATIO = 300
 
 #: Flips that can undo this share of the rarer class leave a nearly constant model, and most samples
 #: reach the kink together.  On dense data, 20,000 × 60 and 60,000 × 15, classes of 0.5 to 40 %, the
-#: barrier then took 0.2 to 0.9 times as long as starts and smoothing, but 1.4 to 16 times as long
-#: with fewer flips (0.96 to 2.1 at a share of a half).
+#: barrier then took 0.2 to 0.9 times as long as starts and smoothing, and with fewer flips 0.7 to
+#: 16 times as long, mostly more than 1.4.
 _OUTWEIGHED = 0.7
 
 #: A method that another one follows may stand still for this many iterations, and take this share
