@@ -15,7 +15,7 @@ more room between β and the boundary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -48,6 +48,11 @@ _FARTHEST, _CLOSE, _CLOSEST = 0.1, 1e-2, 1e-3
 #: From so many coefficients on, a factorisation takes longer than corrections, which save a few.
 #: With fewer, a tenth more iterations take a sixth less time (a1a, phishing, (10000, 100)).
 _MANY_COEFFICIENTS = 300
+
+#: Above this complementarity per unit of degree a step may leave samples behind at the cost of this
+#: share of what there is: a sixth fewer iterations (a9a, phishing).
+_TOGETHER_MU = 1e-6
+_BEHIND = 0.01
 
 #: After a step shorter than this the next one only leads back to the central path.
 _SHORT = 0.3
@@ -127,6 +132,9 @@ def solve_quadratic(
         point = Point(point.x, point.lam, point.cone, samples)
         conditions = quadratic.added_to(conditions, scaled.coefficients(point.x))
         here = Linearised(scaled, model, point, conditions)
+        if isinstance(model, HingeSamples) and here.mu > _TOGETHER_MU:
+            price = _BEHIND * here.complementarity
+            here.model = replace(model, behind=(price, price))
         if max(here.estimate, _unbalance(here)) <= tol:
             converged = True
             break
