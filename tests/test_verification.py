@@ -506,8 +506,7 @@ NOT_PAID = ("residual = np.abs(candidate.gradients @ factors) +", "residual = 0.
 #: What a careless hand could do to the certificate: what stood there, and what stands there now.
 MUTANTS = {
     "1e-9 more": ("return DualBound(value, state", "return DualBound(value + 1e-9, state"),
-    "1e-9 less promised": ("return problem.objective_at(margins, lam) +",
-                           "return problem.objective_at(margins, lam) - 1e-9 +"),
+    "1e-9 less promised": ("return lam, value + rounding", "return lam, value - 1e-9 + rounding"),
     "no scaling": ("factors = factors * (problem.epsilon / used)", "pass"),
     "half of the norm": ("used = problem.budget_used(candidate.gradients @ factors, flips)",
                          "used = problem.budget_used(0.5 * candidate.gradients @ factors, flips)"),
