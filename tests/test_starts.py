@@ -17,6 +17,7 @@ from drlogit.fitting.prediction import by_secant
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
 from drlogit.rows.blocks import Block
+from drlogit.solvers.sequential_quadratic import step
 
 
 def data(n_samples=5500, n_features=12, seed=0):
@@ -354,3 +355,24 @@ def test_samples_elsewhere_start_in_the_same_way():
             near = drlogit.solve(elsewhere, y, epsilon=0.018, kappa=1.0, start=first)
             assert (near.n_iter, near.info["hinge"]) == (1, "band")
             assert near.gap <= 1e-6
+
+
+@pytest.mark.parametrize(("crowded", "method"), [(1.0, "band"), (0.0, "band+smoothed")])
+def test_a_crowded_band_of_unknown_width_is_left_to_fits_from_nothing(crowded, method, monkeypatch):
+    X, y = data(n_samples=4200)
+    first = replace(drlogit.solve(X, y, epsilon=0.033, kappa=1.0, hinge="barrier"), info={})
+    for name, value in (("_MANY", 0), ("_MANY_ENTRIES", 0), ("_CROWDED", crowded)):
+        monkeypatch.setattr(step, name, value)
+    warm = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, start=first)
+    assert warm.converged
+    assert warm.info["hinge"] == method
+
+
+def test_a_band_of_known_width_needs_no_probe(monkeypatch):
+    X, y = data(n_samples=4200)
+    first = drlogit.solve(X, y, epsilon=0.033, kappa=1.0, hinge="barrier")
+    first = replace(first, info={"spread": 0.2})
+    for name, value in (("_MANY", 0), ("_MANY_ENTRIES", 0)):
+        monkeypatch.setattr(step, name, value)
+    monkeypatch.setattr(step.StepFinder, "_probe", lambda *_: None)
+    assert drlogit.solve(X, y, epsilon=0.03, kappa=1.0, start=first).info["hinge"] == "band"
