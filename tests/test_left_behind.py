@@ -7,7 +7,7 @@ import pytest
 
 import drlogit
 from drlogit.problem.problem import build_problem
-from drlogit.solvers.interior_point import barrier
+from drlogit.solvers.interior_point import barrier, method
 from drlogit.solvers.interior_point.barrier_samples import HingeSamples
 
 DIRECTION, DLAM = np.array([0.4, 0.2, -0.3, 0.1]), -0.5
@@ -75,3 +75,27 @@ def test_iterations_are_fewer_than_with_nobody_left_behind(monkeypatch):
         found.append(result.n_iter)
     assert found[0] <= 11
     assert found[1] >= 13
+
+
+def test_a_barrier_that_gets_stuck_is_run_again_with_all_samples_together(monkeypatch):
+    calls = []
+
+    def stuck(scaled, progress, *, together=False, **options):
+        calls.append((together, options.get("x")))
+        if not together:
+            return drlogit.Status.STALLED
+        return barrier.solve_with_barrier(scaled, progress, together=True, **options)
+
+    monkeypatch.setattr(method, "solve_with_barrier", stuck)
+    X, y = drlogit.datasets.make_synthetic(300, 3, 1)
+    result = drlogit.solve(X, y, epsilon=0.1, kappa=1.0)
+    assert result.converged
+    assert calls == [(False, None), (True, None)]
+
+
+def test_steps_of_a_linear_program_are_held_up_however_small_its_products():
+    """Of one feature without a slope at the null model: products go down to 1e-30 and further."""
+    x = np.repeat([-1.0, 1.0], 66)
+    y = np.tile([-1, 1], 66)
+    found = drlogit.epsilon_max(x[:, None], y, kappa=1.0, norm="linf")
+    assert 0.0 <= found <= 1e-12

@@ -101,11 +101,13 @@ def solve_with_barrier(
     x: FloatArray | None = None,
     lam: float | None = None,
     null: FloatArray | None = None,
+    together: bool = False,
 ) -> Status:
     """Run the method until ``progress`` is satisfied; the result is in ``progress``.
 
     With ``lam`` the method keeps λ fixed there, and with ``null`` it replaces the log-loss by its
-    slope at these coefficients' margins, ``-s u``: what ``epsilon_max`` asks for.
+    slope at these coefficients' margins, ``-s u``: what ``epsilon_max`` asks for.  ``together``
+    leaves no sample behind.
     """
     rows = scaled.problem.rows
     model = HingeSamples(rows, scaled.kappa, linear=null is not None, null=null)
@@ -117,7 +119,7 @@ def solve_with_barrier(
         point = Point(point.x, point.lam, point.cone, samples)
         here = Linearised(scaled, model, point, conditions, fixed=lam is not None)
         mu = here.mu
-        if not model.linear:
+        if not (model.linear or together):
             price = _BEHIND * here.complementarity
             here.model = replace(model, behind=(price, price if mu > _ROUGH_MU else 0.0))
         if progress.report(

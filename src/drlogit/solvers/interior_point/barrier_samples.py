@@ -22,7 +22,7 @@ from ...problem.losses import (
     linear_loss_terms,
     log_loss_terms,
 )
-from ...rows.arrays import FloatArray
+from ...rows.arrays import BoolArray, FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import Rows, State
 from ...rows.reductions import Max, Sum
@@ -37,8 +37,9 @@ _KEPT = 0.1
 #: What it costs to leave a sample behind: its products, and this share of what is added to them.
 _PRICE = 1.0 / 30.0
 
-#: Costs that never hold up a step: those of samples of (next to) no weight.
-_NOTHING = 1e-12
+#: Samples of less than this share of the mean weight never hold up steps: where one hardly counts,
+#: or not at all, its slacks may follow from its margin.
+_LIGHT = 1e-9
 
 #: Levels of the lengths that samples allow: sixteen for each factor of two.
 _LEVELS, _PER_OCTAVE = 256, 16.0
@@ -149,8 +150,8 @@ class HingeSamples:
         if not steepest.any():
             return 1.0, 1.0
         costs_from = costs[:, ::-1].cumsum(axis=1)[:, ::-1]
-        most = np.maximum(self.behind, _NOTHING)[:, None]
-        primal, dual = np.where(costs_from > most, steepest, 1.0).max(axis=1)
+        held = costs_from > np.array(self.behind)[:, None]
+        primal, dual = np.where(held, steepest, 1.0).max(axis=1)
         return 1.0 / max(float(primal), 1.0), 1.0 / max(float(dual), 1.0)
 
     def advance(self, step: State, alphas: Lengths) -> tuple[State, float]:
@@ -255,7 +256,7 @@ def predict(
     second = float(w @ (k.product_t * second_t + k.product_r * second_r))
     step = HingeDirection(k, du, dt, dr, dc, da, second_t, second_r)
     return step, (
-        *_limits(step, w),
+        *_limits(step, block),
         Sum(Predicted(first, second, block.adjoint(pull), float(pull.sum()))),
     )
 
@@ -292,7 +293,7 @@ def follow_aims(
     dr = (push - k.stiff_t * dv) * k.give * k.inverse_r
     dc, da = d.aim_t - dt, d.aim_r - dr
     step = HingeDirection(k, du, dt, dr, dc, da, d.aim_t, d.aim_r)
-    return step, _limits(step, block.weights)
+    return step, _limits(step, block)
 
 
 def pull_back(
@@ -315,16 +316,17 @@ def _hinge_response(k: LocalHinges, aim_t: FloatArray, aim_r: FloatArray) -> Flo
     return np.asarray(k.at.a * (aim_r - k.inverse_r * k.give * push))
 
 
-def _limits(d: HingeDirection, w: FloatArray) -> tuple[Sum, Max]:
+def _limits(d: HingeDirection, block: Block) -> tuple[Sum, Max]:
     """What it costs to leave samples behind, and their steepest fall, by level: primal, then dual.
 
     One over the fall of what shrinks fastest, in proportion, is the step that a sample allows;
-    those that allow the whole one are not counted.
+    those that allow the whole one are not counted, nor are light ones.
     """
-    k, s = d.local, d.local.at
+    k, s, w = d.local, d.local.at, block.weights
+    counts = ~_light(block)
     costs, steepest = np.zeros((2, _LEVELS)), np.zeros((2, _LEVELS))
     for kind, changes in enumerate((np.minimum(d.dt, d.dr), np.minimum(d.dc, d.da))):
-        short = np.flatnonzero(changes < -1.0)
+        short = np.flatnonzero((changes < -1.0) & counts)
         if not short.size:
             continue
         t, r, falls = s.t[short], s.r[short], -changes[short]
@@ -339,6 +341,12 @@ def _limits(d: HingeDirection, w: FloatArray) -> tuple[Sum, Max]:
     return Sum(costs), Max(steepest)
 
 
+def _light(block: Block) -> BoolArray:
+    """Samples that hardly count, or not at all."""
+    w = block.weights
+    return np.asarray(w <= _LIGHT * w.sum() / max(w.size, 1))
+
+
 def advance(
     block: Block, d: HingeDirection, primal: float, dual: float, linear: bool
 ) -> tuple[Hinges, tuple[Sum]]:
@@ -348,18 +356,37 @@ def advance(
     loss = linear_loss_terms(u, s.loss.slope) if linear else log_loss_terms(u)
     t, r = s.t + primal * (s.t * d.dt), s.r + primal * (s.r * d.dr)
     c, a = s.c + dual * (s.c * d.dc), s.a + dual * (s.a * d.da)
-    # Who is left behind: t - r and c + a stay what they are.
+    # Who is left behind.  Light samples go back to the central path, at the mean product ...
+    k = np.flatnonzero((np.minimum(np.minimum(t, r), np.minimum(c, a)) <= 0.0) & _light(block))
+    if k.size:
+        products = d.local.product_t + d.local.product_r
+        counted = block.weights if block.weights.any() else None  # some blocks have no weight
+        mu = 0.5 * float(np.average(products, weights=counted))
+        t[k], r[k] = central_slacks((t - r)[k], mu)
+        c[k], a[k] = mu / t[k], mu / r[k]
+    # ... of others t - r and c + a stay what they are.
     k = np.flatnonzero(np.minimum(t, r) <= 0.0)
     if k.size:
-        lift = np.maximum(_KEPT * s.t[k] - t[k], _KEPT * s.r[k] - r[k])
-        t[k] += lift
-        r[k] += lift
+        t[k], r[k] = _lifted(t[k], r[k], _KEPT * s.t[k], _KEPT * s.r[k], 1.0)
     k = np.flatnonzero(np.minimum(c, a) <= 0.0)
     if k.size:
-        lift = np.where(c[k] <= 0.0, _KEPT * s.c[k] - c[k], a[k] - _KEPT * s.a[k])
-        c[k] += lift
-        a[k] -= lift
+        c[k], a[k] = _lifted(c[k], a[k], _KEPT * s.c[k], _KEPT * s.a[k], -1.0)
     return Hinges(u, t, r, c, a, loss), (Sum(float(block.weights @ loss.value)),)
+
+
+def _lifted(
+    one: FloatArray, other: FloatArray, least: FloatArray, least_other: FloatArray, sign: float
+) -> tuple[FloatArray, FloatArray]:
+    """Both after the one that is further below its least was lifted there, exactly.
+
+    The other goes along, or by as much the other way.
+    """
+    missing, missing_other = least - one, least_other - other
+    first = missing >= missing_other
+    return (
+        np.where(first, least, one + sign * missing_other),
+        np.where(first, other + sign * missing, least_other),
+    )
 
 
 def parabola(block: Block, d: HingeDirection) -> tuple[HingeDirection, tuple[Sum, Sum]]:

@@ -198,6 +198,7 @@ def _cold_methods(scaled: Scaled, hinge: str) -> list[Method]:
     """The same, from nothing."""
     smoothed: Method = ("smoothed", solve_with_smoothing, {})
     barrier: Method = ("barrier", solve_with_barrier, {})
+    together: Method = ("barrier", solve_with_barrier, {"together": True, "x": None})
     if not scaled.hinge or hinge == "smoothed":
         return [smoothed]
     if hinge == "barrier":
@@ -205,7 +206,7 @@ def _cold_methods(scaled: Scaled, hinge: str) -> list[Method]:
     rows = scaled.problem.rows
     if rows.n_samples >= SMOOTHING_RATIO * rows.n_columns and not _outweighed(scaled):
         return [("smoothed", solve_with_smoothing, {"give_up": True}), barrier, smoothed]
-    return [barrier, smoothed]
+    return [barrier, together, smoothed]
 
 
 def _outweighed(scaled: Scaled) -> bool:
