@@ -190,6 +190,8 @@ class StepFinder:
                     origin = probe.samples, probe.lam - here.lam
                     chosen = self._choose(here, *origin, _REFINED * probe.spread)
                     way = from_level(probe.way, 1e-3)
+                elif spread is not None and probe.spread < spread:  # as few samples exaggerate it
+                    chosen = self._choose(here, here.samples, 0.0, _BAND * probe.spread, here.away)
         for _ in range(_MOST_WIDENINGS + 1):
             if chosen is None:
                 return None
