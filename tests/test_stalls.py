@@ -106,14 +106,14 @@ def test_another_method_goes_on_where_the_barrier_stands_still(monkeypatch):
     assert alone.gap > 1e-6, "this barrier was to be broken"
     result = drlogit.solve(*data, **options)
     assert result.gap <= 1e-6
-    assert result.info["hinge"] == "barrier+smoothed"
-    assert result.n_iter < 70
+    assert result.info["hinge"] == "barrier+barrier+smoothed"
+    assert result.n_iter <= 110  # of which either barrier spends a dozen and more on standing still
 
 
 def test_iterations_are_divided_and_the_best_point_is_handed_over(monkeypatch):
     calls = []
 
-    def out_of_iterations(scaled, progress, *, max_iter, x=None):
+    def out_of_iterations(scaled, progress, *, max_iter, x=None, together=False):
         calls.append((max_iter, x))
         progress.n_iter += max_iter
         progress.coefficients = progress.coefficients + scaled.scale
@@ -124,10 +124,10 @@ def test_iterations_are_divided_and_the_best_point_is_handed_over(monkeypatch):
     data = gaussian(0, 20, 3)
     options = {"epsilon": 0.1, "kappa": 1.0}
     drlogit.solve(*data, max_iter=200, **options)
-    (first, start), (second, best) = calls
-    assert (first, second) == (120, 80)
-    assert start is None
-    np.testing.assert_allclose(best, 1.0)
+    (first, start), (again, start_again), (last, best) = calls
+    assert (first, again, last) == (120, 60, 20)
+    assert start is start_again is None
+    np.testing.assert_allclose(best, 2.0)
     # Few iterations are not worth dividing.
     calls.clear()
     drlogit.solve(*data, max_iter=40, **options)
