@@ -47,8 +47,7 @@ def test_its_own_solution_for_samples_that_occur_twice():
 def test_the_dual_point_comes_back_as_it_was(seed):
     problem = posed(seed)
     result = solve_problem(problem)
-    tables = problem.domains.tables(problem.rows)
-    weights = kept_weights(problem, result, tables)
+    weights = kept_weights(problem, result)
     sums = WeightSums.of(problem.rows, weights)
     moves, w = result.dual.moves, problem.rows.together().weights
     mass = w[moves.sample] * moves.share
@@ -64,11 +63,10 @@ def test_the_dual_point_comes_back_as_it_was(seed):
 def test_results_for_other_samples_or_domains_are_no_proof():
     problem = posed(4)
     result = solve_problem(problem)
-    tables = problem.domains.tables(problem.rows)
-    assert kept_weights(problem, result, tables) is not None
+    assert kept_weights(problem, result) is not None
     fewer = {name: generated(4)[name][:-1] for name in ("X", "y")}
     other = posed(4, **fewer, sample_weight=None)
-    assert kept_weights(other, result, other.domains.tables(other.rows)) is None
+    assert kept_weights(other, result) is None
 
 
 def test_neighbours_take_fewer_iterations_and_far_ones_hardly_more():

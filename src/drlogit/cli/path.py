@@ -151,7 +151,7 @@ def _write(path: Any, training: Training, output: str) -> None:
 
 
 def _draw(path: Any, training: Training, output: str) -> None:
-    from ..plots.displays import RegularizationPathDisplay
+    from ..plots.displays.path import RegularizationPathDisplay
 
     unit = "unit of the feature" if training.scaler is None else "standard deviation"
     display = RegularizationPathDisplay.from_path(path, feature_names=training.names, unit=unit)

@@ -7,13 +7,11 @@ ConvergenceDisplay.from_results({"interior point": result})
 CoefficientsDisplay.from_estimators({"plain": lr, "robust": drlr})
 """
 
-from .displays import (
-    CoefficientsDisplay,
-    ConvergenceDisplay,
-    CVSurfaceDisplay,
-    RegularizationPathDisplay,
-    RobustnessDisplay,
-)
+from .displays.coefficients import CoefficientsDisplay
+from .displays.convergence import ConvergenceDisplay
+from .displays.cv_surface import CVSurfaceDisplay
+from .displays.path import RegularizationPathDisplay
+from .displays.robustness import RobustnessDisplay
 
 __all__ = [
     "CVSurfaceDisplay",

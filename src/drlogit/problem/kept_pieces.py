@@ -19,11 +19,8 @@ from .problem import Problem
 from .result import Result
 
 
-def kept_weights(problem: Problem, start: Result, tables: State) -> State | None:
-    """The dual point of a result, for these samples; None if it has none for as many.
-
-    ``tables`` are the :class:`ItemTable` of the blocks.
-    """
+def kept_weights(problem: Problem, start: Result) -> State | None:
+    """The dual point of a result, for these samples; None if it has none for as many."""
     dual, domains, rows = start.dual, problem.domains, problem.rows
     if dual is None or dual.moves is None or domains is None:
         return None
@@ -31,7 +28,7 @@ def kept_weights(problem: Problem, start: Result, tables: State) -> State | None
     same = dual.doubt.shape == (rows.n_samples,) and moves.items.shape[1] == -(-n_items // 8)
     if not same or (moves.flipped.any() and not np.isfinite(problem.kappa)):
         return None
-    state = rows.pair(rows.pair(tables, rows.scatter(dual.doubt)), rows.offsets)
+    state = rows.pair(rows.pair(domains.tables(rows), rows.scatter(dual.doubt)), rows.offsets)
     return rows.run(_weights, state, moves, domains, problem.kappa)[0]
 
 

@@ -21,6 +21,12 @@ def start_pays(n_entries: int, *, known: bool) -> bool:
     return n_entries >= (_FEW_ENTRIES if known else _SOME_ENTRIES)
 
 
+def is_for(problem: Problem, start: Result) -> bool:
+    """Whether a result is one for this radius and flip cost, as far as it says."""
+    ball = start.ball
+    return ball is None or (ball.epsilon, ball.kappa) == (problem.epsilon, problem.kappa)
+
+
 def dual_point_of(problem: Problem, start: Result) -> tuple[State, State] | None:
     """``(s, a)`` of a result for as many samples, as states of the rows; None if it has none."""
     if start.dual is None or start.dual.doubt.shape != (problem.rows.n_samples,):

@@ -14,17 +14,3 @@ Needs matplotlib (``pip install "drlogit[plot]"``), which is imported when somet
 Log-losses are in nats.  Colours are those of Okabe and Ito, which colour-blind readers can tell
 apart, and lines differ in style as well.
 """
-
-from .coefficients import CoefficientsDisplay
-from .convergence import ConvergenceDisplay
-from .cv_surface import CVSurfaceDisplay
-from .path import RegularizationPathDisplay
-from .robustness import RobustnessDisplay
-
-__all__ = [
-    "CVSurfaceDisplay",
-    "CoefficientsDisplay",
-    "ConvergenceDisplay",
-    "RegularizationPathDisplay",
-    "RobustnessDisplay",
-]

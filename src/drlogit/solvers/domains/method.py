@@ -34,6 +34,7 @@ from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray, IndexArray
 from ...rows.interface import Rows, State
+from ..starts import is_for
 from .direction import direction
 from .layout import Layout
 from .newton_system import NewtonSystem, PiecePoint
@@ -108,11 +109,7 @@ def _optimal_already(
     problem: Problem, start: Result, tol: float, monitor: Monitor
 ) -> Solution | None:
     """The start itself, if the dual point that comes with it proves it optimal."""
-    ball = start.ball
-    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
-        return None
-    assert problem.domains is not None
-    weights = kept_weights(problem, start, problem.domains.tables(problem.rows))
+    weights = kept_weights(problem, start) if is_for(problem, start) else None
     coefficients = problem.join(start.coef, start.intercept)
     if weights is None or not np.isfinite(coefficients).all():
         return None

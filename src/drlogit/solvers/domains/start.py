@@ -18,6 +18,7 @@ from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from ..interior_point.method import interior_point
 from ..interior_point.norm_cone import norm_cone
+from ..starts import is_for
 from .layout import Layout
 from .linear_rows import LinearRows
 from .newton_system import PiecePoint
@@ -113,9 +114,7 @@ def _distances(problem: Problem, given: Result) -> tuple[float, float]:
 
 def _lam_of(problem: Problem, coefficients: FloatArray, tables: State, given: Result) -> float:
     """λ of an earlier result or, where it was one for another ε or κ, the best for its model."""
-    ball = given.ball
-    same = ball is None or (ball.epsilon, ball.kappa) == (problem.epsilon, problem.kappa)
-    if same or "predicted" in given.info:  # for this problem
+    if is_for(problem, given) or "predicted" in given.info:
         return given.lam
     return best_price(problem, coefficients, tables, given.lam).lam
 

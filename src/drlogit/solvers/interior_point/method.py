@@ -33,7 +33,7 @@ from ..sequential_quadratic.guess import guess_from
 from ..sequential_quadratic.method import solve_from
 from ..sequential_quadratic.nested import easy_guess, nested_guess
 from ..sequential_quadratic.step import Work
-from ..starts import dual_point_of, start_pays
+from ..starts import dual_point_of, is_for, start_pays
 from .barrier import solve_with_barrier
 from .progress import Progress
 from .scaled import Scaled
@@ -143,10 +143,9 @@ def _optimal_already(
     problem: Problem, start: Result, tol: float, monitor: Monitor
 ) -> Solution | None:
     """The start itself, if the dual point that comes with it proves it optimal."""
-    ball = start.ball
-    elsewhere = ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa)
     point = None
-    if not (elsewhere or "predicted" in start.info):  # which are no proof, and cost two passes
+    # Others are no proof, and cost two passes.
+    if is_for(problem, start) and "predicted" not in start.info:
         point = dual_point_of(problem, start)
     coefficients = problem.join(start.coef, start.intercept)
     if point is None or not np.isfinite(coefficients).all():

@@ -173,25 +173,7 @@ class StepFinder:
         """Solve the quadratic program; None where it cannot be done."""
         chosen: _Chosen | None = _Chosen(here.samples, 0, 0, 1.0, 0.0)
         if self.scaled.hinge:
-            known, width = spread is not None, None if spread is None else _BAND * spread
-            chosen = self._choose(here, here.samples, 0.0, width, here.away)
-            if chosen is not None and (chosen.large or not known):
-                probe = self._probe(here, chosen)
-                if probe is None and not known:
-                    return None
-                if probe is None:
-                    pass  # so few samples seem to leave nothing of ε, which all of them will
-                elif not known:
-                    width = _BAND * probe.spread
-                    chosen = self._choose(here, here.samples, 0.0, width, here.away)
-                    if chosen is not None and chosen.large and self._is_crowded(chosen):
-                        return None
-                elif probe.objective < here.objective:  # and not lost with so few samples
-                    origin = probe.samples, probe.lam - here.lam
-                    chosen = self._choose(here, *origin, _REFINED * probe.spread)
-                    way = from_level(probe.way, 1e-3)
-                elif spread is not None and probe.spread < spread:  # as few samples exaggerate it
-                    chosen = self._choose(here, here.samples, 0.0, _BAND * probe.spread, here.away)
+            chosen, way = self._first_band(here, spread, way)
         for _ in range(_MOST_WIDENINGS + 1):
             if chosen is None:
                 return None
@@ -209,6 +191,32 @@ class StepFinder:
             chosen = None if self._too_many(entries) else replace(chosen, samples=samples)
             way = from_level(step.way, 1e-3)
         return None
+
+    def _first_band(
+        self, here: Linearisation, spread: float | None, way: list[Waypoint] | None
+    ) -> tuple[_Chosen | None, list[Waypoint] | None]:
+        """The band to begin with, after a probe where one is called for, and the way into it."""
+        chosen = self._around(here, spread)
+        if chosen is None or not (chosen.large or spread is None):
+            return chosen, way
+        probe = self._probe(here, chosen)
+        if spread is None:
+            chosen = None if probe is None else self._around(here, probe.spread)
+            crowded = chosen is not None and chosen.large and self._is_crowded(chosen)
+            return None if crowded else chosen, way
+        if probe is None:  # so few samples seem to leave nothing of ε, which all of them will
+            return chosen, way
+        if probe.objective < here.objective:  # and not lost with so few samples
+            origin = probe.samples, probe.lam - here.lam
+            return self._choose(here, *origin, _REFINED * probe.spread), from_level(probe.way, 1e-3)
+        if probe.spread < spread:  # as few samples exaggerate it
+            chosen = self._around(here, probe.spread)
+        return chosen, way
+
+    def _around(self, here: Linearisation, spread: float | None) -> _Chosen | None:
+        """The band around the point of linearisation for a step of this spread, if known."""
+        width = None if spread is None else _BAND * spread
+        return self._choose(here, here.samples, 0.0, width, here.away)
 
     def _choose(
         self,
