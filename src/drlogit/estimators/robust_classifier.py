@@ -343,7 +343,7 @@ class RobustLinearClassifier(LinearPredictions):
     ) -> bool:
         """Solve for every class (once, if there are two) and set the fitted attributes.
 
-        Returns whether a model is constant, of which there is a warning.
+        Returns whether all models are constant, of which there are warnings.
         """
         controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
         starts = starts or [None] * len(data.fitted_classes)
@@ -363,7 +363,7 @@ class RobustLinearClassifier(LinearPredictions):
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
             self._warn(fit, problem, name)
-        return any(fit.constant for fit in fits)
+        return all(fit.constant for fit in fits)
 
     def save_proof(
         self,
