@@ -64,7 +64,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..fitting.paths import regularization_path
+    from ..estimators.choosing import regularization_path
 
     console = Console(arguments)
     check_numbers(arguments)
