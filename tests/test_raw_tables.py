@@ -78,7 +78,7 @@ def test_codes_that_look_like_numbers_keep_their_spelling(folder, capsys):
     assert run("predict m.json only.csv -o p.csv", capsys)[0] == 0
     expected = model.predict_proba(only.drop(columns="income").astype({"code": object}))[:, 1]
     with open("p.csv") as file:
-        found = [float(row["probability"]) for row in csv.DictReader(file)]
+        found = [float(row["probability_low"]) for row in csv.DictReader(file)]
     assert found == pytest.approx(expected, abs=1e-12)
 
 
