@@ -177,7 +177,7 @@ def read_training(
             "choose one against the rest with --positive LABEL"
         )
     weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
-    samples = _without_identifiers(samples, arguments, console)
+    samples = _without_identifiers(_named(samples, arguments), arguments, console)
     by_column = fold_by_fold or is_frame(samples.X) or vars(arguments).get("bounds") is not None
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
@@ -311,6 +311,14 @@ def _without_identifiers(
     )
     names, arrays = zip(*kept, strict=True)
     return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
+
+
+def _named(samples: FileSamples, arguments: argparse.Namespace) -> FileSamples:
+    """Numbers that are encoded, as gaps may be filled one day, under the names of their columns."""
+    filled = vars(arguments).get("missing", "error") != "error"
+    if not filled or samples.feature_names is None or not isinstance(samples.X, np.ndarray):
+        return samples
+    return replace(samples, X=ColumnTable(samples.feature_names, list(samples.X.T)))
 
 
 def _costs_by_position(costs: FloatArray | None, n_columns: int, *, standardize: bool) -> Any:
