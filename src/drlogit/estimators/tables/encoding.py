@@ -26,15 +26,20 @@ import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import column_names, columns_of, holds_levels, kind_of_levels, levels_of, numbers_of
-from .text_columns import identifies, seen_in_text
+from .frames import (
+    MISSING_MARKS,
+    column_names,
+    columns_of,
+    holds_levels,
+    kind_of_levels,
+    level_codes,
+    levels_of,
+    numbers_of,
+)
+from .text_columns import identifies, remark_on_text
 
 #: What can stand in for a missing number.
 FILLS = ("error", "mean", "median")
-
-#: What reads dates, and numbers that are written as text.
-_AS_DAYS = "turn it into days with pandas.to_datetime(…) - pandas.Timestamp('2000-01-01')"
-_AS_NUMBERS = "read it with pandas.to_numeric(….str.replace('[$,%]', '', regex=True), 'coerce')"
 
 #: Matrices of more entries than this are sparse if at most a quarter of them is not zero.
 _DENSE_ENTRIES = 2**16
@@ -82,9 +87,13 @@ class EncodedColumn:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns of a table, in order, and what becomes of each; what is to be said of them."""
+    """The columns of a table, in order, and what becomes of each; texts that mean "missing".
+
+    ``remarks`` are what is to be said of the columns once.
+    """
 
     columns: tuple[EncodedColumn, ...]
+    missing_marks: tuple[str, ...] = MISSING_MARKS
     remarks: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -123,7 +132,7 @@ class Encoding:
     def transform(self, X: Any) -> Matrix:
         """The matrix of a table with these columns; ``ValueError`` says what cannot be encoded."""
         numbers = {
-            j: numbers_of(each, column.name)
+            j: numbers_of(each, column.name, self.missing_marks)
             for j, (column, each) in enumerate(zip(self.columns, columns_of(X), strict=True))
             if column.levels is None
         }
@@ -159,8 +168,7 @@ class Encoding:
                 continue
             if column.left_out:
                 continue
-            known = {level: k for k, level in enumerate(column.levels)}
-            codes = np.array([known.get(level, -1) for level in levels_of(each)], dtype=np.intp)
+            codes = level_codes(each, column.levels, self.missing_marks)
             rows = np.flatnonzero(codes >= 0)
             yield rows, place[codes[rows]], np.ones(rows.size)
 
@@ -174,9 +182,10 @@ class Encoding:
         named = []
         for column, place, each in zip(self.columns, self.places, columns_of(X), strict=True):
             if column.levels and 2 * seen[place].sum() < n_rows:
-                new = [level for level in levels_of(each) if level not in column.levels]
+                codes = level_codes(each, column.levels, self.missing_marks)
+                new = levels_of(each)[codes < 0]
                 named.append(
-                    f"{column.name!r:.40} ({len(new)} of {n_rows} rows, such as {new[0]!r:.30}, "
+                    f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as {new[0]!r:.30}, "
                     f"where training had {column.levels[0]!r:.30})"
                 )
         if not named:
@@ -240,7 +249,7 @@ def fit_encoding(
     _check_numbers(numbers)
     if all(column.left_out for column in columns):
         raise ValueError(f"X has no column left to be a feature: {'; '.join(remarks):.300}")
-    return Encoding(tuple(columns), tuple(remarks))
+    return Encoding(tuple(columns), remarks=tuple(remarks))
 
 
 def _levels_kept(levels: Counter[Any], kind: str, stated: bool) -> tuple[str | None, ...]:
@@ -250,23 +259,6 @@ def _levels_kept(levels: Counter[Any], kind: str, stated: bool) -> tuple[str | N
         return ()
     absent = [None] if None in levels else []
     return (*sorted(there, key=(float if kind == "number" else None)), *absent)
-
-
-def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
-    """What is to be said of a column of text that nobody called a category, if anything."""
-    counts = {level: count for level, count in levels.items() if level is not None}
-    seen = seen_in_text(counts)
-    apart = identifies(len(counts), levels.total())
-    if seen is None:
-        return (
-            f"column {name!r:.60} is left out, as it tells rows apart ({len(counts)} different "
-            "texts): name it in categorical_features to take it as a category all the same"
-            if apart
-            else None
-        )
-    become = "is left out" if apart else f"becomes a category of {len(counts)} levels"
-    way = _AS_DAYS if seen.startswith("dates") else _AS_NUMBERS
-    return f"column {name!r:.60} holds {seen}, and {become}: {way}"
 
 
 def _check_numbers(columns: Mapping[Any, tuple[FloatArray, bool]]) -> None:

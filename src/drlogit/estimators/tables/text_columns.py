@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,41 @@ _DATE = re.compile(
     r"(?:[T ]\s*\d{1,2}:\d{2}.*)?\s*",
     re.IGNORECASE,
 )
+
+
+class Remedies(NamedTuple):
+    """What to do about a column of text, in the words of who reads it; ``{name}`` is the column."""
+
+    keep: str
+    numbers: str
+    dates: str
+
+
+IN_PYTHON = Remedies(
+    "name it in categorical_features to take it as a category all the same",
+    "pandas.to_numeric(X[{name!r:.60}].str.replace('[$,%]', '', regex=True), 'coerce') reads it",
+    "(pandas.to_datetime(X[{name!r:.60}]) - pandas.Timestamp(0)).dt.days makes days of it",
+)
+
+
+def remark_on_text(name: Any, levels: Counter[Any], remedies: Remedies = IN_PYTHON) -> str | None:
+    """What is to be said of a column of text that nobody called a category, if anything.
+
+    ``levels`` has the number of rows of each, None for a missing one.
+    """
+    counts = {level: count for level, count in levels.items() if level is not None}
+    seen = seen_in_text(counts)
+    apart = identifies(len(counts), levels.total())
+    if seen is not None:
+        become = "is left out" if apart else f"becomes a category of {len(counts)} levels"
+        way = remedies.dates if seen.startswith("dates") else remedies.numbers
+        return f"column {name!r:.60} holds {seen}, and {become}: {way.format(name=name)}"
+    if not apart:
+        return None
+    return (
+        f"column {name!r:.60} is left out, as it tells rows apart ({len(counts)} different texts): "
+        f"{remedies.keep.format(name=name)}"
+    )
 
 
 def identifies(n_levels: int, n_rows: int) -> bool:
