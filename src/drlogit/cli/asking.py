@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..datasets.known import read_data
-from ..files.columns import FileSamples, Wanted
+from ..estimators.tables.frames import MISSING_MARKS
+from ..files.columns import FileSamples, Wanted, with_numbers
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
@@ -180,6 +181,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
     encoding = file.model.encoding_
     target = arguments.target if arguments.target is not None else origin.get("target")
     zero_based = arguments.zero_based
+    numbers = [str(name) for name in origin.get("numbers") or () if str(name) in (names or ())]
     wanted = Wanted(
         labels=labels,
         target=None if target is None else str(target),
@@ -191,9 +193,14 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         delimiter=arguments.delimiter,
         zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
         table=encoding is not None,
-        texts=tuple(str(c.name) for c in encoding.columns if c.levels) if encoding else (),
+        texts=(
+            *(str(c.name) for c in (encoding.columns if encoding else ()) if c.levels is not None),
+            *numbers,
+        ),
+        missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
     samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+    samples, _ = with_numbers(samples, numbers)
     found = samples.X.shape[1]
     if found != n_features:
         raise ValueError(
@@ -207,6 +214,25 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
             f"{samples.source} are taken in the order in which they stand: {shown}"
         )
     return ModelAndSamples(file, samples)
+
+
+def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
+    """The values of a column of the data that need not be a feature, as they stand there."""
+    origin = asked.file.origin
+    target = arguments.target if arguments.target is not None else origin.get("target")
+    wanted = Wanted(
+        labels=False,
+        target=None if target is None or target == name else str(target),
+        features=(name,),
+        format=arguments.format,
+        header=arguments.header,
+        delimiter=arguments.delimiter,
+        table=True,
+        texts=(name,),
+    )
+    X = read_data(arguments.data, wanted, label_file=arguments.labels).X
+    values: list[Any] = (X.arrays[0] if hasattr(X, "arrays") else np.asarray(X)[:, 0]).tolist()
+    return values
 
 
 def match_labels(

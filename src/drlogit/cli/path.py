@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import itertools
 import math
 from typing import Any
@@ -18,11 +16,12 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
     check_numbers,
     new_parser,
     numbers,
 )
-from .outputs import check_plot, check_writable, save_plot, table
+from .outputs import check_outputs, csv_text, save_plot, table
 from .training import Training, fit_options, read_training
 
 
@@ -33,8 +32,8 @@ def add_parser(commands: Commands) -> None:
         "path",
         help="the model over a range of radii",
         description="Fit the model over a range of radii, from the one that makes it constant "
-        "downwards, each fit started from the one before. Coefficients are those of the fit: per "
-        "standard deviation, if features are standardised.",
+        "downwards, each fit started from the one before. Coefficients are those of the fit: of a "
+        "standardised matrix per standard deviation, of a table in its own units.",
         examples="""
         drlogit path data.csv --standardize
         drlogit path data.csv --standardize --plot path.png -o path.csv
@@ -58,18 +57,18 @@ def add_parser(commands: Commands) -> None:
         help="the smallest radius chosen, as a share of the largest",
     )
     add_data_options(parser)
+    add_table_options(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..fitting.paths import regularization_path
+    from ..estimators.choosing import regularization_path
 
     console = Console(arguments)
     check_numbers(arguments)
-    check_writable(arguments.output)
-    check_plot(arguments.plot)
+    check_outputs(arguments)
     training = read_training(arguments, console, two_classes=True)
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
     done = itertools.count(1)
@@ -96,7 +95,7 @@ def _record(path: Any, training: Training) -> dict[str, Any]:
         "kappa": path.kappa,
         "norm": path.norm,
         "epsilon_max": path.epsilon_max,
-        "feature_names": training.names,
+        "feature_names": path.feature_names or training.names,
         "radii": [
             {
                 "epsilon": path.epsilons[i],
@@ -142,17 +141,16 @@ def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
 def _write(path: Any, training: Training, output: str) -> None:
     from ..files.atomic import write_text
 
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["epsilon", "objective", "gap", "lambda", "intercept", *training.names])
+    header = ["epsilon", "objective", "gap", "lambda", "intercept"]
+    header += path.feature_names or training.names
     columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
-    writer.writerows(np.column_stack(columns).tolist())
-    write_text(output, buffer.getvalue())
+    write_text(output, csv_text(header, np.column_stack(columns).tolist()))
 
 
 def _draw(path: Any, training: Training, output: str) -> None:
     from ..plots.displays.path import RegularizationPathDisplay
 
     unit = "unit of the feature" if training.scaler is None else "standard deviation"
-    display = RegularizationPathDisplay.from_path(path, feature_names=training.names, unit=unit)
+    names = path.feature_names or training.names
+    display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
     save_plot(display.figure_, output)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,18 @@ from numpy.typing import NDArray
 
 from ..datasets.known import read_data
 from ..estimators.original_units import in_original_units
-from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
+from ..estimators.tables.frames import (
+    ColumnTable,
+    holds_levels,
+    is_frame,
+    kind_of_levels,
+    levels_of,
+)
+from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
 from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
 from ..estimators.unlike_units import unlike_units
-from ..files.columns import FileSamples, Wanted, tidy_labels
+from ..files.columns import FileSamples, Wanted, tidy_labels, with_numbers
 from ..files.opening import format_of
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_weights
@@ -26,11 +35,17 @@ from .console import Console
 from .cost_files import read_costs
 from .labels import choose_classes, find_label
 
-#: Columns of more levels than this are identifiers if they have more than so many per row.
-_FEW_LEVELS, _IDENTIFIES = 20, 0.5
+#: What to do about text that is no category.
+_REMEDIES = Remedies(
+    "--categorical {name} takes it as a category all the same",
+    "--numbers {name} reads it as numbers",
+    "make days of it before, or leave it out with --drop {name}",
+)
 
 #: Options that need the features in memory.
-_WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter", "categorical", "bounds")
+_WHOLE_ONLY = (
+    "features", "drop", "weights", "standardize", "delimiter", "categorical", "numbers", "bounds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +74,11 @@ class Training:
     def n_fits(self) -> int:
         """How many fits there are: one per class, or one for two classes."""
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def positive(self) -> Any:
+        """The class that probabilities are of, if there are two."""
+        return self.classes[1] if self.n_fits == 1 else None
 
     @property
     def targets(self) -> list[NDArray[np.bool_]]:
@@ -94,6 +114,10 @@ def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, 
     }
     if "missing" in arguments:
         options["missing"] = arguments.missing
+        if isinstance(training.X, ColumnTable):  # identifiers are gone, or were asked for
+            columns = enumerate(zip(training.X.names, training.X.arrays, strict=True))
+            levels = [j for j, (name, column) in columns if holds_levels(column, name)]
+            options["categorical_features"] = levels
         options["bounds"] = _bounds_by_position(arguments.bounds, training)
     return options
 
@@ -114,13 +138,13 @@ def tolerated(arguments: argparse.Namespace, training: Training) -> Tolerances:
         raise ValueError(
             "--tolerate states the costs: no --standardize, --feature-costs or --immovable with it"
         )
-    stated = dict(arguments.tolerate)
-    by_kind = {
-        kind: stated.pop(kind) for kind in ("labels", "numbers", "categories") if kind in stated
-    }
+    stated, kinds = dict(arguments.tolerate), ("labels", "numbers", "categories")
+    by_kind = {kind: stated.pop(kind) for kind in kinds if kind in stated}
     for name in stated:
         if name not in training.names:
-            raise ValueError(f"--tolerate: {name!r} is not a feature of {training.source}")
+            near = difflib.get_close_matches(name, [*kinds, *training.names[:1000]], n=1)
+            meant = f": did you mean {near[0]}?" if near else ", nor labels, numbers or categories"
+            raise ValueError(f"--tolerate: {name!r} is not a feature of {training.source}{meant}")
     columns = {training.names.index(name): amount for name, amount in stated.items()}
     return tolerances(**by_kind, columns=columns)
 
@@ -140,7 +164,7 @@ def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
         delimiter=arguments.delimiter,
         zero_based=bool(arguments.zero_based),
         table="categorical" in arguments,
-        texts=vars(arguments).get("categorical", ()),
+        texts=(*vars(arguments).get("categorical", ()), *vars(arguments).get("numbers", ())),
     )
 
 
@@ -160,6 +184,9 @@ def read_training(
     else:
         wanted = wanted_for_training(arguments)
         samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+        samples, lost = with_numbers(samples, vars(arguments).get("numbers", ()))
+        for remark in lost:
+            console.note(f"--numbers: {remark}")
     assert samples.labels is not None
     found, codes = np.unique(samples.labels, return_inverse=True)
     labels = found.tolist()
@@ -171,7 +198,7 @@ def read_training(
             "choose one against the rest with --positive LABEL"
         )
     weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
-    samples = _without_identifiers(samples, arguments, console)
+    samples = _without_identifiers(_named(samples, arguments), arguments, console)
     by_column = fold_by_fold or is_frame(samples.X) or vars(arguments).get("bounds") is not None
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
@@ -199,6 +226,7 @@ def read_training(
             "standardized": bool(arguments.standardize),
             "zero_based": bool(arguments.zero_based),
             "balanced": bool(arguments.balanced),
+            "numbers": list(vars(arguments).get("numbers", ())),
         },
         digest=(
             digest_of_features(samples.X)
@@ -269,41 +297,42 @@ def _describe(training: Training, samples: FileSamples, console: Console) -> Non
     console.note(
         f"{samples.source}: {n_samples} samples, {n_features} features; "
         f"labels{column}: {shown}{more}"
+        + (f"; positive class: {training.positive}" if training.n_fits == 1 else "")
     )
 
 
 def _without_identifiers(
     samples: FileSamples, arguments: argparse.Namespace, console: Console
 ) -> FileSamples:
-    """Leave out text that names rows: next to nothing can be learnt from a level that occurs once.
+    """Leave out text that names rows, and say what text looks like that is no category.
 
-    Columns that were asked for stay.
+    By the rule of the estimators; columns that were asked for stay.
     """
     if not isinstance(samples.X, ColumnTable):
         return samples
     asked = {*arguments.categorical, *(arguments.features or ())}
-    left_out = {}
+    kept = []
     for name, column in zip(samples.X.names, samples.X.arrays, strict=True):
-        if holds_levels(column, name) and name not in asked:
-            n_levels = len(set(column.tolist()))
-            if n_levels > max(_FEW_LEVELS, _IDENTIFIES * len(samples.X)):
-                left_out[name] = n_levels
-    if not left_out:
-        return samples
-    kept = [
-        (name, column)
-        for name, column in zip(samples.X.names, samples.X.arrays, strict=True)
-        if name not in left_out
-    ]
+        levels: Counter[Any] = Counter()
+        if name not in asked and holds_levels(column, name) and kind_of_levels(column) == "text":
+            levels = Counter(levels_of(column).tolist())
+            remark = remark_on_text(name, levels, _REMEDIES)
+            if remark is not None:
+                console.note(remark)
+        if not identifies(len(levels.keys() - {None}), levels.total()):
+            kept.append((name, column))
     if not kept:
         raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
-    shown = ", ".join(f"{name} ({count} different texts)" for name, count in left_out.items())
-    console.note(
-        f"left out, as it tells rows apart: {shown}; --categorical takes it as a category all the "
-        "same"
-    )
     names, arrays = zip(*kept, strict=True)
     return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
+
+
+def _named(samples: FileSamples, arguments: argparse.Namespace) -> FileSamples:
+    """Numbers that are encoded, as gaps may be filled one day, under the names of their columns."""
+    filled = vars(arguments).get("missing", "error") != "error"
+    if not filled or samples.feature_names is None or not isinstance(samples.X, np.ndarray):
+        return samples
+    return replace(samples, X=ColumnTable(samples.feature_names, list(samples.X.T)))
 
 
 def _costs_by_position(costs: FloatArray | None, n_columns: int, *, standardize: bool) -> Any:

@@ -10,25 +10,21 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..estimators.tables.frames import MISSING_MARKS, ColumnTable, holds_levels, levels_of
+from ..estimators.tables.text_columns import numbers_in_text
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import TOO_LARGE
 from .limits import check_memory
 
 #: Columns taken for the labels if nobody says which, whatever their case; else the last one.
 USUAL_TARGETS = ("target", "label", "class", "y")
-
-#: Spellings of "no value here", in lower case.
-_MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?"})
-
-#: Those of a text column, where "none" can be an answer.
-_MISSING_TEXT = _MISSING - {"none"}
 
 #: Names among which one that is not there is looked for; each takes a millisecond.
 _COMPARED = 1000
@@ -42,7 +38,7 @@ class Wanted:
     happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
     a feature.  ``table`` says that features may be text, or missing: X is then a
     :class:`~drlogit.estimators.tables.frames.ColumnTable`, in which the columns ``texts`` are text
-    whatever they look like.
+    whatever they look like; texts among ``missing_marks`` are missing numbers.
     """
 
     labels: bool = True
@@ -57,6 +53,7 @@ class Wanted:
     zero_based: bool = False
     table: bool = False
     texts: tuple[str, ...] = ()
+    missing_marks: tuple[str, ...] = MISSING_MARKS
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,17 +206,31 @@ class Header:
         return list(dict.fromkeys(found))[:3]
 
 
+def with_numbers(samples: FileSamples, names: Sequence[str]) -> tuple[FileSamples, list[str]]:
+    """The samples with the numbers that columns of text hold, and what else there was in them."""
+    if not isinstance(samples.X, ColumnTable):
+        return samples, []
+    arrays, remarks = [], []
+    for name, column in zip(samples.X.names, samples.X.arrays, strict=True):
+        if name in names and holds_levels(column, name):
+            texts = levels_of(column)
+            column = numbers_in_text(texts)
+            other = [text for text in texts[np.isnan(column)] if text is not None]
+            if other:
+                remarks.append(
+                    f"{len(other)} texts of column {name!r:.60} are no numbers, and missing, such "
+                    f"as {other[0]!r:.40}"
+                )
+        arrays.append(column)
+    return replace(samples, X=ColumnTable(samples.X.names, arrays)), remarks
+
+
 # --- values ---------------------------------------------------------------------------------
 
 
 def is_missing(text: str) -> bool:
     """Whether a field of a text file stands for no value; a hyphen alone may be a label."""
-    return text.strip().lower() in _MISSING
-
-
-def is_missing_text(text: str) -> bool:
-    """Whether a field of a column of text stands for no value."""
-    return text.lower() in _MISSING_TEXT
+    return text.strip() in MISSING_MARKS
 
 
 def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:

@@ -29,15 +29,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from ..problem.losses import flip_probability
-from ..problem.norms import Norm
-from ..problem.problem import Problem, build_problem
+from ..problem.problem import Problem
 from ..problem.result import Monitor, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -46,8 +43,6 @@ from ..rows.reductions import Sum
 from ..solvers.interior_point.barrier import solve_with_barrier
 from ..solvers.interior_point.scaled import Scaled
 from .null_model import has_immovable_features, null_model, weight_of_positives
-
-__all__ = ["epsilon_max"]
 
 #: Budgets are found to this relative accuracy (1e-7 saved a twelfth of the iterations), and count
 #: as the same up to this difference.
@@ -74,39 +69,8 @@ _MAX_ITER = 200
 _ROUNDS = 40
 
 
-def epsilon_max(
-    X: Any,
-    y: ArrayLike,
-    *,
-    kappa: float,
-    norm: str | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
-    categories: Any = None,
-    bounds: Any = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """The radius from which on the robust model is constant: β = 0 (on penalised features).
-
-    Parameters are those of :func:`drlogit.solve`; ``epsilon / kappa`` is the largest share of
-    labels the adversary may flip.  Never above ``kappa / 2``: who may flip half of the labels
-    leaves nothing to learn.
-
-    Returns
-    -------
-    float
-        ε_max, to four digits.
-    """
-    problem = build_problem(
-        X, y, epsilon=1.0, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        sample_weight=sample_weight,
-    )  # fmt: skip
-    return epsilon_max_of(problem)
-
-
 def epsilon_max_of(problem: Problem) -> float:
-    """:func:`epsilon_max` of a problem; its own ε plays no role."""
+    """The radius from which on the model of a problem is constant; its own ε plays no role."""
     rows, _ = problem.rows.compact or (problem.rows, None)  # as the fits that follow will take them
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
