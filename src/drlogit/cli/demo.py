@@ -103,7 +103,7 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
         labels=labels.tolist(),
         n_features=X.shape[1],
         result=result,
-        audit=audit_asked(asked, radii, 5),
+        audit=audit_asked(asked, radii, 5, ball="robust"),
     )
 
 
