@@ -114,8 +114,9 @@ def _ball(content: dict[str, Any]) -> str:
 def _worst_case(page: Page, content: dict[str, Any]) -> None:
     _heading(page, "worst", "How bad can it get?")
     page.text(
-        "Whatever happens to the data within the radius, loss and error stay below these lines, "
-        "and something within the radius brings them there: the lines are exact, no estimates."
+        "Whatever happens to these samples within the radius, loss and error stay below these "
+        "lines, and something within the radius brings them there: the lines are exact, no "
+        "estimates. They are no bounds for other samples."
     )
     page.fragment(
         '<div class="charts">'
