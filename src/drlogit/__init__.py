@@ -19,6 +19,7 @@ from .fitting.solving import solve, solve_subproblem
 from .fitting.suggested_radius import suggest_radius
 from .plots.audits import Audit, audit
 from .problem.result import DualPoint, Result, Status, Trace
+from .robustness.guarantees import Guarantee, guarantee
 from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
 from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
 from .rows.row_blocks import RowBlocks
@@ -31,6 +32,7 @@ __all__ = [
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
     "DualPoint",
+    "Guarantee",
     "MisclassificationBounds",
     "RegularizationPath",
     "Result",
@@ -46,6 +48,7 @@ __all__ = [
     "audit",
     "datasets",
     "epsilon_max",
+    "guarantee",
     "load_model",
     "misclassification_bounds",
     "open_blocks",
