@@ -5,9 +5,9 @@ not seen, weak duality at a λ that was fixed without them gives
 
     sup { E_Q loss : W(Q, P) ≤ ε }  ≤  ελ + E_P[R_λ]
 
-for the unknown distribution P behind the rows, ``R_λ`` being what the adversary gets of a row at the
-price λ.  ``E_P[R_λ]`` is the mean of independent numbers, one per row: it has an upper confidence
-limit.  So it is for the error, with a price γ and ``(1 - γ d)_+`` in place of ``R_λ``, d being what
+for the unknown distribution P behind the rows, ``R_λ`` being what the adversary gets of a row at
+the price λ.  ``E_P[R_λ]`` is the mean of independent numbers, one per row: it has an upper
+confidence limit.  So it is for the error, with a price γ and ``(1 - γ d)_+`` in place of ``R_λ``, d being what
 it costs to make the prediction of a row wrong.  These lie in [0, 1], so that their limit holds for
 every number of rows; so does that of the loss where domains leave the adversary nowhere far to go,
 and elsewhere it is Student's.
@@ -161,14 +161,14 @@ def guarantee(
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     known = fitted_with(model) if hasattr(model, "fit") else None
     own_radius = None if known is None else known.epsilon
-    if epsilon is None and own_radius is None:
-        raise ValueError("this model has no radius of its own: say which with epsilon=")
     radius = own_radius if epsilon is None else epsilon
+    if radius is None:
+        raise ValueError("this model has no radius of its own: say which with epsilon=")
     question = pose(
         model, X, y, epsilon=radius, kappa=kappa, norm=norm, feature_costs=feature_costs,
         categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
-    rows = _Rows.of(question)
+    rows = _UnseenRows.of(question)
     some = np.flatnonzero(question.weights > 0.0)
     if some.size < LEAST_ROWS:
         raise ValueError(
@@ -187,14 +187,12 @@ def guarantee(
     parts = subgroups(groups, X, question.weights.size)
     alpha = (1.0 - confidence) / (1 + len(parts))
     whole = rows.limits(judged, rest, lam, gamma, alpha)
-    found = tuple(
-        rows.limits(
-            *(each[np.isin(each, part.members)] for each in (judged, rest)), lam, gamma, alpha,
-            group=f"{part.column} = {part.value}",
-        )
-        for part in parts
-    )  # fmt: skip
-    return _together(whole, found, confidence)
+    found = []
+    for part in parts:
+        mine, others = (each[np.isin(each, part.members)] for each in (judged, rest))
+        name = f"{part.column} = {part.value}"
+        found.append(rows.limits(mine, others, lam, gamma, alpha, name))
+    return _together(whole, tuple(found), confidence)
 
 
 def _together(whole: Guarantee, parts: tuple[Guarantee, ...], confidence: float) -> Guarantee:
@@ -204,7 +202,7 @@ def _together(whole: Guarantee, parts: tuple[Guarantee, ...], confidence: float)
     )  # fmt: skip
 
 
-def _look_familiar(rows: _Rows, some: IndexArray, lam: float, fitted: float) -> None:
+def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: float) -> None:
     """Warn where the rows give the fit's own number: then they are those that it was fitted to."""
     w = rows.weights[some] / rows.weights[some].sum()
     value = rows.epsilon * lam + float(w @ rows.robust_losses(lam)[some])
@@ -218,7 +216,7 @@ def _look_familiar(rows: _Rows, some: IndexArray, lam: float, fitted: float) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _UnseenRows:
     """What the adversary can do to each row, whatever the others are."""
 
     question: Question
@@ -229,7 +227,7 @@ class _Rows:
     to_break: FloatArray  # d: least cost of a wrong prediction
 
     @classmethod
-    def of(cls, question: Question) -> _Rows:
+    def of(cls, question: Question) -> _UnseenRows:
         cost = np.minimum(question.costs_to_break[0], question.problem.kappa)
         return cls(
             question,
@@ -249,9 +247,10 @@ class _Rows:
     def wrong_shares(self, gamma: float) -> FloatArray:
         """``(1 - γ d)_+`` of each row: 1 for those that are wrong already."""
         if math.isinf(gamma):
-            return (self.to_break == 0.0).astype(np.float64)
+            return np.where(self.to_break == 0.0, 1.0, 0.0)
         with np.errstate(invalid="ignore"):  # 0·∞ where nothing can be spent or reached
-            return np.asarray(np.nan_to_num(np.maximum(1.0 - gamma * self.to_break, 0.0), nan=1.0))
+            shares = np.maximum(1.0 - gamma * self.to_break, 0.0)
+        return np.where(np.isnan(shares), 1.0, shares)
 
     def best_lambda(self, rows: IndexArray) -> float:
         """The λ that is best for these rows."""
