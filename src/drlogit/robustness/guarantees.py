@@ -6,11 +6,11 @@ not seen, weak duality at a λ that was fixed without them gives
     sup { E_Q loss : W(Q, P) ≤ ε }  ≤  ελ + E_P[R_λ]
 
 for the unknown distribution P behind the rows, ``R_λ`` being what the adversary gets of a row at
-the price λ.  ``E_P[R_λ]`` is the mean of independent numbers, one per row: it has an upper
-confidence limit.  So it is for the error, with a price γ and ``(1 - γ d)_+`` in place of ``R_λ``, d being what
-it costs to make the prediction of a row wrong.  These lie in [0, 1], so that their limit holds for
-every number of rows; so does that of the loss where domains leave the adversary nowhere far to go,
-and elsewhere it is Student's.
+the price λ. ``E_P[R_λ]`` is the mean of independent numbers, one per row: it has an upper
+confidence limit. So it is for the error, with a price γ and ``(1 - γ d)_+`` in place of ``R_λ``,
+d being what it costs to make the prediction of a row wrong. These lie in [0, 1], so that their
+limit holds for every number of rows; so does that of the loss where domains leave the adversary
+nowhere far to go, and elsewhere it is Student's.
 
 λ is the fit's own where the ball is; else it, like γ, is chosen on a part of the rows that then
 takes no part in the limits.
