@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..datasets.known import read_data
 from ..estimators.tables.frames import MISSING_MARKS
-from ..files.columns import FileSamples, Wanted
+from ..files.columns import FileSamples, Wanted, with_numbers
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
@@ -181,6 +181,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
     encoding = file.model.encoding_
     target = arguments.target if arguments.target is not None else origin.get("target")
     zero_based = arguments.zero_based
+    numbers = [str(name) for name in origin.get("numbers") or () if str(name) in (names or ())]
     wanted = Wanted(
         labels=labels,
         target=None if target is None else str(target),
@@ -192,10 +193,14 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         delimiter=arguments.delimiter,
         zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
         table=encoding is not None,
-        texts=tuple(str(c.name) for c in encoding.columns if c.levels) if encoding else (),
+        texts=(
+            *(str(c.name) for c in (encoding.columns if encoding else ()) if c.levels is not None),
+            *numbers,
+        ),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
     samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+    samples, _ = with_numbers(samples, numbers)
     found = samples.X.shape[1]
     if found != n_features:
         raise ValueError(

@@ -75,8 +75,8 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
+    from ..estimators.choosing import suggest_radius
     from ..fitting.solving import solve
-    from ..fitting.suggested_radius import suggest_radius
     from ..plots.audits import audit_asked
     from ..problem.parameters import check_kappa
     from ..robustness.spaces import FittedWith

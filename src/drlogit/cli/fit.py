@@ -103,7 +103,9 @@ def _proof(model: Any, training: Training) -> bytes:
     from ..rows.checks import settled
     from ..rows.pieces import digest_of_features, digest_of_samples
 
-    features = training.digest or digest_of_features(settled(model.encoding_.transform(training.X)))
+    encoding = model.encoding_
+    encoded = training.digest or settled(encoding.transform(training.X), encoding.names)
+    features = training.digest or digest_of_features(encoded)
     return Proof.together(
         [
             result.proof(digest_of_samples(features, np.where(target, 1.0, -1.0), training.weights))

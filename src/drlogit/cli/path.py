@@ -16,6 +16,7 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
     check_numbers,
     new_parser,
     numbers,
@@ -31,8 +32,8 @@ def add_parser(commands: Commands) -> None:
         "path",
         help="the model over a range of radii",
         description="Fit the model over a range of radii, from the one that makes it constant "
-        "downwards, each fit started from the one before. Coefficients are those of the fit: per "
-        "standard deviation, if features are standardised.",
+        "downwards, each fit started from the one before. Coefficients are those of the fit: of a "
+        "standardised matrix per standard deviation, of a table in its own units.",
         examples="""
         drlogit path data.csv --standardize
         drlogit path data.csv --standardize --plot path.png -o path.csv
@@ -56,13 +57,14 @@ def add_parser(commands: Commands) -> None:
         help="the smallest radius chosen, as a share of the largest",
     )
     add_data_options(parser)
+    add_table_options(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..fitting.paths import regularization_path
+    from ..estimators.choosing import regularization_path
 
     console = Console(arguments)
     check_numbers(arguments)
@@ -93,7 +95,7 @@ def _record(path: Any, training: Training) -> dict[str, Any]:
         "kappa": path.kappa,
         "norm": path.norm,
         "epsilon_max": path.epsilon_max,
-        "feature_names": training.names,
+        "feature_names": path.feature_names or training.names,
         "radii": [
             {
                 "epsilon": path.epsilons[i],
@@ -139,7 +141,8 @@ def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
 def _write(path: Any, training: Training, output: str) -> None:
     from ..files.atomic import write_text
 
-    header = ["epsilon", "objective", "gap", "lambda", "intercept", *training.names]
+    header = ["epsilon", "objective", "gap", "lambda", "intercept"]
+    header += path.feature_names or training.names
     columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
     write_text(output, csv_text(header, np.column_stack(columns).tolist()))
 
@@ -148,5 +151,6 @@ def _draw(path: Any, training: Training, output: str) -> None:
     from ..plots.displays.path import RegularizationPathDisplay
 
     unit = "unit of the feature" if training.scaler is None else "standard deviation"
-    display = RegularizationPathDisplay.from_path(path, feature_names=training.names, unit=unit)
+    names = path.feature_names or training.names
+    display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
     save_plot(display.figure_, output)

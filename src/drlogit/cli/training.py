@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ from numpy.typing import NDArray
 
 from ..datasets.known import read_data
 from ..estimators.original_units import in_original_units
-from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
+from ..estimators.tables.frames import (
+    ColumnTable,
+    holds_levels,
+    is_frame,
+    kind_of_levels,
+    levels_of,
+)
+from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
 from ..estimators.tolerances import Tolerances, tolerances
 from ..estimators.training_data import balanced_weights
 from ..estimators.unlike_units import unlike_units
-from ..files.columns import FileSamples, Wanted, tidy_labels
+from ..files.columns import FileSamples, Wanted, tidy_labels, with_numbers
 from ..files.opening import format_of
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_weights
@@ -27,11 +35,17 @@ from .console import Console
 from .cost_files import read_costs
 from .labels import choose_classes, find_label
 
-#: Columns of more levels than this are identifiers if they have more than so many per row.
-_FEW_LEVELS, _IDENTIFIES = 20, 0.5
+#: What to do about text that is no category.
+_REMEDIES = Remedies(
+    "--categorical {name} takes it as a category all the same",
+    "--numbers {name} reads it as numbers",
+    "make days of it before, or leave it out with --drop {name}",
+)
 
 #: Options that need the features in memory.
-_WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter", "categorical", "bounds")
+_WHOLE_ONLY = (
+    "features", "drop", "weights", "standardize", "delimiter", "categorical", "numbers", "bounds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +114,10 @@ def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, 
     }
     if "missing" in arguments:
         options["missing"] = arguments.missing
+        if isinstance(training.X, ColumnTable):  # identifiers are gone, or were asked for
+            columns = enumerate(zip(training.X.names, training.X.arrays, strict=True))
+            levels = [j for j, (name, column) in columns if holds_levels(column, name)]
+            options["categorical_features"] = levels
         options["bounds"] = _bounds_by_position(arguments.bounds, training)
     return options
 
@@ -146,7 +164,7 @@ def wanted_for_training(arguments: argparse.Namespace) -> Wanted:
         delimiter=arguments.delimiter,
         zero_based=bool(arguments.zero_based),
         table="categorical" in arguments,
-        texts=vars(arguments).get("categorical", ()),
+        texts=(*vars(arguments).get("categorical", ()), *vars(arguments).get("numbers", ())),
     )
 
 
@@ -166,6 +184,9 @@ def read_training(
     else:
         wanted = wanted_for_training(arguments)
         samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+        samples, lost = with_numbers(samples, vars(arguments).get("numbers", ()))
+        for remark in lost:
+            console.note(f"--numbers: {remark}")
     assert samples.labels is not None
     found, codes = np.unique(samples.labels, return_inverse=True)
     labels = found.tolist()
@@ -205,6 +226,7 @@ def read_training(
             "standardized": bool(arguments.standardize),
             "zero_based": bool(arguments.zero_based),
             "balanced": bool(arguments.balanced),
+            "numbers": list(vars(arguments).get("numbers", ())),
         },
         digest=(
             digest_of_features(samples.X)
@@ -282,33 +304,25 @@ def _describe(training: Training, samples: FileSamples, console: Console) -> Non
 def _without_identifiers(
     samples: FileSamples, arguments: argparse.Namespace, console: Console
 ) -> FileSamples:
-    """Leave out text that names rows: next to nothing can be learnt from a level that occurs once.
+    """Leave out text that names rows, and say what text looks like that is no category.
 
-    Columns that were asked for stay.
+    By the rule of the estimators; columns that were asked for stay.
     """
     if not isinstance(samples.X, ColumnTable):
         return samples
     asked = {*arguments.categorical, *(arguments.features or ())}
-    left_out = {}
+    kept = []
     for name, column in zip(samples.X.names, samples.X.arrays, strict=True):
-        if holds_levels(column, name) and name not in asked:
-            n_levels = len(set(column.tolist()))
-            if n_levels > max(_FEW_LEVELS, _IDENTIFIES * len(samples.X)):
-                left_out[name] = n_levels
-    if not left_out:
-        return samples
-    kept = [
-        (name, column)
-        for name, column in zip(samples.X.names, samples.X.arrays, strict=True)
-        if name not in left_out
-    ]
+        levels: Counter[Any] = Counter()
+        if name not in asked and holds_levels(column, name) and kind_of_levels(column) == "text":
+            levels = Counter(levels_of(column).tolist())
+            remark = remark_on_text(name, levels, _REMEDIES)
+            if remark is not None:
+                console.note(remark)
+        if not identifies(len(levels.keys() - {None}), levels.total()):
+            kept.append((name, column))
     if not kept:
         raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
-    shown = ", ".join(f"{name} ({count} different texts)" for name, count in left_out.items())
-    console.note(
-        f"left out, as it tells rows apart: {shown}; --categorical takes it as a category all the "
-        "same"
-    )
     names, arrays = zip(*kept, strict=True)
     return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
 

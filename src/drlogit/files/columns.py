@@ -10,14 +10,15 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS
+from ..estimators.tables.frames import MISSING_MARKS, ColumnTable, holds_levels, levels_of
+from ..estimators.tables.text_columns import numbers_in_text
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import TOO_LARGE
 from .limits import check_memory
@@ -203,6 +204,25 @@ class Header:
                 if lowered in name.lower() or (len(name) >= 3 and name.lower() in lowered)
             ]
         return list(dict.fromkeys(found))[:3]
+
+
+def with_numbers(samples: FileSamples, names: Sequence[str]) -> tuple[FileSamples, list[str]]:
+    """The samples with the numbers that columns of text hold, and what else there was in them."""
+    if not isinstance(samples.X, ColumnTable):
+        return samples, []
+    arrays, remarks = [], []
+    for name, column in zip(samples.X.names, samples.X.arrays, strict=True):
+        if name in names and holds_levels(column, name):
+            texts = levels_of(column)
+            column = numbers_in_text(texts)
+            other = [text for text in texts[np.isnan(column)] if text is not None]
+            if other:
+                remarks.append(
+                    f"{len(other)} texts of column {name!r:.60} are no numbers, and missing, such "
+                    f"as {other[0]!r:.40}"
+                )
+        arrays.append(column)
+    return replace(samples, X=ColumnTable(samples.X.names, arrays)), remarks
 
 
 # --- values ---------------------------------------------------------------------------------

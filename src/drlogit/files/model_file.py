@@ -147,7 +147,7 @@ def fitted_model(
         model.feature_names_in_ = np.array(feature_names, dtype=object)
     model.encoding_, model.categories_, model.bounds_ = encoding, categories, bounds
     model.feature_costs_ = parameters.get("feature_costs")
-    model._set_results(results, parameters["epsilon"])
+    model._set_results(results, parameters["epsilon"], parameters["kappa"])
     return model
 
 
@@ -227,7 +227,7 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
         **tables,
         "classes": classes,
         "epsilon": float(model.epsilon_),
-        "kappa": float(getattr(model, "kappa_", None) or model.kappa),
+        "kappa": float(model.kappa_),
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
@@ -420,8 +420,8 @@ def _parse_column(found: Any) -> EncodedColumn:
     levels = column.get("levels")
     if levels is not None:
         levels = column.listed("levels")
-        if not levels or not all(level is None or isinstance(level, str) for level in levels):
-            raise ValueError(f"'levels' must be text or null, at least one, got {levels!r:.40}")
+        if not all(level is None or isinstance(level, str) for level in levels):
+            raise ValueError(f"'levels' must be text or null, got {levels!r:.40}")
         if len(set(levels)) != len(levels):
             raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
     fill = None if column.get("fill") is None else column.number("fill")

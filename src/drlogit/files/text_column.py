@@ -68,8 +68,8 @@ class TextColumn:
             row = int(np.flatnonzero(codes == self._texts[other[0]])[0])
             raise ValueError(
                 f"{self._source}: column {self.name!r:.60} holds numbers, but {other[0]!r:.40} in "
-                f"row {row + 1}: correct it, leave it empty, or take the column as a category with "
-                f"--categorical {self.name!r:.60}"
+                f"row {row + 1}: correct it, leave it empty, take such texts as missing with "
+                f"--numbers {self.name!r:.60}, or the column as a category with --categorical"
             )
 
 

@@ -42,6 +42,12 @@ class Status(enum.Enum):
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def remedy(self) -> str:
+        """What to do about a gap that is too large."""
+        more = "max_iter, or " if self is Status.MAX_ITER else ""
+        return f"Raise {more}tol if that gap is small enough for you."
+
 
 #: A lower bound, or how to work it out.
 Bound: TypeAlias = float | Callable[[], float]
