@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
+import domain_zoo
 import drlogit
 
 
@@ -33,10 +34,35 @@ def test_model_is_constant_from_there_on_and_not_before(norm, kappa, fit_interce
     X, y = drlogit.datasets.make_synthetic(200, 5, 3)
     options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
     limit = drlogit.epsilon_max(X, y, **options)
-    above = drlogit.solve(X, y, epsilon=1.001 * limit, tol=1e-11, **options)
+    for tol in (1e-6, 1e-10):
+        above = drlogit.solve(X, y, epsilon=1.0001 * limit, tol=tol, **options)
+        assert not above.coef.any()
+        assert above.gap <= tol
     below = drlogit.solve(X, y, epsilon=0.98 * limit, tol=1e-11, **options)
-    assert np.abs(above.coef).max() < 1e-5
     assert np.abs(below.coef).max() > 1e-4
+
+
+@pytest.mark.parametrize("n_immovable", [0, 1])
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+@pytest.mark.parametrize("seed", [1, 2, 5, 10])  # the last two have a group for an intercept
+def test_model_with_domains_is_constant_from_there_on_and_not_before(seed, kappa, n_immovable):
+    case = domain_zoo.generated(seed, n_immovable=n_immovable, n_samples=60) | {"kappa": kappa}
+    del case["epsilon"]
+    movable = np.isfinite(case["feature_costs"])
+    limit = drlogit.epsilon_max(**case)
+
+    def effects(epsilon, tol):
+        """What the features change, and of a group the largest difference between categories."""
+        fit = drlogit.solve(**case, epsilon=epsilon, tol=tol)
+        assert fit.gap <= tol
+        beta = np.where(movable, fit.coef, 0.0)
+        for group in case["categories"]:
+            complete = (case["X"][:, group].sum(axis=1) == 1.0).all()
+            beta[group] = np.ptp(beta[group] if complete else np.append(beta[group], 0.0))
+        return beta
+
+    assert not effects(1.0001 * limit, 1e-6).any()
+    assert np.abs(effects(0.98 * limit, 1e-9)).max() > 1e-6
 
 
 def test_budget_is_the_linear_program(cancer):

@@ -22,7 +22,9 @@ again until no β is left.
 *Domains.*  Their adversary has fewer moves than that of the same data as numbers, whose ε_max is
 therefore a lower bound (and the answer below E, where no move pays).  From there on by fits: the
 worst-case loss V(ε) is concave with slope λ and meets that of the null model, V₀, like a parabola,
-at about ``ε + 2 (V₀ - V) / λ``.
+at about ``ε + 2 (V₀ - V) / λ``.  With κ = ∞ and nothing immovable s has one value per class, and
+moves are counted: a unit of mass moved by one costs c and changes ``Σ w_i s_i z_i`` by s, so the
+class with the larger s goes first.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import brentq
 
+from ..problem.domains import Domains, ItemTable
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Status
@@ -62,6 +65,9 @@ _SHORT = 0.9
 
 #: Where fits begin, in units of another problem's ε_max, if no bound is known.
 _DISTANT = 1e-3
+
+#: s of either class where nothing tells them apart.
+_EVEN = np.array([0.5, 0.5])
 
 #: Iterations of the barrier, and rounds after which the radius is the answer: 12 cuts and 9 fits
 #: were the most.
@@ -186,9 +192,12 @@ def _with_domains(problem: Problem) -> float:
 
     domains, numbers = problem.domains, as_numbers(problem)
     assert domains is not None
-    radius, level = epsilon_max_of(numbers), _level(numbers)
     # A complete group is as good as an intercept, of which the same data as numbers know nothing.
     grouped = not (problem.fit_intercept or domains.with_none.all())
+    if math.isinf(problem.kappa) and not has_immovable_features(numbers):
+        balanced = problem.fit_intercept or grouped
+        return _counted(problem, domains, problem.rows.class_weights[::-1] if balanced else _EVEN)
+    radius, level = epsilon_max_of(numbers), _level(numbers)
     if grouped:
         flips = math.isfinite(problem.kappa)
         level = problem.kappa * abs(weight_of_positives(problem) - 0.5) if flips else 0.0
@@ -216,6 +225,34 @@ def _with_domains(problem: Problem) -> float:
             step *= 0.5
             radius = low + step
     return radius
+
+
+def _counted(problem: Problem, domains: Domains, s: FloatArray) -> float:
+    """What it costs to make ``Σ w_i s_i z_i`` vanish by moves, for s of either class."""
+    _, (g, rooms) = problem.rows.run(_null_sums, domains.tables(problem.rows), domains, s)
+    total, faster = problem.transport_norm(g), int(np.argmax(s))
+    for cost, group in zip(domains.group_costs, domains.groups, strict=True):
+        # One side has to change category, "none" taking the difference.
+        one_side = max(np.maximum(g[group], 0.0).sum(), np.maximum(-g[group], 0.0).sum())
+        total += cost * one_side / s[faster]
+    need = np.abs(g[domains.bounded])
+    side = (g[domains.bounded] > 0.0).astype(int)  # which way the sum has to go
+    for place in (faster, 1 - faster):
+        part = np.minimum(need, rooms[side, place, np.arange(need.size)])
+        total += float(domains.bounded_costs @ part) / s[place]
+        need = need - part
+    return float(total) if total > _NOTHING * (_typical(problem) + domains.largest_cost) else 0.0
+
+
+def _null_sums(
+    block: Block, table: ItemTable, domains: Domains, s: FloatArray
+) -> tuple[ItemTable, tuple[Sum, Sum]]:
+    """``Σ w s z``, and how far bounded features can change it: up or down, by class and feature."""
+    mass = np.stack([block.weights * (block.y == sign) * s[k] for k, sign in ((0, -1), (1, 1))])
+    down, up = mass @ (table.values - domains.lower), mass @ (domains.upper - table.values)
+    # The sum rises when positives go up and negatives down.
+    rooms = np.stack([[down[0], up[1]], [up[0], down[1]]])
+    return table, (Sum(block.adjoint(mass.sum(axis=0))), Sum(rooms))
 
 
 def _doubt_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum]]:
