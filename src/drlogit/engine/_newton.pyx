@@ -1,0 +1,229 @@
+"""Everything of size n but the cones: the reduced system and the certificate from the samples' sums.
+
+Compiled because NumPy takes a microsecond per operation whatever its size, and an iteration has a
+hundred of these: more than the samples take on 500 rows.
+"""
+import numpy as np
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dsymv
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from ._cones cimport Cone, dot
+
+cdef int ONE = 1
+cdef double ADMITTED = 1e4      # MATH §3: the bound is about |free coefficient| ≤ this per standard deviation
+
+# Coordinates: in the norm's cone; free (immovable, bounded, intercept); GROUP + g: a category; -1 - g: high of a group.
+cdef enum: NORM = 0, FREE = 1, GROUP = 2
+
+
+cdef class Newton:
+    """(x, λ) in coordinates where a typical row has length one: (β, b, λ) = ``scale · x``.
+
+    ``kind`` of each coordinate as above.  Free ones: ``spread``, one over a standard deviation in these coordinates,
+    and ``shift``, mean times that (the intercept is the last before λ).  An addition's rounding, at most: ``rounding``
+    in any free coordinate, ``slop`` in the norm's size; ``length``: additions in a sum, a guess until samples tell.
+    """
+
+    def __init__(self, scale, kind, epsilon, cone, spread, shift, rounding, slop, length):
+        P = len(scale)
+        self.size, self.scale, self.epsilon, self.rounding = P, scale, epsilon * scale[P - 1], rounding
+        self.slop, self.length = slop, length
+        self.kind, self.cone, self.spread, self.shift = np.ascontiguousarray(kind, np.int32), cone, spread, shift
+        self.need = np.zeros(P)
+        self.x, self.coef, self.dcoef, self.dx, self.residual = np.zeros((5, P))
+        self.rhs, self.unit, self.first, self.kept, self.proof, self.best_coef = np.zeros((6, P))
+        self.matrix, self.factor = np.zeros((2, P, P))
+
+    cpdef void open(self, double[::1] x, double mu):
+        cdef Py_ssize_t j
+        for j in range(self.size):
+            self.x[j], self.coef[j] = x[j], x[j] * self.scale[j]
+        self.dcoef[:] = 0.0
+        self.dual, self.best = 0.0, INFINITY
+        self.cone.open(&self.x[0], mu)
+
+    cpdef bint linearise(self, double[::1] sums):
+        """Residuals, what to expect of a bound, and the factored matrix; False if it does not factor."""
+        cdef Py_ssize_t j, P = self.size
+        cdef double* adj = &sums[0] + P * P
+        cdef double* tot = adj + 3 * P
+        self.sums = sums
+        for j in range(P): self.residual[j] = self.scale[j] * adj[j]
+        self.residual[P - 1] += self.epsilon
+        self.cone.gradient(&self.residual[0], False)
+        self.loss, self.primal = tot[0], self.epsilon * self.x[P - 1] + tot[1]
+        if self.primal < self.best:
+            self.best = self.primal
+            self.best_coef[:] = self.coef
+        self.complementarity = max(tot[2] + self.cone.after(0.0, 0.0), 1e-300)
+        self.mu = self.complementarity / max(tot[3] + self.cone.degree, 1e-300)
+        # F(x') ≥ entropy + residual·x' for every x' in the cone: here, at the iterate.
+        self.expected = tot[5] + dot(&self.residual[0], &self.x[0], P) - self.cone.carried() * self.x[P - 1]
+        self.assemble(False)
+        return self.factorise()
+
+    cdef void assemble(self, bint proof) noexcept:
+        """The matrix at unit diagonal."""
+        cdef Py_ssize_t j, k, P = self.size
+        cdef double* gram = &self.sums[0]
+        cdef double* matrix = &self.matrix[0, 0]
+        for j in range(P):
+            for k in range(j + 1): matrix[j * P + k] = self.scale[j] * self.scale[k] * gram[j * P + k]
+        self.cone.curvature(matrix, proof)
+        if self.pinned:
+            for j in range(P): matrix[(P - 1) * P + j] = 0.0
+        for j in range(P):
+            self.unit[j] = 1.0 / sqrt(matrix[j * P + j]) if matrix[j * P + j] > 0.0 else 1.0
+        for j in range(P):
+            for k in range(j): matrix[j * P + k] *= self.unit[j] * self.unit[k]
+            matrix[j * P + j] = 1.0
+
+    cdef bint factorise(self) noexcept:
+        cdef Py_ssize_t j, P = self.size
+        cdef double shift = 1e-14
+        cdef int info = 1, order = P
+        while info != 0 and shift < 1e-3:
+            memcpy(&self.factor[0, 0], &self.matrix[0, 0], P * P * sizeof(double))
+            for j in range(P): self.factor[j, j] += shift
+            dpotrf("U", &order, &self.factor[0, 0], &order, &info)
+            shift *= 100.0
+        return info == 0
+
+    # --- the certificate ------------------------------------------------------------------------
+
+    cpdef void begin_proof(self):
+        """From the iterate's multipliers, without the trust rows."""
+        cdef Py_ssize_t j, P = self.size
+        for j in range(P): self.proof[j] = self.scale[j] * self.sums[P * P + j]
+        self.proof[P - 1] += self.budget()
+        self.cone.begin_proof()
+        self.rows_of_proof(True)
+
+    cdef double budget(self) noexcept:
+        """What of ε the rounded sums may use."""
+        return self.epsilon * (1.0 - 2.0**-50 * self.length) - 1.01 * self.slop * self.length
+
+    cpdef void end_proof(self):
+        """Back to the system of the steps."""
+        self.rows_of_proof(False)
+
+    cdef void rows_of_proof(self, bint proof) noexcept:
+        if self.cone.carried() > 0.0:
+            self.assemble(proof)
+            self.factorise()
+
+    cpdef double[::1] correction(self):
+        """Newton's step to the dual's equations, at unchanged complementarity."""
+        cdef Py_ssize_t j
+        for j in range(self.size): self.rhs[j] = self.proof[j]
+        self.cone.gradient(&self.rhs[0], True)
+        for j in range(self.size): self.rhs[j] = -self.rhs[j]
+        self.solve()
+        self.cone.respond(&self.dx[0])
+        return self.dcoef
+
+    cpdef double prove(self, double[::1] sums):
+        """The bound of MATH §3 from a dual point's sums (adjoint, entropy): scale, charge what is left of equations.
+
+        Groups: 0 ≤ β_k ≤ high, so that Σ r_k β_k + r_high high ≥ -(Σ(-r_k)₊ - r_high)₊ high.
+        """
+        cdef Py_ssize_t j, P = self.size
+        cdef double used, share = 1.0, value, b, rounding = self.rounding * sums[P + 1]
+        self.length = sums[P + 1]
+        cdef double* r = &self.proof[0]
+        for j in range(P): r[j] = self.scale[j] * sums[j]
+        used = (self.cone.size(r) - r[P - 1]) * (1.0 + 2.0**-51 * self.length) + self.slop * self.length
+        if used > self.epsilon: share = self.epsilon / used * (1.0 - 2.0**-51)
+        self.charge, b = 0.0, r[P - 2] if P > 1 and self.kind[P - 2] == FREE else 0.0
+        for j in range(P - 1):
+            if self.kind[j] == FREE: self.charge += fabs(self.spread[j] * r[j] - self.shift[j] * b) + rounding
+            elif self.kind[j] >= GROUP: self.need[self.kind[j] - GROUP] += max(0.0, -r[j])
+            elif self.kind[j] < 0:              # high of a group, after all categories
+                self.charge += max(0.0, self.need[-1 - self.kind[j]] - r[j]) + rounding
+                self.need[-1 - self.kind[j]] = 0.0
+        value = share * sums[P] * (1.0 - 2.0**-51 * self.length) - ADMITTED * self.charge
+        self.dual = max(self.dual, value)
+        r[P - 1] += self.budget()
+        return value
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    cdef void right_side(self, double centre, double share, const double* predicted) noexcept:
+        """Of the step towards ``centre`` with a share of the second-order terms (the cone's aim is set)."""
+        cdef Py_ssize_t j, P = self.size
+        cdef double* adj = &self.sums[0] + P * P
+        cdef double along
+        for j in range(P):
+            along = adj[P + j] + centre * adj[2 * P + j]
+            if predicted != NULL: along += share * predicted[j]
+            self.rhs[j] = -self.residual[j] - self.scale[j] * along
+        self.cone.drive(&self.rhs[0])
+        if self.pinned: self.rhs[P - 1] = 0.0
+
+    cdef void solve(self) noexcept:
+        """dx for rhs, refined once against the unshifted matrix."""
+        cdef Py_ssize_t j
+        cdef int size = self.size, info
+        cdef double minus = -1.0, one = 1.0
+        cdef double* rhs = &self.rhs[0]
+        cdef double* first = &self.first[0]
+        for j in range(size):
+            rhs[j] *= self.unit[j]
+            first[j] = rhs[j]
+        dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, first, &size, &info)
+        dsymv("U", &size, &minus, &self.matrix[0, 0], &size, first, &ONE, &one, rhs, &ONE)
+        dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, rhs, &size, &info)
+        for j in range(size):
+            self.dx[j] = self.unit[j] * (first[j] + rhs[j])
+            self.dcoef[j] = self.scale[j] * self.dx[j]
+
+    cpdef double decrement(self):
+        """Newton's decrement, squared: what a step to the central path should gain."""
+        self.cone.aim_at(self.mu, 0.0)
+        self.right_side(self.mu, 0.0, NULL)
+        memcpy(&self.kept[0], &self.rhs[0], self.size * sizeof(double))
+        self.solve()
+        return dot(&self.kept[0], &self.dx[0], self.size)
+
+    cpdef double[::1] predictor(self):
+        """All products to zero: the direction in the user's coefficients."""
+        self.cone.aim_at(0.0, 0.0)
+        self.right_side(0.0, 0.0, NULL)
+        self.solve()
+        self.cone.direction(&self.dx[0])
+        return self.dcoef
+
+    cpdef double[::1] corrector(self, double centre, double share, double[::1] predicted):
+        """Towards ``centre``, with a share of the predictor's second-order terms."""
+        self.cone.aim_at(centre, share)
+        self.right_side(centre, share, &predicted[0])
+        self.solve()
+        self.cone.direction(&self.dx[0])
+        return self.dcoef
+
+    cpdef (double, double) longest(self): return self.cone.longest()
+
+    def cone_size(self, double[::1] g):
+        """The transport norm of a gradient in these coordinates."""
+        return self.cone.size(&g[0])
+
+    cpdef double after(self, double primal, double dual, double[::1] predicted):
+        """Complementarity after a predictor step of these lengths."""
+        cdef Py_ssize_t P = self.size
+        return (self.sums[P * P + 3 * P + 2] + primal * predicted[P] + dual * predicted[P + 1]
+                + primal * dual * predicted[P + 2] + self.cone.after(primal, dual))
+
+    cpdef double[::1] trial(self, double primal):
+        """The coefficients after a primal step of this length."""
+        cdef Py_ssize_t j
+        for j in range(self.size): self.coef[j] = self.scale[j] * (self.x[j] + primal * self.dx[j])
+        return self.coef
+
+    cpdef void move(self, double primal, double dual):
+        cdef Py_ssize_t j
+        if primal == 0.0 and dual == 0.0: return
+        for j in range(self.size): self.x[j] += primal * self.dx[j]
+        self.cone.move(primal, dual)
+        self.held = self.complementarity < 2e-2 and self.cone.carried() > 1e-2 * min(1.0, self.complementarity / 1e-6) * self.epsilon
+        self.cone.follow(&self.x[0], self.mu, self.held)
