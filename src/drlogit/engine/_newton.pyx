@@ -28,6 +28,7 @@ cdef class Newton:
     def __init__(self, scale, kind, epsilon, cone, spread, shift, rounding, slop, length):
         P = len(scale)
         self.size, self.scale, self.epsilon, self.rounding = P, scale, epsilon * scale[P - 1], rounding
+        self.scalars = P * P + 3 * P
         self.slop, self.length = slop, length
         self.kind, self.cone, self.spread, self.shift = np.ascontiguousarray(kind, np.int32), cone, spread, shift
         self.need = np.zeros(P)
@@ -213,6 +214,18 @@ cdef class Newton:
         cdef Py_ssize_t P = self.size
         return (self.sums[P * P + 3 * P + 2] + primal * predicted[P] + dual * predicted[P + 1]
                 + primal * dual * predicted[P + 2] + self.cone.after(primal, dual))
+
+    def parabola(self):
+        """Slope and curvature of the loss along the last direction, from the last Gram matrix and gradient (κ = ∞)."""
+        cdef Py_ssize_t j, k, P = self.size
+        cdef double slope = 0.0, curvature = 0.0
+        cdef double* gram = &self.sums[0]
+        cdef double* adj = gram + P * P
+        for j in range(P - 1):
+            slope += self.dcoef[j] * adj[j]
+            curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]
+            for k in range(j): curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
+        return slope, curvature
 
     cpdef double[::1] trial(self, double primal):
         """The coefficients after a primal step of this length."""
