@@ -5,7 +5,7 @@ and ``correct`` follow a direction of (β, b, λ).  Each is a function of the ro
 remembers, and returns a new state and ONE flat array of sums over the samples, so that blocks of rows (in
 memory, in files, with Dask workers) are combined by adding arrays:
 
-conditions  Gram P·P (lower triangle), 3 adjoints of P (gradient, affine, centring), SCALARS
+conditions  Gram P·P (lower triangle; or its diagonal and λ's column), 3 adjoints of P (gradient, affine, centring), SCALARS
 predicted   pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step lengths
 limits      slope and curvature of the loss, 2·LEVELS costs
 certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit more, when a bound is in reach)
@@ -156,7 +156,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                    const double[::1] slope, bint gram=True):
     """Go by these lengths along the state's direction, to ``coef``: the state and the conditions there."""
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
-    cdef Py_ssize_t square = P * P if gram else 0
+    cdef Py_ssize_t square = P * P if gram else 2 * P
     cdef bint many = state.kappa.shape[0] > 1, moved = state.step is not None and (primal != 0.0 or dual != 0.0)
     cdef double u, t, r, c, a, w, y, s, h, it, ir, st, sr, give, om, aff, cen, curved, kap, lam = coef[last], over
     cdef const double[::1] kappa = state.kappa
@@ -215,13 +215,30 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 tot[2] += w * (c * t + a * r)
                 tot[3] += 2.0 * w
             rows.adjoint(lo, hi, col, 3, adj)
-            if gram:
-                rows.gram(lo, hi, col + 4 * b, out)
-                rows.adjoint(lo, hi, col + 3 * b, 1, out + last * P)
-        if gram: out[last * P + last] = corner
+            if gram: rows.gram(lo, hi, col + 4 * b, out)
+            else: rows.squares(lo, hi, col + 4 * b, out)
+            rows.adjoint(lo, hi, col + 3 * b, 1, out + square - P)
+        out[square - 1] = corner
         for j in range(3): adj[j * P + last] = side[j]
     rows.free()
     return (new_state(kappa, after) if moved else state), sums
+
+
+def curvature_pair(CompiledRows rows, PairState state):
+    """The weights of the samples in the Gram matrix."""
+    cdef Py_ssize_t i
+    cdef bint many = state.kappa.shape[0] > 1
+    cdef double s, st, sr
+    weights = np.empty(rows.n_samples)
+    cdef double[::1] d = weights
+    for i in range(rows.n_samples):
+        loss_terms(state.now[0, i], &s)
+        d[i] = s * (1.0 - s)
+        if state.kappa[i if many else 0] != INFINITY:
+            st, sr = state.now[3, i] / state.now[1, i], state.now[4, i] / state.now[2, i]
+            d[i] += st * sr / (st + sr)
+        d[i] *= rows.w[i]
+    return weights
 
 
 def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double light):
@@ -373,7 +390,7 @@ def open_loss(CompiledRows rows, const double[::1] coef):
 
 def linearise_loss(CompiledRows rows, const double[::1] u, const double[::1] direction, double primal, bint gram=True):
     """The margins after a step of this length along the direction, and the conditions there."""
-    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.stride, b = rows.panel, square = P * P if gram else 0
+    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.stride, b = rows.panel, square = P * P if gram else 2 * P
     cdef bint moved = primal != 0.0
     cdef double v, s, h, w
     margins = np.empty(n) if moved else np.asarray(u)
@@ -400,6 +417,7 @@ def linearise_loss(CompiledRows rows, const double[::1] u, const double[::1] dir
                 tot[5] += w * (h + s * v)
             rows.adjoint(lo, hi, col, 1, adj)
             if gram: rows.gram(lo, hi, col + b, out)
+            else: rows.squares(lo, hi, col + b, out)
         tot[1] = tot[0]
     rows.free()
     return margins, sums

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..dual.bound import FREE, IN_NORM, Coordinates
 from ..problem.certificate import certify
+from ..problem.losses import log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
@@ -32,6 +33,7 @@ from ._pair import (
     certify_loss,
     certify_pair,
     correct_pair,
+    curvature_pair,
     linearise_loss,
     linearise_pair,
     open_loss,
@@ -39,6 +41,7 @@ from ._pair import (
     predict_pair,
 )
 from .settings import SETTINGS
+from .wide import WideSystem, is_wide
 
 _LOG_LOSS = np.zeros(2)
 _NO_LIMITS = 2 * 640
@@ -55,7 +58,7 @@ class PairSamples:
         self, rows: Rows, kappa: float | State, slopes: FloatArray = _LOG_LOSS
     ) -> None:
         self.rows, self.kappa, self.slopes = rows, kappa, slopes
-        self.visits = 0
+        self.visits, self.gram = 0, not is_wide(rows)
         self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
 
     def _visit(self, function: Callable[..., Any], state: Any, *arguments: Any) -> Any:
@@ -72,7 +75,10 @@ class PairSamples:
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_linearise_pair, state, coef, primal, dual, self.slopes)
+        return self._visit(_linearise_pair, state, coef, primal, dual, self.slopes, self.gram)
+
+    def weights(self, state: State) -> State:
+        return self.rows.run(_weights_pair, state)[0]
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         return self._visit(_predict_pair, state, dcoef, self.light)
@@ -96,7 +102,8 @@ class LossSamples:
     """
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
-        self.rows, self.newton, self.visits = rows, newton, 0
+        self.rows, self.newton = rows, newton
+        self.visits, self.gram = 0, not is_wide(rows)
 
     def open(self, coef: FloatArray, mu: float) -> Any:
         self.visits += 1
@@ -107,8 +114,11 @@ class LossSamples:
     ) -> tuple[Any, FloatArray]:
         margins, direction = state
         self.visits += 1
-        margins, (sums,) = self.rows.run(_linearise_loss, margins, direction, primal)
+        margins, (sums,) = self.rows.run(_linearise_loss, margins, direction, primal, self.gram)
         return (margins, direction), sums
+
+    def weights(self, state: Any) -> State:
+        return self.rows.run(_weights_loss, state[0])[0]
 
     def predict(self, state: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
         return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
@@ -143,6 +153,15 @@ def _open_each(block: Block, kappa: FloatArray, coef: FloatArray, mu: float) -> 
 def _linearise_pair(block: Block, state: PairState, *arguments: Any) -> Any:
     state, sums = linearise_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
+
+
+def _weights_pair(block: Block, state: PairState) -> Any:
+    return curvature_pair(block.compiled, state), ()
+
+
+def _weights_loss(block: Block, margins: FloatArray) -> Any:
+    slope = log_loss_terms(margins).slope
+    return block.weights * slope * (1.0 - slope), ()
 
 
 def _predict_pair(block: Block, state: PairState, *arguments: Any) -> Any:
@@ -231,7 +250,8 @@ class Scaling:
         else:
             cone = cone_of(problem.norm.name, self.kept, last)
         length = 300.0 + problem.rows.n_samples / 50.0
-        return Newton(self.scale, problem.epsilon, cone, coordinates, length)
+        wide = WideSystem(problem.rows, self.scale) if is_wide(problem.rows) else None
+        return Newton(self.scale, problem.epsilon, cone, coordinates, length, wide)
 
 
 def interior_point(
