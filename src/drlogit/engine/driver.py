@@ -97,7 +97,7 @@ def run(
         decrement = newton.decrement()
         distance = newton.best - newton.expected + 0.5 * decrement
         if newton.pinned:  # epsilon_max: -best is a proven lower bound, the complementarity is missing
-            if comp <= tol * abs(newton.best):
+            if comp <= tol * max(abs(newton.best), SETTINGS.nothing):
                 return Found(iteration + 1, Status.OPTIMAL, state, None)
         else:
             if distance <= tol and max(distance, comp) <= ripe:
