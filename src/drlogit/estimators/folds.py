@@ -6,15 +6,11 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..fitting.paths import solve_radii
-from ..fitting.prediction import same_shares
-from ..problem.problem import Problem
-from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.pieces import in_memory
 from .average_levels import relative_to_average
@@ -64,33 +60,10 @@ class Chain(NamedTuple):
     gaps: FloatArray
 
 
-def whole_paths(
-    data: TrainingData,
-    problem: Problem,
-    epsilons: FloatArray,
-    kappa: float,
-    *,
-    from_constant: bool,
-    **controls: Any,
-) -> list[list[Result | None]]:
-    """Fits of one κ over its radii on all samples, for each class: siblings of those of the folds.
-
-    Without what has the length of the data, and without the first if the model is constant there,
-    and no start for anything.
-    """
-    left = int(from_constant)
-    return [
-        [None] * left
-        + [replace(r, dual=None) for r in solve_radii(each, epsilons[left:], kappa, **controls)]
-        for each in data.against_rest(problem)
-    ]
-
-
 def score_fold(
     make_fold: Callable[[], Fold],
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
-    siblings: Sequence[Sequence[Result | None]] | None,
     controls: dict[str, Any],
     classifier: Any,
     scorer: Any,
@@ -100,9 +73,6 @@ def score_fold(
     """Fit each κ over its radii on the training part of a fold, and score the rest.
 
     Prints a line for each κ if the fold has a ``name``.
-
-    ``siblings`` are the fits of the first κ to all samples, if there are any (see
-    :func:`whole_paths`); those of one κ are siblings of the next one's.
     """
     started = time.perf_counter()
     fold = make_fold()
@@ -111,16 +81,10 @@ def score_fold(
     classes = list(training.against_rest(problem))
     classifier = copy.copy(classifier)  # others may be at work on the same one
     classifier.n_features_in_ = n_features
-    if siblings is not None and any(r and r.coef.size != n_features for r in siblings[0]):
-        siblings = None  # a level is not in this part
     shares = None if fold.encoding is None else training.column_means()
     chains: list[Chain] = []
-    for k, (kappa, radii) in enumerate(zip(kappas, epsilons, strict=True)):
-        paths: Sequence[Sequence[Result | None] | None] = siblings or [None] * len(classes)
-        fits = [
-            list(solve_radii(each, radii, float(kappa), siblings=path, **controls))
-            for each, path in zip(classes, paths, strict=True)
-        ]
+    for kappa, radii in zip(kappas, epsilons, strict=True):
+        fits = [list(solve_radii(each, radii, float(kappa), **controls)) for each in classes]
         spent = sum(result.solve_time for fit in fits for result in fit)
         rest = time.perf_counter() - started - spent
         found = []
@@ -141,25 +105,13 @@ def score_fold(
         if name is not None:
             best = int(np.argmax(chain.scores))
             print(
-                f"{name}, kappa {kappa:.4g} ({k + 1} of {kappas.size}): {radii.size} radii in "
+                f"{name}, kappa {kappa:.4g} ({len(chains)} of {kappas.size}): {radii.size} radii in "
                 f"{chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), best score "
                 f"{chain.scores[best]:.4f} at epsilon {radii[best]:.4g}",
                 flush=True,
             )
-        siblings, started = None, time.perf_counter()
-        if k + 1 < kappas.size and problem.domains is None and has_starts(controls["solver"]):
-            # Proofs have the length of the data, and are of use for the same shares of labels only.
-            same = same_shares(radii / kappa, epsilons[k + 1] / kappas[k + 1])
-            siblings = [
-                [r if kept else replace(r, dual=None) for r, kept in zip(fit, same, strict=True)]
-                for fit in fits
-            ]
+        started = time.perf_counter()
     return chains
-
-
-def has_starts(solver: str) -> bool:
-    """Whether a solver gains more from fits to other samples, or other κ, than these cost."""
-    return solver in ("auto", "interior-point")
 
 
 def mean_log_likelihood(

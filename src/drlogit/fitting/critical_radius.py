@@ -10,8 +10,8 @@ of the null model with one more constraint, so β = 0 is optimal at ε if and on
 
 *κ = ∞.*  Nothing flips, s does not depend on ε, and ε_max is ``ψ = ‖c Σ w_i s_i z_i‖``.
 
-*Finite κ.*  ψ is a linear (or second-order cone) program with a hinge per sample, which the barrier
-of the interior point solves as it stands, with the log-loss replaced by ``-s u`` and λ fixed.  Let
+*Finite κ.*  ψ is a linear (or second-order cone) program with a hinge per sample, which the engine
+solves as it stands, with the log-loss replaced by ``-s u`` and λ fixed.  Let
 E be the budget of flips that levels the free columns: ``κ |p₊ - p₋| / 2`` for the intercept.  From
 E on the null model is zero, so ``s = ½``, and if ``ψ(½) > E`` this is ε_max.  Otherwise flips that
 level the free columns level all of them, as they may where one class is rare, and the model is
@@ -35,21 +35,17 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import brentq
 
+from ..engine.pair import flip_budget
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Status
+from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import State
 from ..rows.reductions import Sum
-from ..solvers.interior_point.barrier import solve_with_barrier
-from ..solvers.interior_point.scaled import Scaled
 from .null_model import has_immovable_features, null_model, weight_of_positives
 
-#: Budgets are found to this relative accuracy (1e-7 saved a twelfth of the iterations), and count
-#: as the same up to this difference.
-_ACCURACY = 1e-9
+#: Relative difference up to which budgets count as the same.
 _SAME = 1e-6
 
 #: Relative accuracy of the answer; a budget below this share of what rows measure is none.
@@ -69,9 +65,7 @@ _DISTANT = 1e-3
 #: s of either class where nothing tells them apart.
 _EVEN = np.array([0.5, 0.5])
 
-#: Iterations of the barrier, and rounds after which the radius is the answer: 12 cuts and 9 fits
-#: were the most.
-_MAX_ITER = 200
+#: Rounds after which the radius is the answer: 12 cuts and 9 fits were the most.
 _ROUNDS = 40
 
 
@@ -88,7 +82,7 @@ def epsilon_max_of(problem: Problem) -> float:
         found = problem.transport_norm(gradient)
         return found if found > _NOTHING * _typical(problem) else 0.0
     level = _level(problem)
-    found, _ = _budget(problem, np.zeros(problem.costs.size))
+    found, _ = flip_budget(problem, np.zeros(problem.costs.size))
     if found <= _NOTHING * min(_typical(problem), problem.kappa):
         return 0.0
     return found if found > level * (1.0 + _SAME) else _below(problem, level)
@@ -104,58 +98,8 @@ def _level(problem: Problem) -> float:
     if math.isinf(problem.kappa):
         return 0.0
     if has_immovable_features(problem):
-        return _budget(problem, np.zeros(problem.costs.size), free_only=True)[0]
+        return flip_budget(problem, np.zeros(problem.costs.size), free_only=True)[0]
     return problem.kappa * abs(weight_of_positives(problem) - 0.5) if problem.fit_intercept else 0.0
-
-
-def _budget(
-    problem: Problem, null: FloatArray, *, free_only: bool = False
-) -> tuple[float, FloatArray]:
-    """ψ for the doubts of the model ``null``, and the β that attains it; κ is finite.
-
-    The problem is homogeneous, at λ its value is λψ: it is posed where a typical row has norm one
-    and the larger of norm and kink is one as well.  ε only shifts the objective by ελ: small, so
-    that no digits of the rest are lost.
-    """
-    sigma = Scaled.of(problem).sigma
-    unit = min(sigma, problem.kappa)
-    scaled = Scaled.of(problem.with_radius(unit))
-    if free_only:
-        scaled = replace(scaled, scale=np.where(problem.penalised, 0.0, scaled.scale))
-    judge = _Judge(scaled.problem)
-    with np.errstate(all="ignore"):
-        solve_with_barrier(scaled, judge, max_iter=_MAX_ITER, lam=1.0 / unit, null=null)
-    return judge.value, judge.coefficients
-
-
-class _Judge:
-    """Keeps the best β and stops when there is nothing left to gain."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.status = Status.MAX_ITER
-        self.tol = 0.0  # no candidates besides the iterates
-        self.value = 0.0
-        self.coefficients = np.zeros(problem.costs.size)
-
-    def report(
-        self,
-        coefficients: FloatArray,
-        primal: float,
-        flip_share: State,
-        estimate: float,
-        lam: float,
-    ) -> bool:
-        value = self.problem.epsilon - primal / lam
-        if value > self.value and self.problem.allows(coefficients, lam):
-            self.value, self.coefficients = value, coefficients / lam
-        least = _NOTHING * self.problem.epsilon
-        return estimate / lam <= _ACCURACY * max(self.value, least)
-
-    def try_step(
-        self, coefficients: FloatArray, step: FloatArray, length: float, flip_share: State
-    ) -> bool:
-        return False
 
 
 def _below(problem: Problem, level: float) -> float:
@@ -170,7 +114,7 @@ def _below(problem: Problem, level: float) -> float:
     # At zero free columns may separate the classes, and that null model would have no end.
     epsilon, nothing = _SAME * level, _SAME * level
     for _ in range(_ROUNDS):
-        _, cut = _budget(problem, null_model(problem.with_radius(epsilon)))
+        _, cut = flip_budget(problem, null_model(problem.with_radius(epsilon)))
         if excess(epsilon, cut) <= nothing:
             return epsilon
         if excess(level, cut) >= -nothing:

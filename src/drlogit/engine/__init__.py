@@ -1,0 +1,1 @@
+"""One predictor-corrector for every model of the samples, and what it needs compiled."""

@@ -1,0 +1,541 @@
+"""Inequalities of size n: the norm's cone, the rows of groups and bounded features, and both together.
+
+``proof`` holds the multipliers of the certificate: those of the iterate, gone along with the corrections of the dual
+point (``respond``), without the trust rows, which are no part of the problem.
+"""
+import numpy as np
+from libc.math cimport INFINITY, fabs, hypot, sqrt
+
+
+cdef double dot(const double* a, const double* b, Py_ssize_t n) noexcept:
+    cdef double total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n): total += a[i] * b[i]
+    return total
+
+
+cdef class Cone:
+    cdef void open(self, const double* x, double mu) noexcept: pass
+    cdef void refresh(self) noexcept: pass
+    cdef void pull(self, const double* mult, double* out) noexcept: pass
+    cdef void curvature(self, double* matrix, bint proof) noexcept: pass
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept: pass
+    cdef void aim_at(self, double centre, double share) noexcept: pass
+    cdef void drive(self, double* rhs) noexcept: pass
+    cdef void direction(self, const double* dx) noexcept: pass
+    cdef (double, double) longest(self) noexcept: return 1.0, 1.0
+    cdef void follow(self, const double* x, double mu, bint held) noexcept: pass
+    cdef double carried(self) noexcept: return 0.0
+    cdef double size(self, const double* g) noexcept: return 0.0
+
+    cdef void gradient(self, double* out, bint proof) noexcept:
+        """out -= what the multipliers (or those of the proof) push at (x, λ)."""
+        self.pull(&self.proof[0] if proof else &self.mult[0], out)
+
+    cdef void begin_proof(self) noexcept:
+        self.proof[:] = self.mult
+
+    cdef void respond(self, const double* dx) noexcept:
+        """The multipliers of the proof go along with dx at unchanged aims."""
+        cdef Py_ssize_t k
+        for k in range(self.aim.shape[0]): self.aim[k] = 0.0
+        self.direction(dx)
+        for k in range(self.proof.shape[0]): self.proof[k] += self.dmult[k]
+
+    cdef double after(self, double primal, double dual) noexcept:
+        cdef double total = 0.0
+        cdef Py_ssize_t k
+        for k in range(self.slack.shape[0]):
+            total += (self.slack[k] + primal * self.dslack[k]) * (self.mult[k] + dual * self.dmult[k])
+        return total
+
+    cdef void move(self, double primal, double dual) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.slack.shape[0]):
+            self.slack[k] += primal * self.dslack[k]
+            self.mult[k] += dual * self.dmult[k]
+        self.refresh()
+
+
+cdef class LinearCone(Cone):
+    """Slacks that are linear in (x, λ); each product aims at ``weight · centre``."""
+
+    cdef void aim_at(self, double centre, double share) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.slack.shape[0]):
+            self.aim[k] = centre * self.weight[k] - self.slack[k] * self.mult[k] - share * self.dslack[k] * self.dmult[k]
+
+    cdef (double, double) longest(self) noexcept:
+        cdef double primal = 1.0, dual = 1.0          # falls, in proportion
+        cdef Py_ssize_t k
+        for k in range(self.slack.shape[0]):
+            primal = max(primal, -self.dslack[k] / self.slack[k])
+            dual = max(dual, -self.dmult[k] / self.mult[k])
+        return 1.0 / primal, 1.0 / dual
+
+
+    cdef void respond(self, const double* dx) noexcept:
+        cdef Py_ssize_t k
+        Cone.respond(self, dx)
+        for k in range(self.proof.shape[0]): self.proof[k] = max(self.proof[k], 0.0)
+
+
+cdef class BoxCone(LinearCone):
+    """|θ_j| ≤ λ (ℓ1 transport): slacks λ-θ, λ+θ.  The whole cone counts as one product."""
+
+    def __init__(self, where, last):
+        m = len(where)
+        self.m, self.last, self.degree, self.where = m, last, 1.0 if m else 0.0, where
+        self.weight = np.full(2 * m, 0.5 / max(m, 1))
+        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, 2 * m))
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t j
+        for j in range(2 * self.m):
+            self.slack[j] = x[self.last] - x[self.where[j]] if j < self.m else x[self.last] + x[self.where[j - self.m]]
+            self.mult[j] = self.weight[j] * mu / self.slack[j]
+        self.dslack[:] = 0.0
+        self.dmult[:] = 0.0
+
+    cdef void pull(self, const double* mult, double* out) noexcept:
+        cdef Py_ssize_t j
+        for j in range(self.m):
+            out[self.where[j]] += mult[j] - mult[self.m + j]
+            out[self.last] -= mult[j] + mult[self.m + j]
+
+    cdef double size(self, const double* g) noexcept:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.m): total += fabs(g[self.where[j]])
+        return total
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        cdef Py_ssize_t j, i, size = self.last + 1, last = self.last
+        cdef double up, low
+        for j in range(self.m):
+            i = self.where[j]
+            up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
+            matrix[i * size + i] += up + low
+            matrix[last * size + i] += low - up
+            matrix[last * size + last] += up + low
+
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        cdef Py_ssize_t j
+        cdef double up, low
+        for j in range(self.m):
+            up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
+            own[self.where[j]] += up + low
+            coupling[self.where[j]] += low - up
+            coupling[self.last] += up + low
+
+    cdef void drive(self, double* rhs) noexcept:
+        cdef Py_ssize_t j
+        cdef double up, low
+        for j in range(self.m):
+            up, low = self.aim[j] / self.slack[j], self.aim[self.m + j] / self.slack[self.m + j]
+            rhs[self.where[j]] -= up - low
+            rhs[self.last] += up + low
+
+    cdef void direction(self, const double* dx) noexcept:
+        cdef Py_ssize_t k
+        for k in range(2 * self.m):
+            self.dslack[k] = dx[self.last] - dx[self.where[k]] if k < self.m else dx[self.last] + dx[self.where[k - self.m]]
+            self.dmult[k] = (self.aim[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
+
+
+cdef class CrossPolytope(LinearCone):
+    """‖θ‖₁ ≤ λ (ℓ∞ transport): v_j ± θ_j ≥ 0 and λ - Σ v ≥ 0, v eliminated: diagonal plus rank one.
+
+    Slacks are (v-θ, v+θ, λ-Σv) with multipliers (p, q, t); t = p_j + q_j would be v's equation, and what is missing
+    of it is made up for by every step.
+    """
+
+    def __init__(self, where, last):
+        m = len(where)
+        self.m, self.last, self.degree, self.where = m, last, 1.0 if m else 0.0, where
+        self.weight = np.concatenate([np.full(2 * m, 0.25 / max(m, 1)), [0.5]])
+        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, 2 * m + 1))
+        self.own, self.left = np.zeros((2, m))
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t j, m = self.m
+        cdef double room = x[self.last], v
+        for j in range(m): room -= fabs(x[self.where[j]])
+        for j in range(m):
+            v = fabs(x[self.where[j]]) + 0.5 * room / m
+            self.slack[j], self.slack[m + j] = v - x[self.where[j]], v + x[self.where[j]]
+        self.slack[2 * m] = 0.5 * room if m else 1.0
+        for j in range(2 * m + 1): self.mult[j] = self.weight[j] * mu / self.slack[j] if m else 0.0
+        self.dslack[:] = 0.0
+        self.dmult[:] = 0.0
+
+    cdef void pull(self, const double* mult, double* out) noexcept:
+        cdef Py_ssize_t j
+        for j in range(self.m): out[self.where[j]] += mult[j] - mult[self.m + j]
+        out[self.last] -= mult[2 * self.m]
+
+    cdef double size(self, const double* g) noexcept:
+        cdef Py_ssize_t j
+        cdef double most = 0.0
+        for j in range(self.m): most = max(most, fabs(g[self.where[j]]))
+        return most
+
+    cdef void stiffness(self) noexcept:
+        """γ_j = p/s + q/s', α_j = p/s - q/s'; soft: of t, with v gone."""
+        cdef Py_ssize_t j, m = self.m
+        cdef double p, q, give = 0.0
+        for j in range(m):
+            p, q = self.mult[j] / self.slack[j], self.mult[m + j] / self.slack[m + j]
+            self.own[j], self.left[j] = p + q, p - q
+            give += 1.0 / (p + q)
+        self.soft = 1.0 / (self.slack[2 * m] / self.mult[2 * m] + give)
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        """θ: γ - α²/γ on the diagonal, and soft · (α/γ, -1)(α/γ, -1)ᵀ with λ."""
+        cdef Py_ssize_t j, k, i, l, size = self.last + 1, last = self.last
+        cdef double one
+        if self.m == 0: return
+        self.stiffness()
+        for j in range(self.m):
+            i, one = self.where[j], self.left[j] / self.own[j]
+            matrix[i * size + i] += 4.0 * (self.mult[j] / self.slack[j]) * (self.mult[self.m + j] / self.slack[self.m + j]) / self.own[j]
+            for k in range(j + 1):
+                l = self.where[k]
+                matrix[i * size + l] += self.soft * one * self.left[k] / self.own[k]
+            matrix[last * size + i] -= self.soft * one
+        matrix[last * size + last] += self.soft
+
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        cdef Py_ssize_t j, i
+        if self.m == 0: return
+        self.stiffness()
+        for j in range(self.m):
+            i = self.where[j]
+            own[i] += 4.0 * (self.mult[j] / self.slack[j]) * (self.mult[self.m + j] / self.slack[self.m + j]) / self.own[j]
+            rank_one[i] += sqrt(self.soft) * self.left[j] / self.own[j]
+            coupling[i] -= self.soft * self.left[j] / self.own[j]
+        coupling[self.last] += self.soft
+
+    cdef void drive(self, double* rhs) noexcept:
+        """What the aims push, with v's answer to them (and to what is missing of its equations)."""
+        cdef Py_ssize_t j, m = self.m
+        cdef double up, low, e, total = 0.0
+        if m == 0: return
+        for j in range(m):
+            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
+            total += e / self.own[j]
+        self.miss = self.soft * (self.aim[2 * m] / self.mult[2 * m] + total)      # dt when dθ = dλ = 0
+        for j in range(m):
+            up, low = self.aim[j] / self.slack[j], self.aim[m + j] / self.slack[m + j]
+            e = up + low + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
+            rhs[self.where[j]] -= up - low - self.left[j] * (e - self.miss) / self.own[j]
+        rhs[self.last] += self.miss
+
+    cdef void direction(self, const double* dx) noexcept:
+        cdef Py_ssize_t j, m = self.m
+        cdef double e, dv, dt, total = 0.0, sum_v = 0.0
+        if m == 0: return
+        for j in range(m):
+            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
+            total += (e + self.left[j] * dx[self.where[j]]) / self.own[j]
+        dt = self.soft * (self.aim[2 * m] / self.mult[2 * m] - dx[self.last] + total)
+        for j in range(m):
+            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
+            dv = (e + self.left[j] * dx[self.where[j]] - dt) / self.own[j]
+            sum_v += dv
+            self.dslack[j], self.dslack[m + j] = dv - dx[self.where[j]], dv + dx[self.where[j]]
+        self.dslack[2 * m] = dx[self.last] - sum_v
+        for j in range(2 * m + 1): self.dmult[j] = (self.aim[j] - self.mult[j] * self.dslack[j]) / self.slack[j]
+
+
+cdef class PairRows(LinearCone):
+    """Rows with two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``.
+
+    0 ≤ β_k ≤ high of groups and, last, the trust rows of features with domains, whose prices follow the
+    iterate outwards (and double while they are ``held``, carrying what pieces should).
+    """
+
+    def __init__(self, columns, entries, price, weight, costs, last):
+        self.columns, self.entries, self.price, self.weight, self.costs = columns, entries, price, weight, costs
+        self.m, self.last, self.degree, self.n_true = len(price), last, float(np.sum(weight)), len(price) - len(costs)
+        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, self.m))
+
+    cdef double at(self, Py_ssize_t k, const double* x) noexcept:
+        return self.entries[0, k] * x[self.columns[0, k]] + self.entries[1, k] * x[self.columns[1, k]]
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.m):
+            if k >= self.n_true:
+                self.price[k] = max(1.1 * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
+            self.slack[k] = self.at(k, x) + self.price[k] * x[self.last]
+            self.mult[k] = self.weight[k] * mu / self.slack[k]
+
+    cdef void pull(self, const double* mult, double* out) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.m):
+            out[self.columns[0, k]] -= self.entries[0, k] * mult[k]
+            out[self.columns[1, k]] -= self.entries[1, k] * mult[k]
+            out[self.last] -= self.price[k] * mult[k]
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        cdef Py_ssize_t k, i, j, size = self.last + 1, last = self.last
+        cdef double stiff, one, other
+        for k in range(self.m):
+            if proof and not self.binds(k): continue
+            stiff, i, j = self.mult[k] / self.slack[k], self.columns[0, k], self.columns[1, k]
+            one, other = self.entries[0, k], self.entries[1, k]
+            matrix[i * size + i] += stiff * one * one
+            matrix[j * size + j] += stiff * other * other
+            matrix[max(i, j) * size + min(i, j)] += (1 if i != j else 2) * stiff * one * other
+            matrix[last * size + i] += stiff * one * self.price[k]
+            matrix[last * size + j] += stiff * other * self.price[k]
+            matrix[last * size + last] += stiff * self.price[k] * self.price[k]
+
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        """Of λ ≥ 0 alone (``no_norm``)."""
+        cdef Py_ssize_t k
+        for k in range(self.m): coupling[self.last] += self.mult[k] / self.slack[k] * self.price[k] * self.price[k]
+
+    cdef void drive(self, double* rhs) noexcept:
+        cdef Py_ssize_t k
+        cdef double push
+        for k in range(self.m):
+            push = self.aim[k] / self.slack[k]
+            rhs[self.columns[0, k]] += self.entries[0, k] * push
+            rhs[self.columns[1, k]] += self.entries[1, k] * push
+            rhs[self.last] += self.price[k] * push
+
+    cdef void direction(self, const double* dx) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.m):
+            self.dslack[k] = self.at(k, dx) + self.price[k] * dx[self.last]
+            self.dmult[k] = (self.aim[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
+
+    cdef void begin_proof(self) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.m): self.proof[k] = self.mult[k] if self.binds(k) else 0.0
+
+    cdef bint binds(self, Py_ssize_t k) noexcept:
+        """Rows that take part in the proof.  Others (a group that nobody moves has its level free) would only disturb."""
+        return k < self.n_true and self.mult[k] > 0.1 * self.slack[k]
+
+    cdef void respond(self, const double* dx) noexcept:
+        cdef Py_ssize_t k
+        LinearCone.respond(self, dx)
+        for k in range(self.m):
+            if not self.binds(k): self.proof[k] = 0.0
+
+    cdef double carried(self) noexcept:
+        cdef Py_ssize_t k
+        cdef double total = 0.0
+        for k in range(self.n_true, self.m): total += self.costs[k - self.n_true] * self.mult[k]
+        return total
+
+    cdef void follow(self, const double* x, double mu, bint held) noexcept:
+        """Trust rows go along with the iterate."""
+        cdef Py_ssize_t k
+        cdef double price, most = 0.0, cost
+        for k in range(self.n_true, self.m): most = max(most, self.mult[k] * self.costs[k - self.n_true])
+        for k in range(self.n_true, self.m):
+            cost = self.costs[k - self.n_true]
+            price = max(self.price[k], max(1.1 * cost, -1.2 * self.at(k, x) / x[self.last]))
+            if held and self.mult[k] * cost > 0.1 * most: price *= 2.0
+            if price > self.price[k]:
+                self.price[k] = price
+                self.slack[k] = self.at(k, x) + price * x[self.last]
+                self.mult[k] = self.weight[k] * mu / self.slack[k]
+
+
+cdef inline double determinant(const double* x, Py_ssize_t n) noexcept:
+    cdef double length = sqrt(dot(x + 1, x + 1, n - 1))
+    return max((x[0] - length) * (x[0] + length), 1e-300)
+
+
+cdef inline double farthest(const double* x, const double* dx, Py_ssize_t n) noexcept:
+    """Largest α ≤ 1 with x + α dx in the cone."""
+    cdef double a = dx[0] * dx[0] - dot(dx + 1, dx + 1, n - 1), b = x[0] * dx[0] - dot(x + 1, dx + 1, n - 1)
+    cdef double c = determinant(x, n), bound = INFINITY if dx[0] >= 0.0 else -x[0] / dx[0], disc = b * b - a * c
+    if disc < 0.0 or (a >= 0.0 and b >= 0.0): return min(1.0, bound)
+    disc = sqrt(disc) - b
+    return min(1.0, min(bound, c / disc if disc > 0.0 else INFINITY))
+
+
+cdef class SecondOrderCone(Cone):
+    """‖θ‖₂ ≤ λ (ℓ2 transport) in Nesterov-Todd scaling; slack is (λ, θ), aims are in scaled space."""
+
+    def __init__(self, where, last):
+        m = len(where)
+        self.m, self.last, self.degree, self.where = m, last, 1.0, where
+        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, m + 1))
+        self.w, self.nu, self.work, self.work2 = np.zeros((4, m + 1))
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t j
+        cdef double det
+        self.slack[0] = x[self.last]
+        for j in range(self.m): self.slack[j + 1] = x[self.where[j]]
+        det = determinant(&self.slack[0], self.m + 1)
+        for j in range(self.m + 1): self.mult[j] = (mu if j == 0 else -mu) * self.slack[j] / det
+        self.dslack[:] = 0.0
+        self.dmult[:] = 0.0
+        self.refresh()
+
+    cdef void refresh(self) noexcept:
+        """Unit scaling point w, factor η, scaled point ν = W mult."""
+        cdef Py_ssize_t j, n = self.m + 1
+        cdef double a = sqrt(determinant(&self.slack[0], n)), b = sqrt(determinant(&self.mult[0], n)), gamma
+        gamma = sqrt(0.5 * (1.0 + dot(&self.slack[0], &self.mult[0], n) / (a * b)))
+        for j in range(1, n): self.w[j] = (self.slack[j] / a - self.mult[j] / b) / (2.0 * gamma)
+        self.w[0] = hypot(1.0, sqrt(dot(&self.w[0] + 1, &self.w[0] + 1, self.m)))
+        self.eta = sqrt(a / b)
+        self.scaled(&self.mult[0], &self.nu[0], 1.0)
+
+    cdef void scaled(self, const double* x, double* out, double sign) noexcept:
+        """W x (sign 1) or W⁻¹ x (sign -1)."""
+        cdef Py_ssize_t j
+        cdef double inner = dot(&self.w[0] + 1, x + 1, self.m), factor = self.eta if sign > 0 else 1.0 / self.eta
+        cdef double first = x[0], along = sign * first + inner / (1.0 + self.w[0])
+        for j in range(1, self.m + 1): out[j] = factor * (x[j] + along * self.w[j])
+        out[0] = factor * (self.w[0] * first + sign * inner)
+
+    cdef void pull(self, const double* mult, double* out) noexcept:
+        cdef Py_ssize_t j
+        for j in range(self.m): out[self.where[j]] -= mult[j + 1]
+        out[self.last] -= mult[0]
+
+    cdef double size(self, const double* g) noexcept:
+        cdef Py_ssize_t j
+        cdef double total = 0.0
+        for j in range(self.m): total = hypot(total, g[self.where[j]])
+        return total
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        """W⁻² = η⁻² (2 (Jw)(Jw)ᵀ - J)."""
+        cdef Py_ssize_t i, j, k, size = self.last + 1, last = self.last
+        cdef double inv = 1.0 / (self.eta * self.eta)
+        for j in range(self.m):                     # where is ascending
+            i = self.where[j]
+            for k in range(j + 1): matrix[i * size + self.where[k]] += 2.0 * inv * self.w[j + 1] * self.w[k + 1]
+            matrix[i * size + i] += inv
+            matrix[last * size + i] -= 2.0 * inv * self.w[0] * self.w[j + 1]
+        matrix[last * size + last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
+
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        cdef Py_ssize_t j, i
+        cdef double inv = 1.0 / (self.eta * self.eta)
+        for j in range(self.m):
+            i = self.where[j]
+            own[i] += inv
+            rank_one[i] += sqrt(2.0 * inv) * self.w[j + 1]
+            coupling[i] -= 2.0 * inv * self.w[0] * self.w[j + 1]
+        coupling[self.last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
+
+    cdef void aim_at(self, double centre, double share) noexcept:
+        """centre e - ν∘ν - share (W⁻¹ dslack)∘(W dmult)."""
+        cdef Py_ssize_t j, n = self.m + 1
+        cdef double* nu = &self.nu[0]
+        cdef double* p = &self.work[0]
+        cdef double* q = &self.work2[0]
+        self.scaled(&self.dslack[0], p, -1.0)
+        self.scaled(&self.dmult[0], q, 1.0)
+        self.aim[0] = centre - dot(nu, nu, n) - share * dot(p, q, n)
+        for j in range(1, n): self.aim[j] = -2.0 * nu[0] * nu[j] - share * (p[0] * q[j] + q[0] * p[j])
+
+    cdef void divided(self, double* out) noexcept:
+        """y with ν∘y = aim."""
+        cdef Py_ssize_t j
+        cdef double* nu = &self.nu[0]
+        cdef double first = nu[0] * self.aim[0]
+        for j in range(1, self.m + 1): first -= nu[j] * self.aim[j]
+        first /= determinant(nu, self.m + 1)
+        out[0] = first
+        for j in range(1, self.m + 1): out[j] = (self.aim[j] - first * nu[j]) / nu[0]
+
+    cdef void drive(self, double* rhs) noexcept:
+        cdef Py_ssize_t j
+        self.divided(&self.work[0])
+        self.scaled(&self.work[0], &self.work2[0], -1.0)
+        for j in range(self.m): rhs[self.where[j]] += self.work2[j + 1]
+        rhs[self.last] += self.work2[0]
+
+    cdef void direction(self, const double* dx) noexcept:
+        cdef Py_ssize_t j
+        self.dslack[0] = dx[self.last]
+        for j in range(self.m): self.dslack[j + 1] = dx[self.where[j]]
+        self.divided(&self.work[0])
+        self.scaled(&self.dslack[0], &self.work2[0], -1.0)
+        for j in range(self.m + 1): self.work[j] -= self.work2[j]
+        self.scaled(&self.work[0], &self.dmult[0], -1.0)
+
+    cdef (double, double) longest(self) noexcept:
+        cdef double alpha = min(farthest(&self.slack[0], &self.dslack[0], self.m + 1),
+                                farthest(&self.mult[0], &self.dmult[0], self.m + 1))
+        return alpha, alpha
+
+
+
+cdef class BothCones(Cone):
+    """The norm's cone and the rows of domains."""
+
+    def __init__(self, Cone one, Cone two):
+        self.one, self.two, self.degree = one, two, one.degree + two.degree
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        self.one.open(x, mu)
+        self.two.open(x, mu)
+
+    cdef void gradient(self, double* out, bint proof) noexcept:
+        self.one.gradient(out, proof)
+        self.two.gradient(out, proof)
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        self.one.curvature(matrix, proof)
+        self.two.curvature(matrix, proof)
+
+    cdef void aim_at(self, double centre, double share) noexcept:
+        self.one.aim_at(centre, share)
+        self.two.aim_at(centre, share)
+
+    cdef void drive(self, double* rhs) noexcept:
+        self.one.drive(rhs)
+        self.two.drive(rhs)
+
+    cdef void direction(self, const double* dx) noexcept:
+        self.one.direction(dx)
+        self.two.direction(dx)
+
+    cdef (double, double) longest(self) noexcept:
+        cdef (double, double) a = self.one.longest(), b = self.two.longest()
+        return min(a[0], b[0]), min(a[1], b[1])
+
+    cdef double after(self, double primal, double dual) noexcept:
+        return self.one.after(primal, dual) + self.two.after(primal, dual)
+
+    cdef void move(self, double primal, double dual) noexcept:
+        self.one.move(primal, dual)
+        self.two.move(primal, dual)
+
+    cdef void begin_proof(self) noexcept:
+        self.one.begin_proof()
+        self.two.begin_proof()
+
+    cdef void respond(self, const double* dx) noexcept:
+        self.one.respond(dx)
+        self.two.respond(dx)
+
+    cdef double size(self, const double* g) noexcept: return self.one.size(g) + self.two.size(g)
+    cdef double carried(self) noexcept: return self.two.carried()
+    cdef void follow(self, const double* x, double mu, bint held) noexcept: self.two.follow(x, mu, held)
+
+
+def no_norm(last):
+    """λ ≥ 0 alone: nothing can move."""
+    return PairRows(np.zeros((2, 1), np.int32), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros(0), last)
+
+
+def cone_of(norm, where, last):
+    """The cone of the transport norm's dual on the coordinates ``where`` (ascending)."""
+    where = np.ascontiguousarray(where, np.int32)
+    if not len(where): norm = "l1"
+    return {"l1": BoxCone, "l2": SecondOrderCone, "linf": CrossPolytope}[norm](where, last)

@@ -1,0 +1,261 @@
+"""Everything of size n but the cones: the reduced system and the certificate from the samples' sums.
+
+Compiled because NumPy takes a microsecond per operation whatever its size, and an iteration has a
+hundred of these: more than the samples take on 500 rows.
+"""
+import numpy as np
+from libc.math cimport INFINITY, sqrt
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dsymv
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from drlogit.dual.bound import DualSums, lower_bound
+from ._cones cimport Cone, dot
+
+cdef int ONE = 1
+
+
+cdef class Newton:
+    """(x, λ) in coordinates where a typical row has length one: (β, b, λ) = ``scale · x``.
+
+    ``coordinates`` is what the bound has to know of (β, b); ``length``: additions in a sum, a guess until samples tell.
+    With ``wide`` (``wide.WideSystem``) no matrix is formed.
+    """
+
+    def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
+        P = len(scale)
+        self.size, self.scale, self.cone, self.wide = P, scale, cone, wide
+        self.square = P * P if wide is None else 2 * P
+        self.scalars = self.square + 3 * P
+        self.given, self.epsilon, self.coordinates, self.length = epsilon, epsilon * scale[P - 1], coordinates, length
+        self.slop = coordinates.used(np.zeros(P - 1), 2.0**-53) * scale[P - 1]
+        self.x, self.dx, self.residual, self.rhs, self.unit, self.first, self.kept, self.proof, self.best_x = np.zeros((9, P))
+        self.change = np.zeros(P)
+        self.dcoef = self.change
+        self.matrix, self.factor = np.zeros((2, P, P) if wide is None else (2, 1, 1))
+
+    cpdef void open(self, double[::1] x, double mu):
+        cdef Py_ssize_t j
+        for j in range(self.size):
+            self.x[j] = x[j]
+        self.dual, self.best = 0.0, INFINITY
+        self.cone.open(&self.x[0], mu)
+
+    def linearise(self, double[::1] sums, weights=None):
+        """Residuals, what to expect of a bound, and the factored matrix; False if it does not factor.
+
+        ``weights`` are those of the samples in the Gram matrix, where that is not formed.
+        """
+        cdef Py_ssize_t j, P = self.size
+        cdef double* adj = &sums[0] + self.square
+        cdef double* tot = adj + 3 * P
+        self.sums = sums
+        for j in range(P): self.residual[j] = self.scale[j] * adj[j]
+        self.residual[P - 1] += self.epsilon
+        self.cone.gradient(&self.residual[0], False)
+        self.loss, self.primal = tot[0], self.epsilon * self.x[P - 1] + tot[1]
+        if self.primal < self.best:
+            self.best = self.primal
+            self.best_x[:] = self.x
+        self.complementarity = max(tot[2] + self.cone.after(0.0, 0.0), 1e-300)
+        self.mu = self.complementarity / max(tot[3] + self.cone.degree, 1e-300)
+        # F(x') ≥ entropy + residual·x' for every x' in the cone: here, at the iterate.
+        self.expected = tot[5] + dot(&self.residual[0], &self.x[0], P) - self.cone.carried() * self.x[P - 1]
+        if self.wide is not None:
+            return self.build(weights)
+        self.assemble(False)
+        return self.factorise()
+
+    def build(self, weights):
+        """The system behind products."""
+        cdef double[:, ::1] parts = np.zeros((3, self.size))
+        data = np.asarray(self.sums[:self.square]).reshape(2, -1) * self.scale
+        data[0] *= self.scale
+        data[1] *= self.scale[self.size - 1]
+        self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
+        own, rank_one, coupling = np.asarray(parts)
+        coupling += data[1]
+        if self.pinned: coupling[:] = 0.0
+        return self.wide.build(weights, data[0], coupling, own, rank_one)
+
+    cdef void assemble(self, bint proof) noexcept:
+        """The matrix at unit diagonal."""
+        cdef Py_ssize_t j, k, P = self.size
+        cdef double* gram = &self.sums[0]
+        cdef double* matrix = &self.matrix[0, 0]
+        for j in range(P):
+            for k in range(j + 1): matrix[j * P + k] = self.scale[j] * self.scale[k] * gram[j * P + k]
+        self.cone.curvature(matrix, proof)
+        if self.pinned:
+            for j in range(P): matrix[(P - 1) * P + j] = 0.0
+        for j in range(P):
+            self.unit[j] = 1.0 / sqrt(matrix[j * P + j]) if matrix[j * P + j] > 0.0 else 1.0
+        for j in range(P):
+            for k in range(j): matrix[j * P + k] *= self.unit[j] * self.unit[k]
+            matrix[j * P + j] = 1.0
+
+    cdef bint factorise(self) noexcept:
+        cdef Py_ssize_t j, P = self.size
+        cdef double shift = 1e-14
+        cdef int info = 1, order = P
+        while info != 0 and shift < 1e-3:
+            memcpy(&self.factor[0, 0], &self.matrix[0, 0], P * P * sizeof(double))
+            for j in range(P): self.factor[j, j] += shift
+            dpotrf("U", &order, &self.factor[0, 0], &order, &info)
+            shift *= 100.0
+        return info == 0
+
+    # --- the certificate ------------------------------------------------------------------------
+
+    cpdef void begin_proof(self):
+        """From the iterate's multipliers, without the trust rows."""
+        cdef Py_ssize_t j, P = self.size
+        for j in range(P): self.proof[j] = self.scale[j] * self.sums[self.square + j]
+        self.proof[P - 1] += self.budget()
+        self.cone.begin_proof()
+        self.rows_of_proof(True)
+
+    cdef double budget(self) noexcept:
+        """What of ε the sums may use so that, with their rounding, they do not use more."""
+        return self.epsilon * (1.0 - 2.0**-51 * (self.length + 8)) - 1.01 * self.slop * (self.length + 8)
+
+    cpdef void end_proof(self):
+        """Back to the system of the steps."""
+        self.rows_of_proof(False)
+
+    cdef void rows_of_proof(self, bint proof) noexcept:
+        if self.cone.carried() > 0.0:
+            self.assemble(proof)
+            self.factorise()
+
+    def correction(self):
+        """Newton's step to the dual's equations, at unchanged complementarity."""
+        cdef Py_ssize_t j
+        for j in range(self.size): self.rhs[j] = self.proof[j]
+        self.cone.gradient(&self.rhs[0], True)
+        for j in range(self.size): self.rhs[j] = -self.rhs[j]
+        self.solve()
+        self.cone.respond(&self.dx[0])
+        return self.change.copy()
+
+    def prove(self, double[::1] sums):
+        """The bound of a dual point from its sums (adjoint, what flips and moves spend, entropy, additions)."""
+        cdef Py_ssize_t j, P = self.size
+        self.length = sums[P + 1]
+        for j in range(P): self.proof[j] = self.scale[j] * sums[j]
+        self.proof[P - 1] += self.budget()
+        value, _ = lower_bound(self.coordinates, self.given, DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], sums[P], sums[P + 1]))
+        self.dual = max(self.dual, value)
+        return value
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    cdef void right_side(self, double centre, double share, const double* predicted) noexcept:
+        """Of the step towards ``centre`` with a share of the second-order terms (the cone's aim is set)."""
+        cdef Py_ssize_t j, P = self.size
+        cdef double* adj = &self.sums[0] + self.square
+        cdef double along
+        for j in range(P):
+            along = adj[P + j] + centre * adj[2 * P + j]
+            if predicted != NULL: along += share * predicted[j]
+            self.rhs[j] = -self.residual[j] - self.scale[j] * along
+        self.cone.drive(&self.rhs[0])
+        if self.pinned: self.rhs[P - 1] = 0.0
+
+    cdef int solve(self) except -1:
+        """dx for rhs, refined once against the unshifted matrix."""
+        cdef Py_ssize_t j
+        cdef int size = self.size, info
+        cdef double minus = -1.0, one = 1.0
+        cdef double* rhs = &self.rhs[0]
+        cdef double* first = &self.first[0]
+        cdef const double[::1] found
+        if self.wide is not None:
+            found = self.wide.solve(np.asarray(self.rhs))
+            for j in range(size):
+                self.dx[j], self.dcoef[j] = found[j], self.scale[j] * found[j]
+            return 0
+        for j in range(size):
+            rhs[j] *= self.unit[j]
+            first[j] = rhs[j]
+        dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, first, &size, &info)
+        dsymv("U", &size, &minus, &self.matrix[0, 0], &size, first, &ONE, &one, rhs, &ONE)
+        dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, rhs, &size, &info)
+        for j in range(size):
+            self.dx[j] = self.unit[j] * (first[j] + rhs[j])
+            self.dcoef[j] = self.scale[j] * self.dx[j]
+        return 0
+
+    cpdef double decrement(self) except? -1:
+        """Newton's decrement, squared: what a step to the central path should gain."""
+        self.cone.aim_at(self.mu, 0.0)
+        self.right_side(self.mu, 0.0, NULL)
+        memcpy(&self.kept[0], &self.rhs[0], self.size * sizeof(double))
+        self.solve()
+        return dot(&self.kept[0], &self.dx[0], self.size)
+
+    def predictor(self):
+        """All products to zero: the direction in the user's coefficients."""
+        self.cone.aim_at(0.0, 0.0)
+        self.right_side(0.0, 0.0, NULL)
+        self.solve()
+        self.cone.direction(&self.dx[0])
+        return self.change.copy()
+
+    def corrector(self, double centre, double share, double[::1] predicted):
+        """Towards ``centre``, with a share of the predictor's second-order terms."""
+        self.cone.aim_at(centre, share)
+        self.right_side(centre, share, &predicted[0])
+        self.solve()
+        self.cone.direction(&self.dx[0])
+        return self.change.copy()
+
+    cpdef (double, double) longest(self): return self.cone.longest()
+
+    def cone_size(self, double[::1] g):
+        """The transport norm of a gradient in these coordinates."""
+        return self.cone.size(&g[0])
+
+    cpdef double after(self, double primal, double dual, double[::1] predicted):
+        """Complementarity after a predictor step of these lengths."""
+        cdef Py_ssize_t P = self.size
+        return (self.sums[self.scalars + 2] + primal * predicted[P] + dual * predicted[P + 1]
+                + primal * dual * predicted[P + 2] + self.cone.after(primal, dual))
+
+    def parabola(self):
+        """Slope and curvature of the loss along the last direction, from the last Gram matrix and gradient (κ = ∞)."""
+        cdef Py_ssize_t j, k, P = self.size
+        cdef double slope = 0.0, curvature = 0.0
+        cdef double* gram = &self.sums[0]
+        cdef double* adj = gram + P * P
+        if self.wide is not None:
+            step = np.asarray(self.dx)[:P - 1]
+            gradient = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]
+            return step @ gradient, step @ self.wide.data_product(step)
+        for j in range(P - 1):
+            slope += self.dcoef[j] * adj[j]
+            curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]
+            for k in range(j): curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
+        return slope, curvature
+
+    def trial(self, double primal):
+        """The coefficients after a primal step of this length."""
+        cdef Py_ssize_t j
+        coef = np.empty(self.size)
+        cdef double[::1] view = coef
+        for j in range(self.size): view[j] = self.scale[j] * (self.x[j] + primal * self.dx[j])
+        return coef
+
+    def best_model(self):
+        """The coefficients and λ of the least objective so far."""
+        return np.multiply(self.best_x, self.scale)
+
+    @property
+    def lam(self): return self.x[self.size - 1] * self.scale[self.size - 1]
+
+    cpdef void move(self, double primal, double dual):
+        cdef Py_ssize_t j
+        if primal == 0.0 and dual == 0.0: return
+        for j in range(self.size): self.x[j] += primal * self.dx[j]
+        self.cone.move(primal, dual)
+        self.held = self.complementarity < 2e-2 and self.cone.carried() > 1e-2 * min(1.0, self.complementarity / 1e-6) * self.epsilon
+        self.cone.follow(&self.x[0], self.mu, self.held)

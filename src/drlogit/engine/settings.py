@@ -1,0 +1,65 @@
+"""Every tunable number of the engine, each with what it is for and where it was chosen.
+
+"Generated" are awkward problems (three norms, immovable columns, weights, scales from 1e-3 to 1e3,
+ε from 1e-5 to 2 ε_max, as ``benchmarks/stress.py`` makes them); numbers were chosen on seeds below
+1000 and judged on others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers, as the driver, the cones and the samples use them."""
+
+    # --- start ---
+    start_mu: float = 0.05
+    """Complementarity per degree at the start (generated: .01 to .2 are within an iteration)."""
+    near_mu: float = 0.01
+    near_mu_loss: float = 0.002
+    """The same from an earlier result, with and without flips (30 radii: two iterations less)."""
+    start_room: float = 0.06
+    """... and the room that its λ is given, as a share of it."""
+    least_lambda: float = 0.02
+    """... and the least λ to open with, in units of 1/ε."""
+
+    # --- blocking samples: a step may pass the boundary of a few, which then keep a share ---
+    rough_mu: float = 1e-4
+    """Above: a few multipliers may be passed like slacks; below, none may (generated)."""
+    blocking: float = 0.01
+    """Share of the complementarity up to which blocking samples may be passed (generated)."""
+    kept: float = 0.1
+    """What a passed sample keeps of its slack or multiplier (generated)."""
+    passing: float = 1.0 / 30.0
+    """Of what is added by passing a sample, the share that is booked as its cost (generated)."""
+    second_order: float = 30.0
+    """Second-order terms of samples that will be passed are no guide beyond this (generated)."""
+
+    # --- steps ---
+    least_sigma: float = 0.01
+    """Centring never aims below this share of μ (generated)."""
+    decrement_sigma: float = 0.1
+    """Centring per unit of Newton decrement over complementarity, so that μ does not run ahead."""
+    most_sigma: float = 3.0
+    """... and never above this."""
+    allowance: float = 0.5
+    """Rise of the loss beyond its parabola, per decrement or complementarity, to shorten a step."""
+    least_step: float = 1e-9
+    """Shorter steps end a run as stalled."""
+    missing: float = 0.1
+    """Loss above that of the pieces, per complementarity, from which a step is refused."""
+
+    # --- certificate ---
+    emptied: float = 1e-2
+    """Share of s that a correction has to leave, or s becomes 0 (separated samples)."""
+    helpful: float = 0.3
+    """Corrections go on, and bounds are tried again, where the shortfall falls to this share."""
+    exhausted: float = 1e-7
+    """Complementarity per tol at which a bound that is still too low is due to rounding."""
+    nothing: float = 1e-10
+    """A budget of flips below this, where rows measure one, is none."""
+
+
+SETTINGS = Settings()
