@@ -93,7 +93,7 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
             dressed[text] = count
         else:
             words[text] = count
-    if dates.total() >= _MOST * total:
+    if dates and dates.total() >= _MOST * total:
         return f"dates, such as {_shown(dates)}"
     numbers = plain.total() + dressed.total()
     among = f", and {words.total() / total:.0%} other text, such as {_shown(words)}"
