@@ -83,6 +83,8 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
     ``levels`` has the number of rows of each.
     """
     total = sum(levels.values())
+    if not total:
+        return None
     plain, dressed, dates, words = (Counter[str]() for _ in range(4))
     for text, count in levels.items():
         if _PLAIN.fullmatch(text):
@@ -93,7 +95,7 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
             dressed[text] = count
         else:
             words[text] = count
-    if dates and dates.total() >= _MOST * total:
+    if dates.total() >= _MOST * total:
         return f"dates, such as {_shown(dates)}"
     numbers = plain.total() + dressed.total()
     among = f", and {words.total() / total:.0%} other text, such as {_shown(words)}"
