@@ -18,6 +18,7 @@ from ..files.columns import FileSamples, Wanted, with_numbers
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
+from ..robustness.questions import widened
 from ..robustness.spaces import Placed, space_of
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import matvec
@@ -80,7 +81,7 @@ class ModelAndSamples:
             "norm": model.norm,
             "feature_costs": model.feature_costs_,
             "categories": model.categories_,
-            "bounds": model.bounds_,
+            "bounds": widened(model.bounds_, self.matrix, self.names)[0],
         }
 
     @property

@@ -113,6 +113,26 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coef_")
         return plain_model(self)
 
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much each column of X can matter: ``|β|`` of a number, the range of a category's.
+
+        The mean over classes, if several are told from the rest.  Of a table ``coef_`` has a column
+        for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
+        """
+        check_is_fitted(self, "coef_")
+        if self.encoding_ is None:
+            return np.asarray(np.abs(self.coef_).mean(axis=0))
+        found = [
+            np.abs(self.coef_[:, place[0]])
+            if column.levels is None
+            else np.ptp(self.coef_[:, place], axis=1)
+            if column.levels
+            else np.zeros(1)
+            for column, place in zip(self.encoding_.columns, self.encoding_.places, strict=True)
+        ]
+        return np.array([each.mean() for each in found])
+
     def coefficient_table(self) -> list[dict[str, Any]]:
         """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -239,11 +239,15 @@ def pose_placed(
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
     stated = {"feature costs": feature_costs, "categories": stated_categories, "bounds": bounds}
     limits = placed.bounds if bounds is None else _bounds(bounds, placed, matrix)
+    beyond = False
+    if bounds is None and not blocks:
+        limits, beyond = widened(limits, matrix, placed.names)
     rows, cost = ground_cost(rows, transport, costs, kappa, declared, limits, placed.names)
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{space}, with the {given} given" if given and ball is None else space
+    where += ", and bounds as wide as the data" if beyond else ""
     return Question(problem, joined, classes, where, described, stated_costs, limits)
 
 
@@ -279,6 +283,36 @@ def _costs(
 
 def _bounds(given: Any, placed: Placed, matrix: Matrix) -> Any:
     return resolve_bounds(given, matrix, _table_names(placed, matrix), placed.encoding)
+
+
+def widened(bounds: Any, matrix: Matrix, names: Sequence[Any] | None) -> tuple[Any, bool]:
+    """The bounds of a fit, as wide as the data where rows lie beyond them, and whether any do.
+
+    The ends of the training data are where other data may go on; a warning says so.
+    """
+    if bounds is None:
+        return None, False
+    n_columns = matrix.shape[1]
+    lower, upper = (np.broadcast_to(np.asarray(end, float), n_columns) for end in bounds)
+    least, most = (
+        np.asarray(end.toarray() if sp.issparse(end) else end).ravel()
+        for end in (matrix.min(axis=0), matrix.max(axis=0))
+    )
+    outside = np.flatnonzero((least < lower) | (most > upper))
+    if not outside.size:
+        return bounds, False
+    shown = ", ".join(
+        f"{j if names is None else names[j]!r:.40} ({least[j]:.4g} to {most[j]:.4g}, beyond "
+        f"{lower[j]:.4g} to {upper[j]:.4g})"
+        for j in outside[:3]
+    )
+    more = f" and {outside.size - 3} more" if outside.size > 3 else ""
+    warnings.warn(
+        f"rows lie beyond the bounds of the fit, which are widened to them: {shown}{more}",
+        UserWarning,
+        stacklevel=5,
+    )
+    return (np.minimum(lower, least), np.maximum(upper, most)), True
 
 
 def _table_names(placed: Placed, matrix: Matrix) -> list[Any]:

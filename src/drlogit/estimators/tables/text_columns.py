@@ -83,6 +83,8 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
     ``levels`` has the number of rows of each.
     """
     total = sum(levels.values())
+    if not total:
+        return None
     plain, dressed, dates, words = (Counter[str]() for _ in range(4))
     for text, count in levels.items():
         if _PLAIN.fullmatch(text):
