@@ -1,26 +1,25 @@
 """The samples of the flip pair: three visits per iteration, all in compiled loops.
 
 ``linearise`` goes where the last direction leads and returns the optimality conditions there, ``predict``
-and ``correct`` follow a direction of (β, b, λ).  Each returns ONE flat array of sums over the samples, so
-that blocks of rows (in memory, in files, with Dask workers) are combined by adding arrays:
+and ``correct`` follow a direction of (β, b, λ).  Each is a function of the rows of a block and of what it
+remembers, and returns a new state and ONE flat array of sums over the samples, so that blocks of rows (in
+memory, in files, with Dask workers) are combined by adding arrays:
 
 conditions  Gram P·P (lower triangle), 3 adjoints of P (gradient, affine, centring), SCALARS
 predicted   pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step lengths
 limits      slope and curvature of the loss, 2·LEVELS costs
 certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit more, when a bound is in reach)
 
-P counts (β, b, λ).  Changes of slacks and multipliers are kept in proportion to these.
+P counts (β, b, λ).  Changes of slacks and multipliers are kept in proportion to these.  κ may differ from
+sample to sample; where it is infinite a sample has no hinge, and keeps a = 0.
 """
 import numpy as np
-from libc.math cimport exp, fabs, hypot, log, log1p, log2
-from libc.string cimport memset
-from drlogit.rows._products cimport Rows
+from libc.math cimport INFINITY, exp, fabs, hypot, log, log1p, log2
+from drlogit.rows._products cimport CompiledRows
+from .settings import SETTINGS
 
 cdef double PER_OCTAVE = 32.0   # levels of step lengths for each factor of two
-cdef double KEPT = 0.1          # what a sample that is left behind keeps of a slack or multiplier
-cdef double SECOND = 30.0       # second-order terms of samples that will be left behind are no guide beyond this
-cdef double EMPTY = 1e-2         # of s that a correction leaves: less is nothing
-cdef double PRICE = 1.0 / 30.0  # what that costs: its products, and this share of what is added
+cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
 
 
 cdef double loss_terms(double u, double* s) noexcept nogil:
@@ -36,7 +35,7 @@ cdef double entropy(double s) noexcept nogil:
 
 cdef double corrected(double s, double ds) noexcept nogil:
     """s + ds within [0, 1]; nothing where hardly anything would be left (separated samples)."""
-    return 0.0 if not s + ds > EMPTY * s else min(s + ds, 1.0)
+    return 0.0 if not s + ds > EMPTIED * s else min(s + ds, 1.0)
 
 
 cdef inline void central(double v, double mu, double* t, double* r) noexcept nogil:
@@ -61,7 +60,7 @@ cdef inline void lift(double* one, double* other, double least, double least_oth
 cdef void limit(double* costs, double fall, double cost) noexcept nogil:
     """Book what it costs to go further than a sample allows: one over ``fall``, what shrinks fastest."""
     cdef double level = PER_OCTAVE * log2(fall)
-    costs[LEVELS - 1 if level > LEVELS - 1 else <int>level] += cost
+    costs[<int>level if level < LEVELS - 1 else LEVELS - 1] += cost
 
 
 cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal_price, double dual_price):
@@ -79,311 +78,357 @@ cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal
     return found[0], found[1]
 
 
-cdef class Samples:
-    def linear(self, minus, plus):
-        """The loss -s u instead of h(u): what a model near a constant one with these slopes can gain (``epsilon_max``)."""
-        self.slope[0], self.slope[1] = minus, plus
-        return self
-
-    cdef double terms(self, double u, double label, double* s, double* curvature) noexcept nogil:
-        """Loss at u, minus its slope, its curvature."""
-        cdef double h
-        if self.slope[0] > 0.0:
-            s[0], curvature[0] = self.slope[label > 0.0], 0.0
-            return -s[0] * u
-        h = loss_terms(u, s)
-        curvature[0] = s[0] * (1.0 - s[0])
-        return h
-
-    cpdef void open(self, double[::1] coef, double mu): pass
-    cpdef double[::1] linearise(self, double[::1] coef, double primal, double dual, double mu): pass
-    cpdef double[::1] predict(self, double[::1] dcoef): pass
-    cpdef double[::1] correct(self, double[::1] dcoef, double centre, double share): pass
-    cpdef double[::1] certify(self, double[::1] dcoef, bint first): pass
-    cpdef void settle(self): pass
-    cpdef void refuse(self): pass
-
-
-cdef class HingeSamples(Samples):
-    """max(h(u), h(-u) - κλ) of every sample: margin u, slacks t, r and multipliers c + a = 1."""
-
-    def __init__(self, Rows rows, y, w, kappa):
-        n, P = rows.n_samples, rows.stride
-        self.rows, self.y, self.w, self.kappa, self.allowance = rows, y, w, kappa, 0.5
-        self.now, self.after, self.step = np.empty((5, n)), np.empty((5, n)), np.zeros((5, n))
-        self.second, self.columns = np.empty((2, n)), np.empty((6, rows.panel))
-        self.conditions = np.empty(P * P + 3 * P + SCALARS)
-        self.predicted, self.limits = np.empty(P + 3 + 2 * LEVELS), np.empty(2 + 2 * LEVELS)
-        self.light = 1e-9 * np.mean(w)
+cdef class PairState:
+    def __init__(self, kappa, now, second=None, step=None):
+        self.kappa, self.now = kappa, now
+        if second is not None: self.second = second
+        if step is not None: self.step = step
 
     @property
     def flip_share(self): return np.asarray(self.now[4]).copy()
 
-    cpdef void open(self, double[::1] coef, double mu):
-        cdef Py_ssize_t block, i, lo, hi, n = self.rows.n_samples, b = self.rows.panel
-        cdef double t, r, kink = self.kappa * coef[self.rows.n_columns]
-        self.visits += 1
-        self.step[:, :] = 0.0
-        for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            self.rows.margins(lo, hi, &coef[0], &self.now[0, lo])
-            for i in range(lo, hi):
-                self.now[0, i] *= self.y[i]
-                central(self.now[0, i] - kink, mu, &t, &r)
-                self.now[1, i], self.now[2, i], self.now[3, i], self.now[4, i] = t, r, mu / t, mu / r
-
-    cpdef double[::1] linearise(self, double[::1] coef, double primal, double dual, double mu):
-        """Go by these lengths along the last direction, to ``coef``; the conditions there (``settle`` accepts)."""
-        cdef Py_ssize_t block, i, j, lo, hi, n = self.rows.n_samples, b = self.rows.panel
-        cdef Py_ssize_t P = self.rows.stride, last = P - 1
-        cdef double u, t, r, c, a, w, y, s, h, it, ir, st, sr, give, om, aff, cen, curved
-        cdef double kink = self.kappa * coef[last], kappa = self.kappa
-        cdef double* out = &self.conditions[0]
-        cdef double* adj = out + P * P
-        cdef double* tot = adj + 3 * P
-        cdef double* col = &self.columns[0, 0]
-        cdef const double* now[5]
-        cdef const double* d[5]
-        cdef double* new[5]
-        for j in range(5):
-            now[j], d[j], new[j] = &self.now[j, 0], &self.step[j, 0], &self.after[j, 0]
-        self.visits += 1
-        with nogil:
-            memset(out, 0, (P * P + 3 * P + SCALARS) * sizeof(double))
-            for block in range((n + b - 1) // b):
-                lo, hi = block * b, min(block * b + b, n)
-                for i in range(lo, hi):
-                    j, w, y = i - lo, self.w[i], self.y[i]
-                    u = now[0][i] + primal * d[0][i]
-                    t, r = now[1][i] * (1.0 + primal * d[1][i]), now[2][i] * (1.0 + primal * d[2][i])
-                    c, a = now[3][i] * (1.0 + dual * d[3][i]), now[4][i] * (1.0 + dual * d[4][i])
-                    if t <= 0.0 or r <= 0.0: lift(&t, &r, KEPT * now[1][i], KEPT * now[2][i], 1.0)
-                    if c <= 0.0 or a <= 0.0: lift(&c, &a, KEPT * now[3][i], KEPT * now[4][i], -1.0)
-                    new[0][i], new[1][i], new[2][i], new[3][i], new[4][i] = u, t, r, c, a
-                    h = self.terms(u, y, &s, &curved)
-                    it, ir = 1.0 / t, 1.0 / r
-                    st, sr = c * it, a * ir
-                    give = 1.0 / (st + sr)
-                    om = w * sr * (st * give)                # curvature of the hinge
-                    aff = w * (sr * give - a)                # what a gains when all products go to zero
-                    cen = w * (c - a) * it * ir * give       # ... per unit of centring
-                    col[j], col[b + j], col[2 * b + j] = w * (a - s) * y, aff * y, cen * y
-                    col[3 * b + j], col[4 * b + j] = -kappa * om * y, w * curved + om
-                    out[last * P + last] += om
-                    adj[last] += w * a
-                    adj[P + last] += aff
-                    adj[2 * P + last] += cen
-                    tot[0] += w * h
-                    tot[1] += w * (h + (u - kink if u > kink else 0.0))
-                    tot[2] += w * (c * t + a * r)
-                    tot[3] += 2.0 * w
-                    tot[5] += w * (h + s * u)
-                self.rows.gram(lo, hi, col + 4 * b, out)
-                self.rows.adjoint(lo, hi, col, 3, adj)
-                self.rows.adjoint(lo, hi, col + 3 * b, 1, out + last * P)
-            out[last * P + last] *= kappa * kappa
-            for j in range(3): adj[j * P + last] *= -kappa
-        return self.conditions
-
-    cpdef void settle(self):
-        self.now, self.after = self.after, self.now
-
-    cpdef double[::1] predict(self, double[::1] dcoef):
-        """All products to zero: how far, what is left, and the pull of the second-order terms."""
-        cdef Py_ssize_t block, i, j, lo, hi, n = self.rows.n_samples, b = self.rows.panel, last = self.rows.n_columns
-        cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, pull, pt, pr
-        cdef double dkink = self.kappa * dcoef[last]
-        cdef double* out = &self.predicted[0]
-        cdef double* tot = out + last + 1
-        cdef double* du = &self.columns[5, 0]
-        cdef double* col = &self.columns[0, 0]
-        self.visits += 1
-        with nogil:
-            memset(out, 0, (last + 4 + 2 * LEVELS) * sizeof(double))
-            for block in range((n + b - 1) // b):
-                lo, hi = block * b, min(block * b + b, n)
-                self.rows.margins(lo, hi, &dcoef[0], du)
-                for i in range(lo, hi):
-                    w, t, r, c, a = self.w[i], self.now[1, i], self.now[2, i], self.now[3, i], self.now[4, i]
-                    it, ir = 1.0 / t, 1.0 / r
-                    st, sr = c * it, a * ir
-                    give = 1.0 / (st + sr)
-                    pt, pr = w * c * t, w * a * r
-                    dv = self.y[i] * du[i - lo] - dkink
-                    dt, dr = (sr * dv - 1.0) * give * it, -(st * dv + 1.0) * give * ir
-                    dc, da = -1.0 - dt, -1.0 - dr
-                    e, f = dt * dc, dr * da
-                    tot[2] += pt * e + pr * f
-                    e, f = max(-SECOND, min(e, SECOND)), max(-SECOND, min(f, SECOND))
-                    self.second[0, i], self.second[1, i] = e, f
-                    pull = -w * a * (f - ir * give * (c * e + a * f))
-                    col[i - lo] = pull * self.y[i]
-                    out[last] += pull
-                    tot[0] += pt * dt + pr * dr
-                    tot[1] += pt * dc + pr * da
-                    self._limits(i, t, r, c, a, dt, dr, dc, da, tot + 3)
-                self.rows.adjoint(lo, hi, col, 1, out)
-            out[last] *= -self.kappa
-        return self.predicted
-
-    cpdef double[::1] correct(self, double[::1] dcoef, double centre, double share):
-        """Towards ``centre``, with a share of the predictor's second-order terms."""
-        cdef Py_ssize_t block, i, lo, hi, n = self.rows.n_samples, b = self.rows.panel
-        cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, push, s, curved
-        cdef double dkink = self.kappa * dcoef[self.rows.n_columns]
-        cdef double* tot = &self.limits[0]
-        cdef double* du = &self.columns[5, 0]
-        self.visits += 1
-        with nogil:
-            memset(tot, 0, (2 + 2 * LEVELS) * sizeof(double))
-            for block in range((n + b - 1) // b):
-                lo, hi = block * b, min(block * b + b, n)
-                self.rows.margins(lo, hi, &dcoef[0], du)
-                for i in range(lo, hi):
-                    w, t, r, c, a = self.w[i], self.now[1, i], self.now[2, i], self.now[3, i], self.now[4, i]
-                    it, ir = 1.0 / t, 1.0 / r
-                    st, sr = c * it, a * ir
-                    give = 1.0 / (st + sr)
-                    du[i - lo] *= self.y[i]
-                    dv = du[i - lo] - dkink
-                    e = centre / (c * t) - 1.0 - share * self.second[0, i]
-                    f = centre / (a * r) - 1.0 - share * self.second[1, i]
-                    push = c * e + a * f
-                    dt, dr = (push + sr * dv) * give * it, (push - st * dv) * give * ir
-                    dc, da = e - dt, f - dr
-                    self.step[0, i], self.step[1, i], self.step[2, i] = du[i - lo], dt, dr
-                    self.step[3, i], self.step[4, i] = dc, da
-                    self.terms(self.now[0, i], self.y[i], &s, &curved)
-                    tot[0] -= w * s * du[i - lo]
-                    tot[1] += w * curved * du[i - lo] * du[i - lo]
-                    self._limits(i, t, r, c, a, dt, dr, dc, da, tot + 2)
-        return self.limits
-
-    cpdef double[::1] certify(self, double[::1] dcoef, bint first):
-        """Adjoint and entropy of the dual point (s, a) after one more correction."""
-        cdef Py_ssize_t block, i, j, lo, hi, n = self.rows.n_samples, b = self.rows.panel, last = self.rows.n_columns
-        cdef double w, s, a, now, st, sr, du, total = 0.0, mass = 0.0, dkink = self.kappa * dcoef[last]
-        cdef double* out = &self.predicted[0]
-        cdef double* col = &self.columns[0, 0]
-        self.visits += 1
-        with nogil:
-            memset(out, 0, (last + 2) * sizeof(double))
-            for block in range((n + b - 1) // b):
-                lo, hi = block * b, min(block * b + b, n)
-                self.rows.margins(lo, hi, &dcoef[0], col + b)
-                for i in range(lo, hi):
-                    j, w, du = i - lo, self.w[i], self.y[i] * col[b + i - lo]
-                    loss_terms(self.now[0, i], &now)
-                    s, a = (now, self.now[4, i]) if first else (self.after[0, i], self.after[1, i])
-                    st, sr = self.now[3, i] / self.now[1, i], self.now[4, i] / self.now[2, i]
-                    if first or s > 0.0: s = corrected(s, -now * (1.0 - now) * du)
-                    a = min(max(a + st * sr / (st + sr) * (du - dkink), 0.0), 1.0)
-                    self.after[0, i], self.after[1, i] = s, a
-                    col[j] = w * (a - s) * self.y[i]
-                    mass += w * a
-                    total += w * entropy(s)
-                self.rows.adjoint(lo, hi, col, 1, out)
-            out[last], out[last + 1], out[last + 2] = -self.kappa * mass, total, self.rows.length
-        return self.predicted
-
-    cdef void _limits(self, Py_ssize_t i, double t, double r, double c, double a, double dt, double dr,
-                      double dc, double da, double* costs) noexcept nogil:
-        """Book a sample that does not allow the whole step; light ones never hold it up."""
-        cdef double worst, own = self.w[i] * (c * t + a * r)
-        worst = dt if dt < dr else dr
-        if worst < -1.0 and self.w[i] > self.light:
-            limit(costs, -worst, own + self.w[i] * PRICE * max(-t * dt, -r * dr))
-        worst = dc if dc < da else da
-        if worst < -1.0 and self.w[i] > self.light:
-            limit(costs + LEVELS, -worst, own + self.w[i] * PRICE * fabs(a * da) * (t + r))
-
-
-cdef class LossSamples(Samples):
-    """h(u) alone (κ = ∞): one visit per iteration; the other two cost nothing of size N."""
-
-    def __init__(self, Rows rows, y, w):
-        n, P = rows.n_samples, rows.stride
-        self.rows, self.y, self.w, self.allowance = rows, y, w, 0.5
-        self.now, self.after, self.columns = np.empty(n), np.empty(n), np.empty((6, rows.panel))
-        self.conditions, self.direction = np.empty(P * P + 3 * P + SCALARS), np.zeros(P)
-        self.predicted, self.limits, self.proof = np.zeros(P + 3 + 2 * LEVELS), np.zeros(2 + 2 * LEVELS), np.zeros(P + 2)
-
     @property
-    def flip_share(self): return np.zeros(self.rows.n_samples)
+    def margins(self): return np.asarray(self.now[0]).copy()
 
-    cpdef void open(self, double[::1] coef, double mu):
-        cdef Py_ssize_t block, i, lo, hi, n = self.rows.n_samples, b = self.rows.panel
-        self.visits += 1
+    def parts(self):
+        """Everything that it consists of, as arrays."""
+        kappa, now = np.asarray(self.kappa), np.asarray(self.now)
+        second = None if self.second is None else np.asarray(self.second)
+        return kappa, now, second, None if self.step is None else np.asarray(self.step)
+
+    def __reduce__(self): return PairState, self.parts()
+
+    def __sizeof__(self): return 200 + sum([part.nbytes for part in self.parts() if part is not None])
+
+
+cdef PairState new_state(const double[::1] kappa, double[:, ::1] now):
+    cdef PairState state = PairState.__new__(PairState)
+    state.kappa, state.now = kappa, now
+    return state
+
+
+cdef inline double linear_terms(const double[::1] slope, double u, double label, double* s, double* curvature) noexcept nogil:
+    """Loss at u, minus its slope, its curvature: of h, or of -s u for labels -, + where ``slope`` says so."""
+    cdef double h
+    if slope[0] > 0.0:
+        s[0], curvature[0] = slope[label > 0.0], 0.0
+        return -s[0] * u
+    h = loss_terms(u, s)
+    curvature[0] = s[0] * (1.0 - s[0])
+    return h
+
+
+cdef inline void book(double w, double t, double r, double c, double a, double dt, double dr, double dc, double da,
+                      double* costs) noexcept nogil:
+    """Book a sample that does not allow the whole step."""
+    cdef double worst, own = w * (c * t + a * r)
+    worst = dt if dt < dr else dr
+    if worst < -1.0:
+        limit(costs, -worst, own + w * PASSING * max(-t * dt, -r * dr))
+    worst = dc if dc < da else da
+    if worst < -1.0:
+        limit(costs + LEVELS, -worst, own + w * PASSING * fabs(a * da) * (t + r))
+
+
+def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] coef, double mu):
+    """Slacks and multipliers on the central path."""
+    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
+    cdef bint many = kappa.shape[0] > 1
+    cdef double t, r, lam = coef[rows.n_columns], kap
+    cdef double[:, ::1] now = np.empty((5, n))
+    rows = rows.borrow()
+    for block in range((n + b - 1) // b):
+        lo, hi = block * b, min(block * b + b, n)
+        rows.margins(lo, hi, &coef[0], &now[0, lo])
+        for i in range(lo, hi):
+            now[0, i] *= rows.y[i]
+            kap = kappa[i if many else 0]
+            if kap == INFINITY:
+                now[1, i], now[2, i], now[3, i], now[4, i] = 0.0, INFINITY, 1.0, 0.0
+                continue
+            central(now[0, i] - kap * lam, mu, &t, &r)
+            now[1, i], now[2, i], now[3, i], now[4, i] = t, r, mu / t, mu / r
+    rows.free()
+    return new_state(kappa, now)
+
+
+def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal, double dual,
+                   const double[::1] slope, bint gram=True):
+    """Go by these lengths along the state's direction, to ``coef``: the state and the conditions there."""
+    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
+    cdef Py_ssize_t square = P * P if gram else 0
+    cdef bint many = state.kappa.shape[0] > 1, moved = state.step is not None and (primal != 0.0 or dual != 0.0)
+    cdef double u, t, r, c, a, w, y, s, h, it, ir, st, sr, give, om, aff, cen, curved, kap, lam = coef[last], over
+    cdef const double[::1] kappa = state.kappa
+    cdef double[:, ::1] was = state.now, after = np.empty((5, n)) if moved else state.now, columns = np.empty((5, b))
+    sums = np.zeros(square + 3 * P + SCALARS)
+    cdef double[::1] view = sums
+    cdef double* out = &view[0]
+    cdef double* adj = out + square
+    cdef double* tot = adj + 3 * P
+    cdef double* col = &columns[0, 0]
+    cdef const double* now[5]
+    cdef const double* d[5]
+    cdef double* new[5]
+    cdef double corner = 0.0, side[3]
+    for j in range(5):
+        now[j], new[j] = &was[j, 0], &after[j, 0]
+        d[j] = &state.step[j, 0] if moved else NULL
+    side[0] = side[1] = side[2] = 0.0
+    rows = rows.borrow()
+    with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
-            self.rows.margins(lo, hi, &coef[0], &self.now[lo])
-            for i in range(lo, hi): self.now[i] *= self.y[i]
-        self.direction[:] = 0.0
+            for i in range(lo, hi):
+                j, w, y, kap = i - lo, rows.w[i], rows.y[i], kappa[i if many else 0]
+                u, t, r, c, a = now[0][i], now[1][i], now[2][i], now[3][i], now[4][i]
+                if moved:
+                    u += primal * d[0][i]
+                    if kap != INFINITY:
+                        t, r = t * (1.0 + primal * d[1][i]), r * (1.0 + primal * d[2][i])
+                        c, a = c * (1.0 + dual * d[3][i]), a * (1.0 + dual * d[4][i])
+                        if t <= 0.0 or r <= 0.0: lift(&t, &r, KEPT * now[1][i], KEPT * now[2][i], 1.0)
+                        if c <= 0.0 or a <= 0.0: lift(&c, &a, KEPT * now[3][i], KEPT * now[4][i], -1.0)
+                    new[0][i], new[1][i], new[2][i], new[3][i], new[4][i] = u, t, r, c, a
+                h = linear_terms(slope, u, y, &s, &curved)
+                tot[0] += w * h
+                tot[5] += w * (h + s * u)
+                if kap == INFINITY:
+                    tot[1] += w * h
+                    col[j], col[4 * b + j] = -w * s * y, w * curved
+                    col[b + j] = col[2 * b + j] = col[3 * b + j] = 0.0
+                    continue
+                it, ir = 1.0 / t, 1.0 / r
+                st, sr = c * it, a * ir
+                give = 1.0 / (st + sr)
+                om = w * sr * (st * give)                # curvature of the hinge
+                aff = w * (sr * give - a)                # what a gains when all products go to zero
+                cen = w * (c - a) * it * ir * give       # ... per unit of centring
+                col[j], col[b + j], col[2 * b + j] = w * (a - s) * y, aff * y, cen * y
+                col[3 * b + j], col[4 * b + j] = -kap * om * y, w * curved + om
+                corner += kap * kap * om
+                side[0] -= kap * w * a
+                side[1] -= kap * aff
+                side[2] -= kap * cen
+                over = u - kap * lam
+                tot[1] += w * (h + (over if over > 0.0 else 0.0))
+                tot[2] += w * (c * t + a * r)
+                tot[3] += 2.0 * w
+            rows.adjoint(lo, hi, col, 3, adj)
+            if gram:
+                rows.gram(lo, hi, col + 4 * b, out)
+                rows.adjoint(lo, hi, col + 3 * b, 1, out + last * P)
+        if gram: out[last * P + last] = corner
+        for j in range(3): adj[j * P + last] = side[j]
+    rows.free()
+    return (new_state(kappa, after) if moved else state), sums
 
-    cpdef double[::1] linearise(self, double[::1] coef, double primal, double dual, double mu):
-        cdef Py_ssize_t block, i, j, lo, hi, n = self.rows.n_samples, P = self.rows.stride, b = self.rows.panel
-        cdef double u, s, h, w
-        cdef double* out = &self.conditions[0]
-        cdef double* adj = out + P * P
-        cdef double* tot = adj + 3 * P
-        cdef double* col = &self.columns[0, 0]
-        self.visits += 1
-        with nogil:
-            memset(out, 0, (P * P + 3 * P + SCALARS) * sizeof(double))
-            for block in range((n + b - 1) // b):
-                lo, hi = block * b, min(block * b + b, n)
-                self.rows.margins(lo, hi, &self.direction[0], col + 2 * b)
-                for i in range(lo, hi):
-                    j, w = i - lo, self.w[i]
-                    u = self.now[i] + primal * self.y[i] * col[2 * b + j]
-                    self.after[i] = u
-                    h = loss_terms(u, &s)
-                    col[j], col[b + j] = -w * s * self.y[i], w * s * (1.0 - s)
-                    tot[0] += w * h
-                    tot[5] += w * (h + s * u)
-                self.rows.gram(lo, hi, col + b, out)
-                self.rows.adjoint(lo, hi, col, 1, adj)
-            tot[1] = tot[0]
-        return self.conditions
 
-    cpdef void settle(self):
-        self.now, self.after = self.after, self.now
+def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double light):
+    """All products to zero: how far, what is left, and the pull of the second-order terms."""
+    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
+    cdef bint many = state.kappa.shape[0] > 1
+    cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, pull, pt, pr, kap, dlam = dcoef[last], side = 0.0
+    cdef const double[::1] kappa = state.kappa
+    cdef double[:, ::1] now = state.now, second = np.empty((2, n)), columns = np.empty((2, b))
+    sums = np.zeros(last + 4 + 2 * LEVELS)
+    cdef double[::1] view = sums
+    cdef double* out = &view[0]
+    cdef double* tot = out + last + 1
+    cdef double* col = &columns[0, 0]
+    cdef double* du = col + b
+    cdef PairState found = new_state(kappa, now)
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.margins(lo, hi, &dcoef[0], du)
+            for i in range(lo, hi):
+                kap = kappa[i if many else 0]
+                if kap == INFINITY:
+                    col[i - lo] = second[0, i] = second[1, i] = 0.0
+                    continue
+                w, t, r, c, a = rows.w[i], now[1, i], now[2, i], now[3, i], now[4, i]
+                it, ir = 1.0 / t, 1.0 / r
+                st, sr = c * it, a * ir
+                give = 1.0 / (st + sr)
+                pt, pr = w * c * t, w * a * r
+                dv = rows.y[i] * du[i - lo] - kap * dlam
+                dt, dr = (sr * dv - 1.0) * give * it, -(st * dv + 1.0) * give * ir
+                dc, da = -1.0 - dt, -1.0 - dr
+                e, f = dt * dc, dr * da
+                tot[2] += pt * e + pr * f
+                e, f = max(-SECOND, min(e, SECOND)), max(-SECOND, min(f, SECOND))
+                second[0, i], second[1, i] = e, f
+                pull = -w * a * (f - ir * give * (c * e + a * f))
+                col[i - lo] = pull * rows.y[i]
+                side -= kap * pull
+                tot[0] += pt * dt + pr * dr
+                tot[1] += pt * dc + pr * da
+                if w > light: book(w, t, r, c, a, dt, dr, dc, da, tot + 3)
+            rows.adjoint(lo, hi, col, 1, out)
+        out[last] = side
+    rows.free()
+    found.second = second
+    return found, sums
 
-    cpdef double[::1] predict(self, double[::1] dcoef):
-        return self.predicted
 
-    cpdef double[::1] correct(self, double[::1] dcoef, double centre, double share):
-        """The parabola along the direction, from the last Gram matrix and gradient (per block: they add up)."""
-        cdef Py_ssize_t j, k, P = self.rows.stride
-        cdef double slope = 0.0, curvature = 0.0
-        cdef double* gram = &self.conditions[0]
-        cdef double* adj = gram + P * P
-        for j in range(P - 1):
-            self.direction[j] = dcoef[j]
-            slope += dcoef[j] * adj[j]
-            curvature += dcoef[j] * dcoef[j] * gram[j * P + j]
-            for k in range(j): curvature += 2.0 * dcoef[j] * dcoef[k] * gram[j * P + k]
-        self.limits[0], self.limits[1] = slope, curvature
-        return self.limits
+def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share, double light,
+                 const double[::1] slope):
+    """Towards ``centre``, with a share of the predictor's second-order terms."""
+    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
+    cdef bint many = state.kappa.shape[0] > 1
+    cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, push, s, curved, kap, dlam = dcoef[rows.n_columns]
+    cdef const double[::1] kappa = state.kappa
+    cdef double[:, ::1] now = state.now, second = state.second, step = np.empty((5, n))
+    cdef double[::1] work = np.empty(b)
+    sums = np.zeros(2 + 2 * LEVELS)
+    cdef double[::1] view = sums
+    cdef double* tot = &view[0]
+    cdef double* du = &work[0]
+    cdef PairState found = new_state(kappa, now)
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.margins(lo, hi, &dcoef[0], du)
+            for i in range(lo, hi):
+                w, kap = rows.w[i], kappa[i if many else 0]
+                du[i - lo] *= rows.y[i]
+                linear_terms(slope, now[0, i], rows.y[i], &s, &curved)
+                tot[0] -= w * s * du[i - lo]
+                tot[1] += w * curved * du[i - lo] * du[i - lo]
+                step[0, i] = du[i - lo]
+                if kap == INFINITY:
+                    step[1, i] = step[2, i] = step[3, i] = step[4, i] = 0.0
+                    continue
+                t, r, c, a = now[1, i], now[2, i], now[3, i], now[4, i]
+                it, ir = 1.0 / t, 1.0 / r
+                st, sr = c * it, a * ir
+                give = 1.0 / (st + sr)
+                dv = du[i - lo] - kap * dlam
+                e = centre / (c * t) - 1.0 - share * second[0, i]
+                f = centre / (a * r) - 1.0 - share * second[1, i]
+                push = c * e + a * f
+                dt, dr = (push + sr * dv) * give * it, (push - st * dv) * give * ir
+                dc, da = e - dt, f - dr
+                step[1, i], step[2, i], step[3, i], step[4, i] = dt, dr, dc, da
+                if w > light: book(w, t, r, c, a, dt, dr, dc, da, tot + 2)
+    rows.free()
+    found.second, found.step = second, step
+    return found, sums
 
-    cpdef double[::1] certify(self, double[::1] dcoef, bint first):
-        cdef Py_ssize_t block, i, lo, hi, n = self.rows.n_samples, b = self.rows.panel, last = self.rows.n_columns
-        cdef double s, now, total = 0.0
-        cdef double* out = &self.proof[0]
-        cdef double* col = &self.columns[0, 0]
-        self.visits += 1
-        with nogil:
-            memset(out, 0, (last + 2) * sizeof(double))
-            for block in range((n + b - 1) // b):
-                lo, hi = block * b, min(block * b + b, n)
-                self.rows.margins(lo, hi, &dcoef[0], col + b)
-                for i in range(lo, hi):
-                    loss_terms(self.now[i], &now)
-                    s = now if first else self.after[i]
-                    if first or s > 0.0: s = corrected(s, -now * (1.0 - now) * self.y[i] * col[b + i - lo])
-                    self.after[i] = s
-                    col[i - lo] = -self.w[i] * s * self.y[i]
-                    total += self.w[i] * entropy(s)
-                self.rows.adjoint(lo, hi, col, 1, out)
-            out[last + 1], out[last + 2] = total, self.rows.length
-        return self.proof
+
+def certify_pair(CompiledRows rows, PairState state, point, const double[::1] dcoef):
+    """The dual point (s, a) after one more correction, its adjoint and entropy."""
+    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
+    cdef bint many = state.kappa.shape[0] > 1, first = point is None
+    cdef double w, s, a, now_s, st, sr, du, total = 0.0, spent = 0.0, kap, dlam = dcoef[last]
+    cdef const double[::1] kappa = state.kappa
+    cdef double[:, ::1] now = state.now, after = np.empty((2, n)), columns = np.empty((2, b))
+    cdef const double[:, ::1] before = after if first else point
+    sums = np.zeros(last + 3)
+    cdef double[::1] view = sums
+    cdef double* out = &view[0]
+    cdef double* col = &columns[0, 0]
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.margins(lo, hi, &dcoef[0], col + b)
+            for i in range(lo, hi):
+                j, w, du, kap = i - lo, rows.w[i], rows.y[i] * col[b + i - lo], kappa[i if many else 0]
+                loss_terms(now[0, i], &now_s)
+                s, a = now_s if first else before[0, i], now[4, i] if first else before[1, i]
+                if first or s > 0.0: s = corrected(s, -now_s * (1.0 - now_s) * du)
+                if kap != INFINITY:
+                    st, sr = now[3, i] / now[1, i], now[4, i] / now[2, i]
+                    a = min(max(a + st * sr / (st + sr) * (du - kap * dlam), 0.0), 1.0)
+                    spent += w * kap * a
+                after[0, i], after[1, i] = s, a
+                col[j] = w * (a - s) * rows.y[i]
+                total += w * entropy(s)
+            rows.adjoint(lo, hi, col, 1, out)
+        out[last], out[last + 1], out[last + 2] = -spent, total, rows.length
+    rows.free()
+    return np.asarray(after), sums
+
+
+# --- the loss alone (κ = ∞): one visit per iteration; the other two cost nothing of size N -------------
+
+
+def open_loss(CompiledRows rows, const double[::1] coef):
+    """The margins."""
+    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
+    margins = np.empty(n)
+    cdef double[::1] u = margins
+    rows = rows.borrow()
+    for block in range((n + b - 1) // b):
+        lo, hi = block * b, min(block * b + b, n)
+        rows.margins(lo, hi, &coef[0], &u[lo])
+        for i in range(lo, hi): u[i] *= rows.y[i]
+    rows.free()
+    return margins
+
+
+def linearise_loss(CompiledRows rows, const double[::1] u, const double[::1] direction, double primal, bint gram=True):
+    """The margins after a step of this length along the direction, and the conditions there."""
+    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.stride, b = rows.panel, square = P * P if gram else 0
+    cdef bint moved = primal != 0.0
+    cdef double v, s, h, w
+    margins = np.empty(n) if moved else np.asarray(u)
+    sums = np.zeros(square + 3 * P + SCALARS)
+    cdef double[::1] view = sums, after = margins if moved else np.empty(1)
+    cdef double[:, ::1] columns = np.empty((3, b))
+    cdef double* out = &view[0]
+    cdef double* adj = out + square
+    cdef double* tot = adj + 3 * P
+    cdef double* col = &columns[0, 0]
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            if moved: rows.margins(lo, hi, &direction[0], col + 2 * b)
+            for i in range(lo, hi):
+                j, w, v = i - lo, rows.w[i], u[i]
+                if moved:
+                    v += primal * rows.y[i] * col[2 * b + j]
+                    after[i] = v
+                h = loss_terms(v, &s)
+                col[j], col[b + j] = -w * s * rows.y[i], w * s * (1.0 - s)
+                tot[0] += w * h
+                tot[5] += w * (h + s * v)
+            rows.adjoint(lo, hi, col, 1, adj)
+            if gram: rows.gram(lo, hi, col + b, out)
+        tot[1] = tot[0]
+    rows.free()
+    return margins, sums
+
+
+def certify_loss(CompiledRows rows, const double[::1] u, point, const double[::1] dcoef):
+    """The dual point (s, 0) after one more correction, its adjoint and entropy."""
+    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
+    cdef bint first = point is None
+    cdef double s, now, total = 0.0
+    cdef double[:, ::1] after = np.zeros((2, n)), columns = np.empty((2, b))
+    cdef const double[:, ::1] before = after if first else point
+    sums = np.zeros(last + 3)
+    cdef double[::1] view = sums
+    cdef double* out = &view[0]
+    cdef double* col = &columns[0, 0]
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.margins(lo, hi, &dcoef[0], col + b)
+            for i in range(lo, hi):
+                loss_terms(u[i], &now)
+                s = now if first else before[0, i]
+                if first or s > 0.0: s = corrected(s, -now * (1.0 - now) * rows.y[i] * col[b + i - lo])
+                after[0, i] = s
+                col[i - lo] = -rows.w[i] * s * rows.y[i]
+                total += rows.w[i] * entropy(s)
+            rows.adjoint(lo, hi, col, 1, out)
+        out[last + 1], out[last + 2] = total, rows.length
+    rows.free()
+    return np.asarray(after), sums

@@ -1,28 +1,41 @@
 """The predictor-corrector: one driver for every model of the samples and every place they live in.
 
-A *model of the samples* answers five questions, each one visit to the rows and one flat array of sums
-(see ``_pair``); vectors are (β, b, λ) in the user's units:
+A *model of the samples* answers these questions, each one visit to the rows, and changes nothing: what it
+remembers of each sample is in a ``state``.  Sums are one flat array (see ``_pair``); vectors are (β, b, λ) in
+the user's units.
 
-    open(coef, μ)                       slacks and multipliers on the central path
-    linearise(coef, primal, dual, μ)    go along the last direction: optimality conditions there
-    predict(dcoef)                      all products to zero: limits, second-order pull
-    correct(dcoef, centre, share)       towards the centre: limits, slope and curvature of the loss
-    certify(dcoef, first)               the dual point, corrected: its equations and its value
+    open(coef, μ)                           -> state          slacks and multipliers on the central path
+    linearise(state, coef, primal, dual, μ) -> state, sums    along the state's direction: conditions there
+    with_missing(state, trial, coef, μ)     -> state, sums    stay, with the pieces missing at the trial point
+    predict(state, dcoef)                   -> state, sums    all products to zero: limits, second-order terms
+    correct(state, dcoef, centre, share)    -> state, sums    towards the centre: limits, parabola of the loss
+    certify(state, point, dcoef)            -> point, sums    the dual point, corrected: equations and value
 
-``settle()`` accepts what ``linearise`` looked at, ``refuse()`` stays and takes in the pieces that were
-missing there.  Everything of size n is in ``Newton``.
+Everything of size n is in ``newton``.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
+from ..problem.result import Status
 from ._pair import longest
-
-ROUGH_MU = 1e-4        # above: multipliers may be left behind as well as slacks
-BEHIND = 0.01          # samples may be left behind at this share of the complementarity
-MISSING = 0.1          # weight above the model, in units of complementarity, from which a step is refused
+from .settings import SETTINGS
 
 
-def starting_lambda(epsilon, kappa, mu):
+class Found(NamedTuple):
+    """How a run ended: ``newton`` has the best model, ``point`` is the dual point of its best bound."""
+
+    n_iter: int
+    status: Status
+    state: Any
+    point: Any
+
+
+def starting_lambda(epsilon: float, kappa: float, mu: float) -> float:
     """λ on the central path at β = 0: ε = κ Σ w a + (multiplier of λ)."""
     low, high = 1e-3 * mu / epsilon, 2e3 * mu / epsilon
     for _ in range(40):
@@ -35,85 +48,124 @@ def starting_lambda(epsilon, kappa, mu):
     return high
 
 
-def run(samples, newton, mu, tol, max_iter):
-    """Iterate from the opened point until the certified gap is within ``tol``."""
-    size = newton.size
-    scalars = size * size + 3 * size
+def run(
+    samples: Any,
+    newton: Any,
+    state: Any,
+    mu: float,
+    tol: float,
+    max_iter: int,
+    report: Callable[[int, Callable[[], float]], bool] | None = None,
+) -> Found:
+    """Iterate from the opened point until the certified gap is within ``tol``.
+
+    ``report`` hears of every iterate, with a way to a bound for it; it ends the run by True.
+    """
+    size, scalars = newton.size, newton.scalars
+    proof = Proof(samples, newton)
     primal = dual = slope = curvature = 0.0
-    best = allowed = loss = comp = ripe = math.inf
+    allowed = loss = comp = ripe = math.inf
     refused = False
+
+    def ended(n_iter: int, status: Status) -> Found:
+        if status is not Status.OPTIMAL:
+            proof.attempt(state, newton.best)  # whatever bound there is
+        return Found(n_iter, status, state, proof.point)
+
     for iteration in range(max_iter):
         # Where the last step leads; not there if pieces are missing, shorter if the loss rises.
         while True:
-            sums = samples.linearise(newton.trial(primal), primal, dual, mu)
+            trial, sums = samples.linearise(state, newton.trial(primal), primal, dual, mu)
             over = sums[scalars + 4]
-            if over > MISSING * comp and not refused:
-                refused = True
-                samples.refuse()
-                primal = dual = 0.0
-                continue
+            if over > SETTINGS.missing * comp and not refused:
+                refused, primal, dual = True, 0.0, 0.0
+                state, sums = samples.with_missing(state, trial, newton.trial(0.0), mu)
+                break
             rise = sums[scalars] - loss
             excess = rise - primal * (slope + 0.5 * primal * curvature)
             if primal == 0.0 or not (over > comp or (rise > allowed and excess > allowed)):
+                refused, state = False, trial
                 break
             cut = 0.5 if over > comp else min(0.7, max(0.1, (allowed / excess) ** (1.0 / 3.0)))
             primal, dual = cut * primal, min(dual, cut * primal)
-        refused = refused and primal == 0.0
-        samples.settle()
         newton.move(primal, dual)
         if not newton.linearise(sums):
-            return iteration, best, "stalled"
-        best = newton.best
+            return Found(iteration, Status.STALLED, state, proof.point)
         comp, mu, loss = newton.complementarity, newton.mu, newton.loss
         decrement = newton.decrement()
-        distance = best - newton.expected + 0.5 * decrement
-        if newton.pinned:  # epsilon_max: -best is a proven lower bound, what is missing is the complementarity
-            if comp <= tol * abs(best):
-                return iteration, best, "optimal"
-        elif distance <= tol and max(distance, comp) <= ripe:
-            ripe = 0.3 * max(distance, comp)
-            if best - certified(samples, newton, best - tol) <= tol:
-                return iteration, best, "optimal"
-            if not max(distance, comp) > max(1e-7 * tol, 1e-14):  # converged, and the bound is not good enough: rounding
-                return iteration, best, "stalled"
-        price = BEHIND * comp
-        late = price if mu > ROUGH_MU else 0.0
+        distance = newton.best - newton.expected + 0.5 * decrement
+        if newton.pinned:  # epsilon_max: -best is a proven lower bound, the complementarity is missing
+            if comp <= tol * abs(newton.best):
+                return Found(iteration + 1, Status.OPTIMAL, state, None)
+        else:
+            if distance <= tol and max(distance, comp) <= ripe:
+                ripe = SETTINGS.helpful * max(distance, comp)
+                proof.attempt(state, newton.best - tol)
+            stop = report is not None and report(iteration, partial(proof.shown, state))
+            if newton.best - newton.dual <= tol:
+                return ended(iteration + 1, Status.OPTIMAL)
+            if stop:
+                return ended(iteration + 1, Status.STOPPED)
+            if not max(distance, comp) > max(SETTINGS.exhausted * tol, 1e-14):  # rounding
+                return ended(iteration + 1, Status.STALLED)
+        price = SETTINGS.blocking * comp
+        late = price if mu > SETTINGS.rough_mu else 0.0
         # Predictor.
-        predicted = samples.predict(newton.predictor())
+        state, predicted = samples.predict(state, newton.predictor())
         primal, dual = longest(predicted, size + 3, price, late)
         cone_primal, cone_dual = newton.longest()
         primal, dual = min(primal, cone_primal), min(dual, cone_dual)
         # Corrector: as far along as the predictor suggests, not far ahead of the residuals.
         ratio = max(newton.after(primal, dual, predicted), 0.0) / comp
-        sigma = max(min(1.0, ratio * ratio * ratio), 0.01, min(3.0, 0.1 * decrement / comp))
+        sigma = max(min(1.0, ratio * ratio * ratio), SETTINGS.least_sigma)
+        sigma = max(sigma, min(SETTINGS.most_sigma, SETTINGS.decrement_sigma * decrement / comp))
         if newton.held:
             sigma = max(sigma, 0.5)
         share = min(primal, dual)
-        limits = samples.correct(newton.corrector(sigma * mu, share, predicted), sigma * mu, share)
+        dcoef = newton.corrector(sigma * mu, share, predicted)
+        state, limits = samples.correct(state, dcoef, sigma * mu, share)
         primal, dual = longest(limits, 2, price, late)
         cone_primal, cone_dual = newton.longest()
         primal, dual = shortened(min(primal, cone_primal), mu), shortened(min(dual, cone_dual), mu)
         slope, curvature = limits[0], limits[1]
-        allowed = max(samples.allowance * max(decrement, comp), 1e-14)
-        if not max(primal, dual) > 1e-9:
-            return iteration, best, "stalled"
-    return max_iter, best, "max_iter"
+        allowed = max(SETTINGS.allowance * max(decrement, comp), 1e-14)
+        if not max(primal, dual) > SETTINGS.least_step:
+            return ended(iteration + 1, Status.STALLED)
+    return ended(max_iter, Status.MAX_ITER)
 
 
-def certified(samples, newton, wanted):
-    """The lower bound, from the iterate's dual point after corrections (MATH §3), a visit each, while they help."""
-    newton.begin_proof()
-    first, short = True, math.inf
-    while newton.dual < wanted:
-        value = newton.prove(samples.certify(newton.correction(), first))
-        if not wanted - value < 0.3 * short:
-            break
-        first, short = False, wanted - value
-    newton.end_proof()
-    return newton.dual
+class Proof:
+    """Lower bounds from iterates' dual points after corrections (MATH §3), a visit each; the best is kept."""
+
+    def __init__(self, samples: Any, newton: Any) -> None:
+        self.samples, self.newton, self.point = samples, newton, None
+        self.best_shown = 0.0
+
+    def attempt(self, state: Any, wanted: float) -> None:
+        """Correct the dual point of an iterate until its bound is as wanted, while corrections help."""
+        newton = self.newton
+        newton.begin_proof()
+        point, short = None, math.inf
+        while newton.dual < wanted:
+            point, sums = self.samples.certify(state, point, newton.correction())
+            known, value = newton.dual, newton.prove(sums)
+            if newton.dual > known:
+                self.point = point
+            if not wanted - value < SETTINGS.helpful * short:
+                break
+            short = wanted - value
+        newton.end_proof()
+
+    def shown(self, state: Any) -> float:
+        """A bound for who looks at an iterate, without consequences for the run."""
+        known, point = self.newton.dual, self.point
+        self.attempt(state, self.newton.best)
+        self.best_shown = max(self.best_shown, self.newton.dual)
+        self.newton.dual, self.point = known, point
+        return self.best_shown
 
 
-def shortened(alpha, mu):
+def shortened(alpha: float, mu: float) -> float:
     """Stop short of the boundary; by more if the step is short."""
     if alpha >= 1.0:
         return 1.0

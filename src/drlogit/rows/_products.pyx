@@ -1,17 +1,32 @@
 """Products with the data, a panel of rows at a time: margins, adjoints, weighted Gram matrices.
 
-All arithmetic is in double; float32 values (and int64 indices) are converted panel by panel, so that
-nothing above this file knows how the rows are stored.
+All arithmetic is in double; float32 values, int64 indices, strided and shifted arrays are converted panel by
+panel, so that nothing above this file knows how the rows are stored.
 """
 import numpy as np
 from libc.math cimport sqrt
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
 
 cdef int ONE = 1
 cdef double UNIT = 1.0
 
+# Entries of a panel: 128 kB, so that it and its scaled copy stay in a common second-level cache.  Gram matrices
+# that do not fit there want as many rows as columns, or reading and writing them takes longer than the arithmetic.
+cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 
-cdef class Rows:
+
+cdef class CompiledRows:
+    cdef CompiledRows borrow(self):
+        """This object for one visit; a twin with a workspace of its own where another thread is at it."""
+        if self.busy:
+            return compiled_rows(*self.samples)
+        self.busy = True
+        return self
+
+    cdef void free(self):
+        self.busy = False
+
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
         """out = X coef, the intercept last in coef."""
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k, double* out) noexcept nogil:
@@ -20,47 +35,59 @@ cdef class Rows:
         """Lower triangle of out += Xᵀ diag(d) X, row-major."""
 
 
-cdef class DenseRows(Rows):
-    def __init__(self, x, bint intercept):
+cdef class DenseRows(CompiledRows):
+    def __init__(self, x, shift, bint intercept):
         n = x.shape[1]
         self.n_samples, self.n_columns, self.intercept = x.shape[0], n + intercept, intercept
         self.stride = self.n_columns + 1
-        self.panel = max(16, min(256, x.shape[0], 16384 // max(n, 1)))   # 128 kB
+        rows = max(16, min(256, PANEL // max(n, 1)), min(n, LARGE_PANEL // max(n, 1)))
+        self.panel = max(1, min(rows, x.shape[0]))
         self.length = self.panel + x.shape[0] // self.panel + 4
-        self.single = x.dtype == np.float32
+        self.single, self.moved = x.dtype == np.float32, shift is not None
         if self.single:
             self.x32 = x
-            self.copy = np.empty((self.panel, n))
         else:
             self.x64 = x
+        if self.moved:
+            self.shift = shift
+        self.direct = not (self.single or self.moved) and x.strides[1] == 8 and x.strides[0] >= 8 * n and x.strides[0] % 8 == 0
+        self.width = x.strides[0] // 8 if self.direct else n
+        self.copy = np.empty((1, 1) if self.direct else (self.panel, n))
         self.scaled = np.empty((self.panel, n))
 
     cdef const double* load(self, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
-        cdef Py_ssize_t i, j
-        if not self.single:
+        """The panel in double, a row every ``width`` numbers."""
+        cdef Py_ssize_t i, j, n = self.copy.shape[1]
+        cdef double* row
+        if self.direct:
             return &self.x64[lo, 0]
         for i in range(hi - lo):
-            for j in range(self.copy.shape[1]):
-                self.copy[i, j] = self.x32[lo + i, j]
+            row = &self.copy[i, 0]
+            if self.single:
+                for j in range(n): row[j] = self.x32[lo + i, j]
+            else:
+                for j in range(n): row[j] = self.x64[lo + i, j]
+            if self.moved:
+                for j in range(n): row[j] -= self.shift[j]
         return &self.copy[0, 0]
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
-        cdef int n = self.n_columns - self.intercept, m = hi - lo
+        cdef int n = self.n_columns - self.intercept, m = hi - lo, width = self.width
         cdef double start = coef[n] if self.intercept else 0.0
         cdef Py_ssize_t i
         for i in range(m):
             out[i] = start
-        dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &n, <double*>coef, &ONE, &UNIT, out, &ONE)
+        dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>coef, &ONE, &UNIT, out, &ONE)
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k, double* out) noexcept nogil:
-        cdef int n = self.n_columns - self.intercept, m = hi - lo, stride = self.panel, wide = self.stride
+        cdef int n = self.n_columns - self.intercept, m = hi - lo, stride = self.panel, wide = self.stride, width = self.width
         cdef Py_ssize_t i, c
         cdef double total
         cdef const double* x = self.load(lo, hi)
         if k == 1:
-            dgemv("N", &n, &m, &UNIT, <double*>x, &n, <double*>columns, &ONE, &UNIT, out, &ONE)
+            dgemv("N", &n, &m, &UNIT, <double*>x, &width, <double*>columns, &ONE, &UNIT, out, &ONE)
         else:
-            dgemm("N", "N", &n, &k, &m, &UNIT, <double*>x, &n, <double*>columns, &stride, &UNIT, out, &wide)
+            dgemm("N", "N", &n, &k, &m, &UNIT, <double*>x, &width, <double*>columns, &stride, &UNIT, out, &wide)
         if self.intercept:
             for c in range(k):
                 total = 0.0
@@ -69,54 +96,62 @@ cdef class DenseRows(Rows):
                 out[c * wide + n] += total
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
-        cdef int n = self.n_columns - self.intercept, m = hi - lo, wide = self.stride
+        cdef int n = self.n_columns - self.intercept, m = hi - lo, wide = self.stride, width = self.width
         cdef Py_ssize_t i, j
         cdef double root, total = 0.0
         cdef const double* x = self.load(lo, hi)
+        cdef const double* row
         cdef double* scaled = &self.scaled[0, 0]
         for i in range(m):
-            root = sqrt(d[i])
+            root, row = sqrt(d[i]), x + i * width
             total += d[i]
             for j in range(n):
-                scaled[i * n + j] = root * x[i * n + j]
+                scaled[i * n + j] = root * row[j]
         # Column-major "U" is the lower triangle in C order.
         dsyrk("U", "N", &n, &m, &UNIT, scaled, &n, &UNIT, out, &wide)
         if self.intercept:
-            dgemv("N", &n, &m, &UNIT, <double*>x, &n, <double*>d, &ONE, &UNIT, out + n * wide, &ONE)
+            dgemv("N", &n, &m, &UNIT, <double*>x, &width, <double*>d, &ONE, &UNIT, out + n * wide, &ONE)
             out[n * wide + n] += total
 
 
-cdef class CsrRows(Rows):
+cdef class CsrRows(CompiledRows):
     def __init__(self, x, bint intercept):
         self.n_samples, self.n_columns, self.intercept = x.shape[0], x.shape[1] + intercept, intercept
         self.stride = self.n_columns + 1
-        self.panel, self.length = max(1, min(256, x.shape[0])), x.shape[0] + 4
-        self.single, self.wide = x.dtype == np.float32, x.indices.dtype == np.int64
+        self.panel = max(1, min(256, x.shape[0]))
+        self.single = x.dtype == np.float32
+        self.wide_indices, self.wide_starts = x.indices.dtype == np.int64, x.indptr.dtype == np.int64
         if self.single: self.v32 = x.data
         else: self.v64 = x.data
-        if self.wide: self.i64, self.p64 = x.indices, x.indptr
-        else: self.i32, self.p32 = x.indices, x.indptr
-        lengths = np.add.reduceat(np.diff(x.indptr), np.arange(0, x.shape[0], self.panel)) if x.shape[0] else np.zeros(1)
-        most = int(lengths.max()) + 1
-        self.values, self.indices = np.empty(most), np.empty(most, np.int32)
+        if self.wide_indices: self.i64 = x.indices
+        else: self.i32 = x.indices
+        if self.wide_starts: self.p64 = x.indptr
+        else: self.p32 = x.indptr
+        ends = np.append(x.indptr[0:-1:self.panel], x.indptr[-1])
+        most = int(np.diff(ends).max(initial=0)) + 1
+        self.values, self.indices = np.empty(most if self.single else 1), np.empty(most if self.wide_indices else 1, np.int32)
         self.starts = np.empty(self.panel + 1, np.intp)
+        # Sums by panels round less, and cost a pass over the columns for each.
+        self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (x.indptr[-1] - x.indptr[0]) + self.n_samples
+        self.partial = np.empty(self.n_columns)
+        self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 
     cdef void load(self, Py_ssize_t lo, Py_ssize_t hi, const double** v, const int** j, const Py_ssize_t** p) noexcept nogil:
-        cdef Py_ssize_t i, k, first = self.p64[lo] if self.wide else self.p32[lo]
+        cdef Py_ssize_t i, k, first = self.p64[lo] if self.wide_starts else self.p32[lo]
         for i in range(lo, hi + 1):
-            self.starts[i - lo] = (self.p64[i] if self.wide else self.p32[i]) - first
+            self.starts[i - lo] = (self.p64[i] if self.wide_starts else self.p32[i]) - first
         cdef Py_ssize_t count = self.starts[hi - lo]
         p[0] = &self.starts[0]
         if self.single:
             for k in range(count): self.values[k] = self.v32[first + k]
             v[0] = &self.values[0]
         else:
-            v[0] = &self.v64[0] + first
-        if self.wide:
+            v[0] = &self.v64[first] if count else NULL
+        if self.wide_indices:
             for k in range(count): self.indices[k] = <int>self.i64[first + k]
             j[0] = &self.indices[0]
         else:
-            j[0] = &self.i32[0] + first
+            j[0] = &self.i32[first] if count else NULL
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
         cdef const double* v
@@ -141,12 +176,17 @@ cdef class CsrRows(Rows):
         self.load(lo, hi, &v, &col, &p)
         for c in range(k):
             row = out + c * wide
+            if self.by_panel:
+                row = &self.partial[0]
+                memset(row, 0, n * sizeof(double))
             for i in range(hi - lo):
                 value = columns[c * self.panel + i]
                 for e in range(p[i], p[i + 1]):
                     row[col[e]] += value * v[e]
                 if self.intercept:
                     row[n - 1] += value
+            if self.by_panel:
+                for e in range(n): out[c * wide + e] += row[e]
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         cdef const double* v
@@ -169,6 +209,15 @@ cdef class CsrRows(Rows):
                 last[n - 1] += d[i]
 
 
-def rows_of(x, intercept):
-    """Rows of a C-ordered array or of a CSR matrix with sorted indices, float32 or float64."""
-    return CsrRows(x, intercept) if hasattr(x, "indptr") else DenseRows(x, intercept)
+def compiled_rows(x, y, w, bint intercept, shift=None):
+    """Rows of an array (any strides, float32 or float64) or of a CSR matrix with sorted indices.
+
+    ``shift`` is subtracted from the features of an array.
+    """
+    cdef CompiledRows rows
+    if hasattr(x, "indptr"):
+        rows = CsrRows(x, intercept)
+    else:
+        rows = DenseRows(x if x.flags.aligned else x.copy(), shift, intercept)
+    rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift)
+    return rows

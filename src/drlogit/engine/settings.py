@@ -1,0 +1,55 @@
+"""Every tunable number of the engine, each with what it is for and where it was chosen.
+
+"Generated" are the awkward problems of ``benchmarks/stress.py`` (three norms, immovable columns, weights, scales
+from 1e-3 to 1e3, ε from 1e-5 to 2 ε_max); constants were chosen on seeds below 1000 and judged on others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers, as the driver, the cones and the samples use them."""
+
+    # --- start ---
+    start_mu: float = 0.05
+    """Complementarity per unit of degree at the start (generated: .01 to .2 are within an iteration)."""
+
+    # --- blocking samples: a step may pass the boundary of a few samples, which then keep a share ---
+    rough_mu: float = 1e-4
+    """Above: multipliers may block a step no more than slacks; below, all of them count (generated)."""
+    blocking: float = 0.01
+    """Share of the complementarity up to which blocking samples may be passed (generated)."""
+    kept: float = 0.1
+    """What a passed sample keeps of its slack or multiplier (generated)."""
+    passing: float = 1.0 / 30.0
+    """Of what is added by passing a sample, the share that is booked as its cost (generated)."""
+    second_order: float = 30.0
+    """Second-order terms of samples that will be passed are no guide beyond this (generated)."""
+
+    # --- steps ---
+    least_sigma: float = 0.01
+    """Centring never aims below this share of μ (generated)."""
+    decrement_sigma: float = 0.1
+    """Centring per unit of Newton decrement over complementarity, so that μ does not run ahead."""
+    most_sigma: float = 3.0
+    """... and never above this."""
+    allowance: float = 0.5
+    """Rise of the loss beyond its parabola, in units of decrement or complementarity, that shortens a step."""
+    least_step: float = 1e-9
+    """Shorter steps end a run as stalled."""
+    missing: float = 0.1
+    """Weight above the model of pieces, in units of complementarity, from which a step is refused."""
+
+    # --- certificate ---
+    emptied: float = 1e-2
+    """Share of s that a correction has to leave, or s becomes 0 (separated samples)."""
+    helpful: float = 0.3
+    """A correction goes on, and a next certificate is tried, where the shortfall falls to this share."""
+    exhausted: float = 1e-7
+    """Complementarity, in units of tol, at which a bound that is still too low ends the run: rounding."""
+
+
+SETTINGS = Settings()

@@ -1,0 +1,316 @@
+"""The bound of a dual point against models of the class, in fifty digits."""
+
+from __future__ import annotations
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from drlogit.dual.bound import ADMITTED, FREE, GROUP, IN_NORM, Coordinates, DualSums, lower_bound
+from drlogit.problem.norms import NORMS
+
+pytestmark = pytest.mark.usefixtures("fifty_digits")
+
+
+@pytest.fixture
+def fifty_digits():
+    with mpmath.workdps(50):
+        yield
+
+
+def exact(values):
+    return [mpmath.mpf(float(value)) for value in values]
+
+
+def log1p_exp(x):
+    return mpmath.log1p(mpmath.exp(x)) if x < 0 else x + mpmath.log1p(mpmath.exp(-x))
+
+
+def dual_norm(values, norm):
+    values = [abs(value) for value in values]
+    if not values:
+        return mpmath.mpf(0)
+    if norm == "l1":
+        return max(values)
+    return mpmath.norm(values, 2) if norm == "l2" else mpmath.fsum(values)
+
+
+def entropy(s):
+    s = np.clip(s, 1e-300, 1.0 - 2.0**-53)
+    return -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
+
+
+def some_probabilities(rng, size):
+    """Of all sizes, ends included."""
+    s = rng.uniform(size=size) ** rng.choice([0.2, 1.0, 8.0])
+    s[rng.uniform(size=size) < 0.1] = rng.choice([0.0, 1.0])
+    return s
+
+
+class Pair:
+    """The flip pair, its coordinates, a dual point, and the objective in fifty digits."""
+
+    def __init__(self, seed):
+        rng = self.rng = np.random.default_rng(seed)
+        self.N, self.n = int(rng.integers(2, 9)), int(rng.integers(1, 5))
+        self.intercept = bool(rng.integers(2))
+        self.X = rng.normal(size=(self.N, self.n)) * 10.0 ** rng.integers(-3, 4, size=self.n)
+        self.X += 10.0 ** rng.integers(-1, 3, size=self.n) * rng.integers(0, 2, size=self.n)
+        self.y = rng.choice([-1.0, 1.0], size=self.N)
+        self.w = rng.uniform(0.1, 1.0, size=self.N)
+        self.w /= self.w.sum()
+        self.kappa = float(rng.choice([0.3, 1.0, 5.0]))
+        self.epsilon = float(rng.choice([1e-3, 0.1, 1.0]))
+        self.norm = str(rng.choice(["l1", "l2", "linf"]))
+        free = rng.uniform(size=self.n) < 0.4
+        Z = np.column_stack([self.X, np.ones(self.N)]) if self.intercept else self.X
+        self.costs = np.where(free, 1.0, rng.uniform(0.2, 5.0, size=self.n))
+        mean = self.w @ self.X if self.intercept else np.zeros(self.n)
+        spread = np.sqrt(self.w @ (self.X - mean) ** 2)
+        tail = [1.0] if self.intercept else []
+        self.coordinates = Coordinates(
+            kind=np.append(free.astype(np.int32), np.ones(len(tail), np.int32)),
+            costs=np.append(self.costs, tail),
+            norm=NORMS[self.norm],
+            spread=np.append(spread, tail),
+            mean=np.append(mean, np.zeros(len(tail))),
+            size=np.append(np.sqrt(self.w @ self.X**2), tail),
+            intercept=self.n if self.intercept else None,
+        )
+        s, a = some_probabilities(rng, self.N), some_probabilities(rng, self.N)
+        a = np.minimum(a, s) if rng.uniform() < 0.5 else a
+        if free.any() or self.intercept:  # most points owe too much to prove anything
+            s, a = self._nearly_feasible(Z, s, a, np.flatnonzero(self.coordinates.kind == FREE))
+        self.sums = DualSums(
+            Z.T @ (self.w * (s - a) * self.y),
+            self.kappa * float(self.w @ a),
+            float(self.w @ entropy(s)),
+            self.N,
+        )
+
+    def _nearly_feasible(self, Z, s, a, free):
+        for _ in range(50):
+            rows = (self.w * self.y)[:, None] * Z[:, free]
+            step = np.linalg.lstsq(rows.T, rows.T @ (s - a), rcond=None)[0]
+            s = np.clip(s - step, 0.0, 1.0)
+        return s, a
+
+    def model(self, size):
+        """An admitted model: free coefficients up to ``size`` of what is admitted."""
+        kind, spread = self.coordinates.kind, self.coordinates.spread
+        x = self.rng.normal(size=kind.size) * 10.0 ** self.rng.uniform(-3, 3)
+        worst = self.coordinates._left(self.sums.gradient)
+        for j in np.flatnonzero(kind == FREE):
+            x[j] = size * ADMITTED / spread[j] * self.rng.choice([np.sign(worst[j]), 1.0, -1.0])
+        if self.intercept:
+            x[-1] -= self.coordinates.mean @ x
+        return x * (1.0 - 1e-12)  # the reference point is rounded
+
+    def value(self, x, extra):
+        beta = exact(x[: self.n])
+        penalised = np.flatnonzero(self.coordinates.kind[: self.n] == IN_NORM)
+        lam = dual_norm([beta[j] / mpmath.mpf(self.costs[j]) for j in penalised], self.norm)
+        lam += mpmath.mpf(extra)
+        total = mpmath.mpf(self.epsilon) * lam
+        for row, label, weight in zip(self.X, self.y, self.w, strict=True):
+            u = mpmath.fdot(exact(row), beta) + (mpmath.mpf(x[-1]) if self.intercept else 0)
+            u *= int(label)
+            flipped = max(mpmath.mpf(0), u - mpmath.mpf(self.kappa) * lam)
+            total += mpmath.mpf(weight) * (log1p_exp(-u) + flipped)
+        return total, lam
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_admitted_model_is_below_the_bound_of_any_point(seed):
+    pair = Pair(seed)
+    bound, factor = lower_bound(pair.coordinates, pair.epsilon, pair.sums)
+    assert 0.0 <= factor <= 1.0
+    for size, extra in itertools.product([0.0, 1e-6, 1e-3, 1.0], [0.0, 0.1, 10.0]):
+        x = pair.model(size)
+        value, lam = pair.value(x, extra)
+        assert value >= bound
+        assert value >= lower_bound(pair.coordinates, pair.epsilon, pair.sums, float(lam))[0]
+
+
+def test_the_points_of_this_test_prove_something():
+    bounds = [lower_bound(p.coordinates, p.epsilon, p.sums)[0] for p in map(Pair, range(40))]
+    assert sum(bound > 1e-3 for bound in bounds) > 10
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_admitted_model_is_below_the_bound_of_any_pieces(seed):
+    """Two categories or more in each of two groups, a bounded and an unbounded column."""
+    rng = np.random.default_rng(1000 + seed)
+    N, sizes = 6, (2, 3)
+    high = 5
+    codes = np.stack([rng.integers(2, size=N), 2 + rng.integers(3, size=N)], axis=1)
+    bounded, unbounded = rng.uniform(-1.0, 3.0, size=N), rng.normal(size=N)
+    w = np.full(N, 1.0 / N)
+    epsilon, cost = float(rng.choice([0.01, 0.3])), rng.uniform(0.5, 2.0, size=3)
+    y = rng.choice([-1.0, 1.0], size=N)
+    rows, labels, costs, owner = [], [], [], []
+    for i, label, moved in itertools.product(range(N), (1.0, -1.0), range(8)):
+        row = np.zeros(10)
+        for g in range(2):
+            if not moved >> g & 1:
+                row[codes[i, g]] = 1.0
+            elif label < 0.0:
+                row[high + g] = 1.0
+        end = rng.choice([-1.0, 3.0])
+        row[7:] = end if moved & 4 else bounded[i], unbounded[i], 1.0
+        rows.append(row)
+        labels.append(label)
+        costs.append(cost[:2] @ [moved & 1, moved >> 1 & 1] + 1.5 * (label != y[i]))
+        costs[-1] += cost[2] * abs(row[7] - bounded[i])
+        owner.append(i)
+    rows, labels, costs, owner = map(np.array, (rows, labels, costs, owner))
+    q = rng.uniform(size=owner.size) ** 6 + (costs == 0.0) * 3.0
+    q *= (w / np.bincount(owner, q))[owner] * (1.0 - 1e-15)
+    s = some_probabilities(rng, owner.size)
+    free = [7, 9]
+    for _ in range(200):  # towards the equations of the free coordinates
+        Z = (q * labels)[:, None] * rows[:, free]
+        s = np.clip(s - np.linalg.lstsq(Z.T, Z.T @ s, rcond=None)[0], 0.0, 1.0)
+    sums = DualSums(
+        (rows * (q * labels)[:, None]).T @ s, float(q @ costs), float(q @ entropy(s)), owner.size
+    )
+    spread = np.ones(10)
+    spread[7] = bounded.std()
+    mean = np.zeros(10)
+    mean[7], mean[8] = bounded.mean(), unbounded.mean()
+    kind = [GROUP, GROUP, GROUP + 1, GROUP + 1, GROUP + 1, -1, -2, FREE, IN_NORM, FREE]
+    size = np.array([1.0] * 7 + [3.0, np.sqrt(np.mean(unbounded**2)), 1.0])
+    coordinates = Coordinates(
+        np.array(kind, np.int32), np.ones(10), NORMS["l1"], spread, mean, size, 9
+    )
+    bound, _ = lower_bound(coordinates, epsilon, sums)
+    left = coordinates._left(sums.gradient)
+    for reach in (1e-4, 1e-2, 1.0, ADMITTED * (1.0 - 1e-9)):
+        x = rng.normal(size=10)
+        for g, first in ((0, 0), (1, 2)):
+            part = slice(first, first + sizes[g])
+            chosen = rng.choice([0, 1, 2])
+            x[part] = rng.uniform(size=sizes[g]) if chosen == 0 else left[part] > 0.0
+            x[part] = reach * (x[part] - x[part].min())
+            x[high + g] = x[part].max()
+        x[7] = rng.choice([-1.0, 1.0]) * reach / spread[7]
+        x[9] = rng.choice([-1.0, 1.0]) * reach - mean @ x
+        for lam in (abs(x[8]), abs(x[8]) + 1.0):
+            total = mpmath.mpf(epsilon) * mpmath.mpf(lam)
+            worst = [mpmath.ninf] * N
+            for row, label, d, i in zip(rows, labels, costs, owner, strict=True):
+                v = int(label) * mpmath.fdot(exact(row), exact(x))
+                worst[i] = max(worst[i], log1p_exp(-v) - mpmath.mpf(lam) * mpmath.mpf(float(d)))
+            total += mpmath.fdot(exact(w), worst)
+            assert total >= bound
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_of_the_best_admitted_model_is_its_value(monkeypatch, seed):
+    """With a small class the best model is at its border, where the charge is all that counts."""
+    monkeypatch.setattr("drlogit.dual.bound.ADMITTED", 0.3)
+    rng = np.random.default_rng(seed)
+    N = 40
+    # Categories of two groups, their highest, a free column, b; two pieces per sample.
+    rows = np.zeros((2 * N, 9))
+    label = np.repeat(rng.choice([-1.0, 1.0], size=N), 2)
+    kept, low = np.arange(0, 2 * N, 2), np.flatnonzero(label[1::2] < 0.0) * 2 + 1
+    rows[kept, rng.integers(3, size=N)] = 1.0
+    rows[low, 5] = 1.0  # the first group moved away
+    rows[kept, 3 + rng.integers(2, size=N)] = rows[kept + 1, 3 + rng.integers(2, size=N)] = 1.0
+    rows[:, 7], rows[:, 8] = np.repeat(5.0 + rng.normal(size=N) + label[::2], 2), 1.0
+    q = np.tile([0.8, 0.2], N) / N
+    mean, spread = np.zeros(9), np.ones(9)
+    mean[7], spread[7] = rows[:, 7].mean(), rows[:, 7].std()
+    kind = np.array([2, 2, 2, 3, 3, -1, -2, FREE, FREE], np.int32)
+    coordinates = Coordinates(
+        kind, np.ones(9), NORMS["l1"], spread, mean, np.full(9, 10.0), 8
+    )  # fmt: skip
+    Z = rows * label[:, None]
+
+    def loss(x):
+        v = Z @ x
+        return q @ np.logaddexp(0.0, -v), -Z.T @ (q * expit(-v))
+
+    # 0 ≤ category ≤ high ≤ B, |β| ≤ B/σ, |b at the mean| ≤ B.
+    upper = np.zeros((5, 9))
+    upper[[0, 1, 2], 5], upper[[3, 4], 6] = 1.0, 1.0
+    upper[np.arange(5), np.arange(5)] = -1.0
+    at_mean = np.append(mean[:8], 1.0)
+    found = minimize(
+        loss, np.zeros(9), jac=True, method="SLSQP", options={"ftol": 1e-14, "maxiter": 500},
+        bounds=[(0.0, 0.3)] * 7 + [(-0.3 / spread[7], 0.3 / spread[7]), (None, None)],
+        constraints=[
+            {"type": "ineq", "fun": lambda x: upper @ x, "jac": lambda x: upper},
+            {"type": "ineq", "fun": lambda x: 0.3 - at_mean @ x, "jac": lambda x: -at_mean},
+            {"type": "ineq", "fun": lambda x: 0.3 + at_mean @ x, "jac": lambda x: at_mean},
+        ],
+    )  # fmt: skip
+    s = expit(-Z @ found.x)
+    sums = DualSums(Z.T @ (q * s), 0.0, float(q @ entropy(s)), 2 * N)
+    bound, _ = lower_bound(coordinates, 1.0, sums)
+    assert bound <= found.fun
+    assert bound == pytest.approx(found.fun, abs=1e-5)
+
+
+def one_free_column(**changed):
+    given = {
+        "kind": np.array([FREE, FREE], np.int32), "costs": np.ones(2), "norm": NORMS["l1"],
+        "spread": np.array([2.0, 1.0]), "mean": np.array([3.0, 0.0]),
+        "size": np.array([4.0, 1.0]), "intercept": 1,
+    }  # fmt: skip
+    return Coordinates(**(given | changed))
+
+
+def test_the_charge_is_what_the_worst_admitted_model_gains():
+    g = np.array([1e-6, -2e-6])
+    sums = DualSums(g, 0.0, 0.5, 10)
+    # |β| = B/2 and ±B at the mean, where g·(β, b) = g_1 β + g_b (b' - 3β).
+    by_hand = ADMITTED * (abs(1e-6 + 3.0 * 2e-6) / 2.0 + 2e-6)
+    bound, factor = lower_bound(one_free_column(), 1.0, sums)
+    assert bound == pytest.approx(0.5 - by_hand, rel=1e-9)
+    assert factor == 1.0
+
+
+def test_the_charge_does_not_depend_on_where_a_column_begins():
+    there = DualSums(np.array([1e-8, 1e-9]), 0.0, 0.5, 10)
+    here = DualSums(np.array([1e-8 - 3e-9, 1e-9]), 0.0, 0.5, 10)
+    centred = one_free_column(mean=np.zeros(2), size=np.array([2.0, 1.0]))
+    assert lower_bound(one_free_column(), 1.0, there)[0] == pytest.approx(
+        lower_bound(centred, 1.0, here)[0], abs=1e-10
+    )
+
+
+def test_points_outside_the_ball_are_scaled_strictly_inside():
+    inside = one_free_column(kind=np.array([IN_NORM, FREE], np.int32), costs=np.array([2.0, 1.0]))
+    bound, factor = lower_bound(inside, 1.0, DualSums(np.array([0.375, 0.0]), 0.5, 0.6, 10))
+    assert factor == pytest.approx(0.8, rel=1e-11)
+    assert factor < 0.8
+    assert bound == pytest.approx(0.48, abs=1e-9)
+
+
+def test_long_sums_cost_more():
+    values = [
+        lower_bound(one_free_column(), 1.0, DualSums(np.zeros(2), 0.0, 0.5, additions))[0]
+        for additions in (10, 1000, 1e5, 1e20)
+    ]
+    assert sorted(values, reverse=True) == values
+    assert values[0] == pytest.approx(0.5, abs=1e-10)
+    assert values[-1] == 0.0
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_sums_that_are_not_finite_prove_nothing(wrong):
+    point = DualSums(np.array([wrong, 0.0]), 0.0, 0.5, 10)
+    assert lower_bound(one_free_column(), 1.0, point)[0] == 0.0
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_tiny_gradients_count(norm):
+    tiny = one_free_column(kind=np.zeros(2, np.int32), norm=NORMS[norm], intercept=None)
+    _, factor = lower_bound(tiny, 1e-170, DualSums(np.full(2, 1e-169), 0.0, 0.5, 10))
+    assert factor < 0.2
