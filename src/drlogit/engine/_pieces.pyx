@@ -40,10 +40,10 @@ cdef struct Piece:
 cdef struct Step:
     double v, q, r, second         # changes of margin, multiplier and slack; second-order term
 
-#: A block at an iterate: pieces sample by sample (``starts``), their moved items as bits; scores and
-#: epigraph variables of samples; the direction that ``predict`` and ``correct`` found; pieces that
-#: were missing there.
-PieceState = namedtuple("PieceState", "starts pieces sets score top step dscore dtop dlam missing")
+#: A block at an iterate: costs of flips, and slopes of a linear loss -s u in the place of the log-loss, or none (one
+#: or one per sample); pieces sample by sample (``starts``), their moved items as bits; scores and epigraph variables
+#: of samples; the direction that ``predict`` and ``correct`` found; pieces that were missing there.
+PieceState = namedtuple("PieceState", "kappa slope starts pieces sets score top step dscore dtop dlam missing")
 
 
 cdef class Table:
@@ -441,7 +441,7 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
             k += count
         ptr[t.N] = k
     still = np.zeros((k, 4)), np.zeros(t.N), np.zeros(t.N), 0.0
-    return PieceState(starts, np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), score, top, *still, no_pieces(t.W))
+    return PieceState(kappa, slope, starts, np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), score, top, *still, no_pieces(t.W))
 
 
 def no_pieces(words):
@@ -449,7 +449,7 @@ def no_pieces(words):
     return np.zeros(0, np.intp), np.zeros((0, 6)), np.zeros((0, words), np.uint64)
 
 
-def linearise(Table t, kappa, slope, state, const double[::1] x, double primal, double dual, double mu, double lift,
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, double lift,
               bint stay):
     """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
 
@@ -457,7 +457,7 @@ def linearise(Table t, kappa, slope, state, const double[::1] x, double primal, 
     piece is looked for, and those of ``state.missing`` are taken in.  Sums: Gram P·P (lower triangle), three
     adjoints of P (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
     """
-    cdef Work work = Work(t, kappa, slope)
+    cdef Work work = Work(t, state.kappa, state.slope)
     cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count, n_found = 0, waiting = 0
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] old_pieces = state.pieces, steps = state.step
@@ -585,16 +585,16 @@ def linearise(Table t, kappa, slope, state, const double[::1] x, double primal, 
         tot[1], tot[7] = tot[0], n
     missing = own_found[:n_found].copy(), found[:n_found].copy(), found_sets[:n_found].copy()
     still = np.zeros((n, 4)), np.zeros(t.N), np.zeros(t.N), 0.0
-    return PieceState(starts, room[:n], room_sets[:n], score, top_out, *still, missing), sums
+    return PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], score, top_out, *still, missing), sums
 
 
-def follow(Table t, kappa, slope, state, const double[::1] dx, double centre, double share, bint predictor):
+def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
     """Everything that goes with a direction: dtop from Σ dq = w - Σ q, then slacks and multipliers.
 
     Sums of a predictor: pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step
     lengths; else: slope and curvature of the loss, 2·LEVELS costs.
     """
-    cdef Work work = Work(t, kappa, slope)
+    cdef Work work = Work(t, state.kappa, state.slope)
     cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] pieces = state.pieces, before = state.step
@@ -654,14 +654,14 @@ def follow(Table t, kappa, slope, state, const double[::1] dx, double centre, do
     return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
 
-def certify(Table t, kappa, slope, state, point, const double[::1] dx):
+def certify(Table t, state, point, const double[::1] dx):
     """The dual point after one more correction, as masses q and m = q s: the equations are linear in these.
 
     Pieces with little mass and much slack are left out: where only they depend on a coordinate (high of a group
     that nobody moves), no small step could meet its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P);
     Σ q H(m/q); additions that any of these has been through.
     """
-    cdef Work work = Work(t, kappa, slope)
+    cdef Work work = Work(t, state.kappa, state.slope)
     cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] pieces = state.pieces

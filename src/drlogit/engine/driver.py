@@ -128,7 +128,7 @@ def run(
         cone_primal, cone_dual = newton.longest()
         primal, dual = shortened(min(primal, cone_primal), mu), shortened(min(dual, cone_dual), mu)
         slope, curvature = limits[0], limits[1]
-        allowed = max(SETTINGS.allowance * max(decrement, comp), 1e-14)
+        allowed = max(samples.allowance * max(decrement, comp), 1e-14)
         if not max(primal, dual) > SETTINGS.least_step:
             return ended(iteration + 1, Status.STALLED)
     return ended(max_iter, Status.MAX_ITER)

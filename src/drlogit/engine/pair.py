@@ -55,7 +55,7 @@ class PairSamples:
         self, rows: Rows, kappa: float | State, slopes: FloatArray = _LOG_LOSS
     ) -> None:
         self.rows, self.kappa, self.slopes = rows, kappa, slopes
-        self.visits = 0
+        self.visits, self.allowance = 0, SETTINGS.allowance
         self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
 
     def _visit(self, function: Callable[..., Any], state: Any, *arguments: Any) -> Any:
@@ -97,6 +97,7 @@ class LossSamples:
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
         self.rows, self.newton, self.visits = rows, newton, 0
+        self.allowance = SETTINGS.allowance
 
     def open(self, coef: FloatArray, mu: float) -> Any:
         self.visits += 1

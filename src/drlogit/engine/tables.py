@@ -7,6 +7,7 @@ groups and trust rows beside the norm's cone (:mod:`._cones`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,25 +18,34 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..dual.bound import FREE, GROUP, IN_NORM, Coordinates
+from ..dual.certify import certify, pieces_of_dual_point
+from ..dual.pieces import Pieces
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
 from ..problem.norms import Norm
 from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.matrix import ShiftedArray
-from ..rows.reductions import Sum
-from . import _pieces
-from ._cones import BothCones, PairRows, cone_of
+from ..rows.reductions import Listed, Sum
+from . import driver
+from ._cones import BothCones, PairRows, cone_of, no_norm
 from ._newton import Newton
+from ._pieces import PieceState, Table, follow, linearise, open_pieces
+from ._pieces import certify as certify_pieces
+from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones.
 _DENSE = 0.2
 
+#: Where the loss is in the sums of ``linearise``.
+_LOSS = -8
+
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TableLayout:
     """The coordinates: categories, levels of immovable groups, sparse columns, high of each group,
     bounded features, dense columns, b if there is one, λ.
 
@@ -62,7 +72,7 @@ class Layout:
     size: int
 
     @classmethod
-    def of(cls, problem: Problem) -> Layout:
+    def of(cls, problem: Problem) -> TableLayout:
         """The coordinates of a problem, worked out once for its rows."""
         rows, domains = problem.rows, problem.domains
         assert domains is not None
@@ -74,7 +84,7 @@ class Layout:
         return layout
 
     @classmethod
-    def _made(cls, problem: Problem, domains: Domains) -> Layout:
+    def _made(cls, problem: Problem, domains: Domains) -> TableLayout:
         rows = problem.rows
         n = rows.n_columns - int(rows.intercept)
         offset = problem.fit_intercept or domains.constant_sum is not None
@@ -133,6 +143,11 @@ class Layout:
     def upper(self) -> FloatArray:
         return self.domains.upper
 
+    @property
+    def n_items(self) -> int:
+        """Group g: g; to the lower, upper end of bounded feature j: G + 2j, G + 2j + 1."""
+        return self.domains.n_groups + 2 * self.domains.bounded.size
+
     @cached_property
     def bounded(self) -> NDArray[np.int32]:
         """Coordinates of the bounded features."""
@@ -158,12 +173,12 @@ class Layout:
         columns = self.tail_columns
         return X.shift[columns] if isinstance(X, ShiftedArray) else np.zeros(columns.size)
 
-    def table(self, block: Block) -> _pieces.Table:
+    def table(self, block: Block) -> Table:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.__dict__.get("_table")
         if kept is None or kept[0] != self.token:
             X = block.X if block.thin is None else block.thin
-            kept = block.__dict__["_table"] = self.token, _pieces.Table(
+            kept = block.__dict__["_table"] = self.token, Table(
                 X, block.y, block.weights, self._codes(X), self
             )
         return kept[1]
@@ -270,9 +285,10 @@ class Layout:
     def newton(self, epsilon: float) -> Newton:
         """The driver's half of an iterate."""
         norm = np.flatnonzero(self.coordinates.kind == IN_NORM)
-        cone = BothCones(cone_of(self.norm.name, norm, self.size - 1), self._rows())
+        last = self.size - 1
+        of_norm = cone_of(self.norm.name, norm, last) if norm.size else no_norm(last)
         length = self.n_samples // 64 + 300
-        return Newton(self.scale, epsilon, cone, self.coordinates, length)
+        return Newton(self.scale, epsilon, BothCones(of_norm, self._rows()), self.coordinates, length)
 
     def _rows(self) -> PairRows:
         """``0 ≤ β_k ≤ high_g``, then trust rows of groups and bounded features."""
@@ -317,90 +333,241 @@ class Seen(NamedTuple):
     loss: float
 
 
-class Pieces:
-    """The samples as the driver sees them: visits, each one pass over the rows.
+class PieceSamples:
+    """The samples as the driver sees them: visits, each one pass over the rows."""
 
-    ``slope``: minus that of a linear loss in its place, one or one per sample (``epsilon_max``).
-    """
+    allowance = SETTINGS.piece_allowance
 
-    allowance = 3.0
-
-    def __init__(
-        self, rows: Rows, layout: Layout, kappa: FloatArray, slope: FloatArray | None = None
-    ) -> None:
-        self.rows, self.layout, self.kappa = rows, layout, kappa
-        self.slope = np.zeros(0) if slope is None else slope
-        self.visits, self.nulls, self.n_pieces = 0, 0, 0
+    def __init__(self, rows: Rows, layout: TableLayout) -> None:
+        self.rows, self.layout = rows, layout
+        self.visits = self.nulls = self.n_pieces = 0
 
     def _run(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
         self.visits += 1
-        known = self.layout, self.kappa, self.slope
-        state, (sums,) = self.rows.run(function, state, *known, *arguments)
+        state, (sums,) = self.rows.run(function, state, self.layout, *arguments)
         return state, sums
 
-    def open(self, coef: FloatArray, mu: float) -> Seen:
-        return Seen(self._run(_open, None, np.asarray(coef), mu)[0], 5.0, 0.0)
+    def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> Seen:
+        """Where a run begins; with ``slope`` (s per sample) the loss is -s u (``critical_radius``)."""
+        self.visits += 1
+        state, _ = self.rows.run(_open, slope, self.layout, np.array([kappa]), coef, mu)
+        return Seen(state, SETTINGS.first_lift, 0.0)
 
     def linearise(
         self, seen: Seen, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(
-            _linearise, seen.state, np.asarray(coef), primal, dual, mu, seen.lift, False
-        )
-        return self._seen(state, sums, float(sums[-8])), sums
+        state, sums = self._run(_linearise, seen.state, coef, primal, dual, mu, seen.lift, False)
+        return self._seen(state, sums, float(sums[_LOSS])), sums
 
     def with_missing(
         self, seen: Seen, trial: Seen, coef: FloatArray, mu: float
     ) -> tuple[Seen, FloatArray]:
         self.nulls += 1
         both, _ = self.rows.run(_join_missing, self.rows.pair(seen.state, trial.state))
-        state, sums = self._run(_linearise, both, np.asarray(coef), 0.0, 0.0, mu, trial.lift, True)
-        sums[-8] = sums[-7] = seen.loss
+        state, sums = self._run(_linearise, both, coef, 0.0, 0.0, mu, trial.lift, True)
+        sums[_LOSS] = sums[_LOSS + 1] = seen.loss  # the adversary was not asked
         return self._seen(state, sums, seen.loss), sums
 
     def _seen(self, state: State, sums: FloatArray, loss: float) -> Seen:
-        self.n_pieces = int(sums[-1])
-        return Seen(state, min(max(0.2 * sums[-1] / max(sums[-2], 1.0), 1.0), 20.0), loss)
+        new, self.n_pieces = float(sums[-2]), int(sums[-1])
+        return Seen(state, min(max(0.2 * self.n_pieces / max(new, 1.0), 1.0), 20.0), loss)
 
     def predict(self, seen: Seen, dcoef: FloatArray) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(_follow, seen.state, np.asarray(dcoef), 0.0, 0.0, True)
+        state, sums = self._run(_follow, seen.state, dcoef, 0.0, 0.0, True)
         return seen._replace(state=state), sums
 
     def correct(
         self, seen: Seen, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(_follow, seen.state, np.asarray(dcoef), centre, share, False)
+        state, sums = self._run(_follow, seen.state, dcoef, centre, share, False)
         return seen._replace(state=state), sums
 
     def certify(
         self, seen: Seen, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
-        both = seen.state if point is None else point
-        return self._run(_certify, both, np.asarray(dcoef), point is None)
+        return self._run(_certify, seen.state if point is None else point, dcoef, point is None)
 
 
-def _open(block: Block, _: None, layout: Layout, kappa: Any, slope: Any, *rest: Any) -> Any:
-    return _pieces.open_pieces(layout.table(block), kappa, slope, *rest), (Sum(0.0),)
+def _open(
+    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: FloatArray, *rest: Any
+) -> tuple[PieceState, tuple[()]]:
+    slope = np.zeros(0) if slope is None else slope
+    return open_pieces(layout.table(block), kappa, slope, *rest), ()
 
 
-def _linearise(block: Block, state: Any, layout: Layout, kappa: Any, slope: Any, *rest: Any) -> Any:
-    state, sums = _pieces.linearise(layout.table(block), kappa, slope, state, *rest)
+def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
+    state, sums = linearise(layout.table(block), state, *rest)
     return state, (Sum(sums),)
 
 
-def _join_missing(block: Block, both: Any) -> Any:
+def _join_missing(block: Block, both: tuple[PieceState, PieceState]) -> Any:
     here, there = both
     return here._replace(missing=there.missing), ()
 
 
-def _follow(block: Block, state: Any, layout: Layout, kappa: Any, slope: Any, *rest: Any) -> Any:
-    state, sums = _pieces.follow(layout.table(block), kappa, slope, state, *rest)
+def _follow(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
+    state, sums = follow(layout.table(block), state, *rest)
     return state, (Sum(sums),)
 
 
-def _certify(
-    block: Block, both: Any, layout: Layout, kappa: Any, slope: Any, dx: FloatArray, first: bool
-) -> Any:
+def _certify(block: Block, both: Any, layout: TableLayout, dx: FloatArray, first: bool) -> Any:
+    """A point is kept with the state that it is of."""
     state, point = (both, None) if first else both
-    point, sums = _pieces.certify(layout.table(block), kappa, slope, state, point, dx)
+    point, sums = certify_pieces(layout.table(block), state, point, dx)
     return (state, point), (Sum(sums),)
+
+
+# --- fits ------------------------------------------------------------------------------------------
+
+
+def interior_point_with_domains(
+    problem: Problem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Result | None = None,
+) -> Solution:
+    """Solve (P') to a certified gap of ``tol``; parameters as for every solver."""
+    if start is not None:
+        solution = _optimal_already(problem, start, tol, monitor)
+        if solution is not None:
+            return solution
+    given = problem.rows
+    rows, origin = given.compact or (given, None)
+    problem = replace(problem, rows=rows)
+    layout = TableLayout.of(problem)
+    samples, newton = PieceSamples(rows, layout), layout.newton(problem.epsilon)
+    x, mu = _opening(problem, layout, start)
+    newton.open(x / layout.scale, mu)
+
+    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
+        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+
+    with np.errstate(all="ignore"):
+        state = samples.open(newton.trial(0.0), mu, problem.kappa)
+        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+    best = newton.best_model()
+    pieces = None
+    if found.point is not None:
+        pieces, _ = rows.run(_plain, found.point, layout.n_items)
+        if origin is not None:
+            pieces = _spread(pieces, rows, given, origin)
+    info = {
+        "solver": "interior-point",
+        "grams": found.n_iter,
+        "visits": samples.visits,
+        "pieces": samples.n_pieces,
+        "null_steps": samples.nulls,
+        "distinct_samples": rows.n_samples,
+    }
+    return Solution(
+        layout.coefficients(best), found.status, found.n_iter, pieces=pieces, info=info,
+        lam=float(best[-1]),
+    )  # fmt: skip
+
+
+def _opening(
+    problem: Problem, layout: TableLayout, start: Result | None
+) -> tuple[FloatArray, float]:
+    """Coordinates and μ to open with: near the constant model, or near that of a start."""
+    epsilon, flips = problem.epsilon, math.isfinite(problem.kappa)
+    if start is None or not _is_near(problem, start):
+        x = layout.inside(
+            np.zeros(problem.costs.size), min(1.0, 0.14 / epsilon), SETTINGS.table_push
+        )
+        return x, SETTINGS.start_mu
+    lam = max(start.lam, SETTINGS.least_start / epsilon)
+    coefficients = problem.join(start.coef, start.intercept)
+    lam = max(lam, problem.dual_norm(coefficients))
+    mu = SETTINGS.table_start_mu if flips else SETTINGS.table_start_mu_without_flips
+    return layout.inside(coefficients, lam, SETTINGS.table_start_push), mu
+
+
+def _is_near(problem: Problem, start: Result) -> bool:
+    """Whether a result is worth starting from: radius and flip cost alike, as far as it says."""
+    ball = start.ball
+    if not (np.isfinite(start.coef).all() and math.isfinite(start.intercept)):
+        return False
+    if ball is None:
+        return True
+    pairs = (problem.epsilon, ball.epsilon), (problem.kappa, ball.kappa)
+    near = SETTINGS.near
+    return all(one == other or other / near < one < near * other for one, other in pairs)
+
+
+def _optimal_already(
+    problem: Problem, start: Result, tol: float, monitor: Monitor
+) -> Solution | None:
+    """The start itself, if the dual point that comes with it proves it optimal."""
+    ball = start.ball
+    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
+        return None
+    pieces = pieces_of_dual_point(problem, start.dual)
+    coefficients = problem.join(start.coef, start.intercept)
+    if pieces is None or not np.isfinite(coefficients).all():
+        return None
+    certificate = certify(problem, coefficients, pieces=pieces, tol=tol)
+    if certificate.gap > tol:
+        return None
+    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
+    info = {"solver": "interior-point", "grams": 0, "visits": 0}
+    return Solution(coefficients, Status.OPTIMAL, 0, pieces=pieces, info=info)
+
+
+def _plain(block: Block, both: Any, n_items: int) -> tuple[Pieces, tuple[()]]:
+    """A dual point as the certificate knows it."""
+    state, point = both
+    kept = np.flatnonzero(point[:, 0] > 0.0)
+    own = np.repeat(np.arange(block.y.size), np.diff(state.starts))[kept]
+    bits = np.unpackbits(
+        np.ascontiguousarray(state.sets[kept]).astype("<u8").view(np.uint8), axis=1,
+        bitorder="little", count=n_items,
+    )  # fmt: skip
+    flipped = state.pieces[kept, 0] != block.y[own]
+    return Pieces(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
+
+
+def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State:
+    """A dual point of merged samples as one of those they stand for."""
+    _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
+    parts = sorted(parts, key=lambda part: part[0])
+    own, *others = (np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True))
+    return given.run(_copied, given.scatter(origin), Pieces(own, *others), rows.weights())[0]
+
+
+def _listed(block: Block, state: tuple[Pieces, int]) -> tuple[None, tuple[Listed]]:
+    pieces, first = state
+    return None, (Listed([(first, pieces._replace(own=pieces.own + int(first)))]),)
+
+
+def _copied(
+    block: Block, origin: FloatArray, pieces: Pieces, weights: FloatArray
+) -> tuple[Pieces, tuple[()]]:
+    merged = origin.astype(np.intp)
+    starts = np.searchsorted(pieces.own, np.arange(weights.size + 1))
+    counts = np.diff(starts)[merged] * (block.weights > 0.0)
+    own = np.repeat(np.arange(merged.size), counts)
+    places = np.arange(own.size) + np.repeat(starts[merged] - (np.cumsum(counts) - counts), counts)
+    share = block.weights[own] / weights[merged[own]]
+    copies = pieces.picked(places)
+    return copies._replace(own=own, q=copies.q * share, m=copies.m * share), ()
+
+
+def critical_radius(problem: Problem, slope: State) -> float:
+    """The radius from which a model with these slopes ``s`` at margins of its own leaves no gain.
+
+    Near it the loss is linear, ``-s u``; what a direction with ``‖β_U/c‖_* ≤ λ`` gains per λ, after
+    all that the adversary does at the price λ, is a lower bound, and the greatest one the answer:
+    the optimum of (P') with this loss at ε = 0 and λ = 1.
+    """
+    layout = TableLayout.of(problem)
+    samples, newton = PieceSamples(problem.rows, layout), layout.newton(0.0)
+    push, mu = SETTINGS.table_push, SETTINGS.start_mu
+    newton.pinned = True
+    x = layout.inside(np.zeros(problem.costs.size), 1.0 / (1.0 + 2.0 * push), push)
+    newton.open(x / layout.scale, mu)
+    with np.errstate(all="ignore"):
+        state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
+        driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
+    return max(0.0, -float(newton.best))
