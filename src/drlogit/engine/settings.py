@@ -16,6 +16,13 @@ class Settings:
     # --- start ---
     start_mu: float = 0.05
     """Complementarity per unit of degree at the start (generated: .01 to .2 are within an iteration)."""
+    near_mu: float = 0.01
+    near_mu_loss: float = 0.002
+    """The same from an earlier result, with and without flips (paths of 30 radii: two iterations less)."""
+    start_room: float = 0.06
+    """... and the room that its λ is given, as a share of it."""
+    least_lambda: float = 0.02
+    """... and the least λ to open with, in units of 1/ε."""
 
     # --- blocking samples: a step may pass the boundary of a few samples, which then keep a share ---
     rough_mu: float = 1e-4
@@ -44,8 +51,6 @@ class Settings:
     """Weight above the model of pieces, in units of complementarity, from which a step is refused."""
 
     # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
-    piece_allowance: float = 3.0
-    """Rise of the loss of pieces beyond its linear model, as ``allowance``."""
     table_push: float = 0.3
     """How far from the constant model a run opens, in units of λ (tables: .1 to .5, within half an iteration)."""
     first_lift: float = 5.0
@@ -68,6 +73,8 @@ class Settings:
     """A correction goes on, and a next certificate is tried, where the shortfall falls to this share."""
     exhausted: float = 1e-7
     """Complementarity, in units of tol, at which a bound that is still too low ends the run: rounding."""
+    nothing: float = 1e-10
+    """A budget of flips below this, where rows measure one, is none."""
 
 
 SETTINGS = Settings()

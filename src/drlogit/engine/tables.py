@@ -336,8 +336,6 @@ class Seen(NamedTuple):
 class PieceSamples:
     """The samples as the driver sees them: visits, each one pass over the rows."""
 
-    allowance = SETTINGS.piece_allowance
-
     def __init__(self, rows: Rows, layout: TableLayout) -> None:
         self.rows, self.layout = rows, layout
         self.visits = self.nulls = self.n_pieces = 0
