@@ -22,6 +22,7 @@ from ..dual.certify import certify, pieces_of_dual_point
 from ..dual.pieces import Pieces
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
+from ..problem.losses import flip_probability
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -257,10 +258,15 @@ class TableLayout:
         norm = np.isfinite(self.costs[own])
         kind[at[norm]], costs[at[norm]] = IN_NORM, self.costs[own[norm]]
         mean[at[norm]] = 0.0
+        # A category comes with its samples and goes with those that change it.
+        for group in (*domains.groups, *(levels for _, levels in self.held)):
+            size[self.coordinate[group]] = 2.0 * np.square(self.rms[group])
         for g in range(G):
             part = slice(self.first[g], self.first[g + 1])
             kind[part], kind[self.high + g] = GROUP + g, -1 - g
-            mean[part], size[part], size[self.high + g] = 0.0, 2.0, 1.0
+            mean[part], size[self.high + g] = 0.0, 1.0
+            if domains.with_none[g]:
+                size[self.first[g + 1] - 1] = 3.0  # without b, every row has it
         size[self.bounded] = 3.0 * np.maximum(np.abs(domains.lower), np.abs(domains.upper))
         if self.offset:
             spread[-1], mean[-1] = 1.0, 0.0
@@ -552,20 +558,28 @@ def _copied(
     return copies._replace(own=own, q=copies.q * share, m=copies.m * share), ()
 
 
-def critical_radius(problem: Problem, slope: State) -> float:
-    """The radius from which a model with these slopes ``s`` at margins of its own leaves no gain.
+def critical_radius(problem: Problem, null: FloatArray) -> float:
+    """The radius from which on no model is better than ``null``, one of the free columns alone.
 
-    Near it the loss is linear, ``-s u``; what a direction with ``‖β_U/c‖_* ≤ λ`` gains per λ, after
-    all that the adversary does at the price λ, is a lower bound, and the greatest one the answer:
-    the optimum of (P') with this loss at ε = 0 and λ = 1.
+    There the loss is linear, ``-s u`` with s at that model (zero, if labels can flip).  What a
+    direction with ``‖β_U/c‖_* ≤ λ`` gains per λ, after all that the adversary does at the price λ,
+    is a lower bound, and the greatest one the answer: the optimum of (P') with this loss at ε = 0
+    and a fixed λ, posed where what moves and flips cost is about one.
     """
-    layout = TableLayout.of(problem)
+    layout, domains = TableLayout.of(problem), problem.domains
+    assert domains is not None
     samples, newton = PieceSamples(problem.rows, layout), layout.newton(0.0)
-    push, mu = SETTINGS.table_push, SETTINGS.start_mu
+    slope, _ = problem.rows.run(_doubts, None, null)
+    typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
+    push, mu, lam = SETTINGS.table_push, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
+    x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
     newton.pinned = True
-    x = layout.inside(np.zeros(problem.costs.size), 1.0 / (1.0 + 2.0 * push), push)
     newton.open(x / layout.scale, mu)
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
         driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
-    return max(0.0, -float(newton.best))
+    return max(0.0, -float(newton.best)) / lam
+
+
+def _doubts(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return flip_probability(block.margins(null)), ()
