@@ -2,620 +2,717 @@
 
     top_i ≥ h(v_k) - λ d_k   for the pieces k of sample i,   v_k = y_k (x_i moved)·(β, high, b)
 
-Coordinates are (categories, high of each group, bounded, unbounded, b, λ); groups are complete and their least
-coefficient is zero (MATH §8).  A piece is (sample, label, set of moved items); its row is the sample's with a few
-entries changed, so that margins, adjoints and Gram matrix need the sample's own row once and the changes beside it.
-The visits are those of ``_pair``; new pieces are taken in by ``linearise``, in the pass that finds them.
-"""
-import numpy as np
-from libc.math cimport fabs
-from libc.string cimport memset
-from ._pair cimport LEVELS, SCALARS, Samples, entropy, limit
+Groups are complete ("none" is a category) and their least coefficient is zero (MATH §8).  A piece is
+(sample, label, set of moved items); its row is the sample's with a few entries changed: a changed
+group loses the entry of its category and, under the label -1, gains one at its ``high``; a bounded
+feature goes to one of its ends.  So margins, adjoints and Gram matrix need the sample's own row once
+and the changes beside it.
 
-ctypedef unsigned long long mask_t
+Coordinates: categories, levels of immovable groups, sparse columns, high of each group, bounded
+features, dense columns, b if there is one, λ.  A row is a few sparse entries, ascending, and a dense
+*tail* from the bounded features on.  Visits are pure functions of (table, state, …).
+"""
+from collections import namedtuple
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memset
+from scipy.linalg.cython_blas cimport dsyrk
+
+from drlogit.engine._pair cimport LEVELS, SCALARS, limit
+from drlogit.problem._moves cimport Item, Priced, entropy, loss_terms, sorted_items
 
 cdef extern from *:
-    int first_bit "__builtin_ctzll"(mask_t) noexcept nogil
+    int first_bit "__builtin_ctzll"(uint64_t) noexcept nogil
 
 cdef enum:
     PANEL = 64          # samples whose sums are added up first
     MOST = 2            # pieces per sample and label that one look may add
-    ITEMS = 64
-    WIDTH = 132         # local columns of a sample at most
-    FIELDS = 6          # of a piece: label, cost, margin, q, slope, slack
+    FEW = 8             # columns of the tail up to which loops beat BLAS
 cdef double BINDS = 0.003          # share of mass over slack from which a piece takes part in the proof
-DEF Y = 0
-DEF COST = 1
-DEF V = 2
-DEF Q = 3
-DEF S = 4
-DEF R = 5
+cdef double KEPT = 1e-2            # of q s that a correction leaves: less is nothing
+
+cdef struct Piece:
+    double y, cost, v, q, s, r     # label, cost, margin, multiplier, slope, slack
+
+cdef struct Step:
+    double v, q, r, second         # changes of margin, multiplier and slack; second-order term
+
+#: A block at an iterate: costs of flips, and slopes of a linear loss -s u in the place of the log-loss, or none (one
+#: or one per sample); pieces sample by sample (``starts``), their moved items as bits; scores and epigraph variables
+#: of samples; the direction that ``predict`` and ``correct`` found; pieces that were missing there.
+PieceState = namedtuple("PieceState", "kappa slope starts pieces sets score top step dscore dtop dlam missing")
 
 
-cdef class PieceSamples(Samples):
-    cdef const int[:, ::1] cat
-    cdef const double[:, ::1] xb, xu
-    cdef const double[::1] y, w, lower, upper, cg, cb
-    cdef Py_ssize_t N, G, nc, nb, nu, P, L
-    cdef double kappa, dlam, lift, last_loss
-    cdef double[:, ::1] now, after, step        # pieces; step: dmargin, dq, dslack, second
-    cdef mask_t[::1] sets, sets_after
-    cdef Py_ssize_t[::1] ptr, ptr_after
-    cdef double[::1] score, top, score_after, top_after, dscore, dtop
-    cdef double[::1] conditions, predicted, limits, panel
-    cdef bint refused
-    cdef readonly Py_ssize_t n_pieces, n_found
-    cdef Py_ssize_t[::1] found_own              # pieces that were missing after a trial step
-    cdef double[:, ::1] found
-    cdef mask_t[::1] found_set
-    cdef int[::1] row_index
-    cdef double[::1] row_value
-    cdef int[::1] place                         # of a column among a sample's local ones, or -1
-    cdef readonly int nulls
+cdef class Table:
+    """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
-    def __init__(self, cat, xb, xu, y, w, lower, upper, cg, cb, nc, kappa):
-        self.cat, self.xb, self.xu, self.y, self.w = cat, xb, xu, y, w
-        self.lower, self.upper, self.cg, self.cb, self.nc, self.kappa = lower, upper, cg, cb, nc, kappa
-        self.N, self.G = cat.shape[0], cat.shape[1]
-        self.nb, self.nu = xb.shape[1], xu.shape[1]
-        self.P, self.L = nc + self.G + self.nb + self.nu + 2, self.G + self.nb + self.nu + 1
-        P, N = self.P, self.N
-        self.score, self.top, self.score_after, self.top_after, self.dscore, self.dtop = np.zeros((6, N))
-        self.ptr, self.ptr_after = np.zeros((2, N + 1), np.intp)
-        self.conditions = np.zeros(P * P + 3 * P + SCALARS)
-        self.predicted, self.limits = np.zeros(P + 3 + 2 * LEVELS), np.zeros(2 + 2 * LEVELS)
-        self.panel = np.zeros(P + 2)
-        self.row_index, self.row_value = np.zeros(self.L, np.int32), np.zeros(self.L)
-        self.place = np.full(P, -1, np.int32)
-        self.found_own, self.found = np.zeros(2 * MOST * N, np.intp), np.zeros((2, 2 * MOST * N))
-        self.found_set = np.zeros(2 * MOST * N, np.uint64)
-        self.allowance, self.lift = 3.0, 5.0
-        self.now, self.after, self.step = np.zeros((FIELDS, 0)), np.zeros((FIELDS, 0)), np.zeros((4, 0))
-        self.sets, self.sets_after = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-        self._grow(2 * N)
+    ``codes`` are the coordinates of each sample's categories, movable groups first, -1 for none of the
+    columns; ``none`` the coordinate of each movable group's "none", or -1, where there is no b: then
+    b = -Σ coefficient of "none".
+    """
+    cdef const double[::1] y, w
+    cdef const int[:, ::1] codes
+    cdef const int[::1] none, tail_columns, places
+    cdef const double[::1] shift
+    cdef const double[:, :] x64
+    cdef const float[:, :] x32
+    cdef const double[::1] v64
+    cdef const float[::1] v32
+    cdef const int32_t[::1] i32, p32
+    cdef const int64_t[::1] i64, p64
+    cdef bint single, wide, sparse, offset
+    cdef const double[::1] low, group_costs, lower, upper, bounded_costs
+    cdef const int[::1] bounded
+    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, L, W
 
-    def _grow(self, least):
-        """Room for ``least`` pieces and what one look may add."""
-        cdef Py_ssize_t room = least + 2 * MOST * self.N, n = self.n_pieces
-        if self.now.shape[1] >= room: return
-        room += room // 2
-        old_now, old_sets, old_step = np.asarray(self.now), np.asarray(self.sets), np.asarray(self.step)
-        self.now, self.after, self.step = np.zeros((FIELDS, room)), np.zeros((FIELDS, room)), np.zeros((4, room))
-        self.sets, self.sets_after = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
-        if n:
-            np.asarray(self.now)[:, :n], np.asarray(self.sets)[:n] = old_now[:, :n], old_sets[:n]
-            np.asarray(self.step)[:, :n] = old_step[:, :n]
+    def __init__(self, X, y, w, codes, layout):
+        self.y, self.w, self.codes = y, w, codes
+        self.N, self.C, self.G = y.shape[0], codes.shape[1], layout.group_costs.shape[0]
+        self.none, self.tail_columns, self.places = layout.none, layout.tail_columns, layout.places
+        self.nb, self.high, self.start, self.offset = layout.bounded_costs.shape[0], layout.high, layout.start, layout.offset
+        self.P, self.T = layout.size, layout.size - 1 - layout.start
+        self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), layout.group_costs, layout.bounded_costs
+        self.lower, self.upper, self.bounded = layout.lower, layout.upper, layout.bounded
+        self.W = (self.G + 2 * self.nb + 63) // 64
+        self.sparse = hasattr(X, "indptr")
+        if self.sparse:
+            self.single, self.wide = X.dtype == np.float32, X.indices.dtype == np.int64
+            if self.single: self.v32 = X.data
+            else: self.v64 = X.data
+            if self.wide: self.i64, self.p64 = X.indices, X.indptr
+            else: self.i32, self.p32 = X.indices, X.indptr
+            self.L = int(np.diff(X.indptr).max(initial=0))
+        else:
+            self.shift = layout.tail_shift(X)
+            X = getattr(X, "array", X)
+            self.single = X.dtype == np.float32
+            if self.single: self.x32 = X
+            else: self.x64 = X
+        self.L += self.C + self.G
 
-    # --- rows and moves -------------------------------------------------------------------------
+    cdef Py_ssize_t row(self, Py_ssize_t i, int* index, double* value, double* tail) noexcept nogil:
+        """The sample's own row; the number of sparse entries."""
+        cdef Py_ssize_t j, k = 0, t, first, last, start = self.start
+        cdef int c
+        cdef double v
+        for j in range(self.C):
+            c = self.codes[i, j]
+            if c >= 0 and not (j < self.G and c == self.none[j]):
+                index[k], value[k] = c, 1.0
+                k += 1
+            if j < self.G and self.none[j] >= 0 and c != self.none[j]:
+                index[k], value[k] = self.none[j], -1.0
+                k += 1
+        if self.sparse:
+            for j in range(self.T): tail[j] = 0.0
+            first = self.p64[i] if self.wide else self.p32[i]
+            last = self.p64[i + 1] if self.wide else self.p32[i + 1]
+            for t in range(first, last):
+                c = self.places[self.i64[t] if self.wide else self.i32[t]]
+                if c < 0: continue
+                v = self.v32[t] if self.single else self.v64[t]
+                if c >= start: tail[c - start] = v
+                else:
+                    index[k], value[k] = c, v
+                    k += 1
+        elif self.single:
+            for j in range(self.tail_columns.shape[0]): tail[j] = self.x32[i, self.tail_columns[j]] - self.shift[j]
+        else:
+            for j in range(self.tail_columns.shape[0]): tail[j] = self.x64[i, self.tail_columns[j]] - self.shift[j]
+        if self.offset: tail[self.T - 1] = 1.0
+        return k
 
-    cdef void row(self, Py_ssize_t i) noexcept nogil:
-        """The sample's own row, columns ascending."""
-        cdef Py_ssize_t j, k = 0
-        for j in range(self.G):
-            self.row_index[k], self.row_value[k] = self.cat[i, j], 1.0
-            k += 1
-        for j in range(self.nb):
-            self.row_index[k], self.row_value[k] = self.nc + self.G + j, self.xb[i, j]
-            k += 1
-        for j in range(self.nu):
-            self.row_index[k], self.row_value[k] = self.nc + self.G + self.nb + j, self.xu[i, j]
-            k += 1
-        self.row_index[k], self.row_value[k] = self.P - 2, 1.0
+
+cdef class Work:
+    """Room for one visit, the sample it is at, and what is asked of it."""
+    cdef Table t
+    cdef const double[::1] kappa, slope         # of length 1 or N; slope of a linear loss, or empty
+    cdef Py_ssize_t m                           # sparse entries of the sample's row
+    cdef int[::1] index, columns, place
+    cdef double[::1] value, tail, one, reference, acc, local, rows, weights
+    cdef uint64_t[::1] moved, upwards
+    cdef Priced priced
+    cdef Item* items
+    cdef double[::1] values
+    cdef object kept
+    cdef Py_ssize_t filled                      # rows of the panel whose tails wait for BLAS
+
+    def __init__(self, Table t, kappa, slope):
+        cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
+        cdef unsigned char[::1] room = np.empty((t.G + t.nb + 1) * sizeof(Item), np.uint8)
+        self.t, self.kappa, self.slope = t, kappa, slope
+        self.kept, self.items = room, <Item*>&room[0]
+        self.index, self.value = np.empty(t.L + 1, np.int32), np.empty(t.L + 1)
+        self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.nb + 1)
+        self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
+        self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
+        self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
+        self.rows = np.empty(PANEL * t.T if t.T >= FEW else 1)
+        self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
+        if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
+        if t.nb:
+            self.priced.lower, self.priced.upper = &t.lower[0], &t.upper[0]
+            self.priced.bounded_costs, self.priced.bounded = &t.bounded_costs[0], &t.bounded[0]
+
+    cdef inline double terms(self, Py_ssize_t i, double v, double* s, double* curvature) noexcept nogil:
+        """Loss at a margin, minus its slope, its curvature."""
+        cdef double h
+        if self.slope.shape[0]:
+            s[0], curvature[0] = self.slope[i if self.slope.shape[0] > 1 else 0], 0.0
+            return -s[0] * v
+        h = loss_terms(v, s)
+        curvature[0] = s[0] * (1.0 - s[0])
+        return h
+
+    cdef inline double flip(self, Py_ssize_t i) noexcept nogil:
+        """What the other label costs."""
+        return self.kappa[i if self.kappa.shape[0] > 1 else 0]
+
+    cdef inline void go_to(self, Py_ssize_t i) noexcept nogil:
+        self.m = self.t.row(i, &self.index[0], &self.value[0], &self.tail[0])
 
     cdef double along(self, const double* x) noexcept nogil:
         """The row's product with x."""
         cdef Py_ssize_t k
+        cdef const double* dense = x + self.t.start
         cdef double total = 0.0
-        for k in range(self.L): total += self.row_value[k] * x[self.row_index[k]]
+        for k in range(self.m): total += self.value[k] * x[self.index[k]]
+        for k in range(self.t.T): total += self.tail[k] * dense[k]
         return total
 
-    cdef double shift(self, Py_ssize_t i, mask_t moved, double label, const double* x) noexcept nogil:
-        """What the moves change of it."""
+    cdef void add(self, double value, double* out) noexcept nogil:
+        """out += value · row."""
+        cdef Py_ssize_t k
+        cdef double* dense = out + self.t.start
+        for k in range(self.m): out[self.index[k]] += value * self.value[k]
+        for k in range(self.t.T): dense[k] += value * self.tail[k]
+
+    cdef inline double distance(self, Py_ssize_t item) noexcept nogil:
+        """How far a bounded feature goes with its item."""
+        cdef Py_ssize_t j = item // 2
+        return (self.t.upper[j] if item & 1 else self.t.lower[j]) - self.tail[j]
+
+    cdef double shift(self, Py_ssize_t i, const uint64_t* moved, double label, const double* x) noexcept nogil:
+        """What the moves change of the product with x."""
         cdef double total = 0.0
-        cdef int b
-        cdef Py_ssize_t j
-        while moved:
-            b = first_bit(moved)
-            moved &= moved - 1
-            if b < self.G:
-                total -= x[self.cat[i, b]]
-                if label < 0.0: total += x[self.nc + b]
-            else:
-                j = (b - self.G) // 2
-                total += x[self.nc + self.G + j] * (((self.upper[j] if (b - self.G) & 1 else self.lower[j])) - self.xb[i, j])
+        cdef Py_ssize_t item, w, G = self.t.G
+        cdef uint64_t bits
+        for w in range(self.t.W):
+            bits = moved[w]
+            while bits:
+                item = 64 * w + first_bit(bits)
+                bits &= bits - 1
+                if item < G:
+                    total -= x[self.t.codes[i, item]]
+                    if label < 0.0: total += x[self.t.high + item]
+                else: total += x[self.t.start + (item - G) // 2] * self.distance(item - G)
         return total
 
-    cdef void spread(self, Py_ssize_t i, mask_t moved, double label, double value, double* out) noexcept nogil:
+    cdef void spread(self, Py_ssize_t i, const uint64_t* moved, double label, double value, double* out) noexcept nogil:
         """out += value · (changes of the row)."""
-        cdef int b
-        cdef Py_ssize_t j
-        while moved:
-            b = first_bit(moved)
-            moved &= moved - 1
-            if b < self.G:
-                out[self.cat[i, b]] -= value
-                if label < 0.0: out[self.nc + b] += value
-            else:
-                j = (b - self.G) // 2
-                out[self.nc + self.G + j] += value * (((self.upper[j] if (b - self.G) & 1 else self.lower[j])) - self.xb[i, j])
-
-    # --- the oracle -----------------------------------------------------------------------------
+        cdef Py_ssize_t item, w, G = self.t.G
+        cdef uint64_t bits
+        for w in range(self.t.W):
+            bits = moved[w]
+            while bits:
+                item = 64 * w + first_bit(bits)
+                bits &= bits - 1
+                if item < G:
+                    out[self.t.codes[i, item]] -= value
+                    if label < 0.0: out[self.t.high + item] += value
+                else: out[self.t.start + (item - G) // 2] += value * self.distance(item - G)
 
     cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead, double label,
-                     double above, Py_ssize_t a, Py_ssize_t b, Py_ssize_t* count, double* costs, mask_t* chosen, double* values) noexcept nogil:
+                     double above, const Piece* there, const uint64_t* sets, Py_ssize_t n_there,
+                     Piece* found, uint64_t* found_sets, Py_ssize_t* count) noexcept nogil:
         """The best value at the price λ; up to MOST sets worth more than ``above`` at ``ahead`` that are not there."""
-        cdef double gain[ITEMS]
-        cdef double cost[ITEMS]
-        cdef double rate[ITEMS]
-        cdef int item[ITEMS]
-        cdef double value[ITEMS + 1]
-        cdef double price[ITEMS + 1]
-        cdef mask_t prefix[ITEMS + 1]
-        cdef Py_ssize_t n = 0, j, k, t, pick, new
-        cdef double here, g, c, s, v = label * score, d = 0.0 if label == self.y[i] else self.kappa, best, h, r
-        cdef int it
-        cdef bint there
-        for j in range(self.G):
-            here = x[self.cat[i, j]]
-            g, c = (here if label > 0.0 else x[self.nc + j] - here), self.cg[j]
-            if g > ahead * c:
-                gain[n], cost[n], rate[n], item[n] = g, c, g / c, j
-                n += 1
-        for j in range(self.nb):
-            here = x[self.nc + self.G + j]
-            if fabs(here) > ahead * self.cb[j]:
-                k = 0 if label * here > 0.0 else 1
-                g = fabs(self.xb[i, j] - (self.upper[j] if k else self.lower[j]))
-                if g > 1e-12:
-                    gain[n], cost[n], rate[n], item[n] = fabs(here) * g, self.cb[j] * g, fabs(here) / self.cb[j], self.G + 2 * j + k
-                    n += 1
-        for t in range(1, n):                       # insertion sort: few items pay
-            g, c, r, it = gain[t], cost[t], rate[t], item[t]
-            k = t - 1
-            while k >= 0 and rate[k] < r:
-                gain[k + 1], cost[k + 1], rate[k + 1], item[k + 1] = gain[k], cost[k], rate[k], item[k]
-                k -= 1
-            gain[k + 1], cost[k + 1], rate[k + 1], item[k + 1] = g, c, r, it
-        h = self.terms(v, label, &s, &r)
-        best, value[0], price[0], prefix[0] = h - lam * d, h - ahead * d, d, 0
+        cdef Py_ssize_t n, k, t, e, pick, new, W = self.t.W
+        cdef double v = label * score, d = 0.0 if label == self.t.y[i] else self.flip(i), best, h, s, curved
+        cdef bint known
+        cdef double* value = &self.values[0]
+        cdef uint64_t* chosen
+        self.priced.beta, self.priced.high = x, x + self.t.high
+        n = sorted_items(&self.priced, &self.t.codes[i, 0] if self.t.G else NULL, &self.tail[0], label, ahead, self.items)
+        h = self.terms(i, v, &s, &curved)
+        best, value[0] = h - lam * d, h - ahead * d
         for t in range(n):
-            v -= gain[t]
-            d += cost[t]
-            h = self.terms(v, label, &s, &r)
-            value[t + 1], price[t + 1], prefix[t + 1] = h - ahead * d, d, prefix[t] | (<mask_t>1 << item[t])
+            v -= self.items[t].gain
+            d += self.items[t].cost
+            self.items[t].rate = d              # from here on: what it costs to get there
+            h = self.terms(i, v, &s, &curved)
+            value[t + 1] = h - ahead * d
             if h - lam * d > best: best = h - lam * d
         for new in range(MOST):
             pick = 0
             for t in range(1, n + 1):
                 if value[t] > value[pick]: pick = t
             if not value[pick] > above: break
-            there = False
-            for k in range(a, b):
-                if self.sets[k] == prefix[pick] and self.now[Y, k] == label: there = True
-            if not there:
-                costs[count[0]], chosen[count[0]], values[count[0]] = price[pick], prefix[pick], value[pick]
-                count[0] += 1
-            value[pick] = -1e300
+            value[pick] = -INFINITY
+            chosen = found_sets + count[0] * W
+            for e in range(W): chosen[e] = 0
+            for t in range(pick): chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
+            known = False
+            for k in range(n_there):
+                if there[k].y == label and not known:
+                    known = True
+                    for e in range(W):
+                        if sets[k * W + e] != chosen[e]: known = False
+            if known: continue
+            found[count[0]].y = label
+            found[count[0]].cost = self.items[pick - 1].rate if pick else 0.0 if label == self.t.y[i] else self.flip(i)
+            count[0] += 1
         return best
 
-    # --- visits ---------------------------------------------------------------------------------
-
-    cpdef void open(self, double[::1] coef, double mu):
-        """Unmoved pieces, on the central path: q r = μ w, Σ q = w."""
-        cdef Py_ssize_t i, k = 0, e, count = 2 if self.kappa < 1e300 else 1
-        cdef double lam = coef[self.P - 1], s, room, one, two, step, most
-        self.visits += 1
-        for i in range(self.N):
-            self.row(i)
-            self.score[i] = self.along(&coef[0])
-            for e in range(count):
-                self.now[Y, k + e] = self.y[i] if e == 0 else -self.y[i]
-                self.now[COST, k + e] = 0.0 if e == 0 else self.kappa
-                self.sets[k + e] = 0
-            most = -1e300
-            for e in range(k, k + count):       # slacks hold values, for now
-                self.now[V, e] = self.now[Y, e] * self.score[i]
-                self.now[R, e] = self.terms(self.now[V, e], self.now[Y, e], &s, &one) - lam * self.now[COST, e]
-                most = max(most, self.now[R, e])
-            room = mu
-            for _ in range(60):                 # of 1/Σ = 1, which is concave in the room above the highest
-                one = two = 0.0
-                for e in range(k, k + count):
-                    step = mu / (room + most - self.now[R, e])
-                    one += step
-                    two += step * step / mu
-                step = (one - 1.0) * one / two
-                room += step
-                if fabs(step) <= 1e-12 * room: break
-            self.top[i] = most + room
-            for e in range(k, k + count):
-                self.now[R, e] = self.top[i] - self.now[R, e]
-                self.now[Q, e] = self.w[i] * mu / self.now[R, e]
-                self.now[S, e] = 0.0
-            self.ptr[i] = k
-            k += count
-        self.ptr[self.N] = self.n_pieces = k
-        self.step[:, :] = 0.0
-        self.dscore[:] = 0.0
-        self.dtop[:] = 0.0
-        self.n_found = 0
-
-    cpdef double[::1] linearise(self, double[::1] coef, double primal, double dual, double mu):
-        self._grow(self.n_pieces)
-        self.visits += 1
-        with nogil:
-            self.visit(&coef[0], primal, dual, mu)
-        return self.conditions
-
-    cdef void visit(self, const double* x, double primal, double dual, double mu) noexcept nogil:
-        cdef Py_ssize_t P = self.P, last = P - 1, i, k, a, b, n = 0, a2, e, count, found = 0, total_new = 0, waiting = 0
-        cdef double lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
-        cdef double w, top, score, best, value, old, q, mass, error, room, sq, sd, sw, s, h, aff, cen, scale, other, curved
-        cdef double costs[2 * MOST]
-        cdef double values[2 * MOST]
-        cdef double labels[2 * MOST]
-        cdef mask_t chosen[2 * MOST]
-        cdef double* out = &self.conditions[0]
-        cdef double* adj = out + P * P
-        cdef double* tot = adj + 3 * P
-        cdef double base[3]
-        cdef double each[3]
-        cdef double* p[FIELDS]
-        cdef const double* o[FIELDS]
-        for e in range(FIELDS): p[e], o[e] = &self.after[e, 0], &self.now[e, 0]
-        memset(out, 0, (P * P + 3 * P + SCALARS) * sizeof(double))
-        for i in range(self.N):
-            a, b, a2, w = self.ptr[i], self.ptr[i + 1], n, self.w[i]
-            self.ptr_after[i] = n
-            self.row(i)
-            score, top = self.score[i] + primal * self.dscore[i], self.top[i] + primal * self.dtop[i]
-            # The pieces that are there; curvature is made up for at once, in top.
-            mass = error = 0.0
-            for k in range(a, b):
-                q = o[Q][k] + dual * self.step[1, k]
-                p[Y][n], p[COST][n], self.sets_after[n], p[Q][n] = o[Y][k], o[COST][k], self.sets[k], q
-                p[V][n] = o[V][k] + primal * self.step[0, k]
-                h = self.terms(p[V][n], o[Y][k], &p[S][n], &curved)
-                value, old = h - lam * o[COST][k], self.top[i] - o[R][k]
-                p[R][n] = value                 # for now
-                mass += q
-                if primal > 0.0:
-                    error += q * (value - old + primal * (o[S][k] * self.step[0, k] + self.dlam * o[COST][k]))
-                n += 1
-            if mass > 0.0: top += error / mass
-            # What the adversary can do here, and sets that matter or soon will.
-            count = 0
-            if self.refused:
-                best = top
-                while waiting < self.n_found and self.found_own[waiting] == i:
-                    labels[count], costs[count], chosen[count] = self.found[0, waiting], self.found[1, waiting], self.found_set[waiting]
-                    waiting += 1
-                    count += 1
-            else:
-                best = self.look(i, score, x, lam, ahead, self.y[i], top - mu, a, b, &count, costs, chosen, values)
-                for e in range(count): labels[e] = self.y[i]
-                if self.kappa < 1e300:
-                    k = count
-                    other = self.look(i, score, x, lam, ahead, -self.y[i], top - mu, a, b, &count, costs, chosen, values)
-                    for e in range(k, count): labels[e] = -self.y[i]
-                    if other > best: best = other
-                for e in range(count):
-                    self.found_own[found], self.found[0, found], self.found[1, found], self.found_set[found] = i, labels[e], costs[e], chosen[e]
-                    found += 1
-            tot[0] += w * best
-            if best > top: tot[4] += w * (best - top)
-            # Slacks that have all but vanished, and room for new pieces.
-            room = 0.0
-            for k in range(a2, n):
-                q = top - p[R][k]
-                old = o[R][a + k - a2] + primal * self.step[2, a + k - a2]
-                if q < 0.05 * min(mu, max(old, 0.0)): room = max(room, 0.3 * mu - q)
-            top += room
-            total_new += count
-            for e in range(count):
-                p[Y][n], p[COST][n], self.sets_after[n] = labels[e], costs[e], chosen[e]
-                p[V][n] = labels[e] * (score + self.shift(i, chosen[e], labels[e], x))
-                p[R][n] = self.terms(p[V][n], labels[e], &p[S][n], &curved) - lam * costs[e]
-                top = max(top, p[R][n] + self.lift * mu)
-                n += 1
-            sq = sd = sw = 0.0
-            for k in range(a2, n):
-                p[R][k] = top - p[R][k]
-                if k >= n - count: p[Q][k] = w * min(mu / p[R][k], 0.5)
-                sq += p[Q][k]
-            scale = w / sq if count else 1.0
-            sq *= scale
-            for k in range(a2, n):
-                p[Q][k] *= scale
-                sd += p[Q][k] / p[R][k]
-                sw += w / p[R][k]
-            self.score_after[i], self.top_after[i] = score, top
-            # Conditions: gradient, and the responses of q to aims -q r and w.
-            base[0] = base[1] = base[2] = 0.0
-            for k in range(a2, n):
-                h = p[Q][k] / p[R][k] / sd
-                each[0], each[1], each[2] = p[Q][k], -p[Q][k] + h * w, w / p[R][k] - h * sw
-                tot[2] += p[Q][k] * p[R][k]
-                tot[3] += w
-                s = p[S][k]
-                tot[5] += p[Q][k] / sq * w * (self.terms(p[V][k], p[Y][k], &aff, &curved) + s * p[V][k])
-                for e in range(3):
-                    cen = -each[e] * s * p[Y][k]
-                    base[e] += cen
-                    adj[e * P + last] -= each[e] * p[COST][k]
-                    if self.sets_after[k]: self.spread(i, self.sets_after[k], p[Y][k], cen, adj + e * P)
-            for e in range(3):
-                for k in range(self.L): adj[e * P + self.row_index[k]] += base[e] * self.row_value[k]
-            self.gram(i, a2, n, sd, out)
-        self.ptr_after[self.N] = n
-        if self.refused: tot[0] = self.last_loss
-        else: self.n_found = found
-        tot[1] = tot[0]
-        tot[6] = total_new
-        self.lift = min(max(0.2 * n / max(total_new, 1), 1.0), 20.0)
-
-    cdef void gram(self, Py_ssize_t i, Py_ssize_t a, Py_ssize_t b, double sd, double* out) noexcept nogil:
-        """Σ q h'' zzᵀ + Σ D δδᵀ - (ΣDδ)(ΣDδ)ᵀ/ΣD of a sample: in its row and a few columns, then spread out."""
-        cdef Py_ssize_t P = self.P, k, e, f, c = 1, ref = a, col, split, dense = self.nc + self.G
-        cdef mask_t every = 0, upwards = 0, moved
-        cdef int columns[WIDTH]
-        cdef int splits[WIDTH]              # how many of the row's columns are before it
+    cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n, double sd, double* out) noexcept nogil:
+        """Σ q h'' zzᵀ + Σ D δδᵀ - (ΣDδ)(ΣDδ)ᵀ/ΣD of a sample, D = q/r: in its row and a few columns, then spread out."""
+        cdef Py_ssize_t P = self.t.P, W = self.t.W, G = self.t.G, T = self.t.T, start = self.t.start, high = self.t.high, k, e, f, c = 1, ref = 0, item, split, w
+        cdef uint64_t bits
+        cdef double weight, value, alpha
+        cdef int col
+        cdef int* columns = &self.columns[0]
+        cdef int* place = &self.place[0]
+        cdef const int* index = &self.index[0]
+        cdef const double* entry = &self.value[0]
+        cdef const double* tail = &self.tail[0]
+        cdef double* one = &self.one[0]
+        cdef double* reference = &self.reference[0]
+        cdef double* acc = &self.acc[0]
+        cdef double* local = &self.local[0]
         cdef double* target
-        cdef const int* row_index = &self.row_index[0]
-        cdef const double* row_value = &self.row_value[0]
-        cdef Py_ssize_t G = self.G, L = self.L
-        cdef double one[WIDTH]
-        cdef double reference[WIDTH]
-        cdef double acc[WIDTH]
-        cdef double local[WIDTH * WIDTH]
-        cdef double s, weight, value, alpha
-        cdef double* p_s = &self.after[S, 0]
-        cdef double* p_q = &self.after[Q, 0]
-        cdef double* p_r = &self.after[R, 0]
-        cdef double* p_y = &self.after[Y, 0]
-        cdef int bit
-        for k in range(a, b):
-            every |= self.sets_after[k]
-            if p_y[k] < 0.0: upwards |= self.sets_after[k]
-            if p_q[k] / p_r[k] > p_q[ref] / p_r[ref]: ref = k
-        if b - a > 1:
-            columns[c], splits[c] = P - 1, self.L
-            self.place[P - 1] = c
+        for w in range(W): self.moved[w] = self.upwards[w] = 0
+        for k in range(n):
+            for w in range(W):
+                self.moved[w] |= sets[k * W + w]
+                if p[k].y < 0.0: self.upwards[w] |= sets[k * W + w]
+            if p[k].q * p[ref].r > p[ref].q * p[k].r: ref = k
+        if n > 1:
+            columns[c], place[P - 1] = P - 1, c
             c += 1
-        moved = every
-        while moved:
-            bit = first_bit(moved)
-            moved &= moved - 1
-            if bit < self.G:
-                columns[c], splits[c] = self.cat[i, bit], bit
-                self.place[columns[c]] = c
-                c += 1
-                if upwards >> bit & 1:
-                    columns[c], splits[c] = self.nc + bit, self.G
-                    self.place[columns[c]] = c
+        for w in range(W):
+            bits = self.moved[w]
+            while bits:
+                item = 64 * w + first_bit(bits)
+                if item < G:
+                    col = self.t.codes[i, item]
+                    columns[c], place[col] = col, c
                     c += 1
-            elif self.place[dense + (bit - self.G) // 2] < 0:
-                columns[c], splits[c] = dense + (bit - self.G) // 2, self.G + (bit - self.G) // 2
-                self.place[columns[c]] = c
-                c += 1
+                    if self.upwards[w] & (bits & (0 - bits)):
+                        columns[c], place[high + item] = high + item, c
+                        c += 1
+                elif place[start + (item - G) // 2] < 0:
+                    columns[c], place[start + (item - G) // 2] = start + (item - G) // 2, c
+                    c += 1
+                bits &= bits - 1
         for e in range(c * c): local[e] = 0.0
         for e in range(c): acc[e] = 0.0
-        for k in range(a, b):
-            self.local_row(i, k, c, one)
-            s = p_s[k]
-            weight = p_q[k] * s * (1.0 - s) if self.slope[0] == 0.0 else 0.0
-            for e in range(c):
-                for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
-        if b - a > 1:
-            self.local_row(i, ref, c, reference)
-            for e in range(c): reference[e] *= -p_s[ref] * p_y[ref]
-            reference[1] = -self.after[COST, ref]
-            for k in range(a, b):
+        if not self.slope.shape[0]:
+            for k in range(n):
+                self.local_row(i, &p[k], sets + k * W, c)
+                weight = p[k].q * p[k].s * (1.0 - p[k].s)
+                for e in range(c):
+                    for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
+        if n > 1:
+            self.local_row(i, &p[ref], sets + ref * W, c)
+            for e in range(c): reference[e] = -p[ref].s * p[ref].y * one[e]
+            reference[1] = -p[ref].cost
+            for k in range(n):
                 if k == ref: continue
-                self.local_row(i, k, c, one)
-                weight, alpha = p_q[k] / p_r[k], -p_s[k] * p_y[k]
+                self.local_row(i, &p[k], sets + k * W, c)
+                weight, alpha = p[k].q / p[k].r, -p[k].s * p[k].y
                 for e in range(c): one[e] = alpha * one[e] - reference[e]
-                one[1] = -self.after[COST, k] - reference[1]
+                one[1] = -p[k].cost - reference[1]
                 for e in range(c):
                     acc[e] += weight * one[e]
                     for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
             for e in range(c):
                 for f in range(e + 1): local[e * c + f] -= acc[e] * acc[f] / sd
-        # Spread out: the row with itself, then each local column with the row (whose columns ascend) and the others.
-        for e in range(L):
-            value = local[0] * row_value[e]
-            target = out + <Py_ssize_t>row_index[e] * P
-            for f in range(min(e + 1, G)): target[row_index[f]] += value
-            target += dense - G
-            for f in range(G, e + 1): target[f] += value * row_value[f]
+        # The row with itself (the tail with itself by BLAS, if it is long), then local columns with it and each other.
+        weight = local[0]
+        for e in range(self.m):
+            value, target = weight * entry[e], out + <Py_ssize_t>index[e] * P
+            for f in range(e + 1): target[index[f]] += value * entry[f]
+        for e in range(T):
+            value, target = weight * tail[e], out + (start + e) * P
+            for f in range(self.m): target[index[f]] += value * entry[f]
+            if T < FEW:
+                target += start
+                for f in range(e + 1): target[f] += value * tail[f]
+        if T >= FEW:
+            value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
+            for e in range(T): target[e] = value * tail[e]
+            self.filled += 1
+            if self.filled == PANEL: self.flush(out)
         for e in range(1, c):
-            col, value, split = columns[e], local[e * c], splits[e]
-            target = out + col * P
+            col, value = columns[e], local[e * c]
+            target = out + <Py_ssize_t>col * P
             if value != 0.0:
-                for f in range(min(split, G)): target[row_index[f]] += value
-                for f in range(G, split): target[dense - G + f] += value * row_value[f]
-                if split < L and row_index[split] == col:
-                    target[col] += 2.0 * value * row_value[split]
+                split = 0
+                while split < self.m and index[split] < col:
+                    target[index[split]] += value * entry[split]
                     split += 1
-                for f in range(split, L): out[row_index[f] * P + col] += value * row_value[f]
+                if split < self.m and index[split] == col:
+                    target[col] += 2.0 * value * entry[split]
+                    split += 1
+                for f in range(split, self.m): out[index[f] * P + col] += value * entry[f]
+                split = 0
+                if col >= start:
+                    split = min(col - start, T)
+                    for f in range(split): target[start + f] += value * tail[f]
+                    if split < T:
+                        target[col] += 2.0 * value * tail[split]
+                        split += 1
+                for f in range(split, T): out[(start + f) * P + col] += value * tail[f]
             for f in range(1, e + 1):
                 k = columns[f]
                 if k <= col: target[k] += local[e * c + f]
                 else: out[k * P + col] += local[e * c + f]
-            self.place[col] = -1
+            place[col] = -1
 
-    cdef void local_row(self, Py_ssize_t i, Py_ssize_t k, Py_ssize_t c, double* one) noexcept nogil:
+    cdef void flush(self, double* out) noexcept nogil:
+        """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order."""
+        cdef int T = self.t.T, n = self.filled, P = self.t.P
+        cdef double unit = 1.0
+        if n: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, out + self.t.start * P + self.t.start, &P)
+        self.filled = 0
+
+    cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved, Py_ssize_t c) noexcept nogil:
         """A piece's row: one times the sample's, and its changes at the local columns."""
-        cdef Py_ssize_t e, j
-        cdef mask_t moved = self.sets_after[k]
-        cdef int bit
+        cdef Py_ssize_t e, item, w, G = self.t.G
+        cdef uint64_t bits
+        cdef double* one = &self.one[0]
         one[0] = 1.0
         for e in range(1, c): one[e] = 0.0
-        while moved:
-            bit = first_bit(moved)
-            moved &= moved - 1
-            if bit < self.G:
-                one[self.place[self.cat[i, bit]]] -= 1.0
-                if self.after[Y, k] < 0.0: one[self.place[self.nc + bit]] += 1.0
+        for w in range(self.t.W):
+            bits = moved[w]
+            while bits:
+                item = 64 * w + first_bit(bits)
+                bits &= bits - 1
+                if item < G:
+                    one[self.place[self.t.codes[i, item]]] -= 1.0
+                    if p.y < 0.0: one[self.place[self.t.high + item]] += 1.0
+                else: one[self.place[self.t.start + (item - G) // 2]] += self.distance(item - G)
+
+
+cdef Piece* pieces_of(double[:, ::1] a) noexcept: return <Piece*>&a[0, 0] if a.shape[0] else NULL
+cdef const Piece* given(const double[:, ::1] a) noexcept: return <const Piece*>&a[0, 0] if a.shape[0] else NULL
+cdef const uint64_t* bits_of(const uint64_t[:, ::1] a) noexcept: return &a[0, 0] if a.shape[0] else NULL
+
+
+def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
+    """Unmoved pieces, on the central path: q r = μ w, Σ q = w."""
+    cdef Work work = Work(t, kappa, slope)
+    cdef double[:, ::1] room = np.empty((2 * t.N + 1, 6))
+    cdef Piece* p = pieces_of(room)
+    starts, score, top = np.zeros(t.N + 1, np.intp), np.zeros(t.N), np.zeros(t.N)
+    cdef Py_ssize_t[::1] ptr = starts
+    cdef double[::1] scores = score, tops = top
+    cdef Py_ssize_t i, e, k = 0, count
+    cdef double lam = x[t.P - 1], s, space, one, two, step, most, curved
+    with nogil:
+        for i in range(t.N):
+            ptr[i] = k
+            work.go_to(i)
+            scores[i] = work.along(&x[0])
+            if not t.w[i] > 0.0: continue
+            count = 2 if work.flip(i) < INFINITY else 1
+            most = -INFINITY
+            for e in range(k, k + count):           # slacks hold values, for now
+                p[e].y, p[e].cost = t.y[i] if e == k else -t.y[i], 0.0 if e == k else work.flip(i)
+                p[e].v = p[e].y * scores[i]
+                p[e].r = work.terms(i, p[e].v, &p[e].s, &curved) - lam * p[e].cost
+                most = max(most, p[e].r)
+            space = mu
+            for _ in range(60):                     # of 1/Σ = 1, which is concave in the space above the highest
+                one = two = 0.0
+                for e in range(k, k + count):
+                    step = mu / (space + most - p[e].r)
+                    one += step
+                    two += step * step / mu
+                step = (one - 1.0) * one / two
+                space += step
+                if fabs(step) <= 1e-12 * space: break
+            tops[i] = most + space
+            for e in range(k, k + count):
+                p[e].r = tops[i] - p[e].r
+                p[e].q = t.w[i] * mu / p[e].r
+            k += count
+        ptr[t.N] = k
+    still = np.zeros((k, 4)), np.zeros(t.N), np.zeros(t.N), 0.0
+    return PieceState(kappa, slope, starts, np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), score, top, *still, no_pieces(t.W))
+
+
+def no_pieces(words):
+    """An empty list of pieces, as (sample, piece, set)."""
+    return np.zeros(0, np.intp), np.zeros((0, 6)), np.zeros((0, words), np.uint64)
+
+
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, double lift,
+              bint stay):
+    """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
+
+    Pieces that matter there, or soon will, are taken in; they are listed as ``missing``, too.  With ``stay`` no
+    piece is looked for, and those of ``state.missing`` are taken in.  Sums: Gram P·P (lower triangle), three
+    adjoints of P (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
+    """
+    cdef Work work = Work(t, state.kappa, state.slope)
+    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count, n_found = 0, waiting = 0
+    cdef const Py_ssize_t[::1] ptr = state.starts
+    cdef const double[:, ::1] old_pieces = state.pieces, steps = state.step
+    cdef const uint64_t[:, ::1] old_sets = state.sets
+    cdef const double[::1] old_score = state.score, old_top = state.top, dscore = state.dscore, dtop = state.dtop
+    cdef double dlam = state.dlam
+    missing_own, missing_pieces, missing_sets = state.missing
+    cdef const Py_ssize_t[::1] given_own = missing_own
+    cdef const double[:, ::1] given_pieces = missing_pieces
+    cdef const uint64_t[:, ::1] given_sets = missing_sets
+    cdef const Piece* o = given(old_pieces)
+    cdef const Step* ds = <const Step*>given(steps)
+    cdef const uint64_t* o_sets = bits_of(old_sets)
+    cdef const Piece* g = given(given_pieces)
+    cdef const uint64_t* g_sets = bits_of(given_sets)
+    # What may be needed; memory is taken as it is written.
+    most = old_pieces.shape[0] + (given_own.shape[0] if stay else 2 * MOST * t.N) + 2 * MOST
+    room, room_sets = np.empty((most, 6)), np.empty((most, W), np.uint64)
+    cdef double[:, ::1] new_pieces = room
+    cdef uint64_t[:, ::1] new_sets = room_sets
+    cdef Piece* p = pieces_of(new_pieces)
+    cdef uint64_t* p_sets = &new_sets[0, 0] if W else NULL
+    starts, score, top_out = np.empty(t.N + 1, np.intp), np.empty(t.N), np.empty(t.N)
+    own_found, found, found_sets = np.empty(2 * MOST * t.N, np.intp), np.empty((2 * MOST * t.N + 1, 6)), np.empty((2 * MOST * t.N + 1, W), np.uint64)
+    cdef Py_ssize_t[::1] new_ptr = starts, found_own = own_found
+    cdef double[::1] new_score = score, new_top = top_out
+    cdef double[:, ::1] found_pieces = found
+    cdef uint64_t[:, ::1] found_bits = found_sets
+    cdef Piece* f = pieces_of(found_pieces)
+    cdef uint64_t* f_sets = &found_bits[0, 0] if W else NULL
+    sums = np.zeros(P * P + 3 * P + SCALARS)
+    cdef double[::1] total = sums
+    cdef double* out = &total[0]
+    cdef double* adj = out + P * P
+    cdef double* tot = adj + 3 * P
+    cdef double lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
+    cdef double w, top, best, value, old, q, mass, error, space, sq, sd, sw, h, scale, cen, curved, s
+    cdef double base[3]
+    cdef double each[3]
+    with nogil:
+        for i in range(t.N):
+            a, b, a2, w = ptr[i], ptr[i + 1], n, t.w[i]
+            new_ptr[i] = n
+            new_score[i], top = old_score[i] + primal * dscore[i], old_top[i] + primal * dtop[i]
+            new_top[i] = top
+            if not w > 0.0: continue
+            work.go_to(i)
+            # The pieces that are there; curvature is made up for at once, in top.
+            mass = error = 0.0
+            for k in range(a, b):
+                p[n].y, p[n].cost, p[n].q = o[k].y, o[k].cost, o[k].q + dual * ds[k].q
+                for e in range(W): p_sets[n * W + e] = o_sets[k * W + e]
+                p[n].v = o[k].v + primal * ds[k].v
+                value = work.terms(i, p[n].v, &p[n].s, &curved) - lam * o[k].cost
+                old = old_top[i] - o[k].r
+                p[n].r = value                      # for now
+                mass += p[n].q
+                if primal > 0.0: error += p[n].q * (value - old + primal * (o[k].s * ds[k].v + dlam * o[k].cost))
+                n += 1
+            if mass > 0.0: top += error / mass
+            # What the adversary can do here, and sets that matter or soon will.
+            count = 0
+            if stay:
+                best = top
+                while waiting < given_own.shape[0] and given_own[waiting] == i:
+                    p[n + count].y, p[n + count].cost = g[waiting].y, g[waiting].cost
+                    for e in range(W): p_sets[(n + count) * W + e] = g_sets[waiting * W + e]
+                    waiting += 1
+                    count += 1
             else:
-                j = (bit - self.G) // 2
-                one[self.place[self.nc + self.G + j]] += (self.upper[j] if (bit - self.G) & 1 else self.lower[j]) - self.xb[i, j]
+                best = work.look(i, new_score[i], &x[0], lam, ahead, t.y[i], top - mu, p + a2, p_sets + a2 * W, n - a2,
+                                 f + n_found, f_sets + n_found * W, &count)
+                if work.flip(i) < INFINITY:
+                    best = max(best, work.look(i, new_score[i], &x[0], lam, ahead, -t.y[i], top - mu, p + a2,
+                                               p_sets + a2 * W, n - a2, f + n_found, f_sets + n_found * W, &count))
+                for k in range(count):
+                    p[n + k].y, p[n + k].cost = f[n_found + k].y, f[n_found + k].cost
+                    for e in range(W): p_sets[(n + k) * W + e] = f_sets[(n_found + k) * W + e]
+                    found_own[n_found + k] = i
+                n_found += count
+            tot[0] += w * best
+            if best > top: tot[4] += w * (best - top)
+            # Slacks that have all but vanished, and room for new pieces.
+            space = 0.0
+            for k in range(a2, n):
+                q = top - p[k].r
+                old = o[a + k - a2].r + primal * ds[a + k - a2].r
+                if q < 0.05 * min(mu, max(old, 0.0)): space = max(space, 0.3 * mu - q)
+            top += space
+            for k in range(n, n + count):
+                p[k].v = p[k].y * (new_score[i] + work.shift(i, p_sets + k * W, p[k].y, &x[0]))
+                p[k].r = work.terms(i, p[k].v, &p[k].s, &curved) - lam * p[k].cost
+                top = max(top, p[k].r + lift * mu)
+            n += count
+            tot[6] += count
+            sq = sd = sw = 0.0
+            for k in range(a2, n):
+                p[k].r = top - p[k].r
+                if k >= n - count: p[k].q = w * min(mu / p[k].r, 0.5)
+                sq += p[k].q
+            scale = w / sq if count else 1.0
+            sq *= scale
+            for k in range(a2, n):
+                p[k].q *= scale
+                sd += p[k].q / p[k].r
+                sw += w / p[k].r
+            new_top[i] = top
+            # Conditions: gradient, and the responses of q to aims -q r and w.
+            base[0] = base[1] = base[2] = 0.0
+            for k in range(a2, n):
+                h = p[k].q / p[k].r / sd
+                each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
+                tot[2] += p[k].q * p[k].r
+                tot[3] += w
+                tot[5] += p[k].q / sq * w * (work.terms(i, p[k].v, &s, &curved) + s * p[k].v)
+                for e in range(3):
+                    cen = -each[e] * p[k].s * p[k].y
+                    base[e] += cen
+                    adj[e * P + last] -= each[e] * p[k].cost
+                    work.spread(i, p_sets + k * W, p[k].y, cen, adj + e * P)
+            for e in range(3): work.add(base[e], adj + e * P)
+            work.gram(i, p + a2, p_sets + a2 * W, n - a2, sd, out)
+        if t.T >= FEW: work.flush(out)
+        new_ptr[t.N] = n
+        tot[1], tot[7] = tot[0], n
+    missing = own_found[:n_found].copy(), found[:n_found].copy(), found_sets[:n_found].copy()
+    still = np.zeros((n, 4)), np.zeros(t.N), np.zeros(t.N), 0.0
+    return PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], score, top_out, *still, missing), sums
 
-    cpdef void settle(self):
-        self.now, self.after = self.after, self.now
-        self.sets, self.sets_after = self.sets_after, self.sets
-        self.ptr, self.ptr_after = self.ptr_after, self.ptr
-        self.score, self.score_after = self.score_after, self.score
-        self.top, self.top_after = self.top_after, self.top
-        self.n_pieces = self.ptr[self.N]
-        self.last_loss = self.conditions[self.P * self.P + 3 * self.P]
-        self.refused = False
 
-    cpdef void refuse(self):
-        """Stay; the next ``linearise`` takes in what was missing after the step."""
-        self.refused = True
-        self.nulls += 1
+def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
+    """Everything that goes with a direction: dtop from Σ dq = w - Σ q, then slacks and multipliers.
 
-    cpdef double[::1] predict(self, double[::1] dcoef):
-        self.visits += 1
-        with nogil: self.follow(&dcoef[0], 0.0, 0.0, True)
-        return self.predicted
-
-    cpdef double[::1] correct(self, double[::1] dcoef, double centre, double share):
-        self.visits += 1
-        self.dlam = dcoef[self.P - 1]
-        with nogil: self.follow(&dcoef[0], centre, share, False)
-        return self.limits
-
-    cdef void follow(self, const double* dx, double centre, double share, bint predictor) noexcept nogil:
-        """Everything that goes with a direction: dtop from Σ dq = w - Σ q, then slacks and multipliers."""
-        cdef Py_ssize_t P = self.P, last = P - 1, i, k, a, b
-        cdef double w, dscore, wanted, push, sd, sq, total, dtop, ds, dq, base, pull, second
-        cdef double* out = &self.predicted[0]
-        cdef double* tot = out + P
-        cdef double* costs = tot + 3 if predictor else &self.limits[2]
-        cdef const double* o[FIELDS]
-        for k in range(FIELDS): o[k] = &self.now[k, 0]
-        if predictor: memset(out, 0, (P + 3 + 2 * LEVELS) * sizeof(double))
-        else: memset(&self.limits[0], 0, (2 + 2 * LEVELS) * sizeof(double))
-        for i in range(self.N):
-            a, b, w = self.ptr[i], self.ptr[i + 1], self.w[i]
-            self.row(i)
-            dscore = self.along(dx)
+    Sums of a predictor: pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step
+    lengths; else: slope and curvature of the loss, 2·LEVELS costs.
+    """
+    cdef Work work = Work(t, state.kappa, state.slope)
+    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b
+    cdef const Py_ssize_t[::1] ptr = state.starts
+    cdef const double[:, ::1] pieces = state.pieces, before = state.step
+    cdef const uint64_t[:, ::1] all_sets = state.sets
+    cdef const Piece* o = given(pieces)
+    cdef const Step* second = <const Step*>given(before)
+    cdef const uint64_t* sets = bits_of(all_sets)
+    step_out, dscore_out, dtop_out = np.empty((pieces.shape[0], 4)), np.zeros(t.N), np.zeros(t.N)
+    cdef double[:, ::1] steps = step_out
+    cdef double[::1] dscores = dscore_out, dtops = dtop_out
+    cdef Step* d = <Step*>pieces_of(steps)
+    sums = np.zeros((P + 3 if predictor else 2) + 2 * LEVELS)
+    cdef double[::1] total_out = sums
+    cdef double* out = &total_out[0]
+    cdef double* tot = out + P
+    cdef double* costs = tot + 3 if predictor else out + 2
+    cdef double w, dscore, wanted, push, sd, sq, total, dtop, base, pull, dq, cen
+    with nogil:
+        for i in range(t.N):
+            a, b, w = ptr[i], ptr[i + 1], t.w[i]
+            if not w > 0.0: continue
+            work.go_to(i)
+            dscore = work.along(&dx[0])
             sd = sq = total = 0.0
             for k in range(a, b):
-                self.step[0, k] = o[Y][k] * (dscore + (self.shift(i, self.sets[k], o[Y][k], dx) if self.sets[k] else 0.0))
-                push = -o[S][k] * self.step[0, k] - dx[last] * o[COST][k]
-                wanted = -o[Q][k] if predictor else (centre * w - share * self.step[3, k]) / o[R][k] - o[Q][k]
-                self.step[1, k], self.step[2, k] = wanted, push
-                if not predictor: self.limits[0] += o[Q][k] * push
-                sd += o[Q][k] / o[R][k]
-                sq += o[Q][k]
-                total += wanted + o[Q][k] / o[R][k] * push
+                d[k].v = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
+                push = -o[k].s * d[k].v - dx[last] * o[k].cost
+                wanted = -o[k].q if predictor else (centre * w - share * second[k].second) / o[k].r - o[k].q
+                d[k].q, d[k].r = wanted, push
+                if not predictor: out[0] += o[k].q * push
+                sd += o[k].q / o[k].r
+                sq += o[k].q
+                total += wanted + o[k].q / o[k].r * push
             dtop = (total - (w - sq)) / sd
-            self.dscore[i], self.dtop[i] = dscore, dtop
+            dscores[i], dtops[i] = dscore, dtop
             base = 0.0
             for k in range(a, b):
-                ds = dtop - self.step[2, k]
-                dq = self.step[1, k] - o[Q][k] / o[R][k] * ds
-                self.step[1, k], self.step[2, k] = dq, ds
-                if -ds > o[R][k]: limit(costs, -ds / o[R][k], 1e100)
-                if -dq > o[Q][k]: limit(costs + LEVELS, -dq / o[Q][k], 1e100)
+                d[k].r = dtop - d[k].r
+                d[k].q -= o[k].q / o[k].r * d[k].r
+                d[k].second = d[k].q * d[k].r
+                if -d[k].r > o[k].r: limit(costs, -d[k].r / o[k].r, 1e100)
+                if -d[k].q > o[k].q: limit(costs + LEVELS, -d[k].q / o[k].q, 1e100)
                 if predictor:
-                    second = dq * ds
-                    self.step[3, k] = second
-                    tot[0] += o[Q][k] * ds
-                    tot[1] += dq * o[R][k]
-                    tot[2] += second
-                    base -= second / o[R][k]
+                    tot[0] += o[k].q * d[k].r
+                    tot[1] += d[k].q * o[k].r
+                    tot[2] += d[k].second
+                    base -= d[k].second / o[k].r
             if predictor:                       # the pull of the second-order terms
                 pull = 0.0
                 for k in range(a, b):
-                    dq = -self.step[3, k] / o[R][k] - o[Q][k] / o[R][k] * base / sd
-                    ds = -dq * o[S][k] * o[Y][k]
-                    pull += ds
-                    out[last] -= dq * o[COST][k]
-                    if self.sets[k]: self.spread(i, self.sets[k], o[Y][k], ds, out)
-                for k in range(self.L): out[self.row_index[k]] += pull * self.row_value[k]
+                    dq = -d[k].second / o[k].r - o[k].q / o[k].r * base / sd
+                    cen = -dq * o[k].s * o[k].y
+                    pull += cen
+                    out[last] -= dq * o[k].cost
+                    work.spread(i, sets + k * W, o[k].y, cen, out)
+                work.add(pull, out)
+    return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
-    cpdef double[::1] certify(self, double[::1] dcoef, bint first):
-        self.visits += 1
-        with nogil: self.proof(&dcoef[0], first)
-        return self.predicted
 
-    cdef void proof(self, const double* dx, bint first) noexcept nogil:
-        """The dual point after one more correction, as masses q and m = q s: the equations are linear in these.
+def certify(Table t, state, point, const double[::1] dx):
+    """The dual point after one more correction, as masses q and m = q s: the equations are linear in these.
 
-        Pieces with little mass and much slack are left out: where only they depend on a coordinate (high of a group
-        that nobody moves), no small step could meet its equation.
-        """
-        cdef Py_ssize_t P = self.P, last = P - 1, i, k, a, b, start = 0, most = 0
-        cdef double w, dscore, dv, sd, sq, total, dtop, q, m, s, base, scale
-        cdef double* total_out = &self.predicted[0]
-        cdef double* out = &self.panel[0]           # sums of a few samples: less rounding to charge
-        cdef double* q1 = &self.after[Q, 0]         # the proof's; pieces as they are now
-        cdef double* m1 = &self.after[S, 0]
-        cdef const double* o[FIELDS]
-        for k in range(FIELDS): o[k] = &self.now[k, 0]
-        memset(total_out, 0, (P + 2) * sizeof(double))
-        memset(out, 0, (P + 2) * sizeof(double))
-        for i in range(self.N):
-            a, b, w = self.ptr[i], self.ptr[i + 1], self.w[i]
-            self.row(i)
-            dscore = self.along(dx)
-            sd = sq = total = 0.0
-            for k in range(a, b):
-                if first: q1[k], m1[k] = o[Q][k], o[Q][k] * o[S][k]
-                if o[Q][k] < BINDS * w * o[R][k]: q1[k] = m1[k] = 0.0
-                else:
-                    dv = o[Y][k] * (dscore + (self.shift(i, self.sets[k], o[Y][k], dx) if self.sets[k] else 0.0))
-                    self.step[0, k] = dv
-                    self.step[2, k] = -o[S][k] * dv - dx[last] * o[COST][k]
-                    sd += o[Q][k] / o[R][k]
-                    sq += q1[k]
-                    total += o[Q][k] / o[R][k] * self.step[2, k]
-            dtop = (total - (w - sq)) / sd
-            sq = 0.0
-            for k in range(a, b):
-                if o[Q][k] < BINDS * w * o[R][k]: continue
-                q, s = -o[Q][k] / o[R][k] * (dtop - self.step[2, k]), o[S][k]
-                m = m1[k] + s * q - o[Q][k] * s * (1.0 - s) * self.step[0, k]
-                q = max(q1[k] + q, 0.0)
-                m1[k] = 0.0 if (not first and m1[k] == 0.0) or not m > 1e-2 * q * s else min(m, q)
-                q1[k] = q
-                sq += q
-            scale, base = w / sq * (1.0 - 1e-15), 0.0
-            for k in range(a, b):
-                if not q1[k] > 0.0: continue
-                q1[k] *= scale
-                m1[k] = min(m1[k] * scale, q1[k])
-                out[P] += q1[k] * entropy(m1[k] / q1[k])
-                out[last] -= q1[k] * o[COST][k]
-                base -= m1[k] * o[Y][k]
-                if self.sets[k]: self.spread(i, self.sets[k], o[Y][k], -m1[k] * o[Y][k], out)
-            for k in range(self.L): out[self.row_index[k]] += base * self.row_value[k]
-            if (i + 1) % PANEL == 0 or i + 1 == self.N:
-                most = max(most, b - start + PANEL)
-                start = b
-                for k in range(P + 1): total_out[k] += out[k]
-                memset(out, 0, (P + 1) * sizeof(double))
-        total_out[P + 1] = most + self.N // PANEL + 4   # additions that any number has been through
-
-    def oracle_only(self, double[::1] coef):
-        """For measurements: the mean loss under the worst moves, nothing else."""
-        cdef double total = 0.0, lam = coef[self.P - 1], best, other, score
-        cdef double costs[2 * MOST]
-        cdef double values[2 * MOST]
-        cdef mask_t chosen[2 * MOST]
-        cdef Py_ssize_t i, count
-        with nogil:
-            for i in range(self.N):
-                self.row(i)
-                count = 0
-                score = self.along(&coef[0])
-                best = self.look(i, score, &coef[0], lam, lam, self.y[i], 1e300, 0, 0, &count, costs, chosen, values)
-                if self.kappa < 1e300:
-                    other = self.look(i, score, &coef[0], lam, lam, -self.y[i], 1e300, 0, 0, &count, costs, chosen, values)
-                    if other > best: best = other
-                total += self.w[i] * best
-        return total
+    Pieces with little mass and much slack are left out: where only they depend on a coordinate (high of a group
+    that nobody moves), no small step could meet its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P);
+    Σ q H(m/q); additions that any of these has been through.
+    """
+    cdef Work work = Work(t, state.kappa, state.slope)
+    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
+    cdef const Py_ssize_t[::1] ptr = state.starts
+    cdef const double[:, ::1] pieces = state.pieces
+    cdef const uint64_t[:, ::1] all_sets = state.sets
+    cdef const Piece* o = given(pieces)
+    cdef const uint64_t* sets = bits_of(all_sets)
+    cdef bint first = point is None
+    cdef const double[:, ::1] old = pieces if first else point
+    made, sums = np.zeros((pieces.shape[0], 2)), np.zeros(P + 2)
+    cdef double[:, ::1] new = made, moves = np.empty((pieces.shape[0], 2))      # changes of margin, of value
+    cdef double[::1] total_out = sums, panel = np.zeros(P + 1)
+    cdef double* out = &panel[0]                # sums of a few samples: less rounding to charge
+    cdef double w, dscore, sd, sq, total, dtop, q, m, s, base, scale, before
+    with nogil:
+        for i in range(t.N):
+            a, b, w = ptr[i], ptr[i + 1], t.w[i]
+            if w > 0.0:
+                work.go_to(i)
+                dscore = work.along(&dx[0])
+                sd = sq = total = 0.0
+                for k in range(a, b):
+                    if o[k].q < BINDS * w * o[k].r: continue
+                    moves[k, 0] = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
+                    moves[k, 1] = -o[k].s * moves[k, 0] - dx[last] * o[k].cost
+                    sd += o[k].q / o[k].r
+                    sq += o[k].q if first else old[k, 0]
+                    total += o[k].q / o[k].r * moves[k, 1]
+                dtop, sq = (total - (w - sq)) / sd, 0.0
+                for k in range(a, b):
+                    if o[k].q < BINDS * w * o[k].r: continue
+                    q, s = -o[k].q / o[k].r * (dtop - moves[k, 1]), o[k].s
+                    before = o[k].q * s if first else old[k, 1]
+                    m = before + s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
+                    q = max((o[k].q if first else old[k, 0]) + q, 0.0)
+                    new[k, 0], new[k, 1] = q, 0.0 if (not first and before == 0.0) or not m > KEPT * q * s else min(m, q)
+                    sq += q
+                scale, base = w / sq * (1.0 - 1e-15), 0.0
+                for k in range(a, b):
+                    if not new[k, 0] > 0.0: continue
+                    new[k, 0] *= scale
+                    new[k, 1] = min(new[k, 1] * scale, new[k, 0])
+                    out[P] += new[k, 0] * entropy(new[k, 1] / new[k, 0])
+                    out[last] -= new[k, 0] * o[k].cost
+                    base -= new[k, 1] * o[k].y
+                    work.spread(i, sets + k * W, o[k].y, -new[k, 1] * o[k].y, out)
+                work.add(base, out)
+            if (i + 1) % PANEL == 0 or i + 1 == t.N:
+                most = max(most, b - begin + PANEL)
+                begin = b
+                for k in range(P + 1):
+                    total_out[k] += out[k]
+                    out[k] = 0.0
+        total_out[P + 1] = most + t.N // PANEL + 4
+    return made, sums

@@ -51,6 +51,22 @@ class Settings:
     missing: float = 0.1
     """Loss above that of the pieces, per complementarity, from which a step is refused."""
 
+    # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
+    table_push: float = 0.3
+    """How far from the constant model a run opens, in units of λ (tables: .1 to .5, within half an iteration)."""
+    first_lift: float = 5.0
+    """Slack of the first new pieces, in units of μ; later by how many are new."""
+    table_start_push: float = 0.03
+    table_start_mu: float = 0.01
+    table_start_mu_without_flips: float = 0.002
+    """The same, and μ, from an earlier result."""
+    near: float = 3.0
+    """Ratio of radii and of flip costs up to which an earlier result is a start."""
+    least_start: float = 0.02
+    """The least ``ελ`` to open with: near the constant model λ and all slacks vanish together."""
+    radius_tol: float = 1e-7
+    """Complementarity, relative, at which a critical radius is known."""
+
     # --- certificate ---
     emptied: float = 1e-2
     """Share of s that a correction has to leave, or s becomes 0 (separated samples)."""

@@ -19,12 +19,8 @@ constant below E as well: there ``ψ(s(ε)) ≥ ε``, and the β that attains ψ
 all those up to the next root of ``Σ w_i [s_i(ε) u_i - (u_i - κ)_+] = ε``, where ψ is asked for
 again until no β is left.
 
-*Domains.*  Their adversary has fewer moves than that of the same data as numbers, whose ε_max is
-therefore a lower bound (and the answer below E, where no move pays).  From there on by fits: the
-worst-case loss V(ε) is concave with slope λ and meets that of the null model, V₀, like a parabola,
-at about ``ε + 2 (V₀ - V) / λ``.  With κ = ∞ and nothing immovable s has one value per class, and
-moves are counted: a unit of mass moved by one costs c and changes ``Σ w_i s_i z_i`` by s, so the
-class with the larger s goes first.
+*Domains.*  The same with what moves within domains cost, ``engine.tables.critical_radius``.  Below E
+no move pays, and the same data as numbers give the answer.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ..engine.pair import flip_budget
-from ..problem.domains import Domains, ItemTable
+from ..engine.tables import critical_radius, interior_point_with_domains
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
@@ -52,18 +48,8 @@ _SAME = 1e-6
 _DIGITS = 1e-5
 _NOTHING = 1e-10
 
-#: Gap of fits with domains; how near ε_max the parabola has four digits, and how much of the way to
-#: its end the next fit goes: 20 generated problems ended within 4e-5 of the definition, and the end
-#: was up to 1 % of the way too far.
+#: Gap of the null model where a complete group stands for the intercept.
 _TOL = 1e-10
-_NEAR = 1e-3
-_SHORT = 0.9
-
-#: Where fits begin, in units of another problem's ε_max, if no bound is known.
-_DISTANT = 1e-3
-
-#: s of either class where nothing tells them apart.
-_EVEN = np.array([0.5, 0.5])
 
 #: Rounds after which the radius is the answer: 12 cuts and 9 fits were the most.
 _ROUNDS = 40
@@ -124,79 +110,26 @@ def _below(problem: Problem, level: float) -> float:
 
 
 def _with_domains(problem: Problem) -> float:
-    """By fits at radii that approach ε_max from below."""
-    from ..problem.best_price import best_price  # compiled
-    from ..solvers.domains.method import solve_with_pieces
-    from ..solvers.domains.start import as_numbers
-
-    def fitted(epsilon: float) -> tuple[float, float]:
-        here = problem.with_radius(epsilon)
-        found = solve_with_pieces(here, tol=_TOL, monitor=Monitor(None, 0))
-        return best_price(here, found.coefficients)
-
-    domains, numbers = problem.domains, as_numbers(problem)
+    domains, numbers = problem.domains, problem.as_numbers
     assert domains is not None
     # A complete group is as good as an intercept, of which the same data as numbers know nothing.
     grouped = not (problem.fit_intercept or domains.with_none.all())
-    if math.isinf(problem.kappa) and not has_immovable_features(numbers):
-        balanced = problem.fit_intercept or grouped
-        return _counted(problem, domains, problem.rows.class_weights[::-1] if balanced else _EVEN)
-    radius, level = epsilon_max_of(numbers), _level(numbers)
-    if grouped:
-        flips = math.isfinite(problem.kappa)
-        level = problem.kappa * abs(weight_of_positives(problem) - 0.5) if flips else 0.0
-        radius = max(_DISTANT * radius, level)
-    elif radius < level * (1.0 - _SAME):
-        return radius
-    if not radius > 0.0:
-        return 0.0
-    null = math.log(2.0)
-    if math.isinf(problem.kappa) and grouped:
-        null = fitted(2.0 * (domains.largest_cost + _typical(problem)))[1]
-    elif math.isinf(problem.kappa):
-        null = numbers.objective(null_model(numbers))
-    low, step = radius, 0.0
-    for _ in range(_ROUNDS):
-        lam, value = fitted(radius)
-        if null - value > _TOL:
-            low, step = radius, 2.0 * (null - value) / lam
-            if step <= _NEAR * radius:
-                return radius + step
-            radius += _SHORT * step  # the parabola's end may be too far
-        elif step <= _NEAR * low:
-            return radius
-        else:  # it was
-            step *= 0.5
-            radius = low + step
-    return radius
+    null = np.zeros(problem.costs.size)
+    if math.isinf(problem.kappa):
+        null = _null_of_groups(problem) if grouped else null_model(numbers)
+    found = critical_radius(problem, null)
+    if math.isinf(problem.kappa) or grouped:
+        return found if found > _NOTHING * (domains.largest_cost + _typical(problem)) else 0.0
+    level = _level(numbers)
+    return found if found > level * (1.0 + _SAME) else epsilon_max_of(numbers)
 
 
-def _counted(problem: Problem, domains: Domains, s: FloatArray) -> float:
-    """What it costs to make ``Σ w_i s_i z_i`` vanish by moves, for s of either class."""
-    _, (g, rooms) = problem.rows.run(_null_sums, domains.tables(problem.rows), domains, s)
-    total, faster = problem.transport_norm(g), int(np.argmax(s))
-    for cost, group in zip(domains.group_costs, domains.groups, strict=True):
-        # One side has to change category, "none" taking the difference.
-        one_side = max(np.maximum(g[group], 0.0).sum(), np.maximum(-g[group], 0.0).sum())
-        total += cost * one_side / s[faster]
-    need = np.abs(g[domains.bounded])
-    side = (g[domains.bounded] > 0.0).astype(int)  # which way the sum has to go
-    for place in (faster, 1 - faster):
-        part = np.minimum(need, rooms[side, place, np.arange(need.size)])
-        total += float(domains.bounded_costs @ part) / s[place]
-        need = need - part
-    return float(total) if total > _NOTHING * (_typical(problem) + domains.largest_cost) else 0.0
-
-
-def _null_sums(
-    block: Block, table: ItemTable, domains: Domains, s: FloatArray
-) -> tuple[ItemTable, tuple[Sum, Sum]]:
-    """``Σ w s z``, and how far bounded features can change it: up or down, by class and feature."""
-    mass = np.stack([block.weights * (block.y == sign) * s[k] for k, sign in ((0, -1), (1, 1))])
-    down, up = mass @ (table.values - domains.lower), mass @ (domains.upper - table.values)
-    # The sum rises when positives go up and negatives down.
-    rooms = np.stack([[down[0], up[1]], [up[0], down[1]]])
-    return table, (Sum(block.adjoint(mass.sum(axis=0))), Sum(rooms))
+def _null_of_groups(problem: Problem) -> FloatArray:
+    """The model at a radius that pays for moving all samples to one place."""
+    domains = problem.domains
+    assert domains is not None
+    far = problem.with_radius(2.0 * (domains.largest_cost + _typical(problem)))
+    return interior_point_with_domains(far, tol=_TOL, monitor=Monitor(None, 0)).coefficients
 
 
 def _doubt_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum]]:

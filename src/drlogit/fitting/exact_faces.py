@@ -63,9 +63,7 @@ def on_exact_face(
         return coef, intercept, certificate
     numbers = problem
     if problem.domains is not None:
-        from ..solvers.domains.start import as_numbers  # compiled
-
-        numbers = as_numbers(problem)
+        numbers = problem.as_numbers
     elif not problem.penalised.any():
         return coef, intercept, certificate
     rounding = certificate.primal * (1.0 + _ROUNDING)

@@ -104,6 +104,18 @@ class Problem:
             return replace(self, epsilon=epsilon)
         return replace(self, epsilon=epsilon, cost=replace(self.cost, kappa=check_kappa(kappa)))
 
+    @property
+    def as_numbers(self) -> Problem:
+        """Without domains: an adversary with more moves, none of which costs more."""
+        domains = self.domains
+        if domains is None:
+            return self
+        costs, n_grouped = self.costs.copy(), domains.group_of.size
+        # A change of category is a move of two columns.
+        share = np.where(np.arange(domains.columns.size) < n_grouped, 0.5, 1.0)
+        costs[domains.columns] = share * domains.column_costs
+        return replace(self, cost=replace(self.cost, costs=costs, domains=None))
+
     def with_signs(self, signs: Any) -> Problem:
         """The same samples under other labels, as ±1; nothing is checked again."""
         return replace(self, rows=self.rows.with_signs(signs))

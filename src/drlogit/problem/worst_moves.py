@@ -1,4 +1,4 @@
-"""The exact adversary of samples with domains, as compiled loops over samples.
+"""The exact adversary of samples with domains; its loops over samples are compiled.
 
 For a linear model the loss of sample i under the label ``σ y_i``, after the items in a set S
 (:mod:`drlogit.problem.domains`), is ``h(σu_i - gain(S))``, and it costs ``cost(S)``, plus κ if σ
@@ -19,22 +19,20 @@ best, ordered by cost, and the prices at which the adversary goes from each to t
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray
+from ._moves import Oracle
+from ._moves import changes as _changes
+from ._moves import envelope as _envelope
 from .domains import Domains, ItemTable
 
 #: Samples whose items are listed at a time, by the number of items: 2^20 entries of a buffer.
 _BUFFER = 1 << 20
-
-#: Items up to which insertion sort is faster than numba's quicksort and its memory.
-_FEW_ITEMS = 40
 
 
 class Weighed(NamedTuple):
@@ -79,122 +77,13 @@ class Weighed(NamedTuple):
         return found
 
     @property
+    def oracle(self) -> Oracle:
+        """The same for compiled loops."""
+        return Oracle(*self)
+
+    @property
     def n_items(self) -> int:
         return self.group_costs.size + self.bounded.size
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _loss(u):  # type: ignore[no-untyped-def]
-    return math.log1p(math.exp(-abs(u))) - min(u, 0.0)
-
-
-@numba.njit(cache=True, nogil=True)
-def _sorted_items(i, sign, now, values, m, least, gain, cost, rate, item):  # type: ignore[no-untyped-def]
-    """Items of sample i under the label ``sign`` that gain more than ``least`` per cost, best
-    first.
-
-    An item is numbered g for a change of group g, and G + 2j or G + 2j + 1 for a move of the
-    bounded feature j to its lower or upper end.
-    """
-    n = 0
-    n_groups = now.shape[1]
-    for g in range(n_groups):
-        column = now[i, g]
-        here = m.beta[column] if column >= 0 else 0.0
-        change = here - m.low[g] if sign > 0.0 else m.high[g] - here
-        if change > least * m.group_costs[g]:
-            gain[n], cost[n], item[n] = change, m.group_costs[g], g
-            rate[n] = change / m.group_costs[g]
-            n += 1
-    for j in range(values.shape[1]):
-        slope = m.beta[m.bounded[j]]
-        if abs(slope) <= least * m.bounded_costs[j]:
-            continue
-        end = 0 if sign * slope > 0.0 else 1
-        distance = abs(values[i, j] - m.ends[end, j])
-        if distance > 0.0:
-            gain[n], cost[n] = abs(slope) * distance, m.bounded_costs[j] * distance
-            item[n] = n_groups + 2 * j + end
-            rate[n] = abs(slope) / m.bounded_costs[j]
-            n += 1
-    if n > _FEW_ITEMS:
-        # Entry by entry: indexing by arrays compiles for five seconds more, and runs no faster.
-        gains, prices, rates, items = gain.copy(), cost.copy(), rate.copy(), item.copy()
-        for t in range(n):
-            rate[t] = -rate[t]
-        order = np.argsort(rate[:n])
-        for t in range(n):
-            k = order[t]
-            gain[t], cost[t], rate[t], item[t] = gains[k], prices[k], rates[k], items[k]
-        return n
-    for a in range(1, n):
-        g, c, r, k = gain[a], cost[a], rate[a], item[a]
-        b = a - 1
-        while b >= 0 and rate[b] < r:
-            gain[b + 1], cost[b + 1], rate[b + 1], item[b + 1] = gain[b], cost[b], rate[b], item[b]
-            b -= 1
-        gain[b + 1], cost[b + 1], rate[b + 1], item[b + 1] = g, c, r, k
-    return n
-
-
-@numba.njit(cache=True, nogil=True)
-def _envelope(first, last, scores, y, kappa, least, now, values, m, count, rates, costs, moves):  # type: ignore[no-untyped-def]
-    size = now.shape[1] + values.shape[1]
-    gain, cost, rate = np.empty(size), np.empty(size), np.empty(size)
-    item = np.empty(size, np.int64)
-    # Prefixes of both labels: cost, loss, and which they are (length; flipped ones negative).
-    x, v = np.empty((2, size + 1)), np.empty((2, size + 1))
-    length = np.zeros(2, np.int64)
-    hull = np.empty((2 * size + 2, 3))
-    filled = 0
-    for i in range(first, last):
-        labels = 2 if kappa < np.inf else 1
-        length[1] = 0
-        for label in range(labels):
-            sign = y[i] if label == 0 else -y[i]
-            margin = sign * scores[i]
-            n = _sorted_items(i, sign, now, values, m, least, gain, cost, rate, item)
-            x[label, 0], v[label, 0] = (0.0 if label == 0 else kappa), _loss(margin)
-            for t in range(n):
-                margin -= gain[t]
-                x[label, t + 1], v[label, t + 1] = x[label, t] + cost[t], _loss(margin)
-            length[label] = n + 1
-        # Merge by cost; keep the upper hull as far as it rises by more than ``least`` per cost.
-        a, b, top = 0, 0, 0
-        while a < length[0] or b < length[1]:
-            if b >= length[1] or (a < length[0] and x[0, a] <= x[1, b]):
-                px, pv, which = x[0, a], v[0, a], float(a)
-                a += 1
-            else:
-                px, pv, which = x[1, b], v[1, b], -1.0 - b
-                b += 1
-            while top > 0:
-                step = px - hull[top - 1, 0]
-                rise = pv - hull[top - 1, 1]
-                if rise <= least * step:
-                    break
-                if step > 0.0 and (
-                    top == 1
-                    or rise * (hull[top - 1, 0] - hull[top - 2, 0])
-                    < step * (hull[top - 1, 1] - hull[top - 2, 1])
-                ):
-                    break
-                if step <= 0.0 and top == 1:
-                    break
-                top -= 1
-            if top == 0 or (
-                pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0]) and px > hull[top - 1, 0]
-            ):
-                hull[top, 0], hull[top, 1], hull[top, 2] = px, pv, which
-                top += 1
-        count[i - first] = top - 1
-        for t in range(1, top):
-            step = hull[t, 0] - hull[t - 1, 0]
-            costs[filled] = step
-            rates[filled] = (hull[t, 1] - hull[t - 1, 1]) / step
-            moves[filled] = int(hull[t, 2])
-            filled += 1
-    return filled
 
 
 class Envelopes(NamedTuple):
@@ -212,58 +101,32 @@ class Envelopes(NamedTuple):
 
 
 def envelopes(
-    scores: FloatArray, y: FloatArray, kappa: float, least: float, table: ItemTable, model: Weighed
+    scores: FloatArray,
+    y: FloatArray,
+    kappa: float | FloatArray,
+    least: float,
+    table: ItemTable,
+    model: Weighed,
 ) -> Envelopes:
     """Edges with a rate above ``least``, the lowest price that is possible at all."""
     width = 2 * model.n_items + 2
     step = max(1, _BUFFER // width)
     buffers: tuple[Any, ...] = (
-        np.empty(step, dtype=np.int64),
+        np.empty(step, dtype=np.intp),
         np.empty(step * width),
         np.empty(step * width),
         np.empty(step * width, dtype=np.int32),
     )
-    parts = []
+    parts, oracle, costs_of_flips = [], model.oracle, np.atleast_1d(kappa)
     for first in range(0, scores.size, step):
         last = min(first + step, scores.size)
         filled = _envelope(
-            first, last, scores, y, kappa, least, table.now, table.values, model, *buffers
+            oracle, first, last, scores, y, costs_of_flips, least, table.now, table.values, *buffers
         )
         counts, rates, costs, moves = buffers
         own = np.repeat(np.arange(first, last), counts[: last - first])
         parts.append((own, *(values[:filled].copy() for values in (rates, costs, moves))))
     return Envelopes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-@numba.njit(cache=True, nogil=True)
-def _changes(  # type: ignore[no-untyped-def]
-    own, signs, lengths, least, now, values, m, targets, counts, columns, entries
-):
-    n_groups = now.shape[1]
-    size = n_groups + values.shape[1]
-    gain, cost, rate = np.empty(size), np.empty(size), np.empty(size)
-    item = np.empty(size, np.int64)
-    filled = 0
-    for k in range(own.size):
-        i, begin = own[k], filled
-        _sorted_items(i, signs[k], now, values, m, least, gain, cost, rate, item)
-        for t in range(lengths[k]):
-            if item[t] < n_groups:
-                g = item[t]
-                target = targets[0 if signs[k] > 0.0 else 1, g]
-                if now[i, g] >= 0:
-                    columns[filled], entries[filled] = now[i, g], -1.0
-                    filled += 1
-                if target >= 0:
-                    columns[filled], entries[filled] = target, 1.0
-                    filled += 1
-            else:
-                j, end = divmod(item[t] - n_groups, 2)
-                columns[filled] = m.bounded[j]
-                entries[filled] = m.ends[end, j] - values[i, j]
-                filled += 1
-        counts[k] = filled - begin
-    return filled
 
 
 def changes(
@@ -282,10 +145,10 @@ def changes(
     rows, -1 for none.
     """
     room = int(2 * lengths.sum())
-    counts = np.zeros(own.size, dtype=np.int64)
+    counts = np.zeros(own.size, dtype=np.intp)
     columns, entries = np.empty(room, dtype=np.int32), np.empty(room)
     filled = _changes(
-        own, signs, lengths, least, table.now, table.values, model, targets, counts, columns,
+        model.oracle, own, signs, lengths, least, table.now, table.values, targets, counts, columns,
         entries,
     )  # fmt: skip
     indptr = np.concatenate([[0], np.cumsum(counts)])

@@ -1,0 +1,588 @@
+"""Features with domains: their coordinates, starts and fits.
+
+The same driver as for numbers, with another model of the samples (:mod:`._pieces`), the rows of
+groups and trust rows beside the norm's cone (:mod:`._cones`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..dual.bound import FREE, GROUP, IN_NORM, Coordinates
+from ..dual.certify import certify, pieces_of_dual_point
+from ..dual.pieces import Pieces
+from ..problem.category_codes import category_codes
+from ..problem.domains import Domains
+from ..problem.losses import flip_probability
+from ..problem.norms import Norm
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.matrix import ShiftedArray
+from ..rows.reductions import Listed, Sum
+from . import driver
+from ._cones import BothCones, PairRows, cone_of, no_norm
+from ._newton import Newton
+from ._pieces import PieceState, Table, follow, linearise, open_pieces
+from ._pieces import certify as certify_pieces
+from .settings import SETTINGS
+
+#: Columns of sparse rows with at least this share of entries are kept as dense ones.
+_DENSE = 0.2
+
+#: Where the loss is in the sums of ``linearise``.
+_LOSS = -8
+
+
+@dataclass(frozen=True, eq=False)
+class TableLayout:
+    """The coordinates: categories, levels of immovable groups, sparse columns, high of each group,
+    bounded features, dense columns, b if there is one, λ.
+
+    Groups are complete, "none" being their last category where it is one, and their least
+    coefficient is zero: b takes the rest.  There is a b if there is an intercept, or a group that has
+    a 1 in every row to stand for it; else ``b = -Σ coefficient of "none"``.
+    """
+
+    domains: Domains
+    norm: Norm
+    costs: FloatArray  # of the problem's columns, as all that follow but for the coordinates
+    mean: FloatArray
+    rms: FloatArray
+    intercept: bool
+    n_samples: int
+    token: bytes  # what this layout is known by, wherever it travels
+    offset: bool
+    first: IndexArray  # coordinates of the groups' first categories, and the end
+    none: NDArray[np.int32]  # those of "none", or -1: only without b
+    coordinate: NDArray[np.int32]  # of each column of the problem; -1: left out
+    held: tuple[tuple[int, IndexArray], ...]  # immovable groups: the level left out, the others
+    high: int
+    start: int  # of the tail: bounded features and what follows
+    size: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> TableLayout:
+        """The coordinates of a problem, worked out once for its rows."""
+        rows, domains = problem.rows, problem.domains
+        assert domains is not None
+        kept = rows.__dict__.get("_layout")
+        if kept is not None and kept.domains is domains and kept.costs is problem.costs:
+            return kept
+        layout = cls._made(problem, domains)
+        rows.__dict__["_layout"] = layout
+        return layout
+
+    @classmethod
+    def _made(cls, problem: Problem, domains: Domains) -> TableLayout:
+        rows = problem.rows
+        n = rows.n_columns - int(rows.intercept)
+        offset = problem.fit_intercept or domains.constant_sum is not None
+        _, (mean, stored) = rows.run(_columns)
+        scale = rows.column_scale
+        coordinate = np.full(rows.n_columns, -1, dtype=np.int32)
+        first, place = [0], 0
+        for group, none in zip(domains.groups, domains.with_none, strict=True):
+            coordinate[group] = place + np.arange(group.size)
+            place += group.size + int(none)
+            first.append(place)
+        none = np.where(domains.with_none & (not offset), np.array(first[1:]) - 1, -1)
+        seen = scale[:n] > 0.0
+        seen[domains.columns] = False
+        held = []
+        for group in domains.held:
+            levels = group[scale[group] > 0.0]
+            dropped = levels[np.argmax(scale[levels])]  # a level of reference
+            levels = levels[levels != dropped]
+            coordinate[levels] = place + np.arange(levels.size)
+            place += levels.size
+            held.append((int(dropped), levels))
+            seen[group] = False
+        if offset:
+            seen[domains.constant] = False
+        dense = seen & (stored >= _DENSE * rows.n_samples)
+        for columns in (np.flatnonzero(seen & ~dense), domains.bounded, np.flatnonzero(dense)):
+            if columns is domains.bounded:
+                high, place = place, place + domains.n_groups
+                start = place
+            coordinate[columns] = place + np.arange(columns.size)
+            place += columns.size
+        if problem.fit_intercept:
+            coordinate[-1] = place
+        return cls(
+            domains, problem.norm, problem.costs, mean, scale, problem.fit_intercept, rows.n_samples,
+            uuid4().bytes, offset, np.array(first), none.astype(np.int32), coordinate, tuple(held),
+            high, start, place + int(offset) + 1,
+        )  # fmt: skip
+
+    # --- what the compiled loops read -------------------------------------------------------
+
+    @property
+    def group_costs(self) -> FloatArray:
+        return self.domains.group_costs
+
+    @property
+    def bounded_costs(self) -> FloatArray:
+        return self.domains.bounded_costs
+
+    @property
+    def lower(self) -> FloatArray:
+        return self.domains.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        return self.domains.upper
+
+    @property
+    def n_items(self) -> int:
+        """Group g: g; to the lower, upper end of bounded feature j: G + 2j, G + 2j + 1."""
+        return self.domains.n_groups + 2 * self.domains.bounded.size
+
+    @cached_property
+    def bounded(self) -> NDArray[np.int32]:
+        """Coordinates of the bounded features."""
+        return self.start + np.arange(self.domains.bounded.size, dtype=np.int32)
+
+    @cached_property
+    def places(self) -> NDArray[np.int32]:
+        """Coordinates of the features that are not in groups, -1 for those."""
+        places = self.coordinate.copy()
+        for group in (*self.domains.groups, *self.domains.held):
+            places[group] = -1
+        return places
+
+    @cached_property
+    def tail_columns(self) -> NDArray[np.int32]:
+        """The problem's columns of the tail, b not among them."""
+        features = self.coordinate[: self.coordinate.size - int(self.intercept)]
+        order = np.argsort(features, kind="stable")
+        return order[features[order] >= self.start].astype(np.int32)
+
+    def tail_shift(self, X: Any) -> FloatArray:
+        """What is subtracted from dense columns of the tail."""
+        columns = self.tail_columns
+        return X.shift[columns] if isinstance(X, ShiftedArray) else np.zeros(columns.size)
+
+    def table(self, block: Block) -> Table:
+        """A block's samples in these coordinates; kept with the block."""
+        kept = block.__dict__.get("_table")
+        if kept is None or kept[0] != self.token:
+            X = block.X if block.thin is None else block.thin
+            kept = block.__dict__["_table"] = (
+                self.token,
+                Table(X, block.y, block.weights, self._codes(X), self),
+            )
+        return kept[1]
+
+    def _codes(self, X: Any) -> NDArray[np.int32]:
+        """Coordinates of the samples' categories, movable groups first."""
+        now = category_codes(X, (*self.domains.groups, *self.domains.held)).now
+        codes = self.coordinate[now]
+        for g in np.flatnonzero(self.domains.with_none):
+            codes[now[:, g] < 0, g] = self.first[g + 1] - 1
+        return codes
+
+    # --- there and back ---------------------------------------------------------------------
+
+    @cached_property
+    def _left(self) -> BoolArray:
+        """Columns of the problem that have a coordinate."""
+        return self.coordinate >= 0
+
+    def coefficients(self, x: FloatArray) -> FloatArray:
+        """The problem's coefficients."""
+        domains, out = self.domains, np.zeros(self.coordinate.size)
+        out[self._left] = x[self.coordinate[self._left]]
+        constant = x[self.size - 2] if self.offset else 0.0
+        for g in np.flatnonzero(domains.with_none):
+            none = x[self.first[g + 1] - 1]
+            out[domains.groups[g]] -= none
+            constant += none
+        if self.intercept:
+            out[-1] = constant
+        elif domains.constant_sum is not None:
+            out[domains.constant_sum] += constant
+        return out
+
+    def inside(self, coefficients: FloatArray, lam: float, push: float) -> FloatArray:
+        """Coordinates of coefficients, off all boundaries by a share of λ; λ with room."""
+        domains = self.domains
+        x = np.zeros(self.size)
+        x[self.coordinate[self._left]] = coefficients[self._left]
+        constant = coefficients[-1] if self.intercept else 0.0
+        for dropped, levels in self.held:
+            x[self.coordinate[levels]] -= coefficients[dropped]
+            constant += coefficients[dropped]
+        for column, value in zip(domains.constant, domains.constant_values, strict=True):
+            if self.coordinate[column] < 0:
+                constant += coefficients[column] * value
+        for g in range(domains.n_groups):
+            part = slice(self.first[g], self.first[g + 1])
+            room = push * lam * domains.group_costs[g]
+            shove = room - x[part].min()
+            x[part] += shove
+            constant -= shove
+            x[self.high + g] = x[part].max() + room
+        if self.offset:
+            x[self.size - 2] = constant
+        x[self.size - 1] = (1.0 + 2.0 * push) * lam
+        return x
+
+    # --- what the bound and the steps know of them --------------------------------------------
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """For the bound: rounding counts a sample's row and its changes."""
+        domains, G = self.domains, self.domains.n_groups
+        kind = np.full(self.size - 1, FREE, dtype=np.int32)
+        costs, spread, mean, size = (np.ones(self.size - 1) for _ in range(4))
+        mean[:] = 0.0
+        own = np.flatnonzero(self._left)
+        at, squares = self.coordinate[own], np.square(self.rms[own])
+        middle = self.mean[own] if self.offset else np.zeros(own.size)
+        width = np.sqrt(np.maximum(squares - np.square(middle), 0.0))
+        constant = width <= 1e-7 * np.sqrt(squares)
+        spread[at] = np.where(constant, np.sqrt(squares), width)
+        mean[at] = np.where(constant, 0.0, middle)
+        size[at] = np.sqrt(squares)
+        norm = np.isfinite(self.costs[own])
+        kind[at[norm]], costs[at[norm]] = IN_NORM, self.costs[own[norm]]
+        mean[at[norm]] = 0.0
+        # A category comes with its samples and goes with those that change it.
+        for group in (*domains.groups, *(levels for _, levels in self.held)):
+            size[self.coordinate[group]] = 2.0 * np.square(self.rms[group])
+        for g in range(G):
+            part = slice(self.first[g], self.first[g + 1])
+            kind[part], kind[self.high + g] = GROUP + g, -1 - g
+            mean[part], size[self.high + g] = 0.0, 1.0
+            if domains.with_none[g]:
+                size[self.first[g + 1] - 1] = 3.0  # without b, every row has it
+        size[self.bounded] = 3.0 * np.maximum(np.abs(domains.lower), np.abs(domains.upper))
+        if self.offset:
+            spread[-1], mean[-1] = 1.0, 0.0
+        spread[self.bounded] = np.where(
+            spread[self.bounded] > 0.0, spread[self.bounded], domains.widths
+        )
+        return Coordinates(
+            kind, costs, self.norm, spread, mean, size, self.size - 2 if self.offset else None
+        )
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """The user's units per unit of the steps': costs in the norm, standard deviations else."""
+        known, scale = self.coordinates, np.ones(self.size)
+        norm = np.flatnonzero(known.kind == IN_NORM)
+        scale[norm] = known.costs[norm]
+        free = known.kind == FREE
+        free[self.bounded] = False
+        scale[:-1][free] = 1.0 / np.where(known.spread[free] > 0.0, known.spread[free], 1.0)
+        return scale
+
+    def newton(self, epsilon: float) -> Newton:
+        """The driver's half of an iterate."""
+        norm = np.flatnonzero(self.coordinates.kind == IN_NORM)
+        last = self.size - 1
+        of_norm = cone_of(self.norm.name, norm, last) if norm.size else no_norm(last)
+        length = self.n_samples // 64 + 300
+        return Newton(
+            self.scale, epsilon, BothCones(of_norm, self._rows()), self.coordinates, length
+        )
+
+    def _rows(self) -> PairRows:
+        """``0 ≤ β_k ≤ high_g``, then trust rows of groups and bounded features."""
+        domains = self.domains
+        n_categories, G = int(self.first[-1]), domains.n_groups
+        categories = np.arange(n_categories)
+        highs = self.high + np.repeat(np.arange(G), np.diff(self.first))
+        high, box = self.high + np.arange(G), self.bounded
+        true, trust = np.zeros(n_categories), np.ones(G)
+        parts = [
+            (categories, 1.0, categories, 0.0, true), (highs, 1.0, categories, -1.0, true),
+            (high, -1.0, high, 0.0, domains.group_costs * trust),
+            (box, -1.0, box, 0.0, domains.bounded_costs),
+            (box, 1.0, box, 0.0, domains.bounded_costs),
+        ]  # fmt: skip
+        columns = np.array(
+            [np.concatenate([part[place] for part in parts]) for place in (0, 2)], dtype=np.int32
+        )
+        entries = np.array(
+            [np.concatenate([np.full(len(part[0]), part[e]) for part in parts]) for e in (1, 3)]
+        )
+        price = np.concatenate([part[4] for part in parts])
+        n_true, n_rows = 2 * n_categories, price.size
+        weight = np.full(n_rows, 1.0 / max(n_rows, self.n_samples))
+        weight[n_true:] = 1.0 / max(n_rows - n_true, 1)  # trust rows together: one product
+        return PairRows(columns, entries, price, weight, price[n_true:].copy(), self.size - 1)
+
+
+def _columns(block: Block, _: None) -> tuple[None, tuple[Sum, Sum]]:
+    """Means of the columns, and how many entries of each are stored."""
+    X = block.X if block.thin is None else block.thin
+    n = X.shape[1]
+    stored = np.bincount(X.indices, minlength=n) if sp.issparse(X) else np.full(n, block.y.size)
+    return None, (Sum(block.means), Sum(stored.astype(np.float64)))
+
+
+class Seen(NamedTuple):
+    """A state of the rows with what the next visit has to know of all samples."""
+
+    state: State
+    lift: float
+    loss: float
+
+
+class PieceSamples:
+    """The samples as the driver sees them: visits, each one pass over the rows."""
+
+    def __init__(self, rows: Rows, layout: TableLayout) -> None:
+        self.rows, self.layout = rows, layout
+        self.visits = self.nulls = self.n_pieces = 0
+
+    def _run(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
+        self.visits += 1
+        state, (sums,) = self.rows.run(function, state, self.layout, *arguments)
+        return state, sums
+
+    def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> Seen:
+        """Where a run begins; with ``slope`` (s per sample) the loss is -s u (``critical_radius``)."""
+        self.visits += 1
+        state, _ = self.rows.run(_open, slope, self.layout, np.array([kappa]), coef, mu)
+        return Seen(state, SETTINGS.first_lift, 0.0)
+
+    def linearise(
+        self, seen: Seen, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[Seen, FloatArray]:
+        state, sums = self._run(_linearise, seen.state, coef, primal, dual, mu, seen.lift, False)
+        return self._seen(state, sums, float(sums[_LOSS])), sums
+
+    def with_missing(
+        self, seen: Seen, trial: Seen, coef: FloatArray, mu: float
+    ) -> tuple[Seen, FloatArray]:
+        self.nulls += 1
+        both, _ = self.rows.run(_join_missing, self.rows.pair(seen.state, trial.state))
+        state, sums = self._run(_linearise, both, coef, 0.0, 0.0, mu, trial.lift, True)
+        sums[_LOSS] = sums[_LOSS + 1] = seen.loss  # the adversary was not asked
+        return self._seen(state, sums, seen.loss), sums
+
+    def _seen(self, state: State, sums: FloatArray, loss: float) -> Seen:
+        new, self.n_pieces = float(sums[-2]), int(sums[-1])
+        return Seen(state, min(max(0.2 * self.n_pieces / max(new, 1.0), 1.0), 20.0), loss)
+
+    def predict(self, seen: Seen, dcoef: FloatArray) -> tuple[Seen, FloatArray]:
+        state, sums = self._run(_follow, seen.state, dcoef, 0.0, 0.0, True)
+        return seen._replace(state=state), sums
+
+    def correct(
+        self, seen: Seen, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[Seen, FloatArray]:
+        state, sums = self._run(_follow, seen.state, dcoef, centre, share, False)
+        return seen._replace(state=state), sums
+
+    def certify(
+        self, seen: Seen, point: State | None, dcoef: FloatArray
+    ) -> tuple[State, FloatArray]:
+        return self._run(_certify, seen.state if point is None else point, dcoef, point is None)
+
+
+def _open(
+    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: FloatArray, *rest: Any
+) -> tuple[PieceState, tuple[()]]:
+    slope = np.zeros(0) if slope is None else slope
+    return open_pieces(layout.table(block), kappa, slope, *rest), ()
+
+
+def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
+    state, sums = linearise(layout.table(block), state, *rest)
+    return state, (Sum(sums),)
+
+
+def _join_missing(block: Block, both: tuple[PieceState, PieceState]) -> Any:
+    here, there = both
+    return here._replace(missing=there.missing), ()
+
+
+def _follow(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
+    state, sums = follow(layout.table(block), state, *rest)
+    return state, (Sum(sums),)
+
+
+def _certify(block: Block, both: Any, layout: TableLayout, dx: FloatArray, first: bool) -> Any:
+    """A point is kept with the state that it is of."""
+    state, point = (both, None) if first else both
+    point, sums = certify_pieces(layout.table(block), state, point, dx)
+    return (state, point), (Sum(sums),)
+
+
+# --- fits ------------------------------------------------------------------------------------------
+
+
+def interior_point_with_domains(
+    problem: Problem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Result | None = None,
+) -> Solution:
+    """Solve (P') to a certified gap of ``tol``; parameters as for every solver."""
+    if start is not None:
+        solution = _optimal_already(problem, start, tol, monitor)
+        if solution is not None:
+            return solution
+    given = problem.rows
+    rows, origin = given.compact or (given, None)
+    problem = replace(problem, rows=rows)
+    layout = TableLayout.of(problem)
+    samples, newton = PieceSamples(rows, layout), layout.newton(problem.epsilon)
+    x, mu = _opening(problem, layout, start)
+    newton.open(x / layout.scale, mu)
+
+    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
+        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+
+    with np.errstate(all="ignore"):
+        state = samples.open(newton.trial(0.0), mu, problem.kappa)
+        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+    best = newton.best_model()
+    pieces = None
+    if found.point is not None:
+        pieces, _ = rows.run(_plain, found.point, layout.n_items)
+        if origin is not None:
+            pieces = _spread(pieces, rows, given, origin)
+    info = {
+        "solver": "interior-point",
+        "grams": found.n_iter,
+        "visits": samples.visits,
+        "pieces": samples.n_pieces,
+        "null_steps": samples.nulls,
+        "distinct_samples": rows.n_samples,
+    }
+    return Solution(
+        layout.coefficients(best), found.status, found.n_iter, pieces=pieces, info=info,
+        lam=float(best[-1]),
+    )  # fmt: skip
+
+
+def _opening(
+    problem: Problem, layout: TableLayout, start: Result | None
+) -> tuple[FloatArray, float]:
+    """Coordinates and μ to open with: near the constant model, or near that of a start."""
+    epsilon, flips = problem.epsilon, math.isfinite(problem.kappa)
+    if start is None or not _is_near(problem, start):
+        x = layout.inside(
+            np.zeros(problem.costs.size), min(1.0, 0.14 / epsilon), SETTINGS.table_push
+        )
+        return x, SETTINGS.start_mu
+    lam = max(start.lam, SETTINGS.least_start / epsilon)
+    coefficients = problem.join(start.coef, start.intercept)
+    lam = max(lam, problem.dual_norm(coefficients))
+    mu = SETTINGS.table_start_mu if flips else SETTINGS.table_start_mu_without_flips
+    return layout.inside(coefficients, lam, SETTINGS.table_start_push), mu
+
+
+def _is_near(problem: Problem, start: Result) -> bool:
+    """Whether a result is worth starting from: radius and flip cost alike, as far as it says."""
+    ball = start.ball
+    if not (np.isfinite(start.coef).all() and math.isfinite(start.intercept)):
+        return False
+    if ball is None:
+        return True
+    pairs = (problem.epsilon, ball.epsilon), (problem.kappa, ball.kappa)
+    near = SETTINGS.near
+    return all(one == other or other / near < one < near * other for one, other in pairs)
+
+
+def _optimal_already(
+    problem: Problem, start: Result, tol: float, monitor: Monitor
+) -> Solution | None:
+    """The start itself, if the dual point that comes with it proves it optimal."""
+    ball = start.ball
+    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
+        return None
+    pieces = pieces_of_dual_point(problem, start.dual)
+    coefficients = problem.join(start.coef, start.intercept)
+    if pieces is None or not np.isfinite(coefficients).all():
+        return None
+    certificate = certify(problem, coefficients, pieces=pieces, tol=tol)
+    if certificate.gap > tol:
+        return None
+    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
+    info = {"solver": "interior-point", "grams": 0, "visits": 0}
+    return Solution(coefficients, Status.OPTIMAL, 0, pieces=pieces, info=info)
+
+
+def _plain(block: Block, both: Any, n_items: int) -> tuple[Pieces, tuple[()]]:
+    """A dual point as the certificate knows it."""
+    state, point = both
+    kept = np.flatnonzero(point[:, 0] > 0.0)
+    own = np.repeat(np.arange(block.y.size), np.diff(state.starts))[kept]
+    bits = np.unpackbits(
+        np.ascontiguousarray(state.sets[kept]).astype("<u8").view(np.uint8), axis=1,
+        bitorder="little", count=n_items,
+    )  # fmt: skip
+    flipped = state.pieces[kept, 0] != block.y[own]
+    return Pieces(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
+
+
+def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State:
+    """A dual point of merged samples as one of those they stand for."""
+    _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
+    parts = sorted(parts, key=lambda part: part[0])
+    own, *others = (np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True))
+    return given.run(_copied, given.scatter(origin), Pieces(own, *others), rows.weights())[0]
+
+
+def _listed(block: Block, state: tuple[Pieces, int]) -> tuple[None, tuple[Listed]]:
+    pieces, first = state
+    return None, (Listed([(first, pieces._replace(own=pieces.own + int(first)))]),)
+
+
+def _copied(
+    block: Block, origin: FloatArray, pieces: Pieces, weights: FloatArray
+) -> tuple[Pieces, tuple[()]]:
+    merged = origin.astype(np.intp)
+    starts = np.searchsorted(pieces.own, np.arange(weights.size + 1))
+    counts = np.diff(starts)[merged] * (block.weights > 0.0)
+    own = np.repeat(np.arange(merged.size), counts)
+    places = np.arange(own.size) + np.repeat(starts[merged] - (np.cumsum(counts) - counts), counts)
+    share = block.weights[own] / weights[merged[own]]
+    copies = pieces.picked(places)
+    return copies._replace(own=own, q=copies.q * share, m=copies.m * share), ()
+
+
+def critical_radius(problem: Problem, null: FloatArray) -> float:
+    """The radius from which on no model is better than ``null``, one of the free columns alone.
+
+    There the loss is linear, ``-s u`` with s at that model (zero, if labels can flip).  What a
+    direction with ``‖β_U/c‖_* ≤ λ`` gains per λ, after all that the adversary does at the price λ,
+    is a lower bound, and the greatest one the answer: the optimum of (P') with this loss at ε = 0
+    and a fixed λ, posed where what moves and flips cost is about one.
+    """
+    layout, domains = TableLayout.of(problem), problem.domains
+    assert domains is not None
+    samples, newton = PieceSamples(problem.rows, layout), layout.newton(0.0)
+    slope, _ = problem.rows.run(_doubts, None, null)
+    typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
+    push, mu, lam = SETTINGS.table_push, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
+    x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
+    newton.pinned = True
+    newton.open(x / layout.scale, mu)
+    with np.errstate(all="ignore"):
+        state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
+        driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
+    return max(0.0, -float(newton.best)) / lam
+
+
+def _doubts(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return flip_probability(block.margins(null)), ()

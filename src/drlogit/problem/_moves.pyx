@@ -1,0 +1,182 @@
+"""The exact adversary of samples with domains, as compiled loops (:mod:`drlogit.problem.worst_moves`).
+
+``now`` holds the column of the category that a sample has in each group, -1 for none, and ``values``
+its bounded features.
+"""
+import numpy as np
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t
+
+ctypedef fused index_t:
+    int32_t
+    int64_t
+
+ctypedef fused value_t:
+    float
+    double
+
+
+cdef Py_ssize_t sorted_items(const Priced* m, const int* now, const double* values, double sign,
+                             double least, Item* out) noexcept nogil:
+    """Items of a sample under the label ``sign`` that gain more than ``least`` per cost, best first."""
+    cdef Py_ssize_t n = 0, j, k, t, gap, end
+    cdef double here, gain
+    cdef Item it
+    for j in range(m.n_groups):
+        here = m.beta[now[j]] if now[j] >= 0 else 0.0
+        gain = here - m.low[j] if sign > 0.0 else m.high[j] - here
+        if gain > least * m.group_costs[j]:
+            out[n].gain, out[n].cost, out[n].rate, out[n].number = gain, m.group_costs[j], gain / m.group_costs[j], j
+            n += 1
+    for j in range(m.n_bounded):
+        here = m.beta[m.bounded[j]]
+        if fabs(here) > least * m.bounded_costs[j]:
+            end = 0 if sign * here > 0.0 else 1
+            gain = fabs(values[j] - (m.upper[j] if end else m.lower[j]))
+            if gain > 0.0:
+                out[n].gain, out[n].cost = fabs(here) * gain, m.bounded_costs[j] * gain
+                out[n].rate, out[n].number = fabs(here) / m.bounded_costs[j], m.n_groups + 2 * j + end
+                n += 1
+    gap = 1
+    while gap < n // 9: gap = 3 * gap + 1
+    while gap > 0:                      # Shell's sort: by insertion where few items pay, as usual
+        for t in range(gap, n):
+            it, k = out[t], t
+            while k >= gap and out[k - gap].rate < it.rate:
+                out[k] = out[k - gap]
+                k -= gap
+            out[k] = it
+        gap //= 3
+    return n
+
+
+cdef class Oracle:
+    """A model with its prices, and room for the items of a sample."""
+    cdef Priced m
+    cdef Item* items
+    cdef object kept
+
+    def __init__(self, const double[::1] beta, const double[::1] low, const double[::1] high,
+                 const double[::1] group_costs, const double[:, ::1] ends,
+                 const double[::1] bounded_costs, const int[::1] bounded):
+        cdef unsigned char[::1] room = np.empty((low.shape[0] + bounded.shape[0] + 1) * sizeof(Item), np.uint8)
+        self.items = <Item*>&room[0]
+        self.kept = (room, beta, low, high, group_costs, ends, bounded_costs, bounded)
+        self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
+        if beta.shape[0]: self.m.beta = &beta[0]
+        if low.shape[0]: self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
+        if bounded.shape[0]:
+            self.m.lower, self.m.upper = &ends[0, 0], &ends[1, 0]
+            self.m.bounded_costs, self.m.bounded = &bounded_costs[0], &bounded[0]
+
+
+def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1] scores,
+             const double[::1] y, const double[::1] kappa, double least, const int[:, ::1] now,
+             const double[:, ::1] values, Py_ssize_t[::1] count, double[::1] rates,
+             double[::1] costs, int[::1] moves):
+    """Edges of the upper hulls of samples ``first`` to ``last - 1``: how many altogether, and of each."""
+    cdef Py_ssize_t size = now.shape[1] + values.shape[1], i, n, t, a, b, top, filled = 0, label
+    cdef Py_ssize_t length[2]
+    cdef double sign, margin, px, pv, which, step, rise, cost, s
+    # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones negative).
+    cdef double[:, :, ::1] line = np.empty((2, size + 1, 2))
+    cdef double[:, ::1] hull = np.empty((2 * size + 2, 3))
+    with nogil:
+        for i in range(first, last):
+            length[1] = 0
+            for label in range(2):
+                cost = kappa[i if kappa.shape[0] > 1 else 0] if label else 0.0
+                if cost > 1e300: continue
+                sign = -y[i] if label else y[i]
+                margin = sign * scores[i]
+                n = sorted_items(&oracle.m, &now[i, 0] if now.shape[1] else NULL,
+                                 &values[i, 0] if values.shape[1] else NULL, sign, least, oracle.items)
+                line[label, 0, 0], line[label, 0, 1] = cost, loss_terms(margin, &s)
+                for t in range(n):
+                    margin -= oracle.items[t].gain
+                    cost += oracle.items[t].cost
+                    line[label, t + 1, 0], line[label, t + 1, 1] = cost, loss_terms(margin, &s)
+                length[label] = n + 1
+            # Merge by cost; keep the upper hull as far as it rises by more than ``least`` per cost.
+            a = b = top = 0
+            while a < length[0] or b < length[1]:
+                if b >= length[1] or (a < length[0] and line[0, a, 0] <= line[1, b, 0]):
+                    px, pv, which = line[0, a, 0], line[0, a, 1], a
+                    a += 1
+                else:
+                    px, pv, which = line[1, b, 0], line[1, b, 1], -1 - b
+                    b += 1
+                while top > 0:
+                    step, rise = px - hull[top - 1, 0], pv - hull[top - 1, 1]
+                    if rise <= least * step: break
+                    if step > 0.0 and (top == 1 or rise * (hull[top - 1, 0] - hull[top - 2, 0])
+                                       < step * (hull[top - 1, 1] - hull[top - 2, 1])): break
+                    if step <= 0.0 and top == 1: break
+                    top -= 1
+                if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0]) and px > hull[top - 1, 0]):
+                    hull[top, 0], hull[top, 1], hull[top, 2] = px, pv, which
+                    top += 1
+            count[i - first] = top - 1
+            for t in range(1, top):
+                step = hull[t, 0] - hull[t - 1, 0]
+                costs[filled], rates[filled] = step, (hull[t, 1] - hull[t - 1, 1]) / step
+                moves[filled] = <int>hull[t, 2]
+                filled += 1
+    return filled
+
+
+def changes(Oracle oracle, const Py_ssize_t[::1] own, const double[::1] signs, const Py_ssize_t[::1] lengths,
+            double least, const int[:, ::1] now, const double[:, ::1] values, const int[:, ::1] targets,
+            Py_ssize_t[::1] counts, int[::1] columns, double[::1] entries):
+    """What the ``lengths`` best items change in the features of samples, as entries of a sparse matrix."""
+    cdef Py_ssize_t k, i, t, g, j, G = now.shape[1], begin, filled = 0
+    cdef int target
+    for k in range(own.shape[0]):
+        i, begin = own[k], filled
+        sorted_items(&oracle.m, &now[i, 0] if G else NULL, &values[i, 0] if values.shape[1] else NULL,
+                     signs[k], least, oracle.items)
+        for t in range(lengths[k]):
+            g = oracle.items[t].number
+            if g < G:
+                target = targets[0 if signs[k] > 0.0 else 1, g]
+                if now[i, g] >= 0:
+                    columns[filled], entries[filled] = now[i, g], -1.0
+                    filled += 1
+                if target >= 0:
+                    columns[filled], entries[filled] = target, 1.0
+                    filled += 1
+            else:
+                j = (g - G) // 2
+                columns[filled] = oracle.m.bounded[j]
+                entries[filled] = (oracle.m.upper[j] if (g - G) & 1 else oracle.m.lower[j]) - values[i, j]
+                filled += 1
+        counts[k] = filled - begin
+    return filled
+
+
+def codes_of_sparse(const index_t[::1] indptr, const index_t[::1] indices, const value_t[::1] data,
+                    const int[::1] group_of, int[:, ::1] now, int[::1] wrong):
+    """The column of each sample's category in each group, and the first that is no single 1."""
+    cdef Py_ssize_t i, t
+    cdef int g, j
+    for i in range(now.shape[0]):
+        for t in range(indptr[i], indptr[i + 1]):
+            j = <int>indices[t]
+            g = group_of[j]
+            if g < 0 or data[t] == 0.0: continue
+            if (data[t] != 1.0 or now[i, g] >= 0) and wrong[i] < 0: wrong[i] = j
+            now[i, g] = j
+
+
+def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1] owners, int[:, ::1] now,
+                   int[::1] wrong):
+    """The same for rows of an array."""
+    cdef Py_ssize_t i, t
+    cdef int g
+    for i in range(now.shape[0]):
+        for t in range(columns.shape[0]):
+            if X[i, columns[t]] == 0.0: continue
+            g = owners[t]
+            if (X[i, columns[t]] != 1.0 or now[i, g] >= 0) and wrong[i] < 0: wrong[i] = columns[t]
+            now[i, g] = columns[t]
