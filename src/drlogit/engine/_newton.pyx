@@ -4,43 +4,36 @@ Compiled because NumPy takes a microsecond per operation whatever its size, and 
 hundred of these: more than the samples take on 500 rows.
 """
 import numpy as np
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport INFINITY, sqrt
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dsymv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from drlogit.dual.bound import DualSums, lower_bound
 from ._cones cimport Cone, dot
 
 cdef int ONE = 1
-cdef double ADMITTED = 1e4      # MATH §3: the bound is about |free coefficient| ≤ this per standard deviation
-
-# Coordinates: in the norm's cone; free (immovable, bounded, intercept); GROUP + g: a category; -1 - g: high of a group.
-cdef enum: NORM = 0, FREE = 1, GROUP = 2
 
 
 cdef class Newton:
     """(x, λ) in coordinates where a typical row has length one: (β, b, λ) = ``scale · x``.
 
-    ``kind`` of each coordinate as above.  Free ones: ``spread``, one over a standard deviation in these coordinates,
-    and ``shift``, mean times that (the intercept is the last before λ).  An addition's rounding, at most: ``rounding``
-    in any free coordinate, ``slop`` in the norm's size; ``length``: additions in a sum, a guess until samples tell.
+    ``coordinates`` is what the bound has to know of (β, b); ``length``: additions in a sum, a guess until samples tell.
     """
 
-    def __init__(self, scale, kind, epsilon, cone, spread, shift, rounding, slop, length):
+    def __init__(self, scale, epsilon, cone, coordinates, length):
         P = len(scale)
-        self.size, self.scale, self.epsilon, self.rounding = P, scale, epsilon * scale[P - 1], rounding
-        self.scalars = P * P + 3 * P
-        self.slop, self.length = slop, length
-        self.kind, self.cone, self.spread, self.shift = np.ascontiguousarray(kind, np.int32), cone, spread, shift
-        self.need = np.zeros(P)
-        self.x, self.coef, self.dcoef, self.dx, self.residual = np.zeros((5, P))
-        self.rhs, self.unit, self.first, self.kept, self.proof, self.best_coef = np.zeros((6, P))
+        self.size, self.scalars, self.scale, self.cone = P, P * P + 3 * P, scale, cone
+        self.given, self.epsilon, self.coordinates, self.length = epsilon, epsilon * scale[P - 1], coordinates, length
+        self.slop = coordinates.used(np.zeros(P - 1), 2.0**-53) * scale[P - 1]
+        self.x, self.dx, self.residual, self.rhs, self.unit, self.first, self.kept, self.proof, self.best_x = np.zeros((9, P))
+        self.change = np.zeros(P)
+        self.dcoef = self.change
         self.matrix, self.factor = np.zeros((2, P, P))
 
     cpdef void open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
         for j in range(self.size):
-            self.x[j], self.coef[j] = x[j], x[j] * self.scale[j]
-        self.dcoef[:] = 0.0
+            self.x[j] = x[j]
         self.dual, self.best = 0.0, INFINITY
         self.cone.open(&self.x[0], mu)
 
@@ -56,7 +49,7 @@ cdef class Newton:
         self.loss, self.primal = tot[0], self.epsilon * self.x[P - 1] + tot[1]
         if self.primal < self.best:
             self.best = self.primal
-            self.best_coef[:] = self.coef
+            self.best_x[:] = self.x
         self.complementarity = max(tot[2] + self.cone.after(0.0, 0.0), 1e-300)
         self.mu = self.complementarity / max(tot[3] + self.cone.degree, 1e-300)
         # F(x') ≥ entropy + residual·x' for every x' in the cone: here, at the iterate.
@@ -102,8 +95,8 @@ cdef class Newton:
         self.rows_of_proof(True)
 
     cdef double budget(self) noexcept:
-        """What of ε the rounded sums may use."""
-        return self.epsilon * (1.0 - 2.0**-50 * self.length) - 1.01 * self.slop * self.length
+        """What of ε the sums may use so that, with their rounding, they do not use more."""
+        return self.epsilon * (1.0 - 2.0**-51 * (self.length + 8)) - 1.01 * self.slop * (self.length + 8)
 
     cpdef void end_proof(self):
         """Back to the system of the steps."""
@@ -114,7 +107,7 @@ cdef class Newton:
             self.assemble(proof)
             self.factorise()
 
-    cpdef double[::1] correction(self):
+    def correction(self):
         """Newton's step to the dual's equations, at unchanged complementarity."""
         cdef Py_ssize_t j
         for j in range(self.size): self.rhs[j] = self.proof[j]
@@ -122,30 +115,16 @@ cdef class Newton:
         for j in range(self.size): self.rhs[j] = -self.rhs[j]
         self.solve()
         self.cone.respond(&self.dx[0])
-        return self.dcoef
+        return self.change.copy()
 
-    cpdef double prove(self, double[::1] sums):
-        """The bound of MATH §3 from a dual point's sums (adjoint, entropy): scale, charge what is left of equations.
-
-        Groups: 0 ≤ β_k ≤ high, so that Σ r_k β_k + r_high high ≥ -(Σ(-r_k)₊ - r_high)₊ high.
-        """
+    def prove(self, double[::1] sums):
+        """The bound of a dual point from its sums (adjoint, what flips and moves spend, entropy, additions)."""
         cdef Py_ssize_t j, P = self.size
-        cdef double used, share = 1.0, value, b, rounding = self.rounding * sums[P + 1]
         self.length = sums[P + 1]
-        cdef double* r = &self.proof[0]
-        for j in range(P): r[j] = self.scale[j] * sums[j]
-        used = (self.cone.size(r) - r[P - 1]) * (1.0 + 2.0**-51 * self.length) + self.slop * self.length
-        if used > self.epsilon: share = self.epsilon / used * (1.0 - 2.0**-51)
-        self.charge, b = 0.0, r[P - 2] if P > 1 and self.kind[P - 2] == FREE else 0.0
-        for j in range(P - 1):
-            if self.kind[j] == FREE: self.charge += fabs(self.spread[j] * r[j] - self.shift[j] * b) + rounding
-            elif self.kind[j] >= GROUP: self.need[self.kind[j] - GROUP] += max(0.0, -r[j])
-            elif self.kind[j] < 0:              # high of a group, after all categories
-                self.charge += max(0.0, self.need[-1 - self.kind[j]] - r[j]) + rounding
-                self.need[-1 - self.kind[j]] = 0.0
-        value = share * sums[P] * (1.0 - 2.0**-51 * self.length) - ADMITTED * self.charge
+        for j in range(P): self.proof[j] = self.scale[j] * sums[j]
+        self.proof[P - 1] += self.budget()
+        value, _ = lower_bound(self.coordinates, self.given, DualSums(-np.asarray(sums[:P - 1]), -sums[P - 1], sums[P], sums[P + 1]))
         self.dual = max(self.dual, value)
-        r[P - 1] += self.budget()
         return value
 
     # --- steps ----------------------------------------------------------------------------------
@@ -187,21 +166,21 @@ cdef class Newton:
         self.solve()
         return dot(&self.kept[0], &self.dx[0], self.size)
 
-    cpdef double[::1] predictor(self):
+    def predictor(self):
         """All products to zero: the direction in the user's coefficients."""
         self.cone.aim_at(0.0, 0.0)
         self.right_side(0.0, 0.0, NULL)
         self.solve()
         self.cone.direction(&self.dx[0])
-        return self.dcoef
+        return self.change.copy()
 
-    cpdef double[::1] corrector(self, double centre, double share, double[::1] predicted):
+    def corrector(self, double centre, double share, double[::1] predicted):
         """Towards ``centre``, with a share of the predictor's second-order terms."""
         self.cone.aim_at(centre, share)
         self.right_side(centre, share, &predicted[0])
         self.solve()
         self.cone.direction(&self.dx[0])
-        return self.dcoef
+        return self.change.copy()
 
     cpdef (double, double) longest(self): return self.cone.longest()
 
@@ -227,11 +206,20 @@ cdef class Newton:
             for k in range(j): curvature += 2.0 * self.dcoef[j] * self.dcoef[k] * gram[j * P + k]
         return slope, curvature
 
-    cpdef double[::1] trial(self, double primal):
+    def trial(self, double primal):
         """The coefficients after a primal step of this length."""
         cdef Py_ssize_t j
-        for j in range(self.size): self.coef[j] = self.scale[j] * (self.x[j] + primal * self.dx[j])
-        return self.coef
+        coef = np.empty(self.size)
+        cdef double[::1] view = coef
+        for j in range(self.size): view[j] = self.scale[j] * (self.x[j] + primal * self.dx[j])
+        return coef
+
+    def best_model(self):
+        """The coefficients and λ of the least objective so far."""
+        return np.multiply(self.best_x, self.scale)
+
+    @property
+    def lam(self): return self.x[self.size - 1] * self.scale[self.size - 1]
 
     cpdef void move(self, double primal, double dual):
         cdef Py_ssize_t j

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ._products import CompiledRows, compiled_rows
 from .arrays import BoolArray, FloatArray, IndexArray, Matrix
 from .matrix import (
     RareColumns,
+    ShiftedArray,
     absolute_matvec,
     are_whole,
     full_columns,
@@ -129,6 +131,14 @@ class Block:
     @cached_property
     def _transposed(self) -> Matrix:
         return transposed(self.X if self.thin is None else self.thin)
+
+    @cached_property
+    def compiled(self) -> CompiledRows:
+        """The samples as compiled loops see them."""
+        X = self.X
+        if isinstance(X, ShiftedArray):
+            return compiled_rows(X.array, self.y, self.weights, self.intercept, X.shift)
+        return compiled_rows(X, self.y, self.weights, self.intercept)
 
     @cached_property
     def mean_squares(self) -> FloatArray:

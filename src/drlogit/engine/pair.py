@@ -1,0 +1,330 @@
+"""The interior point for problems without domains: scaling, start, run.
+
+    minimise    ελ + Σ w_i [ h(u_i) + (u_i - κ_i λ)_+ ],     u = Zβ
+    subject to  ‖β / c‖_* ≤ λ
+
+The samples are those of the flip pair (``PairSamples``), or of the loss alone where no label can flip
+(``LossSamples``: κ = ∞, ε = 0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..dual.bound import FREE, IN_NORM, Coordinates
+from ..problem.certificate import certify
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.reductions import Sum
+from . import driver
+from ._cones import cone_of, no_norm
+from ._newton import Newton
+from ._pair import (
+    PairState,
+    certify_loss,
+    certify_pair,
+    correct_pair,
+    linearise_loss,
+    linearise_pair,
+    open_loss,
+    open_pair,
+    predict_pair,
+)
+from .settings import SETTINGS
+
+_LOG_LOSS = np.zeros(2)
+_NO_LIMITS = 2 * 640
+
+
+class PairSamples:
+    """The flip pair of every sample, behind the driver's questions.
+
+    ``kappa`` is one number, or one per sample as a state of the rows; ``slopes`` replace the loss
+    by ``-s u``, with a slope s for each label (``critical_radius``).
+    """
+
+    def __init__(
+        self, rows: Rows, kappa: float | State, slopes: FloatArray = _LOG_LOSS
+    ) -> None:
+        self.rows, self.kappa, self.slopes = rows, kappa, slopes
+        self.visits = 0
+        self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
+
+    def _visit(self, function: Callable[..., Any], state: Any, *arguments: Any) -> Any:
+        self.visits += 1
+        state, (sums,) = self.rows.run(function, state, *arguments)
+        return state, sums
+
+    def open(self, coef: FloatArray, mu: float) -> State:
+        self.visits += 1
+        if isinstance(self.kappa, float):
+            return self.rows.run(_open_pair, None, np.array([self.kappa]), coef, mu)[0]
+        return self.rows.run(_open_each, self.kappa, coef, mu)[0]
+
+    def linearise(
+        self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[State, FloatArray]:
+        return self._visit(_linearise_pair, state, coef, primal, dual, self.slopes)
+
+    def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
+        return self._visit(_predict_pair, state, dcoef, self.light)
+
+    def correct(
+        self, state: State, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[State, FloatArray]:
+        return self._visit(_correct_pair, state, dcoef, centre, share, self.light, self.slopes)
+
+    def certify(
+        self, state: State, point: State | None, dcoef: FloatArray
+    ) -> tuple[State, FloatArray]:
+        both = state if point is None else self.rows.pair(state, point)
+        return self._visit(_certify_pair, both, dcoef)
+
+
+class LossSamples:
+    """The log-loss alone: one visit per iteration, the others cost nothing of the length of the samples.
+
+    A state is (margins, direction).
+    """
+
+    def __init__(self, rows: Rows, newton: Newton) -> None:
+        self.rows, self.newton, self.visits = rows, newton, 0
+
+    def open(self, coef: FloatArray, mu: float) -> Any:
+        self.visits += 1
+        return self.rows.run(_open_loss, None, coef)[0], coef
+
+    def linearise(
+        self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[Any, FloatArray]:
+        margins, direction = state
+        self.visits += 1
+        margins, (sums,) = self.rows.run(_linearise_loss, margins, direction, primal)
+        return (margins, direction), sums
+
+    def predict(self, state: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
+        return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
+
+    def correct(
+        self, state: Any, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[Any, FloatArray]:
+        limits = np.zeros(2 + _NO_LIMITS)
+        limits[:2] = self.newton.parabola()
+        return (state[0], dcoef), limits
+
+    def certify(
+        self, state: Any, point: State | None, dcoef: FloatArray
+    ) -> tuple[State, FloatArray]:
+        self.visits += 1
+        both = state[0] if point is None else self.rows.pair(state[0], point)
+        point, (sums,) = self.rows.run(_certify_loss, both, dcoef)
+        return point, sums
+
+
+# --- visits to a block ---------------------------------------------------------------------------
+
+
+def _open_pair(block: Block, _: None, kappa: FloatArray, coef: FloatArray, mu: float) -> Any:
+    return open_pair(block.compiled, kappa, coef, mu), ()
+
+
+def _open_each(block: Block, kappa: FloatArray, coef: FloatArray, mu: float) -> Any:
+    return open_pair(block.compiled, kappa, coef, mu), ()
+
+
+def _linearise_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+    state, sums = linearise_pair(block.compiled, state, *arguments)
+    return state, (Sum(sums),)
+
+
+def _predict_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+    state, sums = predict_pair(block.compiled, state, *arguments)
+    return state, (Sum(sums),)
+
+
+def _correct_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+    state, sums = correct_pair(block.compiled, state, *arguments)
+    return state, (Sum(sums),)
+
+
+def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> Any:
+    state, point = both if isinstance(both, tuple) else (both, None)
+    point, sums = certify_pair(block.compiled, state, point, dcoef)
+    return point, (Sum(sums),)
+
+
+def _open_loss(block: Block, _: None, coef: FloatArray) -> Any:
+    return open_loss(block.compiled, coef), ()
+
+
+def _linearise_loss(block: Block, margins: FloatArray, *arguments: Any) -> Any:
+    margins, sums = linearise_loss(block.compiled, margins, *arguments)
+    return margins, (Sum(sums),)
+
+
+def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> Any:
+    margins, point = both if isinstance(both, tuple) else (both, None)
+    point, sums = certify_loss(block.compiled, margins, point, dcoef)
+    return point, (Sum(sums),)
+
+
+def _means(block: Block, _: None) -> tuple[None, tuple[Sum]]:
+    return None, (Sum(block.means),)
+
+
+def _dual_probability(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return point[0], ()
+
+
+def _flip_share(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return point[1], ()
+
+
+# --- the problem in the engine's coordinates ------------------------------------------------------
+
+
+def coordinates_of(problem: Problem) -> Coordinates:
+    """What the bound has to know of (β, b)."""
+    rows, free = problem.rows, problem.free
+    size = rows.column_scale
+    mean, spread = np.zeros(size.size), np.where(free, size, 1.0)
+    intercept = size.size - 1 if problem.fit_intercept else None
+    if intercept is not None and free.sum() > 1:
+        _, (mean,) = rows.run(_means)
+        mean = np.where(free, mean, 0.0)
+        mean[-1] = 0.0
+        spread = np.where(free, np.sqrt(np.maximum(size**2 - mean**2, 0.0)), 1.0)
+    if intercept is not None:
+        spread[-1] = 1.0
+    kind = np.where(free, FREE, IN_NORM).astype(np.int32)
+    costs = np.where(free, 1.0, problem.costs)
+    return Coordinates(kind, costs, problem.norm, spread, mean, size, intercept)
+
+
+class Scaling:
+    """(β, b, λ) = scale · x, so that a typical row has length one."""
+
+    def __init__(self, problem: Problem, coordinates: Coordinates) -> None:
+        free, columns = problem.free, problem.rows.column_scale
+        kept = ~free
+        sigma = float(np.linalg.norm((columns * coordinates.costs)[kept]))
+        self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
+        spread = np.where(coordinates.spread > 0.0, coordinates.spread, columns)
+        spread = np.where(spread > 0.0, spread, 1.0)
+        scale = np.where(free, 1.0 / spread, coordinates.costs / self.sigma)
+        self.scale = np.append(scale, 1.0 / self.sigma)
+        self.kept = np.flatnonzero(kept)
+
+    def newton(self, problem: Problem, coordinates: Coordinates) -> Newton:
+        """The system of the steps, with the norm's cone."""
+        last = self.scale.size - 1
+        if problem.epsilon > 0.0 and not self.kept.size:
+            cone = no_norm(last)
+        else:
+            cone = cone_of(problem.norm.name, self.kept, last)
+        length = 300.0 + problem.rows.n_samples / 50.0
+        return Newton(self.scale, problem.epsilon, cone, coordinates, length)
+
+
+def interior_point(
+    problem: Problem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Result | None = None,
+) -> Solution:
+    """Solve (P) to a certified gap of ``tol``.
+
+    Parameters
+    ----------
+    problem, tol, monitor
+        As for every solver.
+    max_iter
+        Limit on Newton iterations, each one weighted Gram matrix and one factorisation.
+    start
+        An earlier result, for these or other samples, radii, costs or norms: its own dual point is
+        tried first, then the run opens near its model.
+    """
+    if start is not None:
+        solution = _optimal_already(problem, start, tol, monitor)
+        if solution is not None:
+            return solution
+    given = problem.rows
+    rows, origin = given.compact or (given, None)
+    problem = replace(problem, rows=rows)
+    coordinates = coordinates_of(problem)
+    scaling = Scaling(problem, coordinates)
+    newton = scaling.newton(problem, coordinates)
+    hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
+    samples = PairSamples(rows, problem.kappa) if hinge else LossSamples(rows, newton)
+    x, mu = _opening(problem, scaling, hinge, start)
+    newton.open(x, mu)
+
+    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
+        return monitor.report(
+            n_iter, newton.best, newton.dual, newton.lam, better_bound
+        )
+
+    with np.errstate(all="ignore"):
+        state = samples.open(newton.trial(0.0), mu)
+        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+    best = newton.best_model()
+    info = {
+        "solver": "interior-point",
+        "grams": found.n_iter,
+        "visits": samples.visits,
+        "distinct_samples": rows.n_samples,
+    }
+    solution = Solution(best[:-1], found.status, found.n_iter, info=info, lam=float(best[-1]))
+    if found.point is None:
+        return solution
+    s, a = rows.run(_dual_probability, found.point)[0], rows.run(_flip_share, found.point)[0]
+    if origin is not None:
+        s, a = (given.scatter(rows.gather(values)[origin]) for values in (s, a))
+    return replace(solution, doubt=s, flip_share=a, dual_coefficients=best[:-1])
+
+
+def _opening(
+    problem: Problem, scaling: Scaling, hinge: bool, start: Result | None
+) -> tuple[FloatArray, float]:
+    """(x, λ) and μ to open with."""
+    x, sigma = np.zeros(scaling.scale.size), scaling.sigma
+    if problem.epsilon == 0.0:
+        if start is not None:
+            x[:-1] = problem.join(start.coef, start.intercept) / scaling.scale[:-1]
+        return x, SETTINGS.start_mu
+    epsilon = problem.epsilon / sigma
+    x[-1] = driver.starting_lambda(
+        epsilon, problem.kappa / sigma if hinge else 0.0, SETTINGS.start_mu
+    )
+    return x, SETTINGS.start_mu
+
+
+def _optimal_already(
+    problem: Problem, start: Result, tol: float, monitor: Monitor
+) -> Solution | None:
+    """The start itself, if the dual point that comes with it proves it optimal."""
+    ball, dual = start.ball, start.dual
+    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
+        return None
+    if dual is None or dual.moves is not None or dual.doubt.shape != (problem.rows.n_samples,):
+        return None
+    coefficients = problem.join(start.coef, start.intercept)
+    if not np.isfinite(coefficients).all():
+        return None
+    s, a = problem.rows.scatter(dual.doubt), problem.rows.scatter(dual.flip_share)
+    certificate = certify(problem, coefficients, flip_share=a, doubt=s, tol=tol)
+    if certificate.gap > tol:
+        return None
+    monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
+    info = {"solver": "interior-point", "grams": 0, "visits": 0}
+    return Solution(coefficients, Status.OPTIMAL, 0, a, coefficients, doubt=s, info=info)
