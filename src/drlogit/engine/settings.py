@@ -51,5 +51,27 @@ class Settings:
     exhausted: float = 1e-7
     """Complementarity, in units of tol, at which a bound that is still too low ends the run: rounding."""
 
+    # --- many samples (``large``) ---
+    inner: float = 0.002
+    """How exactly the driver solves a model, in units of the distance."""
+    reach: float = 2.5
+    """How far a step may go, in units of its root mean square."""
+    curved: float = 0.3
+    """Hinges enter the Gram matrix from this share of the loss's curvature on."""
+    gained: float = 0.5
+    """A step is taken if it brings this share of what the model promised."""
+    keep_gram: float = 0.03
+    """The Gram matrix stands while what a step missed is no more than this share of the distance."""
+    sharp: float = 0.2
+    """μ at the start of a model, at least, in units of the reach."""
+    least_multiple: float = 0.02
+    null_curvature: float = 0.25
+    crowded: float = 0.6
+    growth: int = 4
+    least_samples: int = 20
+    sample_tolerance: float = 0.01
+    most_models: int = 12
+    most_widenings: int = 4
+
 
 SETTINGS = Settings()
