@@ -19,6 +19,7 @@ cdef class Cone:
     cdef void refresh(self) noexcept: pass
     cdef void pull(self, const double* mult, double* out) noexcept: pass
     cdef void curvature(self, double* matrix, bint proof) noexcept: pass
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept: pass
     cdef void aim_at(self, double centre, double share) noexcept: pass
     cdef void drive(self, double* rhs) noexcept: pass
     cdef void direction(self, const double* dx) noexcept: pass
@@ -118,6 +119,15 @@ cdef class BoxCone(LinearCone):
             matrix[last * size + i] += low - up
             matrix[last * size + last] += up + low
 
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        cdef Py_ssize_t j
+        cdef double up, low
+        for j in range(self.m):
+            up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
+            own[self.where[j]] += up + low
+            coupling[self.where[j]] += low - up
+            coupling[self.last] += up + low
+
     cdef void drive(self, double* rhs) noexcept:
         cdef Py_ssize_t j
         cdef double up, low
@@ -195,6 +205,17 @@ cdef class CrossPolytope(LinearCone):
             matrix[last * size + i] -= self.soft * one
         matrix[last * size + last] += self.soft
 
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        cdef Py_ssize_t j, i
+        if self.m == 0: return
+        self.stiffness()
+        for j in range(self.m):
+            i = self.where[j]
+            own[i] += 4.0 * (self.mult[j] / self.slack[j]) * (self.mult[self.m + j] / self.slack[self.m + j]) / self.own[j]
+            rank_one[i] += sqrt(self.soft) * self.left[j] / self.own[j]
+            coupling[i] -= self.soft * self.left[j] / self.own[j]
+        coupling[self.last] += self.soft
+
     cdef void drive(self, double* rhs) noexcept:
         """What the aims push, with v's answer to them (and to what is missing of its equations)."""
         cdef Py_ssize_t j, m = self.m
@@ -270,6 +291,11 @@ cdef class PairRows(LinearCone):
             matrix[last * size + i] += stiff * one * self.price[k]
             matrix[last * size + j] += stiff * other * self.price[k]
             matrix[last * size + last] += stiff * self.price[k] * self.price[k]
+
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        """Of λ ≥ 0 alone (``no_norm``)."""
+        cdef Py_ssize_t k
+        for k in range(self.m): coupling[self.last] += self.mult[k] / self.slack[k] * self.price[k] * self.price[k]
 
     cdef void drive(self, double* rhs) noexcept:
         cdef Py_ssize_t k
@@ -394,6 +420,16 @@ cdef class SecondOrderCone(Cone):
             matrix[i * size + i] += inv
             matrix[last * size + i] -= 2.0 * inv * self.w[0] * self.w[j + 1]
         matrix[last * size + last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
+
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        cdef Py_ssize_t j, i
+        cdef double inv = 1.0 / (self.eta * self.eta)
+        for j in range(self.m):
+            i = self.where[j]
+            own[i] += inv
+            rank_one[i] += sqrt(2.0 * inv) * self.w[j + 1]
+            coupling[i] -= 2.0 * inv * self.w[0] * self.w[j + 1]
+        coupling[self.last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
 
     cdef void aim_at(self, double centre, double share) noexcept:
         """centre e - ν∘ν - share (W⁻¹ dslack)∘(W dmult)."""

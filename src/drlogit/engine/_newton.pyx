@@ -18,17 +18,20 @@ cdef class Newton:
     """(x, λ) in coordinates where a typical row has length one: (β, b, λ) = ``scale · x``.
 
     ``coordinates`` is what the bound has to know of (β, b); ``length``: additions in a sum, a guess until samples tell.
+    With ``wide`` (``wide.WideSystem``) no matrix is formed.
     """
 
-    def __init__(self, scale, epsilon, cone, coordinates, length):
+    def __init__(self, scale, epsilon, cone, coordinates, length, wide=None):
         P = len(scale)
-        self.size, self.scalars, self.scale, self.cone = P, P * P + 3 * P, scale, cone
+        self.size, self.scale, self.cone, self.wide = P, scale, cone, wide
+        self.square = P * P if wide is None else 2 * P
+        self.scalars = self.square + 3 * P
         self.given, self.epsilon, self.coordinates, self.length = epsilon, epsilon * scale[P - 1], coordinates, length
         self.slop = coordinates.used(np.zeros(P - 1), 2.0**-53) * scale[P - 1]
         self.x, self.dx, self.residual, self.rhs, self.unit, self.first, self.kept, self.proof, self.best_x = np.zeros((9, P))
         self.change = np.zeros(P)
         self.dcoef = self.change
-        self.matrix, self.factor = np.zeros((2, P, P))
+        self.matrix, self.factor = np.zeros((2, P, P) if wide is None else (2, 1, 1))
 
     cpdef void open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
@@ -37,10 +40,13 @@ cdef class Newton:
         self.dual, self.best = 0.0, INFINITY
         self.cone.open(&self.x[0], mu)
 
-    cpdef bint linearise(self, double[::1] sums):
-        """Residuals, what to expect of a bound, and the factored matrix; False if it does not factor."""
+    def linearise(self, double[::1] sums, weights=None):
+        """Residuals, what to expect of a bound, and the factored matrix; False if it does not factor.
+
+        ``weights`` are those of the samples in the Gram matrix, where that is not formed.
+        """
         cdef Py_ssize_t j, P = self.size
-        cdef double* adj = &sums[0] + P * P
+        cdef double* adj = &sums[0] + self.square
         cdef double* tot = adj + 3 * P
         self.sums = sums
         for j in range(P): self.residual[j] = self.scale[j] * adj[j]
@@ -54,8 +60,22 @@ cdef class Newton:
         self.mu = self.complementarity / max(tot[3] + self.cone.degree, 1e-300)
         # F(x') ≥ entropy + residual·x' for every x' in the cone: here, at the iterate.
         self.expected = tot[5] + dot(&self.residual[0], &self.x[0], P) - self.cone.carried() * self.x[P - 1]
+        if self.wide is not None:
+            return self.build(weights)
         self.assemble(False)
         return self.factorise()
+
+    def build(self, weights):
+        """The system behind products."""
+        cdef double[:, ::1] parts = np.zeros((3, self.size))
+        data = np.asarray(self.sums[:self.square]).reshape(2, -1) * self.scale
+        data[0] *= self.scale
+        data[1] *= self.scale[self.size - 1]
+        self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
+        own, rank_one, coupling = np.asarray(parts)
+        coupling += data[1]
+        if self.pinned: coupling[:] = 0.0
+        return self.wide.build(weights, data[0], coupling, own, rank_one)
 
     cdef void assemble(self, bint proof) noexcept:
         """The matrix at unit diagonal."""
@@ -89,7 +109,7 @@ cdef class Newton:
     cpdef void begin_proof(self):
         """From the iterate's multipliers, without the trust rows."""
         cdef Py_ssize_t j, P = self.size
-        for j in range(P): self.proof[j] = self.scale[j] * self.sums[P * P + j]
+        for j in range(P): self.proof[j] = self.scale[j] * self.sums[self.square + j]
         self.proof[P - 1] += self.budget()
         self.cone.begin_proof()
         self.rows_of_proof(True)
@@ -132,7 +152,7 @@ cdef class Newton:
     cdef void right_side(self, double centre, double share, const double* predicted) noexcept:
         """Of the step towards ``centre`` with a share of the second-order terms (the cone's aim is set)."""
         cdef Py_ssize_t j, P = self.size
-        cdef double* adj = &self.sums[0] + P * P
+        cdef double* adj = &self.sums[0] + self.square
         cdef double along
         for j in range(P):
             along = adj[P + j] + centre * adj[2 * P + j]
@@ -141,13 +161,19 @@ cdef class Newton:
         self.cone.drive(&self.rhs[0])
         if self.pinned: self.rhs[P - 1] = 0.0
 
-    cdef void solve(self) noexcept:
+    cdef int solve(self) except -1:
         """dx for rhs, refined once against the unshifted matrix."""
         cdef Py_ssize_t j
         cdef int size = self.size, info
         cdef double minus = -1.0, one = 1.0
         cdef double* rhs = &self.rhs[0]
         cdef double* first = &self.first[0]
+        cdef const double[::1] found
+        if self.wide is not None:
+            found = self.wide.solve(np.asarray(self.rhs))
+            for j in range(size):
+                self.dx[j], self.dcoef[j] = found[j], self.scale[j] * found[j]
+            return 0
         for j in range(size):
             rhs[j] *= self.unit[j]
             first[j] = rhs[j]
@@ -157,8 +183,9 @@ cdef class Newton:
         for j in range(size):
             self.dx[j] = self.unit[j] * (first[j] + rhs[j])
             self.dcoef[j] = self.scale[j] * self.dx[j]
+        return 0
 
-    cpdef double decrement(self):
+    cpdef double decrement(self) except? -1:
         """Newton's decrement, squared: what a step to the central path should gain."""
         self.cone.aim_at(self.mu, 0.0)
         self.right_side(self.mu, 0.0, NULL)
@@ -191,7 +218,7 @@ cdef class Newton:
     cpdef double after(self, double primal, double dual, double[::1] predicted):
         """Complementarity after a predictor step of these lengths."""
         cdef Py_ssize_t P = self.size
-        return (self.sums[P * P + 3 * P + 2] + primal * predicted[P] + dual * predicted[P + 1]
+        return (self.sums[self.scalars + 2] + primal * predicted[P] + dual * predicted[P + 1]
                 + primal * dual * predicted[P + 2] + self.cone.after(primal, dual))
 
     def parabola(self):
@@ -200,6 +227,10 @@ cdef class Newton:
         cdef double slope = 0.0, curvature = 0.0
         cdef double* gram = &self.sums[0]
         cdef double* adj = gram + P * P
+        if self.wide is not None:
+            step = np.asarray(self.dx)[:P - 1]
+            gradient = np.multiply(self.scale, self.sums[self.square:self.square + P])[:P - 1]
+            return step @ gradient, step @ self.wide.data_product(step)
         for j in range(P - 1):
             slope += self.dcoef[j] * adj[j]
             curvature += self.dcoef[j] * self.dcoef[j] * gram[j * P + j]

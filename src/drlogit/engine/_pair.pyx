@@ -5,7 +5,7 @@ and ``correct`` follow a direction of (β, b, λ).  Each is a function of the ro
 remembers, and returns a new state and ONE flat array of sums over the samples, so that blocks of rows (in
 memory, in files, with Dask workers) are combined by adding arrays:
 
-conditions  Gram P·P (lower triangle), 3 adjoints of P (gradient, affine, centring), SCALARS
+conditions  Gram P·P (lower triangle; or its diagonal and λ's column), 3 adjoints of P (gradient, affine, centring), SCALARS
 predicted   pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step lengths
 limits      slope and curvature of the loss, 2·LEVELS costs
 certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit more, when a bound is in reach)
@@ -79,8 +79,8 @@ cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal
 
 
 cdef class PairState:
-    def __init__(self, kappa, now, second=None, step=None):
-        self.kappa, self.now = kappa, now
+    def __init__(self, kappa, slope, now, second=None, step=None):
+        self.kappa, self.slope, self.now = kappa, slope, now
         if second is not None: self.second = second
         if step is not None: self.step = step
 
@@ -92,26 +92,26 @@ cdef class PairState:
 
     def parts(self):
         """Everything that it consists of, as arrays."""
-        kappa, now = np.asarray(self.kappa), np.asarray(self.now)
         second = None if self.second is None else np.asarray(self.second)
-        return kappa, now, second, None if self.step is None else np.asarray(self.step)
+        step = None if self.step is None else np.asarray(self.step)
+        return np.asarray(self.kappa), np.asarray(self.slope), np.asarray(self.now), second, step
 
     def __reduce__(self): return PairState, self.parts()
 
     def __sizeof__(self): return 200 + sum([part.nbytes for part in self.parts() if part is not None])
 
 
-cdef PairState new_state(const double[::1] kappa, double[:, ::1] now):
+cdef PairState new_state(const double[::1] kappa, const double[::1] slope, double[:, ::1] now):
     cdef PairState state = PairState.__new__(PairState)
-    state.kappa, state.now = kappa, now
+    state.kappa, state.slope, state.now = kappa, slope, now
     return state
 
 
-cdef inline double linear_terms(const double[::1] slope, double u, double label, double* s, double* curvature) noexcept nogil:
-    """Loss at u, minus its slope, its curvature: of h, or of -s u for labels -, + where ``slope`` says so."""
+cdef inline double terms(const double[::1] slope, Py_ssize_t i, double u, double* s, double* curvature) noexcept nogil:
+    """Loss of sample i at u, minus its slope, its curvature: of h, or of -s u if there are slopes."""
     cdef double h
-    if slope[0] > 0.0:
-        s[0], curvature[0] = slope[label > 0.0], 0.0
+    if slope.shape[0]:
+        s[0], curvature[0] = slope[i], 0.0
         return -s[0] * u
     h = loss_terms(u, s)
     curvature[0] = s[0] * (1.0 - s[0])
@@ -130,8 +130,8 @@ cdef inline void book(double w, double t, double r, double c, double a, double d
         limit(costs + LEVELS, -worst, own + w * PASSING * fabs(a * da) * (t + r))
 
 
-def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] coef, double mu):
-    """Slacks and multipliers on the central path."""
+def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slope, const double[::1] coef, double mu):
+    """Slacks and multipliers on the central path; ``slope`` per sample for a linear loss, or empty."""
     cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
     cdef bint many = kappa.shape[0] > 1
     cdef double t, r, lam = coef[rows.n_columns], kap
@@ -149,20 +149,20 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] coef
             central(now[0, i] - kap * lam, mu, &t, &r)
             now[1, i], now[2, i], now[3, i], now[4, i] = t, r, mu / t, mu / r
     rows.free()
-    return new_state(kappa, now)
+    return new_state(kappa, slope, now)
 
 
 def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal, double dual,
-                   const double[::1] slope, bint gram=True, double least=0.0):
+                   bint gram=True, double least=0.0):
     """Go by these lengths along the state's direction, to ``coef``: the state and the conditions there.
 
     Hinges of less curvature than ``least`` stay out of the Gram matrix.
     """
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
-    cdef Py_ssize_t square = P * P if gram else 0
+    cdef Py_ssize_t square = P * P if gram else 2 * P
     cdef bint many = state.kappa.shape[0] > 1, moved = state.step is not None and (primal != 0.0 or dual != 0.0)
     cdef double u, t, r, c, a, w, y, s, h, it, ir, st, sr, give, om, aff, cen, curved, kap, lam = coef[last], over
-    cdef const double[::1] kappa = state.kappa
+    cdef const double[::1] kappa = state.kappa, slope = state.slope
     cdef double[:, ::1] was = state.now, after = np.empty((5, n)) if moved else state.now, columns = np.empty((5, b))
     sums = np.zeros(square + 3 * P + SCALARS)
     cdef double[::1] view = sums
@@ -193,7 +193,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                         if t <= 0.0 or r <= 0.0: lift(&t, &r, KEPT * now[1][i], KEPT * now[2][i], 1.0)
                         if c <= 0.0 or a <= 0.0: lift(&c, &a, KEPT * now[3][i], KEPT * now[4][i], -1.0)
                     new[0][i], new[1][i], new[2][i], new[3][i], new[4][i] = u, t, r, c, a
-                h = linear_terms(slope, u, y, &s, &curved)
+                h = terms(slope, i, u, &s, &curved)
                 tot[0] += w * h
                 tot[5] += w * (h + s * u)
                 if kap == INFINITY:
@@ -220,13 +220,30 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 tot[2] += w * (c * t + a * r)
                 tot[3] += 2.0 * w
             rows.adjoint(lo, hi, col, 3, adj)
-            if gram:
-                rows.gram(lo, hi, col + 4 * b, out)
-                rows.adjoint(lo, hi, col + 3 * b, 1, out + last * P)
-        if gram: out[last * P + last] = corner
+            if gram: rows.gram(lo, hi, col + 4 * b, out)
+            else: rows.squares(lo, hi, col + 4 * b, out)
+            rows.adjoint(lo, hi, col + 3 * b, 1, out + square - P)
+        out[square - 1] = corner
         for j in range(3): adj[j * P + last] = side[j]
     rows.free()
-    return (new_state(kappa, after) if moved else state), sums
+    return (new_state(kappa, slope, after) if moved else state), sums
+
+
+def curvature_pair(CompiledRows rows, PairState state):
+    """The weights of the samples in the Gram matrix."""
+    cdef Py_ssize_t i
+    cdef bint many = state.kappa.shape[0] > 1
+    cdef double s, st, sr
+    weights = np.empty(rows.n_samples)
+    cdef double[::1] d = weights
+    for i in range(rows.n_samples):
+        loss_terms(state.now[0, i], &s)
+        d[i] = s * (1.0 - s)
+        if state.kappa[i if many else 0] != INFINITY:
+            st, sr = state.now[3, i] / state.now[1, i], state.now[4, i] / state.now[2, i]
+            d[i] += st * sr / (st + sr)
+        d[i] *= rows.w[i]
+    return weights
 
 
 def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double light):
@@ -234,7 +251,7 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
     cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     cdef bint many = state.kappa.shape[0] > 1
     cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, pull, pt, pr, kap, dlam = dcoef[last], side = 0.0
-    cdef const double[::1] kappa = state.kappa
+    cdef const double[::1] kappa = state.kappa, slope = state.slope
     cdef double[:, ::1] now = state.now, second = np.empty((2, n)), columns = np.empty((2, b))
     sums = np.zeros(last + 4 + 2 * LEVELS)
     cdef double[::1] view = sums
@@ -242,7 +259,7 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
     cdef double* tot = out + last + 1
     cdef double* col = &columns[0, 0]
     cdef double* du = col + b
-    cdef PairState found = new_state(kappa, now)
+    cdef PairState found = new_state(kappa, slope, now)
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
@@ -278,20 +295,19 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
     return found, sums
 
 
-def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share, double light,
-                 const double[::1] slope):
+def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share, double light):
     """Towards ``centre``, with a share of the predictor's second-order terms."""
     cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
     cdef bint many = state.kappa.shape[0] > 1
     cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, push, s, curved, kap, dlam = dcoef[rows.n_columns]
-    cdef const double[::1] kappa = state.kappa
+    cdef const double[::1] kappa = state.kappa, slope = state.slope
     cdef double[:, ::1] now = state.now, second = state.second, step = np.empty((5, n))
     cdef double[::1] work = np.empty(b)
     sums = np.zeros(2 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[0]
     cdef double* du = &work[0]
-    cdef PairState found = new_state(kappa, now)
+    cdef PairState found = new_state(kappa, slope, now)
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
@@ -300,7 +316,7 @@ def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
             for i in range(lo, hi):
                 w, kap = rows.w[i], kappa[i if many else 0]
                 du[i - lo] *= rows.y[i]
-                linear_terms(slope, now[0, i], rows.y[i], &s, &curved)
+                terms(slope, i, now[0, i], &s, &curved)
                 tot[0] -= w * s * du[i - lo]
                 tot[1] += w * curved * du[i - lo] * du[i - lo]
                 step[0, i] = du[i - lo]
@@ -329,7 +345,7 @@ def certify_pair(CompiledRows rows, PairState state, point, const double[::1] dc
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     cdef bint many = state.kappa.shape[0] > 1, first = point is None
     cdef double w, s, a, now_s, st, sr, du, total = 0.0, spent = 0.0, kap, dlam = dcoef[last]
-    cdef const double[::1] kappa = state.kappa
+    cdef const double[::1] kappa = state.kappa, slope = state.slope
     cdef double[:, ::1] now = state.now, after = np.empty((2, n)), columns = np.empty((2, b))
     cdef const double[:, ::1] before = after if first else point
     sums = np.zeros(last + 3)
@@ -378,7 +394,7 @@ def open_loss(CompiledRows rows, const double[::1] coef):
 
 def linearise_loss(CompiledRows rows, const double[::1] u, const double[::1] direction, double primal, bint gram=True):
     """The margins after a step of this length along the direction, and the conditions there."""
-    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.stride, b = rows.panel, square = P * P if gram else 0
+    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.stride, b = rows.panel, square = P * P if gram else 2 * P
     cdef bint moved = primal != 0.0
     cdef double v, s, h, w
     margins = np.empty(n) if moved else np.asarray(u)
@@ -405,6 +421,7 @@ def linearise_loss(CompiledRows rows, const double[::1] u, const double[::1] dir
                 tot[5] += w * (h + s * v)
             rows.adjoint(lo, hi, col, 1, adj)
             if gram: rows.gram(lo, hi, col + b, out)
+            else: rows.squares(lo, hi, col + b, out)
         tot[1] = tot[0]
     rows.free()
     return margins, sums

@@ -11,6 +11,8 @@ the user's units.
     correct(state, dcoef, centre, share)    -> state, sums    towards the centre: limits, parabola of the loss
     certify(state, point, dcoef)            -> point, sums    the dual point, corrected: equations and value
 
+    weights(state)                          -> weights        of the Gram matrix, where that is not formed
+
 Everything of size n is in ``newton``.
 """
 
@@ -89,13 +91,13 @@ def run(
             cut = 0.5 if over > comp else min(0.7, max(0.1, (allowed / excess) ** (1.0 / 3.0)))
             primal, dual = cut * primal, min(dual, cut * primal)
         newton.move(primal, dual)
-        if not newton.linearise(sums):
+        if not newton.linearise(sums, None if newton.wide is None else samples.weights(state)):
             return Found(iteration, Status.STALLED, state, proof.point)
         comp, mu, loss = newton.complementarity, newton.mu, newton.loss
         decrement = newton.decrement()
         distance = newton.best - newton.expected + 0.5 * decrement
         if newton.pinned:  # epsilon_max: -best is a proven lower bound, the complementarity is missing
-            if comp <= tol * abs(newton.best):
+            if comp <= tol * max(abs(newton.best), SETTINGS.nothing):
                 return Found(iteration + 1, Status.OPTIMAL, state, None)
         else:
             if distance <= tol and max(distance, comp) <= ripe:

@@ -20,27 +20,26 @@ driver, unchanged, sees a matrix and the samples near the kink, which are gather
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..dual.bound import Coordinates, DualSums, lower_bound
+from ..dual.bound import DualSums, lower_bound
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import State
+from ..rows.interface import Rows, State
 from ..rows.reductions import Stack, Sum
 from ..starts.sample import Samples, most_entries, part, sampled, stacked
+from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import correct_pair, linearise_pair, open_loss, open_pair, predict_pair
 from ._survey import look, near_shares, survey
 from .settings import SETTINGS
-
-#: A linear loss of no slope, for the driver's samples: the model has theirs.
-_NO_LOSS = np.full(2, 1e-300)
 
 #: Edges of the bins for distances from the kink, eight to an octave: where the first bits of a
 #: double change.
@@ -48,29 +47,42 @@ _SHIFT = 49
 _FIRST = int(np.float64(2.0**-40).view(np.int64)) >> _SHIFT
 _EDGES = ((_FIRST + np.arange(70 * 8 + 1)) << _SHIFT).view(np.float64)
 
+#: Report of the objective, the bound and λ; True ends the run.
+Report = Callable[[float, float, float], bool]
+
 
 @dataclass
 class Work:
-    """What a fit took, in Gram matrices of all its samples, and in visits to them."""
+    """What a fit took, in Gram matrices of all its samples; visits and iterations are counted."""
 
     grams: float = 0.0
     sample_grams: float = 0.0
     near_grams: float = 0.0
     iterations: int = 0
-    surveys: int = 0
-    log: list[Any] = field(default_factory=list)
+    visits: int = 0
 
     @property
-    def total(self) -> float:
-        return self.grams + self.sample_grams + self.near_grams
+    def total(self) -> int:
+        """All of it in whole Gram matrices."""
+        return math.ceil(self.grams + self.sample_grams + self.near_grams)
+
+
+class Found(NamedTuple):
+    """Where the method ended: the model with λ, the bound, and the state (s, a) that proves it."""
+
+    model: FloatArray
+    objective: float
+    bound: float
+    point: State | None
+    status: Status
 
 
 class Sight(NamedTuple):
-    """What a block remembers: margins, the curvatures of the Gram matrix, the band, the last survey."""
+    """What a block remembers: margins, the curvatures of the Gram matrix, the near, a survey."""
 
     u: FloatArray
     curvature: Any = None
-    inside: Any = None
+    near: Any = None
     ahead: Any = None
     s: Any = None
     a: Any = None
@@ -84,14 +96,21 @@ class Distances(NamedTuple):
     entries: FloatArray
 
 
-class Found(NamedTuple):
-    """Where a level was left: the model with λ, the objective, the bound, and what proves it."""
+class Here(NamedTuple):
+    """A model (with λ), its objective, the gradient of its loss with flips above the kink."""
 
+    state: State
     model: FloatArray
     objective: float
-    bound: float
-    point: State | None
-    status: Status
+    gradient: FloatArray
+
+
+class Step(NamedTuple):
+    """Where a step leads, what it misses of what the model promised, and what of that crossed unseen."""
+
+    there: Here
+    missed: float
+    unseen: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,45 +130,43 @@ class Parabola:
 
 
 class ModelSamples:
-    """The driver's samples: a parabola, and the hinges near the kink."""
+    """What the driver sees: a parabola, and the hinges of the samples near the kink.
+
+    A state is (pairs, model, gradient of the parabola there).
+    """
 
     def __init__(self, near: Block, kappa: float, parabola: Parabola, least: float) -> None:
         self.rows, self.kappa, self.parabola = near.compiled, np.array([kappa]), parabola
-        self.least, self.light = least, 1e-9 * float(near.weights.mean()) if near.y.size else 0.0
+        self.slopes = np.zeros(near.y.size)  # the parabola has their loss
+        self.least, self.light = least, 1e-9 * float(near.weights.sum()) / max(near.y.size, 1)
         self.gram_rows = 0.0
 
     def open(self, coef: FloatArray, mu: float) -> Any:
-        return open_pair(self.rows, self.kappa, coef, mu), coef, None
+        return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
 
     def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
         P = coef.size
-        pair, sums = linearise_pair(
-            self.rows, state[0], coef, primal, dual, _NO_LOSS, True, self.least
-        )
+        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
         value, slope = self.parabola.at(coef)
-        self.gram_rows += sums[-1]
+        scalars = sums[P * P + 3 * P :]
+        self.gram_rows += scalars[7]
         sums[: P * P] += self.parabola.gram.ravel()
         sums[P * P : P * P + P] += slope
-        scalars = sums[P * P + 3 * P :]
-        scalars[0] += value
-        scalars[1] += value
+        scalars[:2] += value
         scalars[5] += value - slope @ coef
-        return (pair, coef, slope), sums
+        return (pairs, coef, slope), sums
 
     def predict(self, state: Any, dcoef: FloatArray) -> Any:
-        pair, sums = predict_pair(self.rows, state[0], dcoef, self.light)
-        return (pair, *state[1:]), sums
+        pairs, sums = predict_pair(self.rows, state[0], dcoef, self.light)
+        return (pairs, *state[1:]), sums
 
     def correct(self, state: Any, dcoef: FloatArray, centre: float, share: float) -> Any:
-        pair, coef, slope = state
-        pair, sums = correct_pair(
-            self.rows, pair, dcoef, centre, share, self.light, _NO_LOSS
-        )
-        sums[0], sums[1] = slope @ dcoef, dcoef @ self.parabola.gram @ dcoef
-        return (pair, coef, slope), sums
+        pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share, self.light)
+        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.parabola.gram @ dcoef
+        return (pairs, *state[1:]), sums
 
     def certify(self, state: Any, point: Any, dcoef: FloatArray) -> Any:
-        """The dual point is that of the loss's slopes at a model, and the flips of the near."""
+        """The dual point is (the model at which the parabola has its slopes, flips of the near)."""
         model, shares = (state[1], None) if point is None else point
         model = model + dcoef
         shares, adjoint = near_shares(self.rows, state[0], shares, dcoef, self.least)
@@ -158,79 +175,59 @@ class ModelSamples:
 
 
 class Level:
-    """A set of samples, with what the last look and survey found."""
+    """A set of samples, with the Gram matrix of the last model and the best bound so far.
 
-    def __init__(self, problem: Problem, coordinates: Coordinates, scaling: Any, work: Work) -> None:
-        self.problem, self.coordinates, self.scaling, self.work = problem, coordinates, scaling, work
-        self.rows, self.kappa = problem.rows, np.array([problem.kappa])
-        self.hinge = math.isfinite(problem.kappa)
-        self.share = 1.0  # of all samples: in what work is counted
+    ``scaling`` is the problem in the engine's coordinates, ``share`` of all samples are here.
+    """
+
+    def __init__(self, scaling: Any, work: Work, share: float = 1.0) -> None:
+        self.scaling, self.problem, self.work, self.share = scaling, scaling.problem, work, share
+        self.rows, self.kappa = self.problem.rows, np.array([self.problem.kappa])
+        self.hinge = math.isfinite(self.problem.kappa)
+        self.bound, self.point = 0.0, None
+        self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
 
     def solve(
-        self, model: FloatArray, distance: float, sampled: bool, tol: float, proven: bool
+        self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
     ) -> Found | None:
-        """From a model that is about ``distance`` nats from the best; None if that leads nowhere.
+        """The best model from a start; None where that leads nowhere.
 
-        ``sampled``: it is the best one on other samples.  Without ``proven`` an estimate suffices.
+        Without ``proven`` an estimate of the distance from the optimum suffices.
         """
-        bound, point, objective = 0.0, None, math.inf
-        state, model, gram, sums = self._open(model)
-        objective = self._objective(model, sums[-3:])
-        flat, gradient = sums[-1], sums[:-3]
+        here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
+        if not (start.sampled or here.objective < _CONSTANT):  # a misleading start
+            return None
         for _ in range(SETTINGS.most_models):
-            tol_here = max(tol, 0.0)
-            near = self._near(state, model, flat, distance, sampled)
-            if near is None:
+            chosen = self._choose(here, distance, sampled)
+            if chosen is None:
                 return None
-            state, distance = near
-            sampled = False
-            target = max(SETTINGS.inner * distance, 0.1 * tol_here)
-            begin, off = model, distance
-            for again in range(SETTINGS.most_widenings):
-                samples = self._gather(state)
-                if samples is None:
-                    return None
-                inner = self._run(model, begin, samples, gram, gradient, objective, flat, off, target)
-                if inner is None:
-                    return None
-                best, promised, corrected, shares = inner
-                step = 1.0
-                while True:
-                    ahead = model + step * (best - model)
-                    after, seen = self._survey(
-                        state, model, best, corrected, samples.numbers, shares, step
-                    )
-                    P = model.size
-                    value = self._objective(ahead, seen[2 * P + 2 :])
-                    found = DualSums(-seen[: P - 1], -seen[P - 1], seen[2 * P], seen[2 * P + 1])
-                    known, _ = lower_bound(self.coordinates, self.problem.epsilon, found)
-                    if known > bound or point is None:
-                        bound, point = known, after
-                    gained, missed = objective - value, value - promised
-                    good = gained >= SETTINGS.gained * step * (objective - promised)
-                    good = good or min(objective, value) - bound <= tol
-                    unseen = seen[2 * P + 4]
-                    last = again + 1 == SETTINGS.most_widenings
-                    if good or step < 1e-3 or (step == 1.0 and not last and unseen > 0.5 * missed):
-                        break
-                    step *= 0.5
-                self.work.log.append((self.rows.n_samples, len(samples.numbers), min(value, objective) - bound, step, distance, objective - promised, missed, unseen))
-                if good or step < 1.0:
-                    break
-                state, _ = self.rows.run(_widen, after, self._kink(model), self._kink(ahead))
-                begin, off = best, missed
-            before = distance
-            if value <= objective:
-                state, _ = self.rows.run(_accept, after)
-                model, objective, gradient = ahead, value, seen[P : 2 * P]
-            certified = max(objective - bound, 0.0)
-            distance = min(certified, 3.0 * (abs(missed) + target))
+            state, distance = chosen
+            target = max(SETTINGS.inner * distance, 0.1 * tol)
+            step = self._step(here._replace(state=state), distance, target, tol)
+            if step is None:
+                return None
+            before, sampled = distance, False
+            if step.there.objective <= here.objective:
+                state, _ = self.rows.run(_accept, step.there.state)
+                here = step.there._replace(state=state)
+            certified = max(here.objective - self.bound, 0.0)
+            distance = min(certified, 3.0 * (abs(step.missed) + target))
+            if report is not None and report(here.objective, self.bound, float(here.model[-1])):
+                status = Status.STOPPED
             if certified <= tol or (not proven and distance <= tol):
-                return Found(model, objective, bound, point, Status.OPTIMAL)
-            if 3.0 * abs(missed - unseen) > SETTINGS.keep_gram * before:
-                state, _, gram, sums = self._look(state, model, 1.0)
-                flat = sums[-1]
-        return Found(model, objective, bound, point, Status.STALLED)
+                status = Status.OPTIMAL
+            if status is not None:
+                return Found(here.model, here.objective, self.bound, self.point, status)
+            # What was missed by crossings is no fault of the Gram matrix.
+            if 3.0 * abs(step.missed - step.unseen) > SETTINGS.keep_gram * before:
+                here = self._look(here.state, here.model, 1.0)
+        return Found(here.model, here.objective, self.bound, self.point, Status.STALLED)
+
+    # --- the loss's model ------------------------------------------------------------------------
+
+    def _visit(self, function: Any, state: Any, *arguments: Any) -> tuple[Any, Any]:
+        self.work.visits += self.share == 1.0
+        return self.rows.run(function, state, *arguments)
 
     def _kink(self, model: FloatArray) -> float:
         return self.problem.kappa * float(model[-1]) if self.hinge else math.inf
@@ -239,118 +236,141 @@ class Level:
         """From the sums of loss and hinges."""
         return float(self.problem.epsilon * model[-1] + losses[0] + losses[1])
 
-    def _open(self, model: FloatArray) -> tuple[State, FloatArray, FloatArray, FloatArray]:
-        """Margins and the loss's model at the best multiple of a model."""
-        state, _ = self.rows.run(_open, None, model)
+    def _open(self, start: Start) -> Here:
+        """The loss's model at the best multiple of the start."""
+        model = np.append(start.model, start.lam)
+        state, _ = self._visit(_open, None, model)
         factor = self._multiple(state, model) if self.hinge else 1.0
-        self.work.log.append(("multiple", factor))
         return self._look(state, factor * model, factor)
 
     def _multiple(self, state: State, model: FloatArray) -> float:
         """The best multiple of a model: it leaves every sample on its side of the kink."""
-        factor, flat = 1.0, math.nan
-        for _ in range(8):
-            _, (sums,) = self.rows.run(_ray, state, factor, self._kink(model))
-            over, slope, curvature = sums
-            if math.isnan(flat):
-                flat = self.problem.epsilon * model[-1] + over
-            new = factor - (flat - slope) / curvature if curvature > 0.0 else factor
-            new = min(max(new, 0.2 * factor), 5.0 * factor)
-            done, factor = abs(new - factor) <= 0.01 * factor, new
-            if done:
+        factor, kink = 1.0, self._kink(model)
+        for _ in range(8):  # Newton's method
+            _, ((over, slope, curvature),) = self.rows.run(_ray, state, factor, kink)
+            if not curvature > 0.0:
+                break
+            change = (slope - over - self.problem.epsilon * float(model[-1])) / curvature
+            change = min(max(change, -0.8 * factor), 4.0 * factor)
+            factor += change
+            if abs(change) <= 0.01 * factor:
                 break
         return max(factor, SETTINGS.least_multiple)
 
-    def _look(
-        self, state: State, model: FloatArray, factor: float
-    ) -> tuple[State, FloatArray, FloatArray, FloatArray]:
-        """The loss's model: Gram matrix, gradient with flips above the kink and scalars."""
+    def _look(self, state: State, model: FloatArray, factor: float) -> Here:
+        """The Gram matrix, the gradient with flips above the kink, and the objective."""
         P = model.size
-        state, (sums,) = self.rows.run(_look, state, self.kappa, factor, float(model[-1]))
+        state, (sums,) = self._visit(_look, state, self.kappa, factor, float(model[-1]))
+        lower, gradient, scalars = np.split(sums, [P * P, P * P + P])
+        lower = lower.reshape(P, P)
+        self.gram, self.flat = lower + np.tril(lower, -1).T, float(scalars[2])
         self.work.grams += self.share
-        lower = sums[: P * P].reshape(P, P)
-        gram = lower + np.tril(lower, -1).T
-        return state, model, gram, sums[P * P :]
+        return Here(state, model, self._objective(model, scalars), gradient)
 
-    def _near(
-        self, state: State, model: FloatArray, flat: float, distance: float, sampled: bool
-    ) -> tuple[State, float] | None:
-        """Who a step can carry across the kink, and how much it can gain.
+    def _choose(self, here: Here, distance: float, sampled: bool) -> tuple[State, float] | None:
+        """Who a step can carry across the kink, and how much it can gain; None: too many.
 
-        A step of length r in the margins works against ``r·h'' + W(r)/2``, where W(r) is the weight
-        within r of the kink.  A sampling error is a force; any other distance is an energy.
+        A step of r in the margins works against ``r·h'' + W(r)/2``, where W(r) is the weight of
+        samples within r of the kink.  A sampling error is a force, any other distance an energy.
         """
         if not self.hinge:
-            return state, distance
-        kink, problem = self._kink(model), self.problem
-        _, (seen,) = self.rows.run(_distances, state, kink)
-        within = np.cumsum(seen.weight)
-        push = _EDGES * flat + 0.5 * within[:-1]
+            return self.rows.run(_choose, here.state, 0.0, 0.0)[0], distance
+        kink = self._kink(here.model)
+        _, (seen,) = self.rows.run(_distances, here.state, kink)
+        within, beyond = np.cumsum(seen.weight), seen.above.sum() - np.cumsum(seen.above)
+        force = _EDGES * self.flat + 0.5 * within[:-1]
         if sampled:
-            force = SETTINGS.reach * math.sqrt(2.0 * distance * SETTINGS.null_curvature)
-            k = int(np.searchsorted(push, force))
+            k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
-            k = int(np.searchsorted(_EDGES * push, 2.0 * SETTINGS.reach**2 * distance))
-        least = (model.size + 1) / self.rows.n_samples
-        k = max(k, int(np.searchsorted(within, least)))
-        # Flips that are certain leave some of ε.
-        beyond = problem.kappa * (seen.above.sum() - np.cumsum(seen.above))
-        k = min(max(k, int(np.argmax(beyond <= 0.9 * problem.epsilon))), _EDGES.size - 1)
+            k = np.searchsorted(_EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
+        # As many as can be at the kink, and so many that certain flips leave some of ε.
+        k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
+        k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
+        k = min(int(k), _EDGES.size - 1)
+        if within[k] > SETTINGS.crowded or seen.entries[: k + 1].sum() > most_entries(self.rows):
+            return None
         if sampled:
-            distance = 0.5 * float(_EDGES[k] * push[k]) / SETTINGS.reach**2
-        if seen.entries[: k + 1].sum() > most_entries(self.rows):
-            return None
-        if within[k] > SETTINGS.crowded:
-            return None
-        state, _ = self.rows.run(_choose, state, kink, float(_EDGES[k]))
-        return state, distance
+            distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
+        return self.rows.run(_choose, here.state, kink, float(_EDGES[k]))[0], distance
 
-    def _gather(self, state: State) -> Samples | None:
-        if not self.hinge:
-            state, _ = self.rows.run(_nobody, state)
-        rows = self.rows
-        return Samples(rows, rows.run(_gather, rows.pair(state, rows.offsets))[1])
+    # --- a step ----------------------------------------------------------------------------------
+
+    def _step(self, here: Here, distance: float, target: float, tol: float) -> Step | None:
+        """The driver's step on the model, with those who would cross the kink unseen; or shorter."""
+        begin, off = here.model, distance
+        for again in range(SETTINGS.most_widenings, -1, -1):
+            _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
+            near = Samples(self.rows, parts)
+            run = self._run(here, begin, near, off, target)
+            if run is None:
+                return None
+            best, promised, dual = run
+            length = 1.0
+            while True:
+                step = self._survey(here, best, promised, near, dual, length)
+                there = step.there.objective
+                good = here.objective - there >= SETTINGS.gained * length * (here.objective - promised)
+                good = good or min(here.objective, there) - self.bound <= tol
+                if good or length < 1e-3:
+                    return step
+                if length == 1.0 and again and step.unseen > 0.5 * step.missed:
+                    break
+                length *= 0.5
+            state, _ = self.rows.run(_widen, step.there.state, self._kink(here.model), self._kink(best))
+            here, begin, off = here._replace(state=state), best, step.missed
+        return None
 
     def _run(
-        self, model: FloatArray, begin: FloatArray, samples: Samples, gram: FloatArray,
-        gradient: FloatArray, objective: float, flat: float, off: float, target: float,
-    ) -> tuple[FloatArray, float, FloatArray, FloatArray] | None:  # fmt: skip
-        """The driver on the model: its model and objective, and its dual point."""
-        problem, near = self.problem, samples.block
-        v = samples.u - self._kink(model)
-        above = np.where(v > 0.0, near.weights, 0.0)
-        parabola = Parabola(
-            model,
-            objective - problem.epsilon * float(model[-1]) - float(above @ np.maximum(v, 0.0)) if v.size else objective - problem.epsilon * float(model[-1]),
-            gradient - np.append(near.adjoint(above), -problem.kappa * above.sum() if v.size else 0.0),
-            gram,
-        )  # fmt: skip
-        held = ModelSamples(near, problem.kappa, parabola, SETTINGS.curved * flat)
-        newton = self.scaling.newton(problem, self.coordinates)
+        self, here: Here, begin: FloatArray, near: Samples, off: float, target: float
+    ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]] | None:
+        """The driver on the model: its model, the objective promised, and its dual point."""
+        problem, weights = self.problem, near.block.weights
+        over = np.maximum(near.u - self._kink(here.model), 0.0)
+        above = np.where(over > 0.0, weights, 0.0)
+        flipped = problem.kappa * above.sum() if self.hinge else 0.0
+        value = here.objective - problem.epsilon * float(here.model[-1]) - float(weights @ over)
+        gradient = here.gradient - np.append(near.block.adjoint(above), -flipped)
+        parabola = Parabola(here.model, value, gradient, self.gram)
+        samples = ModelSamples(near.block, problem.kappa, parabola, SETTINGS.curved * self.flat)
+        newton = self.scaling.newton(problem.epsilon)
+        mu = min(SETTINGS.start_mu, off / (2.0 * float(weights.sum()) + 1.0))
+        reach = float(np.max(np.abs(near.u - self._kink(here.model)), initial=0.0))
+        mu = max(mu, SETTINGS.sharp * min(reach, 0.25))
         x = begin / self.scaling.scale
-        mu = min(SETTINGS.start_mu, off / (2.0 * float(near.weights.sum()) + 1.0))
-        if v.size:
-            mu = max(mu, SETTINGS.sharp * float(np.abs(v).max()))
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
-        found = driver.run(held, newton, held.open(newton.trial(0.0), mu), mu, target, 60)
-        self.work.log.append((found.n_iter, found.status.name, mu))
+        found = driver.run(samples, newton, samples.open(newton.trial(0.0), mu), mu, target, 60)
         self.work.iterations += found.n_iter
-        self.work.near_grams += self.share * held.gram_rows / self.rows.n_samples
+        self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
-        return newton.best_model(), float(newton.best), *found.point
+        return newton.best_model(), float(newton.best), found.point
 
     def _survey(
-        self, state: State, model: FloatArray, best: FloatArray, corrected: FloatArray,
-        numbers: Any, shares: FloatArray, step: float,
-    ) -> tuple[State, FloatArray]:  # fmt: skip
-        self.work.surveys += 1
-        state, (sums,) = self.rows.run(
-            _survey, self.rows.pair(state, self.rows.offsets), self.kappa, numbers, shares,
-            best - model, corrected - model, step, float(model[-1]),
+        self, here: Here, best: FloatArray, promised: float, near: Samples,
+        dual: tuple[FloatArray, FloatArray], length: float,
+    ) -> Step:  # fmt: skip
+        """All samples after a step of this length; the bound that its dual point proves is kept."""
+        P, (slopes_at, shares) = best.size, dual
+        state, (sums,) = self._visit(
+            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa, near.numbers, shares,
+            best - here.model, slopes_at - here.model, length, float(here.model[-1]),
         )  # fmt: skip
-        return state, sums
+        adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
+        entropy, additions, *losses, unseen = scalars
+        bound, _ = lower_bound(
+            self.scaling.coordinates, self.problem.epsilon,
+            DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
+        )  # fmt: skip
+        if bound > self.bound or self.point is None:
+            self.bound, self.point = bound, state
+        model = here.model + length * (best - here.model)
+        there = Here(state, model, self._objective(model, losses), gradient)
+        return Step(there, there.objective - promised, float(unseen))
+
+
+#: The objective of a model that knows nothing.
+_CONSTANT = math.log(2.0)
 
 
 # --- visits to a block ---------------------------------------------------------------------------
@@ -392,18 +412,14 @@ def _bins(q: FloatArray) -> Any:
 
 
 def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[()]]:
-    return k._replace(inside=(np.abs(k.u - kink) < reach).view(np.uint8)), ()
-
-
-def _nobody(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
-    return k._replace(inside=np.zeros(k.u.size, np.uint8)), ()
+    return k._replace(near=(np.abs(k.u - kink) < reach).view(np.uint8)), ()
 
 
 def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[()]]:
     """Those who crossed the kink, and all who moved half as far as it is, come along."""
     v, after = k.u - kink, k.ahead - kink_ahead
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
-    return k._replace(inside=k.inside | near.view(np.uint8)), ()
+    return k._replace(near=k.near | near.view(np.uint8)), ()
 
 
 def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
@@ -412,7 +428,7 @@ def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
 
 def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Stack, ...]]:
     k, offset = pair
-    return stacked(block, offset, k.u, np.flatnonzero(k.inside))
+    return stacked(block, offset, k.u, np.flatnonzero(k.near))
 
 
 def _survey(
@@ -420,21 +436,37 @@ def _survey(
     change: FloatArray, dual_change: FloatArray, step: float, lam: float,
 ) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
     k, offset = pair
-    inside = np.zeros(k.u.size, np.uint8) if k.inside is None else k.inside
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
     ahead, s, a, sums = survey(
-        block.compiled, kappa, k.u, k.curvature, inside, shares[first:last], change, dual_change,
+        block.compiled, kappa, k.u, k.curvature, k.near, shares[first:last], change, dual_change,
         step, lam,
     )  # fmt: skip
     return k._replace(ahead=ahead, s=s, a=a), (Sum(sums),)
 
 
+def dual_probability(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
+    """s of the dual point of a survey."""
+    return k.s, ()
+
+
+def flip_share(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
+    """a of the dual point of a survey."""
+    return k.a, ()
+
+
 # --- from a sample to all ------------------------------------------------------------------------
 
+#: Solves a problem from nothing: the model with λ, and Gram matrices.
+Cold = Callable[[Problem, float], tuple[FloatArray, int]]
 
-def shares_of(problem: Problem) -> list[float]:
-    """Shares of the samples, ascending, that lead to all of them; none if those are too few."""
-    rows = problem.rows
+
+def pays(rows: Rows) -> bool:
+    """Whether there are so many samples that a share of them leads to all."""
+    return rows.n_samples >= SETTINGS.many_samples * rows.n_columns and bool(_shares(rows))
+
+
+def _shares(rows: Rows) -> list[float]:
+    """Shares of the samples, ascending, that lead to all of them."""
     shares, share = [], 1.0 / SETTINGS.growth
     while share * rows.n_samples >= SETTINGS.least_samples * rows.n_columns:
         if share * rows.n_nonzeros <= most_entries(rows):
@@ -443,47 +475,42 @@ def shares_of(problem: Problem) -> list[float]:
     return shares
 
 
-def from_sample(problem: Problem, shares: list[float], cold: Any, make: Any, work: Work) -> Any:
-    """The best model on a share of the samples, and that share; None where they do not lead there."""
+def start_from_sample(
+    problem: Problem, scaled: Callable[[Problem], Any], cold: Cold, work: Work
+) -> Start | None:
+    """The best model on a share of the samples, by way of smaller ones; None if there is none."""
+    shares = _shares(problem.rows)
     block, places = sampled(problem.rows, shares[-1])
-    n, model, before = problem.rows.n_columns, None, 0.0
-    for share in shares:
+    N, n, start = problem.rows.n_samples, problem.rows.n_columns, None
+    for share, larger in zip(shares, [*shares[1:], 1.0], strict=True):
         rows = part(block, places < share)
         if rows is None:
             return None
-        here, m = replace(problem, rows=rows), rows.n_samples
-        tol = SETTINGS.sample_tolerance * n / m
-        if model is None:
-            for _ in range(8):
-                model, n_iter = cold(here, tol)
-                work.sample_grams += n_iter * share
-                work.log.append(('cold', m, n_iter, here.epsilon, model[-1]))
-                # Nearly constant: no direction.  A smaller radius has about the same one.
-                if not math.isfinite(here.kappa) or here.kappa * model[-1] > 0.5 * math.sqrt(n / m):
-                    break
-                here = problem = replace(here, epsilon=0.8 * here.epsilon)
+        here, tol = replace(problem, rows=rows), SETTINGS.sample_tolerance * n / rows.n_samples
+        if start is None:
+            model, problem = _solve_first(here, tol, cold, work, share)
         else:
-            level = make(replace(here, epsilon=problem.epsilon))
-            level.share = share
-            found = level.solve(model, 0.5 * n / problem.rows.n_samples * (1.0 / before - 1.0 / share) if False else 0.5 * n * (1.0 / m_before - 1.0 / m), True, tol, False)
+            found = Level(scaled(here), work, share).solve(start, tol, proven=False)
             if found is None:
                 return None
             model = found.model
-        before, m_before = share, m
-    return model, m_before
+        distance = sampling_error(n, rows.n_samples, larger * N)
+        start = Start(model[:-1], float(model[-1]), distance, True)
+    return start
 
 
-def solve_large(problem: Problem, coordinates: Any, scaling: Any, cold: Any, make: Any, tol: float, start: Any = None) -> Any:
-    work = Work()
-    n, N = problem.rows.n_columns, problem.rows.n_samples
-    shares = shares_of(problem)
-    if not shares:
-        return None, work
-    with np.errstate(all="ignore"):
-        known = from_sample(problem, shares, cold, lambda here: make(here, work), work)
-        if known is None:
-            return None, work
-        model, m = known
-        level = make(problem, work)
-        found = level.solve(model, 0.5 * n * (1.0 / m - 1.0 / N), True, tol, True)
-    return found, work
+def _solve_first(
+    problem: Problem, tol: float, cold: Cold, work: Work, share: float
+) -> tuple[FloatArray, Problem]:
+    """The best model on the smallest sample: if that is nearly constant, at a smaller radius.
+
+    The direction, which is about the same there, is what the larger samples need.
+    """
+    error = math.sqrt(problem.rows.n_columns / problem.rows.n_samples)
+    while True:
+        model, grams = cold(problem, tol)
+        work.sample_grams += share * grams
+        enough = problem.kappa * model[-1] >= 0.5 * error
+        if enough or not math.isfinite(problem.kappa) or problem.epsilon < 1e-3 * problem.kappa:
+            return model, problem
+        problem = replace(problem, epsilon=0.7 * problem.epsilon)

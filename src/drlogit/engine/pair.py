@@ -18,12 +18,14 @@ import numpy as np
 
 from ..dual.bound import FREE, IN_NORM, Coordinates
 from ..problem.certificate import certify
+from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
+from ..starts.start import Start, sampling_error, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
@@ -32,30 +34,39 @@ from ._pair import (
     certify_loss,
     certify_pair,
     correct_pair,
+    curvature_pair,
     linearise_loss,
     linearise_pair,
     open_loss,
     open_pair,
     predict_pair,
 )
+from .large import (
+    Found,
+    Level,
+    Work,
+    dual_probability,
+    flip_share,
+    pays,
+    start_from_sample,
+)
 from .settings import SETTINGS
+from .wide import WideSystem, is_wide
 
-_LOG_LOSS = np.zeros(2)
+_LOG_LOSS = np.zeros(0)
 _NO_LIMITS = 2 * 640
 
 
 class PairSamples:
     """The flip pair of every sample, behind the driver's questions.
 
-    ``kappa`` is one number, or one per sample as a state of the rows; ``slopes`` replace the loss
-    by ``-s u``, with a slope s for each label (``critical_radius``).
+    ``kappa`` is one number, or one per sample as a state of the rows; ``slopes`` s, per sample,
+    replace the loss by ``-s u`` (``flip_budget``).
     """
 
-    def __init__(
-        self, rows: Rows, kappa: float | State, slopes: FloatArray = _LOG_LOSS
-    ) -> None:
+    def __init__(self, rows: Rows, kappa: float | State, slopes: State | None = None) -> None:
         self.rows, self.kappa, self.slopes = rows, kappa, slopes
-        self.visits = 0
+        self.visits, self.gram = 0, not is_wide(rows)
         self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
 
     def _visit(self, function: Callable[..., Any], state: Any, *arguments: Any) -> Any:
@@ -66,13 +77,16 @@ class PairSamples:
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
         if isinstance(self.kappa, float):
-            return self.rows.run(_open_pair, None, np.array([self.kappa]), coef, mu)[0]
+            return self.rows.run(_open_pair, self.slopes, np.array([self.kappa]), coef, mu)[0]
         return self.rows.run(_open_each, self.kappa, coef, mu)[0]
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_linearise_pair, state, coef, primal, dual, self.slopes)
+        return self._visit(_linearise_pair, state, coef, primal, dual, self.gram)
+
+    def weights(self, state: State) -> State:
+        return self.rows.run(_weights_pair, state)[0]
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         return self._visit(_predict_pair, state, dcoef, self.light)
@@ -80,7 +94,7 @@ class PairSamples:
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_correct_pair, state, dcoef, centre, share, self.light, self.slopes)
+        return self._visit(_correct_pair, state, dcoef, centre, share, self.light)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
@@ -96,7 +110,8 @@ class LossSamples:
     """
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
-        self.rows, self.newton, self.visits = rows, newton, 0
+        self.rows, self.newton = rows, newton
+        self.visits, self.gram = 0, not is_wide(rows)
 
     def open(self, coef: FloatArray, mu: float) -> Any:
         self.visits += 1
@@ -107,8 +122,11 @@ class LossSamples:
     ) -> tuple[Any, FloatArray]:
         margins, direction = state
         self.visits += 1
-        margins, (sums,) = self.rows.run(_linearise_loss, margins, direction, primal)
+        margins, (sums,) = self.rows.run(_linearise_loss, margins, direction, primal, self.gram)
         return (margins, direction), sums
+
+    def weights(self, state: Any) -> State:
+        return self.rows.run(_weights_loss, state[0])[0]
 
     def predict(self, state: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
         return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
@@ -132,17 +150,29 @@ class LossSamples:
 # --- visits to a block ---------------------------------------------------------------------------
 
 
-def _open_pair(block: Block, _: None, kappa: FloatArray, coef: FloatArray, mu: float) -> Any:
-    return open_pair(block.compiled, kappa, coef, mu), ()
+def _open_pair(
+    block: Block, slopes: FloatArray | None, kappa: FloatArray, coef: FloatArray, mu: float
+) -> Any:
+    slopes = _LOG_LOSS if slopes is None else slopes
+    return open_pair(block.compiled, kappa, slopes, coef, mu), ()
 
 
 def _open_each(block: Block, kappa: FloatArray, coef: FloatArray, mu: float) -> Any:
-    return open_pair(block.compiled, kappa, coef, mu), ()
+    return open_pair(block.compiled, kappa, _LOG_LOSS, coef, mu), ()
 
 
 def _linearise_pair(block: Block, state: PairState, *arguments: Any) -> Any:
     state, sums = linearise_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
+
+
+def _weights_pair(block: Block, state: PairState) -> Any:
+    return curvature_pair(block.compiled, state), ()
+
+
+def _weights_loss(block: Block, margins: FloatArray) -> Any:
+    slope = log_loss_terms(margins).slope
+    return block.weights * slope * (1.0 - slope), ()
 
 
 def _predict_pair(block: Block, state: PairState, *arguments: Any) -> Any:
@@ -210,28 +240,36 @@ def coordinates_of(problem: Problem) -> Coordinates:
 
 
 class Scaling:
-    """(β, b, λ) = scale · x, so that a typical row has length one."""
+    """(β, b, λ) = scale · x, so that a typical row has length one.
 
-    def __init__(self, problem: Problem, coordinates: Coordinates) -> None:
-        free, columns = problem.free, problem.rows.column_scale
-        kept = ~free
-        sigma = float(np.linalg.norm((columns * coordinates.costs)[kept]))
+    With ``free_only`` penalised features are out of sight, and all that is asked of λ is λ ≥ 0.
+    """
+
+    def __init__(self, problem: Problem, *, free_only: bool = False) -> None:
+        coordinates, free = coordinates_of(problem), problem.free
+        columns = problem.rows.column_scale
+        sigma = float(np.linalg.norm((columns * coordinates.costs)[~free]))
         self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
         spread = np.where(coordinates.spread > 0.0, coordinates.spread, columns)
         spread = np.where(spread > 0.0, spread, 1.0)
-        scale = np.where(free, 1.0 / spread, coordinates.costs / self.sigma)
+        scale = np.where(free, 1.0 / spread, 0.0 if free_only else coordinates.costs / self.sigma)
+        if free_only:  # without a charge, since nothing can be there
+            coordinates = replace(
+                coordinates, kind=np.full_like(coordinates.kind, FREE),
+                spread=np.where(free, coordinates.spread, 0.0),
+            )  # fmt: skip
+        self.problem, self.coordinates = problem, coordinates
         self.scale = np.append(scale, 1.0 / self.sigma)
-        self.kept = np.flatnonzero(kept)
+        self.kept = np.flatnonzero(~free & (not free_only))
 
-    def newton(self, problem: Problem, coordinates: Coordinates) -> Newton:
+    def newton(self, epsilon: float) -> Newton:
         """The system of the steps, with the norm's cone."""
-        last = self.scale.size - 1
-        if problem.epsilon > 0.0 and not self.kept.size:
-            cone = no_norm(last)
-        else:
-            cone = cone_of(problem.norm.name, self.kept, last)
-        length = 300.0 + problem.rows.n_samples / 50.0
-        return Newton(self.scale, problem.epsilon, cone, coordinates, length)
+        rows, last = self.problem.rows, self.scale.size - 1
+        nothing = epsilon > 0.0 and not self.kept.size
+        cone = no_norm(last) if nothing else cone_of(self.problem.norm.name, self.kept, last)
+        length = 300.0 + rows.n_samples / 50.0
+        wide = WideSystem(rows, self.scale) if is_wide(rows) else None
+        return Newton(self.scale, epsilon, cone, self.coordinates, length, wide)
 
 
 def interior_point(
@@ -261,52 +299,130 @@ def interior_point(
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
-    coordinates = coordinates_of(problem)
-    scaling = Scaling(problem, coordinates)
-    newton = scaling.newton(problem, coordinates)
-    hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
-    samples = PairSamples(rows, problem.kappa) if hinge else LossSamples(rows, newton)
-    x, mu = _opening(problem, scaling, hinge, start)
-    newton.open(x, mu)
-
-    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
-        return monitor.report(
-            n_iter, newton.best, newton.dual, newton.lam, better_bound
-        )
-
-    with np.errstate(all="ignore"):
-        state = samples.open(newton.trial(0.0), mu)
-        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
-    best = newton.best_model()
-    info = {
-        "solver": "interior-point",
-        "grams": found.n_iter,
-        "visits": samples.visits,
-        "distinct_samples": rows.n_samples,
-    }
-    solution = Solution(best[:-1], found.status, found.n_iter, info=info, lam=float(best[-1]))
-    if found.point is None:
+    scaling = Scaling(problem)
+    known = None if start is None else start_from(problem, start)
+    work = Work()
+    many = _run_large(scaling, tol, max_iter, known, monitor, work)
+    info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
+    if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
+        best, status, n_iter, visits = many.model, many.status, work.total, work.visits
+        found_s, found_a, point = dual_probability, flip_share, many.point
+    else:
+        if many is not None:
+            known = Start(many.model[:-1], float(many.model[-1]), many.objective - many.bound)
+        newton, samples, found = _run(scaling, tol, max_iter, known, monitor)
+        best, status, point = newton.best_model(), found.status, found.point
+        n_iter, visits = found.n_iter + work.total, samples.visits + work.visits
+        found_s, found_a = _dual_probability, _flip_share
+    info |= {"grams": n_iter, "visits": visits, "sample_grams": work.sample_grams,
+             "near_grams": float(work.near_grams)}  # fmt: skip
+    solution = Solution(best[:-1], status, n_iter, info=info, lam=float(best[-1]))
+    if point is None:
         return solution
-    s, a = rows.run(_dual_probability, found.point)[0], rows.run(_flip_share, found.point)[0]
+    s, a = rows.run(found_s, point)[0], rows.run(found_a, point)[0]
     if origin is not None:
         s, a = (given.scatter(rows.gather(values)[origin]) for values in (s, a))
     return replace(solution, doubt=s, flip_share=a, dual_coefficients=best[:-1])
 
 
-def _opening(
-    problem: Problem, scaling: Scaling, hinge: bool, start: Result | None
-) -> tuple[FloatArray, float]:
+def _run_large(
+    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor, work: Work
+) -> Found | None:
+    """The method for many samples, from the start if that is nearer than a sample leads."""
+    problem, rows = scaling.problem, scaling.problem.rows
+    if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter and pays(rows)):
+        return None
+
+    def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
+        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor())
+        return newton.best_model(), found.n_iter
+
+    def report(objective: float, bound: float, lam: float) -> bool:
+        return monitor.report(work.total, objective, bound, lam)
+
+    with np.errstate(all="ignore"):
+        if start is not None and start.distance <= SETTINGS.near_start * sampling_error(rows.n_columns, rows.n_samples):
+            found = Level(scaling, work).solve(with_lambda(problem, start), tol, report=report)
+            if found is not None and found.status is not Status.STALLED:
+                return found
+        start = start_from_sample(problem, Scaling, cold, work)
+        return None if start is None else Level(scaling, work).solve(start, tol, report=report)
+
+
+def _run(
+    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor
+) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:
+    problem = scaling.problem
+    newton = scaling.newton(problem.epsilon)
+    hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
+    samples: PairSamples | LossSamples
+    samples = PairSamples(problem.rows, problem.kappa) if hinge else LossSamples(problem.rows, newton)
+    x, mu = _opening(scaling, hinge, start)
+
+    def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
+        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+
+    with np.errstate(all="ignore"):
+        newton.open(x, mu)
+        state = samples.open(newton.trial(0.0), mu)
+        return newton, samples, driver.run(samples, newton, state, mu, tol, max_iter, report)
+
+
+def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with."""
-    x, sigma = np.zeros(scaling.scale.size), scaling.sigma
+    problem, sigma = scaling.problem, scaling.sigma
+    x, mu = np.zeros(scaling.scale.size), SETTINGS.start_mu
     if problem.epsilon == 0.0:
         if start is not None:
-            x[:-1] = problem.join(start.coef, start.intercept) / scaling.scale[:-1]
-        return x, SETTINGS.start_mu
-    epsilon = problem.epsilon / sigma
-    x[-1] = driver.starting_lambda(
-        epsilon, problem.kappa / sigma if hinge else 0.0, SETTINGS.start_mu
-    )
-    return x, SETTINGS.start_mu
+            x[:-1] = start.model / scaling.scale[:-1]
+        return x, mu
+    if start is None:
+        kappa = problem.kappa / sigma if hinge else 0.0
+        x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
+        return x, mu
+    model, size = start.model.copy(), problem.dual_norm(start.model)
+    # No optimal λ is above .2785/ε (MATH §4).
+    lam = max(start.lam, SETTINGS.least_lambda / problem.epsilon) if start.lam > 0.0 else size
+    lam = min(max(lam, size), 0.3 / problem.epsilon)
+    if size > lam:
+        model[problem.penalised] *= lam / size
+    x[:-1] = model / scaling.scale[:-1]
+    x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
+    return x, SETTINGS.near_mu if hinge else SETTINGS.near_mu_loss
+
+
+def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> FloatArray:
+    """Coefficients of the best model of the free columns alone."""
+    newton, _, _ = _run(Scaling(problem, free_only=True), tol, max_iter, None, Monitor(None, 0))
+    return newton.best_model()[:-1]
+
+
+def flip_budget(
+    problem: Problem, null: FloatArray, *, free_only: bool = False, tol: float = 1e-9
+) -> tuple[float, FloatArray]:
+    """``max Σ w [ s u - (u - κ)_+ ]`` over ``‖β/c‖_* ≤ 1`` and free coefficients, and its maximiser.
+
+    s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
+    λ times as large: posed where the larger of norm and kink is one.  With ``free_only`` penalised
+    features are out of sight.
+    """
+    scaling = Scaling(problem, free_only=free_only)
+    newton = scaling.newton(0.0)
+    newton.pinned = True
+    slopes, _ = problem.rows.run(_doubts, None, null)
+    samples = PairSamples(problem.rows, problem.kappa, slopes)
+    x = np.zeros(scaling.scale.size)
+    x[-1] = 1.0 / min(1.0, problem.kappa / scaling.sigma)
+    lam = x[-1] / scaling.sigma
+    with np.errstate(all="ignore"):
+        newton.open(x, SETTINGS.start_mu)
+        state = samples.open(newton.trial(0.0), SETTINGS.start_mu)
+        driver.run(samples, newton, state, SETTINGS.start_mu, tol, 200)
+    return max(-newton.best, 0.0) / lam, newton.best_model()[:-1] / lam
+
+
+def _doubts(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return flip_probability(block.margins(null)), ()
 
 
 def _optimal_already(

@@ -16,6 +16,13 @@ class Settings:
     # --- start ---
     start_mu: float = 0.05
     """Complementarity per unit of degree at the start (generated: .01 to .2 are within an iteration)."""
+    near_mu: float = 0.01
+    near_mu_loss: float = 0.002
+    """The same from an earlier result, with and without flips (paths of 30 radii: two iterations less)."""
+    start_room: float = 0.06
+    """... and the room that its λ is given, as a share of it."""
+    least_lambda: float = 0.02
+    """... and the least λ to open with, in units of 1/ε."""
 
     # --- blocking samples: a step may pass the boundary of a few samples, which then keep a share ---
     rough_mu: float = 1e-4
@@ -50,6 +57,8 @@ class Settings:
     """A correction goes on, and a next certificate is tried, where the shortfall falls to this share."""
     exhausted: float = 1e-7
     """Complementarity, in units of tol, at which a bound that is still too low ends the run: rounding."""
+    nothing: float = 1e-10
+    """A budget of flips below this, where rows measure one, is none."""
 
     # --- many samples (``large``) ---
     inner: float = 0.002
@@ -65,8 +74,10 @@ class Settings:
     sharp: float = 0.2
     """μ at the start of a model, at least, in units of the reach."""
     least_multiple: float = 0.02
-    null_curvature: float = 0.25
     crowded: float = 0.6
+    many_samples: int = 80
+    least_max_iter: int = 10
+    near_start: float = 3.0
     growth: int = 4
     least_samples: int = 20
     sample_tolerance: float = 0.01

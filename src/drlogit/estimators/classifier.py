@@ -9,7 +9,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.suggested_radius import suggested_radius_of
 from ..problem.problem import Problem
 from ..problem.result import Result
@@ -199,7 +198,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             The duality gap is larger than ``tol``.
         UserWarning
-            ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
+            ``epsilon`` is so large that the model is constant; or it is ``"auto"`` although labels
+            can flip.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
@@ -222,27 +222,25 @@ class DRLogisticRegression(RobustLinearClassifier):
                 epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
             else:
                 epsilon = self._radius(data, problem)
-            self._warn_about_flips(data, problem, epsilon)
             problem = problem.with_radius(epsilon)
-        self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
+        starts = self._starts(data)
+        constant = self._fit_classes(data, problem, verbose=self.verbose, starts=starts)
+        if self.epsilon == "auto" and not constant:
+            self._warn_about_flips(problem)
         return self
 
     def _radius(self, data: TrainingData, problem: Problem) -> float:
         """The largest of the radii that the classes would get."""
         return max(suggested_radius_of(each) for each in data.against_rest(problem))
 
-    def _warn_about_flips(self, data: TrainingData, problem: Problem, epsilon: float) -> None:
+    def _warn_about_flips(self, problem: Problem) -> None:
         """Warn where labels can flip: the radius was not made for that."""
-        if math.isinf(problem.kappa):
-            return
-        limit = max(epsilon_max_of(each) for each in data.against_rest(problem))
-        if epsilon < limit:  # else there is a warning that the model is constant
+        if math.isfinite(problem.kappa):
+            share = min(problem.epsilon / problem.kappa, 1.0)
             warnings.warn(
-                f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
-                f"epsilon_max={limit:.4g} (for kappa={problem.kappa:g}, norm={self.norm!r}), from "
-                "which on the model is constant. The radius allows for sampling error, with "
-                f"labels that do not flip, and here up to {min(epsilon / problem.kappa, 1.0):.1%} "
-                "of them may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
+                f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
+                f"labels that do not flip; for kappa={problem.kappa:g} up to {share:.1%} of them "
+                "may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
                 UserWarning,
                 stacklevel=3,
             )

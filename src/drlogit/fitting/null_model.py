@@ -17,33 +17,19 @@ larger class, at a size that no objective can tell from zero.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
-from ..problem.losses import entropy, log_loss_terms
+from ..engine.pair import null_model as best_of_free
+from ..problem.losses import entropy
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Status
 from ..rows.arrays import FloatArray
-from ..rows.blocks import Block
-from ..rows.reductions import Max, Sum
-from ..solvers.interior_point.barrier import solve_with_barrier
-from ..solvers.interior_point.progress import Progress
-from ..solvers.interior_point.scaled import Scaled
-from ..solvers.interior_point.smoothing import solve_with_smoothing
-
-#: Cost of moving a feature that makes its coefficient nothing: ‖β/c‖_* ≤ λ leaves it no room.
-_NEXT_TO_NOTHING = 1e-300
 
 #: Classes whose weights differ by less are of equal size but for rounding.
 _EQUAL = 1e-12
 
 #: An intercept that changes no objective in double precision.
 _LEANING = 1e-18
-
-#: Gap of the null model in nats, and iterations.
-_TOL = 1e-13
-_MAX_ITER = 200
 
 
 def has_immovable_features(problem: Problem) -> bool:
@@ -83,57 +69,6 @@ def levelled_model(problem: Problem, positive: float) -> FloatArray:
 
 def null_model(problem: Problem) -> FloatArray:
     """Coefficients of the null model of any problem."""
-    if not has_immovable_features(problem):
-        return constant_model(problem, weight_of_positives(problem))[0]
-    if math.isinf(problem.kappa):
-        return _plain_fit(problem)
-    return _robust_fit(problem)
-
-
-def _plain_fit(problem: Problem) -> FloatArray:
-    """κ = ∞: Newton's method on the free columns, damped so that it converges from anywhere.
-
-    For a largest change m of a margin, ``log(1+m)/m`` is such a step length (Bach 2010).
-    Where free columns separate samples, coefficients grow until these samples' s vanish.
-    """
-    free = np.flatnonzero(problem.free)
-    scale = problem.rows.column_scale[free]
-    scale = np.where(scale > 0.0, scale, 1.0)
-    v = np.zeros(problem.costs.size)
-    for _ in range(_MAX_ITER):
-        _, (gradient, hessian) = problem.rows.run(_newton_sums, None, v)
-        gradient = gradient[free] / scale
-        hessian = hessian[np.ix_(free, free)] / scale / scale[:, None]
-        step = np.zeros_like(v)
-        step[free] = np.linalg.lstsq(hessian, gradient, rcond=1e-13)[0]
-        if float(gradient @ step[free]) <= 1e-30:
-            break
-        step[free] /= scale
-        _, (change,) = problem.rows.run(_largest_change, None, step)
-        v += step if change <= 0.5 else step * (math.log1p(change) / change)
-    return v
-
-
-def _robust_fit(problem: Problem) -> FloatArray:
-    """Finite κ: the interior point, with the penalised features out of its sight."""
-    costs = np.where(problem.free, np.inf, _NEXT_TO_NOTHING)
-    nothing = replace(problem, cost=replace(problem.cost, costs=costs))
-    scaled = Scaled.of(problem)
-    scaled = Scaled(nothing, np.where(problem.free, scaled.scale, 0.0), scaled.sigma)
-    progress = Progress(nothing, _TOL, Monitor())
-    with np.errstate(all="ignore"):
-        if solve_with_barrier(scaled, progress, max_iter=_MAX_ITER) is Status.MAX_ITER:
-            solve_with_smoothing(scaled, progress, max_iter=_MAX_ITER)
-    return progress.coefficients
-
-
-def _newton_sums(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum, Sum]]:
-    loss = log_loss_terms(block.margins(v))
-    return None, (
-        Sum(block.adjoint(block.weights * loss.slope)),
-        Sum(block.gram(block.weights * loss.curvature)),
-    )
-
-
-def _largest_change(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Max]]:
-    return None, (Max(np.max(np.abs(block.margins(v)), initial=0.0)),)
+    if has_immovable_features(problem):
+        return best_of_free(problem)
+    return constant_model(problem, weight_of_positives(problem))[0]

@@ -27,7 +27,7 @@ from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.external.ipopt import ipopt
-from ..solvers.interior_point.method import interior_point
+from ..engine.pair import interior_point
 from ..solvers.paper.lambda_search import lambda_search
 from ..solvers.paper.linearized_admm import linearized_admm
 from ..solvers.paper.lp_admm import lp_admm
@@ -251,7 +251,7 @@ class _Call:
             coef, intercept = problem.split(solution.coefficients)
             returned = problem.join(coef, intercept)
             certificate = self._certify(problem, returned, solution, lam)
-            if lam is None and problem.domains is None:
+            if lam is None:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )

@@ -33,6 +33,8 @@ cdef class CompiledRows:
         """out[c, :] += Xᵀ columns[c, :] for k columns, each a panel long (stride ``panel``)."""
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         """Lower triangle of out += Xᵀ diag(d) X, row-major."""
+    cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
+        """The diagonal of that alone."""
 
 
 cdef class DenseRows(CompiledRows):
@@ -116,6 +118,13 @@ cdef class DenseRows(CompiledRows):
         if self.intercept:
             dgemv("N", &n, &m, &UNIT, <double*>x, &width, <double*>d, &ONE, &UNIT, out + n * wide, &ONE)
             out[n * wide + n] += total
+
+    cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
+        cdef Py_ssize_t i, j, n = self.n_columns - self.intercept
+        cdef const double* x = self.load(lo, hi)
+        for i in range(hi - lo):
+            for j in range(n): out[j] += d[i] * x[i * self.width + j] * x[i * self.width + j]
+            if self.intercept: out[n] += d[i]
 
 
 cdef class CsrRows(CompiledRows):
@@ -212,6 +221,16 @@ cdef class CsrRows(CompiledRows):
                     last[col[e]] += value
             if self.intercept:
                 last[n - 1] += d[i]
+
+    cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
+        cdef const double* v
+        cdef const int* col
+        cdef const Py_ssize_t* p
+        cdef Py_ssize_t i, e
+        self.load(lo, hi, &v, &col, &p)
+        for i in range(hi - lo):
+            for e in range(p[i], p[i + 1]): out[col[e]] += d[i] * v[e] * v[e]
+            if self.intercept: out[self.n_columns - 1] += d[i]
 
 
 def compiled_rows(x, y, w, bint intercept, shift=None):

@@ -1,0 +1,147 @@
+"""The Newton system where an n×n matrix is too large, or larger than it need be: conjugate gradients.
+
+Solves the equations of ``_newton`` with ``K = C + Zᵀ diag(d) Z`` known only through products.  λ is
+eliminated by its Schur complement.  The preconditioner is the diagonal ``T`` of the cone's part (for
+large N plus the diagonal of ``Zᵀ diag(d) Z``), completed, for blocks of at most ``FACTOR_LIMIT``
+samples, by the identity of Woodbury:
+
+    (T + BᵀB)⁻¹ = T⁻¹ - T⁻¹Bᵀ (I + B T⁻¹ Bᵀ)⁻¹ B T⁻¹,        B = diag(√d) Z.
+
+With one such block that is the exact inverse, up to the small numbers that stand in for T on
+free columns, and a few steps suffice; the matrix that is factored is N×N and never less
+than the identity.  Everything of size N stays with its block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from ..problem.conjugate_gradients import conjugate_gradients
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.reductions import Sum
+
+#: Coefficients beyond which no n×n matrix is formed, and from which an N×N one is preferred.
+DENSE_LIMIT = 4000
+_OUTER_LIMIT = 300
+
+#: Samples up to which a block factors its N×N matrix, of 2 GB then.
+FACTOR_LIMIT = 16_384
+
+#: Steps of conjugate gradients and their goal.  With a factored block few are needed, and more
+#: than a few mean that rounding, not the preconditioner, sets the accuracy.
+_RTOL = 1e-8
+_MAX_STEPS = 1000
+_MAX_STEPS_FACTORED = 20
+
+
+def is_wide(rows: Rows) -> bool:
+    """Whether the Newton system is to be solved without forming it."""
+    outer = rows.n_columns > _OUTER_LIMIT and 2 * rows.n_samples < rows.n_columns
+    return rows.n_columns > DENSE_LIMIT or outer
+
+
+class WideSystem:
+    """The system behind products; ``weights`` gives d per block for a state of the samples."""
+
+    def __init__(self, rows: Rows, scale: FloatArray) -> None:
+        self.rows, self.scale = rows, scale[:-1]
+        self.factored = rows.largest_block <= FACTOR_LIMIT
+        self.weights: State | None = None
+
+    def build(
+        self,
+        weights: State,
+        data: FloatArray,
+        coupling: FloatArray,
+        own: FloatArray,
+        rank_one: FloatArray,
+    ) -> bool:
+        """Set up from d per block and arrays in scaled coordinates, λ last.
+
+        ``data`` is the diagonal of ``Zᵀ diag(d) Z``, ``coupling`` λ's column, ``own`` the diagonal
+        of the cone's part and ``rank_one`` the v of its ``v vᵀ``.
+        """
+        data, own = data[:-1], own[:-1]
+        self.own, self.rank_one = own, rank_one[:-1]
+        self.coupling, self.corner = coupling[:-1], float(coupling[-1])
+        # Free columns have no diagonal of their own: a small share of the data's stands in.
+        base = own + (1e-9 * data if self.factored else data)
+        self.inverse = np.where(base > 0.0, 1.0 / np.where(base > 0.0, base, 1.0), 0.0)
+        if self.factored:
+            scale = self.scale * np.sqrt(self.inverse)
+            self.weights = self.rows.run(_factor, weights, scale)[0]
+        else:
+            self.weights = self.rows.run(_unfactored, weights)[0]
+        self.coupling_solved = np.zeros(own.size)
+        if self.coupling.any():
+            self.coupling_solved = self._solved(self.coupling)
+        return bool(np.isfinite(self.coupling_solved).all())
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        """(dx, dλ) for a right-hand side."""
+        y = self._solved(np.array(rhs[:-1]))
+        schur = self.corner - float(self.coupling @ self.coupling_solved)
+        schur = max(schur, 1e-14 * abs(self.corner)) or 1.0
+        dlam = (rhs[-1] - float(self.coupling @ y)) / schur
+        return np.append(y - dlam * self.coupling_solved, dlam)
+
+    def data_product(self, v: FloatArray) -> FloatArray:
+        """``Zᵀ diag(d) Z v``, in scaled coordinates."""
+        _, (data,) = self.rows.run(_weighted_product, self.weights, self.scale * v)
+        return np.asarray(self.scale * data)
+
+    def _product(self, v: FloatArray) -> FloatArray:
+        rank = float(self.rank_one @ v)
+        return self.data_product(v) + self.own * v + rank * self.rank_one
+
+    def _precondition(self, r: FloatArray) -> FloatArray:
+        first = self.inverse * r
+        if not self.factored:
+            return first
+        _, (correction,) = self.rows.run(_woodbury, self.weights, self.scale * first)
+        return np.asarray(first - self.inverse * self.scale * correction)
+
+    def _solved(self, rhs: FloatArray) -> FloatArray:
+        return conjugate_gradients(
+            self._product, self._precondition, rhs, rtol=_RTOL,
+            max_steps=_MAX_STEPS_FACTORED if self.factored else _MAX_STEPS,
+        )  # fmt: skip
+
+
+def _weighted_product(
+    block: Block, weights: tuple[FloatArray, Any], v: FloatArray
+) -> tuple[Any, tuple[Sum]]:
+    """``Zᵀ diag(d) Z v``."""
+    return weights, (Sum(block.adjoint(weights[0] * block.margins(v))),)
+
+
+def _unfactored(block: Block, d: FloatArray) -> tuple[tuple[FloatArray, Any], tuple[()]]:
+    return (d, None), ()
+
+
+def _factor(
+    block: Block, d: FloatArray, column_scale: FloatArray
+) -> tuple[tuple[FloatArray, Any], tuple[()]]:
+    """Cholesky factor of ``I + B T⁻¹ Bᵀ``, with ``column_scale = scale · T^{-1/2}``."""
+    matrix = block.outer_gram(np.sqrt(d), column_scale)
+    matrix[np.diag_indices_from(matrix)] += 1.0
+    # The transpose has the upper triangle as its lower one, in the order LAPACK wants.
+    factor, failed = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    return (d, None if failed else factor), ()
+
+
+def _woodbury(
+    block: Block, weights: tuple[FloatArray, Any], v: FloatArray
+) -> tuple[Any, tuple[Sum]]:
+    """``Zᵀ√d (I + B T⁻¹ Bᵀ)⁻¹ √d Z v``; zero where nothing was factored."""
+    d, factor = weights
+    if factor is None:
+        return weights, (Sum(np.zeros(block.n_columns)),)
+    root = np.sqrt(d)
+    solved, _ = dpotrs(factor, root * block.margins(v), lower=1)
+    return weights, (Sum(block.adjoint(root * solved)),)
