@@ -3,8 +3,8 @@
     minimise    ελ + Σ w_i [ h(u_i) + (u_i - κ_i λ)_+ ],     u = Zβ
     subject to  ‖β / c‖_* ≤ λ
 
-The samples are those of the flip pair (``PairSamples``), or of the loss alone where no label can flip
-(``LossSamples``: κ = ∞, ε = 0).
+The samples are those of the flip pair (``PairSamples``), or of the loss alone where no label can
+flip (``LossSamples``: κ = ∞, ε = 0).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
+from ..solvers.starts import dual_point_of, is_for
 from ..starts.start import Start, sampling_error, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
@@ -104,7 +105,7 @@ class PairSamples:
 
 
 class LossSamples:
-    """The log-loss alone: one visit per iteration, the others cost nothing of the length of the samples.
+    """The log-loss alone: one visit per iteration, the others cost nothing of the samples' length.
 
     A state is (margins, direction).
     """
@@ -296,12 +297,11 @@ def interior_point(
         solution = _optimal_already(problem, start, tol, monitor)
         if solution is not None:
             return solution
+    known = None if start is None else start_from(problem, start)
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
-    scaling = Scaling(problem)
-    known = None if start is None else start_from(problem, start)
-    work = Work()
+    scaling, work = Scaling(problem), Work()
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
     if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
@@ -356,7 +356,8 @@ def _run(
     newton = scaling.newton(problem.epsilon)
     hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
     samples: PairSamples | LossSamples
-    samples = PairSamples(problem.rows, problem.kappa) if hinge else LossSamples(problem.rows, newton)
+    rows = problem.rows
+    samples = PairSamples(rows, problem.kappa) if hinge else LossSamples(rows, newton)
     x, mu = _opening(scaling, hinge, start)
 
     def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
@@ -400,7 +401,7 @@ def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> Flo
 def flip_budget(
     problem: Problem, null: FloatArray, *, free_only: bool = False, tol: float = 1e-9
 ) -> tuple[float, FloatArray]:
-    """``max Σ w [ s u - (u - κ)_+ ]`` over ``‖β/c‖_* ≤ 1`` and free coefficients, and its maximiser.
+    """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients; its maximiser.
 
     s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
     λ times as large: posed where the larger of norm and kink is one.  With ``free_only`` penalised
@@ -429,15 +430,11 @@ def _optimal_already(
     problem: Problem, start: Result, tol: float, monitor: Monitor
 ) -> Solution | None:
     """The start itself, if the dual point that comes with it proves it optimal."""
-    ball, dual = start.ball, start.dual
-    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
-        return None
-    if dual is None or dual.moves is not None or dual.doubt.shape != (problem.rows.n_samples,):
-        return None
+    point = dual_point_of(problem, start) if is_for(problem, start) else None
     coefficients = problem.join(start.coef, start.intercept)
-    if not np.isfinite(coefficients).all():
+    if point is None or not np.isfinite(coefficients).all():
         return None
-    s, a = problem.rows.scatter(dual.doubt), problem.rows.scatter(dual.flip_share)
+    s, a = point
     certificate = certify(problem, coefficients, flip_share=a, doubt=s, tol=tol)
     if certificate.gap > tol:
         return None

@@ -17,6 +17,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..engine.pair import interior_point
 from ..problem.certificate import Certificate, certify
 from ..problem.evaluable import evaluable_bound
 from ..problem.moves import moves_of
@@ -27,7 +28,6 @@ from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.external.ipopt import ipopt
-from ..engine.pair import interior_point
 from ..solvers.paper.lambda_search import lambda_search
 from ..solvers.paper.linearized_admm import linearized_admm
 from ..solvers.paper.lp_admm import lp_admm

@@ -136,6 +136,8 @@ class Block:
     def compiled(self) -> CompiledRows:
         """The samples as compiled loops see them."""
         X = self.X
+        if self.thin is not None:
+            return compiled_rows(self.thin, self.y, self.weights, self.intercept, dense=X)
         if isinstance(X, ShiftedArray):
             return compiled_rows(X.array, self.y, self.weights, self.intercept, X.shift)
         return compiled_rows(X, self.y, self.weights, self.intercept)
