@@ -62,9 +62,9 @@ class Work:
     visits: int = 0
 
     @property
-    def total(self) -> int:
-        """All of it in whole Gram matrices."""
-        return math.ceil(self.grams + self.sample_grams + self.near_grams)
+    def total(self) -> float:
+        """All of it in Gram matrices."""
+        return float(self.grams + self.sample_grams + self.near_grams)
 
 
 class Found(NamedTuple):

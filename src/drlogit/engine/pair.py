@@ -305,16 +305,17 @@ def interior_point(
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
     if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
-        best, status, n_iter, visits = many.model, many.status, work.total, work.visits
+        best, status, grams, visits = many.model, many.status, work.total, work.visits
         found_s, found_a, point = dual_probability, flip_share, many.point
     else:
         if many is not None:
             known = Start(many.model[:-1], float(many.model[-1]), many.objective - many.bound)
         newton, samples, found = _run(scaling, tol, max_iter, known, monitor)
         best, status, point = newton.best_model(), found.status, found.point
-        n_iter, visits = found.n_iter + work.total, samples.visits + work.visits
+        grams, visits = found.n_iter + work.total, samples.visits + work.visits
         found_s, found_a = _dual_probability, _flip_share
-    info |= {"grams": n_iter, "visits": visits, "sample_grams": work.sample_grams,
+    n_iter = math.ceil(grams)
+    info |= {"grams": grams, "visits": visits, "sample_grams": work.sample_grams,
              "near_grams": float(work.near_grams)}  # fmt: skip
     solution = Solution(best[:-1], status, n_iter, info=info, lam=float(best[-1]))
     if point is None:
@@ -330,7 +331,7 @@ def _run_large(
 ) -> Found | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem, rows = scaling.problem, scaling.problem.rows
-    if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter and pays(rows)):
+    if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter):
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
@@ -338,15 +339,27 @@ def _run_large(
         return newton.best_model(), found.n_iter
 
     def report(objective: float, bound: float, lam: float) -> bool:
-        return monitor.report(work.total, objective, bound, lam)
+        return monitor.report(math.ceil(work.total), objective, bound, lam)
 
     with np.errstate(all="ignore"):
-        if start is not None and start.distance <= SETTINGS.near_start * sampling_error(rows.n_columns, rows.n_samples):
+        if start is not None and _near(problem, start):
             found = Level(scaling, work).solve(with_lambda(problem, start), tol, report=report)
             if found is not None and found.status is not Status.STALLED:
                 return found
+        if not pays(rows):
+            return None
         start = start_from_sample(problem, Scaling, cold, work)
         return None if start is None else Level(scaling, work).solve(start, tol, report=report)
+
+
+def _near(problem: Problem, start: Start) -> bool:
+    """Whether a start is nearer than a sample would lead, or than it takes to begin anew."""
+    rows = problem.rows
+    few = rows.n_samples < SETTINGS.least_ratio * rows.n_columns
+    if few or rows.n_nonzeros < SETTINGS.least_entries:
+        return False
+    error = sampling_error(rows.n_columns, rows.n_samples)
+    return start.distance <= max(SETTINGS.near_start * error, SETTINGS.near_nats)
 
 
 def _run(

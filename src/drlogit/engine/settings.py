@@ -79,6 +79,9 @@ class Settings:
     many_samples: int = 80
     least_max_iter: int = 10
     near_start: float = 3.0
+    near_nats: float = 0.02
+    least_ratio: int = 4
+    least_entries: int = 50_000
     growth: int = 4
     least_samples: int = 20
     sample_tolerance: float = 0.01
