@@ -153,8 +153,11 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slop
 
 
 def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal, double dual,
-                   bint gram=True):
-    """Go by these lengths along the state's direction, to ``coef``: the state and the conditions there."""
+                   bint gram=True, double least=0.0):
+    """Go by these lengths along the state's direction, to ``coef``: the state and the conditions there.
+
+    Hinges of less curvature than ``least`` stay out of the Gram matrix.
+    """
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
     cdef Py_ssize_t square = P * P if gram else 2 * P
     cdef bint many = state.kappa.shape[0] > 1, moved = state.step is not None and (primal != 0.0 or dual != 0.0)
@@ -205,7 +208,9 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 aff = w * (sr * give - a)                # what a gains when all products go to zero
                 cen = w * (c - a) * it * ir * give       # ... per unit of centring
                 col[j], col[b + j], col[2 * b + j] = w * (a - s) * y, aff * y, cen * y
+                if om < least * w: om = 0.0
                 col[3 * b + j], col[4 * b + j] = -kap * om * y, w * curved + om
+                if om > 0.0: tot[7] += 1.0
                 corner += kap * kap * om
                 side[0] -= kap * w * a
                 side[1] -= kap * aff

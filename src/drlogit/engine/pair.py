@@ -26,6 +26,7 @@ from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 from ..solvers.starts import dual_point_of, is_for
+from ..starts.start import Start, sampling_error, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
@@ -40,6 +41,15 @@ from ._pair import (
     open_loss,
     open_pair,
     predict_pair,
+)
+from .large import (
+    Found,
+    Level,
+    Work,
+    dual_probability,
+    flip_share,
+    pays,
+    start_from_sample,
 )
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
@@ -287,29 +297,73 @@ def interior_point(
         solution = _optimal_already(problem, start, tol, monitor)
         if solution is not None:
             return solution
+    known = None if start is None else start_from(problem, start)
     given = problem.rows
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
-    scaling = Scaling(problem)
-    newton, samples, found = _run(scaling, tol, max_iter, start, monitor)
-    best = newton.best_model()
-    info = {
-        "solver": "interior-point",
-        "grams": found.n_iter,
-        "visits": samples.visits,
-        "distinct_samples": rows.n_samples,
-    }
-    solution = Solution(best[:-1], found.status, found.n_iter, info=info, lam=float(best[-1]))
-    if found.point is None:
+    scaling, work = Scaling(problem), Work()
+    many = _run_large(scaling, tol, max_iter, known, monitor, work)
+    info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
+    if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
+        best, status, grams, visits = many.model, many.status, work.total, work.visits
+        found_s, found_a, point = dual_probability, flip_share, many.point
+    else:
+        if many is not None:
+            known = Start(many.model[:-1], float(many.model[-1]), many.objective - many.bound)
+        newton, samples, found = _run(scaling, tol, max_iter, known, monitor)
+        best, status, point = newton.best_model(), found.status, found.point
+        grams, visits = found.n_iter + work.total, samples.visits + work.visits
+        found_s, found_a = _dual_probability, _flip_share
+    n_iter = math.ceil(grams)
+    info |= {"grams": grams, "visits": visits, "sample_grams": work.sample_grams,
+             "near_grams": float(work.near_grams)}  # fmt: skip
+    solution = Solution(best[:-1], status, n_iter, info=info, lam=float(best[-1]))
+    if point is None:
         return solution
-    s, a = rows.run(_dual_probability, found.point)[0], rows.run(_flip_share, found.point)[0]
+    s, a = rows.run(found_s, point)[0], rows.run(found_a, point)[0]
     if origin is not None:
         s, a = (given.scatter(rows.gather(values)[origin]) for values in (s, a))
     return replace(solution, doubt=s, flip_share=a, dual_coefficients=best[:-1])
 
 
+def _run_large(
+    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor, work: Work
+) -> Found | None:
+    """The method for many samples, from the start if that is nearer than a sample leads."""
+    problem, rows = scaling.problem, scaling.problem.rows
+    if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter):
+        return None
+
+    def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
+        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor())
+        return newton.best_model(), found.n_iter
+
+    def report(objective: float, bound: float, lam: float) -> bool:
+        return monitor.report(math.ceil(work.total), objective, bound, lam)
+
+    with np.errstate(all="ignore"):
+        if start is not None and _near(problem, start):
+            found = Level(scaling, work).solve(with_lambda(problem, start), tol, report=report)
+            if found is not None and found.status is not Status.STALLED:
+                return found
+        if not pays(rows):
+            return None
+        start = start_from_sample(problem, Scaling, cold, work)
+        return None if start is None else Level(scaling, work).solve(start, tol, report=report)
+
+
+def _near(problem: Problem, start: Start) -> bool:
+    """Whether a start is nearer than a sample would lead, or than it takes to begin anew."""
+    rows = problem.rows
+    few = rows.n_samples < SETTINGS.least_ratio * rows.n_columns
+    if few or rows.n_nonzeros < SETTINGS.least_entries:
+        return False
+    error = sampling_error(rows.n_columns, rows.n_samples)
+    return start.distance <= max(SETTINGS.near_start * error, SETTINGS.near_nats)
+
+
 def _run(
-    scaling: Scaling, tol: float, max_iter: int, start: Result | None, monitor: Monitor
+    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor
 ) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
@@ -328,25 +382,22 @@ def _run(
         return newton, samples, driver.run(samples, newton, state, mu, tol, max_iter, report)
 
 
-def _opening(scaling: Scaling, hinge: bool, start: Result | None) -> tuple[FloatArray, float]:
+def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with."""
     problem, sigma = scaling.problem, scaling.sigma
     x, mu = np.zeros(scaling.scale.size), SETTINGS.start_mu
-    model = None if start is None else problem.join(start.coef, start.intercept)
-    if model is not None and not np.isfinite(model).all():
-        model = None
     if problem.epsilon == 0.0:
-        if model is not None:
-            x[:-1] = model / scaling.scale[:-1]
+        if start is not None:
+            x[:-1] = start.model / scaling.scale[:-1]
         return x, mu
-    epsilon = problem.epsilon / sigma
-    if model is None or start is None:
+    if start is None:
         kappa = problem.kappa / sigma if hinge else 0.0
-        x[-1] = driver.starting_lambda(epsilon, kappa, mu)
+        x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
         return x, mu
+    model, size = start.model.copy(), problem.dual_norm(start.model)
     # No optimal λ is above .2785/ε (MATH §4).
-    size = problem.dual_norm(model)
-    lam = min(max(start.lam, size, SETTINGS.least_lambda / problem.epsilon), 0.3 / problem.epsilon)
+    lam = max(start.lam, SETTINGS.least_lambda / problem.epsilon) if start.lam > 0.0 else size
+    lam = min(max(lam, size), 0.3 / problem.epsilon)
     if size > lam:
         model[problem.penalised] *= lam / size
     x[:-1] = model / scaling.scale[:-1]

@@ -77,5 +77,32 @@ class Settings:
     nothing: float = 1e-10
     """A budget of flips below this, where rows measure one, is none."""
 
+    # --- many samples (``large``) ---
+    inner: float = 0.002
+    """How exactly the driver solves a model, in units of the distance."""
+    reach: float = 2.5
+    """How far a step may go, in units of its root mean square."""
+    curved: float = 0.3
+    """Hinges enter the Gram matrix from this share of the loss's curvature on."""
+    gained: float = 0.5
+    """A step is taken if it brings this share of what the model promised."""
+    keep_gram: float = 0.03
+    """The Gram matrix stands while what a step missed is no more than this share of the distance."""
+    sharp: float = 0.2
+    """μ at the start of a model, at least, in units of the reach."""
+    least_multiple: float = 0.02
+    crowded: float = 0.6
+    many_samples: int = 80
+    least_max_iter: int = 10
+    near_start: float = 3.0
+    near_nats: float = 0.02
+    least_ratio: int = 4
+    least_entries: int = 50_000
+    growth: int = 4
+    least_samples: int = 20
+    sample_tolerance: float = 0.01
+    most_models: int = 12
+    most_widenings: int = 4
+
 
 SETTINGS = Settings()

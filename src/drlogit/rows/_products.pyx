@@ -108,13 +108,17 @@ cdef class DenseRows(CompiledRows):
         cdef const double* x = self.load(lo, hi)
         cdef const double* row
         cdef double* scaled = &self.scaled[0, 0]
+        cdef int kept = 0
         for i in range(m):
+            if d[i] == 0.0: continue
             root, row = sqrt(d[i]), x + i * width
             total += d[i]
             for j in range(n):
-                scaled[i * n + j] = root * row[j]
+                scaled[kept * n + j] = root * row[j]
+            kept += 1
+        if kept == 0: return
         # Column-major "U" is the lower triangle in C order.
-        dsyrk("U", "N", &n, &m, &UNIT, scaled, &n, &UNIT, out, &wide)
+        dsyrk("U", "N", &n, &kept, &UNIT, scaled, &n, &UNIT, out, &wide)
         if self.intercept:
             dgemv("N", &n, &m, &UNIT, <double*>x, &width, <double*>d, &ONE, &UNIT, out + n * wide, &ONE)
             out[n * wide + n] += total
@@ -211,6 +215,7 @@ cdef class CsrRows(CompiledRows):
         cdef double* last = out + (n - 1) * wide
         self.load(lo, hi, &v, &col, &p)
         for i in range(hi - lo):                    # indices are sorted: the lower triangle
+            if d[i] == 0.0: continue
             for e in range(p[i], p[i + 1]):
                 value = d[i] * v[e]
                 row = out + <Py_ssize_t>col[e] * wide

@@ -1,0 +1,516 @@
+"""Many samples: the driver on a model of the loss, hinges only where they can bend.
+
+    minimise    ελ + Σ w_i [ h(u_i) + (u_i - κλ)_+ ],     u = Zβ
+    subject to  ‖β / c‖_* ≤ λ
+
+Between two *surveys* of all rows the log-loss is its quadratic model at the last point (one Gram
+matrix), and samples further from the kink than a step can carry them stay on their side of it.  The
+driver, unchanged, sees a matrix and the samples near the kink, which are gathered into memory.
+
+1. Start: a quarter of the rows, by the same method, and so on down to a sample that is solved as it
+   is; or a point that somebody knows.  The best multiple of it: no sample crosses the kink.
+2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far as
+   its force goes against the curvature of the loss and the samples that it flips on its way.
+3. The driver on the model, to a small share of the distance.
+4. Survey at its answer: objective, next gradient, and the bound of the dual point that the model's
+   multipliers make (``s - h''·Z(d + c)``, a).  Too little gained: those who crossed unseen come along.
+5. Until the bound is within the tolerance: 2, with the old Gram matrix where that told the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..dual.bound import DualSums, lower_bound
+from ..problem.problem import Problem
+from ..problem.result import Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.reductions import Stack, Sum
+from ..starts.sample import Samples, most_entries, part, sampled, stacked
+from ..starts.start import Start, sampling_error
+from . import driver
+from ._pair import correct_pair, linearise_pair, open_loss, open_pair, predict_pair
+from ._survey import look, near_shares, survey
+from .settings import SETTINGS
+
+#: Edges of the bins for distances from the kink, eight to an octave: where the first bits of a
+#: double change.
+_SHIFT = 49
+_FIRST = int(np.float64(2.0**-40).view(np.int64)) >> _SHIFT
+_EDGES = ((_FIRST + np.arange(70 * 8 + 1)) << _SHIFT).view(np.float64)
+
+#: Report of the objective, the bound and λ; True ends the run.
+Report = Callable[[float, float, float], bool]
+
+
+@dataclass
+class Work:
+    """What a fit took, in Gram matrices of all its samples; visits and iterations are counted."""
+
+    grams: float = 0.0
+    sample_grams: float = 0.0
+    near_grams: float = 0.0
+    iterations: int = 0
+    visits: int = 0
+
+    @property
+    def total(self) -> float:
+        """All of it in Gram matrices."""
+        return float(self.grams + self.sample_grams + self.near_grams)
+
+
+class Found(NamedTuple):
+    """Where the method ended: the model with λ, the bound, and the state (s, a) that proves it."""
+
+    model: FloatArray
+    objective: float
+    bound: float
+    point: State | None
+    status: Status
+
+
+class Sight(NamedTuple):
+    """What a block remembers: margins, the curvatures of the Gram matrix, the near, a survey."""
+
+    u: FloatArray
+    curvature: Any = None
+    near: Any = None
+    ahead: Any = None
+    s: Any = None
+    a: Any = None
+
+
+class Distances(NamedTuple):
+    """Histograms of the distances from the kink."""
+
+    weight: FloatArray
+    above: FloatArray  # weight above the kink
+    entries: FloatArray
+
+
+class Here(NamedTuple):
+    """A model (with λ), its objective, the gradient of its loss with flips above the kink."""
+
+    state: State
+    model: FloatArray
+    objective: float
+    gradient: FloatArray
+
+
+class Step(NamedTuple):
+    """Where a step leads, what it misses of what the model promised, and what of that crossed unseen."""
+
+    there: Here
+    missed: float
+    unseen: float
+
+
+@dataclass(frozen=True, eq=False)
+class Parabola:
+    """The loss around a model (with λ), without the hinges of the samples that the driver sees."""
+
+    centre: FloatArray
+    value: float
+    gradient: FloatArray
+    gram: FloatArray
+
+    def at(self, model: FloatArray) -> tuple[float, FloatArray]:
+        """Value and gradient."""
+        d = model - self.centre
+        curved = self.gram @ d
+        return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
+
+
+class ModelSamples:
+    """What the driver sees: a parabola, and the hinges of the samples near the kink.
+
+    A state is (pairs, model, gradient of the parabola there).
+    """
+
+    def __init__(self, near: Block, kappa: float, parabola: Parabola, least: float) -> None:
+        self.rows, self.kappa, self.parabola = near.compiled, np.array([kappa]), parabola
+        self.slopes = np.zeros(near.y.size)  # the parabola has their loss
+        self.least, self.light = least, 1e-9 * float(near.weights.sum()) / max(near.y.size, 1)
+        self.gram_rows = 0.0
+
+    def open(self, coef: FloatArray, mu: float) -> Any:
+        return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
+
+    def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
+        P = coef.size
+        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
+        value, slope = self.parabola.at(coef)
+        scalars = sums[P * P + 3 * P :]
+        self.gram_rows += scalars[7]
+        sums[: P * P] += self.parabola.gram.ravel()
+        sums[P * P : P * P + P] += slope
+        scalars[:2] += value
+        scalars[5] += value - slope @ coef
+        return (pairs, coef, slope), sums
+
+    def predict(self, state: Any, dcoef: FloatArray) -> Any:
+        pairs, sums = predict_pair(self.rows, state[0], dcoef, self.light)
+        return (pairs, *state[1:]), sums
+
+    def correct(self, state: Any, dcoef: FloatArray, centre: float, share: float) -> Any:
+        pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share, self.light)
+        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.parabola.gram @ dcoef
+        return (pairs, *state[1:]), sums
+
+    def certify(self, state: Any, point: Any, dcoef: FloatArray) -> Any:
+        """The dual point is (the model at which the parabola has its slopes, flips of the near)."""
+        model, shares = (state[1], None) if point is None else point
+        model = model + dcoef
+        shares, adjoint = near_shares(self.rows, state[0], shares, dcoef, self.least)
+        value, slope = self.parabola.at(model)
+        return (model, shares), np.concatenate([slope + adjoint, [value - slope @ model, 0.0]])
+
+
+class Level:
+    """A set of samples, with the Gram matrix of the last model and the best bound so far.
+
+    ``scaling`` is the problem in the engine's coordinates, ``share`` of all samples are here.
+    """
+
+    def __init__(self, scaling: Any, work: Work, share: float = 1.0) -> None:
+        self.scaling, self.problem, self.work, self.share = scaling, scaling.problem, work, share
+        self.rows, self.kappa = self.problem.rows, np.array([self.problem.kappa])
+        self.hinge = math.isfinite(self.problem.kappa)
+        self.bound, self.point = 0.0, None
+        self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
+
+    def solve(
+        self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
+    ) -> Found | None:
+        """The best model from a start; None where that leads nowhere.
+
+        Without ``proven`` an estimate of the distance from the optimum suffices.
+        """
+        here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
+        if not (start.sampled or here.objective < _CONSTANT):  # a misleading start
+            return None
+        for _ in range(SETTINGS.most_models):
+            chosen = self._choose(here, distance, sampled)
+            if chosen is None:
+                return None
+            state, distance = chosen
+            target = max(SETTINGS.inner * distance, 0.1 * tol)
+            step = self._step(here._replace(state=state), distance, target, tol)
+            if step is None:
+                return None
+            before, sampled = distance, False
+            if step.there.objective <= here.objective:
+                state, _ = self.rows.run(_accept, step.there.state)
+                here = step.there._replace(state=state)
+            certified = max(here.objective - self.bound, 0.0)
+            distance = min(certified, 3.0 * (abs(step.missed) + target))
+            if report is not None and report(here.objective, self.bound, float(here.model[-1])):
+                status = Status.STOPPED
+            if certified <= tol or (not proven and distance <= tol):
+                status = Status.OPTIMAL
+            if status is not None:
+                return Found(here.model, here.objective, self.bound, self.point, status)
+            # What was missed by crossings is no fault of the Gram matrix.
+            if 3.0 * abs(step.missed - step.unseen) > SETTINGS.keep_gram * before:
+                here = self._look(here.state, here.model, 1.0)
+        return Found(here.model, here.objective, self.bound, self.point, Status.STALLED)
+
+    # --- the loss's model ------------------------------------------------------------------------
+
+    def _visit(self, function: Any, state: Any, *arguments: Any) -> tuple[Any, Any]:
+        self.work.visits += self.share == 1.0
+        return self.rows.run(function, state, *arguments)
+
+    def _kink(self, model: FloatArray) -> float:
+        return self.problem.kappa * float(model[-1]) if self.hinge else math.inf
+
+    def _objective(self, model: FloatArray, losses: FloatArray) -> float:
+        """From the sums of loss and hinges."""
+        return float(self.problem.epsilon * model[-1] + losses[0] + losses[1])
+
+    def _open(self, start: Start) -> Here:
+        """The loss's model at the best multiple of the start."""
+        model = np.append(start.model, start.lam)
+        state, _ = self._visit(_open, None, model)
+        factor = self._multiple(state, model) if self.hinge else 1.0
+        return self._look(state, factor * model, factor)
+
+    def _multiple(self, state: State, model: FloatArray) -> float:
+        """The best multiple of a model: it leaves every sample on its side of the kink."""
+        factor, kink = 1.0, self._kink(model)
+        for _ in range(8):  # Newton's method
+            _, ((over, slope, curvature),) = self.rows.run(_ray, state, factor, kink)
+            if not curvature > 0.0:
+                break
+            change = (slope - over - self.problem.epsilon * float(model[-1])) / curvature
+            change = min(max(change, -0.8 * factor), 4.0 * factor)
+            factor += change
+            if abs(change) <= 0.01 * factor:
+                break
+        return max(factor, SETTINGS.least_multiple)
+
+    def _look(self, state: State, model: FloatArray, factor: float) -> Here:
+        """The Gram matrix, the gradient with flips above the kink, and the objective."""
+        P = model.size
+        state, (sums,) = self._visit(_look, state, self.kappa, factor, float(model[-1]))
+        lower, gradient, scalars = np.split(sums, [P * P, P * P + P])
+        lower = lower.reshape(P, P)
+        self.gram, self.flat = lower + np.tril(lower, -1).T, float(scalars[2])
+        self.work.grams += self.share
+        return Here(state, model, self._objective(model, scalars), gradient)
+
+    def _choose(self, here: Here, distance: float, sampled: bool) -> tuple[State, float] | None:
+        """Who a step can carry across the kink, and how much it can gain; None: too many.
+
+        A step of r in the margins works against ``r·h'' + W(r)/2``, where W(r) is the weight of
+        samples within r of the kink.  A sampling error is a force, any other distance an energy.
+        """
+        if not self.hinge:
+            return self.rows.run(_choose, here.state, 0.0, 0.0)[0], distance
+        kink = self._kink(here.model)
+        _, (seen,) = self.rows.run(_distances, here.state, kink)
+        within, beyond = np.cumsum(seen.weight), seen.above.sum() - np.cumsum(seen.above)
+        force = _EDGES * self.flat + 0.5 * within[:-1]
+        if sampled:
+            k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
+        else:
+            k = np.searchsorted(_EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
+        # As many as can be at the kink, and so many that certain flips leave some of ε.
+        k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
+        k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
+        k = min(int(k), _EDGES.size - 1)
+        if within[k] > SETTINGS.crowded or seen.entries[: k + 1].sum() > most_entries(self.rows):
+            return None
+        if sampled:
+            distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
+        return self.rows.run(_choose, here.state, kink, float(_EDGES[k]))[0], distance
+
+    # --- a step ----------------------------------------------------------------------------------
+
+    def _step(self, here: Here, distance: float, target: float, tol: float) -> Step | None:
+        """The driver's step on the model, with those who would cross the kink unseen; or shorter."""
+        begin, off = here.model, distance
+        for again in range(SETTINGS.most_widenings, -1, -1):
+            _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
+            near = Samples(self.rows, parts)
+            run = self._run(here, begin, near, off, target)
+            if run is None:
+                return None
+            best, promised, dual = run
+            length = 1.0
+            while True:
+                step = self._survey(here, best, promised, near, dual, length)
+                there = step.there.objective
+                good = here.objective - there >= SETTINGS.gained * length * (here.objective - promised)
+                good = good or min(here.objective, there) - self.bound <= tol
+                if good or length < 1e-3:
+                    return step
+                if length == 1.0 and again and step.unseen > 0.5 * step.missed:
+                    break
+                length *= 0.5
+            state, _ = self.rows.run(_widen, step.there.state, self._kink(here.model), self._kink(best))
+            here, begin, off = here._replace(state=state), best, step.missed
+        return None
+
+    def _run(
+        self, here: Here, begin: FloatArray, near: Samples, off: float, target: float
+    ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]] | None:
+        """The driver on the model: its model, the objective promised, and its dual point."""
+        problem, weights = self.problem, near.block.weights
+        over = np.maximum(near.u - self._kink(here.model), 0.0)
+        above = np.where(over > 0.0, weights, 0.0)
+        flipped = problem.kappa * above.sum() if self.hinge else 0.0
+        value = here.objective - problem.epsilon * float(here.model[-1]) - float(weights @ over)
+        gradient = here.gradient - np.append(near.block.adjoint(above), -flipped)
+        parabola = Parabola(here.model, value, gradient, self.gram)
+        samples = ModelSamples(near.block, problem.kappa, parabola, SETTINGS.curved * self.flat)
+        newton = self.scaling.newton(problem.epsilon)
+        mu = min(SETTINGS.start_mu, off / (2.0 * float(weights.sum()) + 1.0))
+        reach = float(np.max(np.abs(near.u - self._kink(here.model)), initial=0.0))
+        mu = max(mu, SETTINGS.sharp * min(reach, 0.25))
+        x = begin / self.scaling.scale
+        x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
+        newton.open(x, mu)
+        found = driver.run(samples, newton, samples.open(newton.trial(0.0), mu), mu, target, 60)
+        self.work.iterations += found.n_iter
+        self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
+        if found.point is None:
+            return None
+        return newton.best_model(), float(newton.best), found.point
+
+    def _survey(
+        self, here: Here, best: FloatArray, promised: float, near: Samples,
+        dual: tuple[FloatArray, FloatArray], length: float,
+    ) -> Step:  # fmt: skip
+        """All samples after a step of this length; the bound that its dual point proves is kept."""
+        P, (slopes_at, shares) = best.size, dual
+        state, (sums,) = self._visit(
+            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa, near.numbers, shares,
+            best - here.model, slopes_at - here.model, length, float(here.model[-1]),
+        )  # fmt: skip
+        adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
+        entropy, additions, *losses, unseen = scalars
+        bound, _ = lower_bound(
+            self.scaling.coordinates, self.problem.epsilon,
+            DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
+        )  # fmt: skip
+        if bound > self.bound or self.point is None:
+            self.bound, self.point = bound, state
+        model = here.model + length * (best - here.model)
+        there = Here(state, model, self._objective(model, losses), gradient)
+        return Step(there, there.objective - promised, float(unseen))
+
+
+#: The objective of a model that knows nothing.
+_CONSTANT = math.log(2.0)
+
+
+# --- visits to a block ---------------------------------------------------------------------------
+
+
+def _open(block: Block, _: None, model: FloatArray) -> tuple[Sight, tuple[()]]:
+    return Sight(open_loss(block.compiled, model)), ()
+
+
+def _ray(block: Block, k: Sight, factor: float, kink: float) -> tuple[Sight, tuple[Sum]]:
+    w, u = block.weights, k.u
+    s = 1.0 / (1.0 + np.exp(np.minimum(factor * u, 700.0)))
+    slope = w * s
+    sums = [w @ np.maximum(u - kink, 0.0), slope @ u, (slope * (1.0 - s)) @ (u * u)]
+    return k, (Sum(np.array(sums)),)
+
+
+def _look(
+    block: Block, k: Sight, kappa: FloatArray, factor: float, lam: float
+) -> tuple[Sight, tuple[Sum]]:
+    u, curvature, sums = look(block.compiled, kappa, k.u, factor, lam, True)
+    return Sight(u, curvature), (Sum(sums),)
+
+
+def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum[Distances]]]:
+    place, size = _bins(np.abs(k.u - kink)), _EDGES.size + 1
+    weight = np.bincount(place, block.weights, minlength=size)
+    above = np.bincount(place, block.weights * (k.u > kink), minlength=size)
+    if sp.issparse(block.X):
+        entries = np.bincount(place, np.diff(block.X.indptr), minlength=size)
+    else:
+        entries = block.X.shape[1] * np.bincount(place, minlength=size)
+    return k, (Sum(Distances(weight, above, entries)),)
+
+
+def _bins(q: FloatArray) -> Any:
+    """Number of the bin of each distance: bin k ends before ``_EDGES[k]``, the last has no end."""
+    return np.clip((q.view(np.int64) >> _SHIFT) - (_FIRST - 1), 0, _EDGES.size)
+
+
+def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[()]]:
+    return k._replace(near=(np.abs(k.u - kink) < reach).view(np.uint8)), ()
+
+
+def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[()]]:
+    """Those who crossed the kink, and all who moved half as far as it is, come along."""
+    v, after = k.u - kink, k.ahead - kink_ahead
+    near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
+    return k._replace(near=k.near | near.view(np.uint8)), ()
+
+
+def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
+    return Sight(k.ahead, k.curvature), ()
+
+
+def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Stack, ...]]:
+    k, offset = pair
+    return stacked(block, offset, k.u, np.flatnonzero(k.near))
+
+
+def _survey(
+    block: Block, pair: tuple[Sight, int], kappa: FloatArray, numbers: Any, shares: FloatArray,
+    change: FloatArray, dual_change: FloatArray, step: float, lam: float,
+) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
+    k, offset = pair
+    first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
+    ahead, s, a, sums = survey(
+        block.compiled, kappa, k.u, k.curvature, k.near, shares[first:last], change, dual_change,
+        step, lam,
+    )  # fmt: skip
+    return k._replace(ahead=ahead, s=s, a=a), (Sum(sums),)
+
+
+def dual_probability(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
+    """s of the dual point of a survey."""
+    return k.s, ()
+
+
+def flip_share(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
+    """a of the dual point of a survey."""
+    return k.a, ()
+
+
+# --- from a sample to all ------------------------------------------------------------------------
+
+#: Solves a problem from nothing: the model with λ, and Gram matrices.
+Cold = Callable[[Problem, float], tuple[FloatArray, int]]
+
+
+def pays(rows: Rows) -> bool:
+    """Whether there are so many samples that a share of them leads to all."""
+    return rows.n_samples >= SETTINGS.many_samples * rows.n_columns and bool(_shares(rows))
+
+
+def _shares(rows: Rows) -> list[float]:
+    """Shares of the samples, ascending, that lead to all of them."""
+    shares, share = [], 1.0 / SETTINGS.growth
+    while share * rows.n_samples >= SETTINGS.least_samples * rows.n_columns:
+        if share * rows.n_nonzeros <= most_entries(rows):
+            shares.insert(0, share)
+        share /= SETTINGS.growth
+    return shares
+
+
+def start_from_sample(
+    problem: Problem, scaled: Callable[[Problem], Any], cold: Cold, work: Work
+) -> Start | None:
+    """The best model on a share of the samples, by way of smaller ones; None if there is none."""
+    shares = _shares(problem.rows)
+    block, places = sampled(problem.rows, shares[-1])
+    N, n, start = problem.rows.n_samples, problem.rows.n_columns, None
+    for share, larger in zip(shares, [*shares[1:], 1.0], strict=True):
+        rows = part(block, places < share)
+        if rows is None:
+            return None
+        here, tol = replace(problem, rows=rows), SETTINGS.sample_tolerance * n / rows.n_samples
+        if start is None:
+            model, problem = _solve_first(here, tol, cold, work, share)
+        else:
+            found = Level(scaled(here), work, share).solve(start, tol, proven=False)
+            if found is None:
+                return None
+            model = found.model
+        distance = sampling_error(n, rows.n_samples, larger * N)
+        start = Start(model[:-1], float(model[-1]), distance, True)
+    return start
+
+
+def _solve_first(
+    problem: Problem, tol: float, cold: Cold, work: Work, share: float
+) -> tuple[FloatArray, Problem]:
+    """The best model on the smallest sample: if that is nearly constant, at a smaller radius.
+
+    The direction, which is about the same there, is what the larger samples need.
+    """
+    error = math.sqrt(problem.rows.n_columns / problem.rows.n_samples)
+    while True:
+        model, grams = cold(problem, tol)
+        work.sample_grams += share * grams
+        enough = problem.kappa * model[-1] >= 0.5 * error
+        if enough or not math.isfinite(problem.kappa) or problem.epsilon < 1e-3 * problem.kappa:
+            return model, problem
+        problem = replace(problem, epsilon=0.7 * problem.epsilon)

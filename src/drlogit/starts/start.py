@@ -1,0 +1,89 @@
+"""What a fit starts from, and how far that is from the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..problem.problem import Problem
+from ..problem.result import DualPoint, Result
+from ..rows.arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A model to start from.
+
+    Attributes
+    ----------
+    model : array
+        Coefficients, with the intercept if there is one, as the problem's rows have them.
+    lam : float
+        λ; not a number where the best one for the model is to be found first.
+    distance : float
+        By how much its objective is expected to be above the optimum, in nats.
+    sampled : bool
+        Whether that is a sampling error: it is the best model for other samples like these.
+    dual : DualPoint, optional
+        A point of the dual problem of these samples.
+    """
+
+    model: FloatArray
+    lam: float
+    distance: float
+    sampled: bool = False
+    dual: DualPoint | None = None
+
+
+def sampling_error(n_columns: int, n_samples: int, other: float = np.inf) -> float:
+    """Nats by which the best model on so many samples falls short on others, or on all of them."""
+    return 0.5 * n_columns * abs(1.0 / n_samples - 1.0 / other)
+
+
+def start_from(problem: Problem, result: Result) -> Start | None:
+    """An earlier result, for these or other samples, radii, costs or norms, as a start.
+
+    None if its coefficients are no numbers.
+    """
+    model = problem.join(result.coef, result.intercept)
+    if not np.isfinite(model).all():
+        return None
+    # No step moves coefficients of columns without an entry, which other samples may have had.
+    model[problem.rows.column_scale == 0.0] = 0.0
+    ball, rows, epsilon, kappa = result.ball, problem.rows, problem.epsilon, problem.kappa
+    same = result.flip_share.shape == (rows.n_samples,)
+    known = ball is not None and ball.norm == problem.norm.name
+    lam = result.lam if known and np.isfinite(result.lam) else np.nan
+    error = 0.0 if same else 2.0 * sampling_error(rows.n_columns, rows.n_samples)
+    if ball is None or epsilon == 0.0 or not lam > 0.0:
+        return Start(model, lam, max(error, _UNKNOWN), not same)
+    # The optimum is concave in ε with slope λ, which falls no faster than 1/ε; κλ hardly changes with κ
+    # as long as labels are what the adversary changes most.
+    change = (epsilon - ball.epsilon) ** 2 / min(epsilon, ball.epsilon or epsilon)
+    if ball.kappa != kappa:
+        if not np.isfinite(ball.kappa + kappa):
+            return Start(model, np.nan, _UNKNOWN)
+        change += epsilon * (kappa / ball.kappa - 1.0) ** 2
+        lam *= ball.kappa / kappa
+    return Start(model, lam, error + 0.5 * lam * change, not same and error > 0.5 * lam * change,
+                 result.dual if same else None)
+
+
+def with_lambda(problem: Problem, start: Start) -> Start:
+    """The start with a λ that its model allows: its own, or else the best one."""
+    if start.lam > 0.0 and problem.allows(start.model, start.lam):
+        return start
+    return replace(start, lam=problem.best_lambda(start.model))
+
+
+def nearest(problem: Problem, results: Iterable[Result | None]) -> Result | None:
+    """The one of several results that is the best start, if any is."""
+    starts = [(r, start_from(problem, r)) for r in results if r is not None]
+    known = [(start.distance, k, r) for k, (r, start) in enumerate(starts) if start is not None]
+    return min(known)[2] if known else None
+
+
+#: Distance of a result of which nothing is known, in nats: a tenth of what a constant model has.
+_UNKNOWN = 0.07

@@ -1,0 +1,182 @@
+"""Many samples: the model of the loss, the samples near the kink, surveys of all rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+from drlogit.engine import large, pair
+
+
+def data(n_samples=4000, n_features=12, seed=0, dependent=0.5, rare=False):
+    """Features of different scales that have a part in common, and noisy labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features))
+    X = (X + dependent * rng.standard_normal((n_samples, 1))) * np.geomspace(0.3, 3.0, n_features)
+    if rare:
+        X[rng.random(X.shape) < 0.7] = 0.0
+    margin = 1.5 * X @ (beta := rng.standard_normal(n_features)) / np.std(X @ beta) + 0.3
+    return X, np.where(rng.random(n_samples) < 1.0 / (1.0 + np.exp(-margin)), 1, -1)
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Fits by the driver on all samples."""
+
+    def fit(*arguments, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(pair, "_run_large", lambda *_: None)
+            return drlogit.solve(*arguments, **options)
+
+    return fit
+
+
+def same(found, reference):
+    assert found.converged
+    assert reference.converged
+    assert found.gap <= 1e-6
+    assert abs(found.objective - reference.objective) <= 1e-6
+    assert max(found.dual_objective, reference.dual_objective) <= (
+        min(found.objective, reference.objective) + 1e-12
+    )
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [0.3, 1.0, math.inf])
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.97])
+def test_fits_are_those_of_the_driver_on_all_samples(norm, kappa, share, plain):
+    X, y = data()
+    epsilon = share * drlogit.epsilon_max(X, y, kappa=kappa, norm=norm)
+    options = {"epsilon": epsilon, "kappa": kappa, "norm": norm}
+    found, reference = drlogit.solve(X, y, **options), plain(X, y, **options)
+    same(found, reference)
+    assert 0.0 < found.info["sample_grams"]
+    assert found.info["grams"] < reference.info["grams"]
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kind", ["weights", "costs", "free", "no intercept", "far", "rare class"])
+def test_all_kinds_of_problems(norm, kind, plain):
+    X, y = data(seed=1)
+    rng, options = np.random.default_rng(2), {"epsilon": 0.03, "kappa": 1.0, "norm": norm}
+    if kind == "weights":
+        options["sample_weight"] = rng.random(y.size) * (rng.random(y.size) < 0.9)
+    elif kind == "costs":
+        options["feature_costs"] = np.geomspace(0.3, 3.0, X.shape[1])
+    elif kind == "free":
+        options["feature_costs"] = np.where(np.arange(X.shape[1]) % 5 == 0, np.inf, 1.0)
+    elif kind == "no intercept":
+        options["fit_intercept"] = False
+    elif kind == "far":
+        X += 1e3
+    else:
+        y = np.where(rng.random(y.size) < 0.8, -1, y)
+    same(drlogit.solve(X, y, **options), plain(X, y, **options))
+
+
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
+    X, y = data(6000, seed=3, rare=True)
+    X = X.astype(np.float32)
+    options = {"epsilon": 0.02, "kappa": kappa}
+    here = drlogit.solve(X.astype(np.float64), y, **options)
+    assert here.info["sample_grams"] > 0.0
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    elsewhere = [X, sp.csr_array(X), wide, drlogit.RowBlocks.from_array(X.astype(np.float64), 700)]
+    for rows in elsewhere:
+        found = drlogit.solve(rows, y, **options)
+        assert found.info["sample_grams"] > 0.0
+        assert found.gap <= 1e-6
+        np.testing.assert_allclose(found.coef, here.coef, rtol=0.0, atol=1e-6)
+        assert found.objective == pytest.approx(here.objective, abs=1e-9)
+        start = drlogit.solve(rows, y, epsilon=0.022, kappa=kappa)
+        near = drlogit.solve(rows, y, **options, start=start)
+        assert near.gap <= 1e-6
+        assert near.info["sample_grams"] == 0.0
+    threads = drlogit.solve(X, y, **options, n_jobs=2)
+    np.testing.assert_allclose(threads.coef, here.coef, rtol=0.0, atol=1e-6)
+
+
+def test_dask_gives_the_same_answer():
+    dask = pytest.importorskip("dask")
+    import dask.array as da
+
+    X, y = data(5000, 9, seed=4)
+    here = drlogit.solve(X, y, epsilon=0.02, kappa=1.0)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = da.from_array(X, chunks=(900, 9))
+        there = drlogit.solve(blocks, y, epsilon=0.02, kappa=1.0)
+        np.testing.assert_allclose(there.coef, here.coef, rtol=0.0, atol=1e-6)
+        near = drlogit.solve(blocks, y, epsilon=0.018, kappa=1.0, start=there)
+    assert near.gap <= 1e-6
+    assert near.info["grams"] < 2.0
+
+
+def test_the_dual_point_proves_the_bound():
+    X, y = data(seed=5)
+    weights = np.random.default_rng(1).random(y.size)
+    result = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, sample_weight=weights)
+    w, (s, a) = weights / weights.sum(), (result.dual.doubt, result.dual.flip_share)
+    for share in (s, a):
+        assert share.min() >= 0.0
+        assert share.max() <= 1.0
+    assert np.abs((w * (s - a) * y) @ X).sum() + (w * a).sum() <= 0.04 * (1.0 + 1e-9)
+    assert abs((w * (s - a) * y).sum()) <= 1e-10
+    entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
+    assert w @ entropy == pytest.approx(result.dual_objective, abs=1e-8)
+
+
+def test_crowded_kinks_take_no_more_than_a_few_gram_matrices():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((12_000, 20))
+    y = np.where(rng.random(12_000) < 1.0 / (1.0 + np.exp(-X[:, :3].sum(axis=1))), 1, -1)
+    limit = drlogit.epsilon_max(X, y, kappa=1.0)
+    for share in (0.9, 0.95, 0.99, 0.999):
+        result = drlogit.solve(X, y, epsilon=share * limit, kappa=1.0)
+        assert result.gap <= 1e-6
+        assert result.info["grams"] <= 8.0
+
+
+@pytest.mark.parametrize("share", [1.0, 1.5])
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_constant_models(share, kappa):
+    X, y = data(seed=7)
+    limit = drlogit.epsilon_max(X, y, kappa=kappa)
+    result = drlogit.solve(X, y, epsilon=share * limit, kappa=kappa)
+    assert result.gap <= 1e-6
+    assert np.abs(result.coef).max() <= 1e-3
+
+
+def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):
+    X, y = data(seed=8)
+    rows = drlogit.RowBlocks.from_array(X, 500)
+    options = {"epsilon": 0.03, "kappa": 1.0}
+    first = drlogit.solve(rows, y, **options)
+    monkeypatch.setattr(large, "most_entries", lambda _: 100.0)
+    found = drlogit.solve(rows, y, **options, start=replace(first, dual=None))
+    assert found.gap <= 1e-6
+    assert found.info["near_grams"] == 0.0
+
+
+def test_a_crowd_is_left_to_the_driver():
+    """Rows that are mostly empty have their margins at one place."""
+    X, y = data(4000, seed=9)
+    X[np.random.default_rng(0).random(4000) < 0.95] = 0.0
+    found = drlogit.solve(X + 0.0, y, epsilon=0.02, kappa=0.5)
+    assert found.gap <= 1e-6
+
+
+def test_callbacks_hear_of_surveys_and_stop_the_run():
+    X, y = data(seed=10)
+    heard = []
+    result = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, callback=heard.append)
+    assert heard[-1].gap == pytest.approx(result.gap, abs=1e-8)
+    stopped = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
+    assert stopped.status is drlogit.Status.STOPPED
+
