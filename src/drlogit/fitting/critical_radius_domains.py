@@ -40,7 +40,6 @@ import numpy as np
 from ..problem.best_price import best_price
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy, flip_probability
-from ..problem.piece_equations import immovable_columns
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..problem.worst_moves import Weighed, reach
@@ -78,7 +77,7 @@ def epsilon_max_with_domains(problem: Problem, of_numbers: Callable[[Problem], f
     """
     domains = problem.domains
     assert domains is not None
-    immovable = immovable_columns(problem).size > 0
+    immovable = _has_immovable_columns(problem, domains)
     balanced = problem.fit_intercept or not domains.with_none.all()
     weights = problem.rows.class_weights
     if math.isinf(problem.kappa) and not immovable:
@@ -221,3 +220,13 @@ def _bisected(problem: Problem, high: float, rarer: float) -> float:
             (low, middle) if here.objective(found.coefficients) > constant else (middle, high)
         )
     return high
+
+
+def _has_immovable_columns(problem: Problem, domains: Domains) -> bool:
+    """Whether features that cannot move say anything that others do not."""
+    free = problem.free & (problem.rows.column_scale > 0.0)
+    free[domains.columns] = False
+    free[domains.redundant(problem.fit_intercept)] = False
+    if problem.fit_intercept:
+        free[-1] = False
+    return bool(free.any())
