@@ -62,7 +62,7 @@ def test_its_own_solution_costs_no_gram_matrix(norm, kappa, grams):
     assert (again.n_iter, again.info["grams"]) == (0, 0)
     assert again.converged
     np.testing.assert_array_equal(again.coef, first.coef)
-    np.testing.assert_allclose(again.dual.doubt, first.dual.doubt, rtol=1e-12)
+    np.testing.assert_allclose(again.dual.s, first.dual.s, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("norm", "kappa"), CASES)
@@ -112,7 +112,7 @@ def test_the_dual_point_proves_the_bound():
     for start in (None, drlogit.solve(X, y, epsilon=0.05, kappa=1.0, sample_weight=weights)):
         result = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, sample_weight=weights, start=start)
         w = weights / weights.sum()
-        s, a = result.dual.doubt, result.dual.flip_share
+        s, a = result.dual.s, result.dual.flip_share
         for share in (s, a):
             assert share.min() >= 0.0
             assert share.max() <= 1.0

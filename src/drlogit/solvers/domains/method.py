@@ -25,14 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from ...dual.certify import certify, pieces_of_dual_point
+from ...dual.pieces import Pieces, piece_bound
 from ...problem.best_price import best_price
-from ...problem.domain_certificate import certify_domains, piece_bound
-from ...problem.kept_pieces import kept_weights
-from ...problem.piece_weights import spread
+from ...problem.domains import Domains
+from ...problem.piece_weights import Weights, spread
 from ...problem.pieces import fingerprints
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray, IndexArray
+from ...rows.blocks import Block
 from ...rows.interface import Rows, State
 from ..starts import is_for
 from .direction import direction
@@ -109,11 +111,11 @@ def _optimal_already(
     problem: Problem, start: Result, tol: float, monitor: Monitor
 ) -> Solution | None:
     """The start itself, if the dual point that comes with it proves it optimal."""
-    weights = kept_weights(problem, start) if is_for(problem, start) else None
+    weights = pieces_of_dual_point(problem, start.dual) if is_for(problem, start) else None
     coefficients = problem.join(start.coef, start.intercept)
     if weights is None or not np.isfinite(coefficients).all():
         return None
-    certificate = certify_domains(problem, coefficients, weights, tol)
+    certificate = certify(problem, coefficients, pieces=weights, tol=tol)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
@@ -270,15 +272,18 @@ class _PieceRun:
             rows = rows.pushed(rows.direction(dx, dlam, idle[1]))
             weights, _ = self.rows.run(restore, weights, dx, dlam)
         plain, _ = self.rows.run(bare, weights)
-        bound = piece_bound(problem, plain, self.primal - self.tol)
+        pieces, _ = self.rows.run(as_pieces, plain, self.layout.domains)
+        bound = piece_bound(problem, self.coefficients, pieces, self.primal - self.tol)
         if bound.value > self.dual or self.weights is None:
-            self.dual, self.weights = max(bound.value, self.dual), bound.weights
+            self.dual, self.weights = max(bound.value, self.dual), plain
 
     def solution(self, status: Status, given: Rows, origin: IndexArray | None) -> Solution:
         """What the solver returns, for the rows that it was given."""
         weights = self.weights
         if weights is not None and origin is not None:
             weights = spread(weights, self.rows, given, origin)
+        if weights is not None:
+            weights, _ = given.run(as_pieces, weights, self.layout.domains)
         return Solution(
             self.coefficients, status, self.n_iter, pieces=weights,
             info=_info(self.n_pieces, self.nulls, self.rows.n_samples),
@@ -292,3 +297,19 @@ def _info(n_pieces: int, null_steps: int, n_distinct: int) -> dict[str, Any]:
         "null_steps": null_steps,
         "distinct_samples": n_distinct,
     }
+
+
+def as_pieces(block: Block, weights: Weights, domains: Domains) -> tuple[Pieces, tuple[()]]:
+    """A dual point of this solver's pieces as one of the certificate's."""
+    pieces, q, p = weights
+    changes, n_groups = pieces.changes, domains.n_groups
+    item = np.full(changes.width, -1, dtype=np.intp)
+    for g, group in enumerate(domains.groups):
+        item[group] = g
+    item[block.n_columns :] = np.tile(np.arange(n_groups), 2)
+    item[domains.bounded] = n_groups + 2 * np.arange(domains.bounded.size)
+    found = item[changes.columns] + (item[changes.columns] >= n_groups) * (changes.entries > 0.0)
+    items = np.zeros((changes.n_rows, n_groups + 2 * domains.bounded.size), dtype=bool)
+    items[np.repeat(np.arange(changes.n_rows), np.diff(changes.indptr)), found] = True
+    flipped = pieces.sign != block.y[pieces.own]
+    return Pieces(pieces.own, flipped, np.packbits(items, axis=1), q, p), ()

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...problem.certificate import certify
+from ...dual.certify import certify
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray
@@ -136,7 +136,7 @@ def interior_point(
         """What was found for distinct samples, for those they stand for."""
         return None if values is None else given.scatter(rows.gather(values)[origin])
 
-    return replace(solution, flip_share=for_all(solution.flip_share), doubt=for_all(solution.doubt))
+    return replace(solution, flip_share=for_all(solution.flip_share), s=for_all(solution.s))
 
 
 def _optimal_already(
@@ -150,16 +150,16 @@ def _optimal_already(
     coefficients = problem.join(start.coef, start.intercept)
     if point is None or not np.isfinite(coefficients).all():
         return None
-    doubt, share = point
+    s, share = point
     # The equations of free features are proven with a Hessian; all others by sums alone.
     effort = tol if problem.free.sum() > problem.fit_intercept else math.inf
-    certificate = certify(problem, coefficients, flip_share=share, doubt=doubt, tol=effort)
+    certificate = certify(problem, coefficients, flip_share=share, s=s, tol=effort)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
     info = {"solver": "interior-point", "hinge": "start", "grams": 0, "band_iterations": 0,
             "band_work": 0.0, "spread": start.info.get("spread")}  # fmt: skip
-    return Solution(coefficients, Status.OPTIMAL, 0, share, coefficients, doubt=doubt, info=info)
+    return Solution(coefficients, Status.OPTIMAL, 0, share, s, info=info)
 
 
 def _methods(scaled: Scaled, hinge: str, start: Result | None, work: Work) -> list[Method]:

@@ -13,10 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from ...problem.certificate import certify
-from ...problem.dual_bounds import feasible_factors
-from ...problem.dual_corrections import dual_bound
-from ...problem.losses import log_loss_terms
+from ...dual.certify import certify
+from ...dual.pair import pair_bound
+from ...problem.losses import flip_probability, log_loss_terms
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Solution, Status
 from ...rows.arrays import FloatArray
@@ -135,7 +134,7 @@ class Progress:
         due = self.tol if self.has_free_features else _OVERDUE * self.tol
         if self.gap > self.tol and estimate <= min(due, 0.5 * self._checked):
             self._checked = estimate
-            bound = dual_bound(
+            bound = pair_bound(
                 self.problem, coefficients, flip_share, wanted=self.primal - self.tol
             )
             self._offer_dual(bound.value, DualCandidate(coefficients, flip_share))
@@ -184,8 +183,7 @@ class Progress:
             self.problem,
             there,
             flip_share=flip_share,
-            dual_coefficients=coefficients,
-            dual_step=step,
+            s=self.problem.rows.run(_s_of, flip_share, coefficients, step)[0],
             tol=math.inf,
         )
         self._offer_primal(certificate.primal, there, certificate.lam)
@@ -197,14 +195,15 @@ class Progress:
     def solution(self, status: Status, **info: object) -> Solution:
         """What the solver returns."""
         dual = self._dual_point or DualCandidate(None, None)
+        s = dual.doubt
+        if s is None and dual.coefficients is not None:
+            s, _ = self.problem.rows.run(_s_of, dual.flip_share, dual.coefficients, dual.step)
         return Solution(
             self.coefficients,
             status,
             self.n_iter,
             flip_share=dual.flip_share,
-            dual_coefficients=dual.coefficients,
-            dual_step=dual.step,
-            doubt=dual.doubt,
+            s=s,
             info=dict(info),
             lam=self.lam,
         )
@@ -232,3 +231,41 @@ def _class_sums(
         Sum(block.by_class(w * a).sum(axis=0)),
         Sum(block.by_class(w * (loss.value + loss.slope * u)).sum(axis=0)),
     )
+
+
+def _s_of(
+    block: Block, _: FloatArray, coefficients: FloatArray, step: FloatArray | None
+) -> tuple[FloatArray, tuple[()]]:
+    s = flip_probability(block.margins(coefficients))
+    if step is not None:
+        s = np.clip(s - s * (1.0 - s) * block.margins(step), 0.0, 1.0)
+    return s, ()
+
+
+def _balance(negative: float, positive: float, noise: float) -> FloatArray:
+    """Factors in [0, 1] per class after which ``Σ w (s - a)`` is the same for both.
+
+    Where they agree within ``noise`` their ratio says nothing, and they are left alone.
+    """
+    if abs(negative - positive) <= noise:
+        return np.ones(2)
+    if min(negative, positive) < 0.0 < max(negative, positive):
+        return np.zeros(2)
+    if abs(negative) < abs(positive):
+        return np.array([1.0, negative / positive])
+    return np.array([positive / negative, 1.0])
+
+
+def feasible_factors(problem: Problem, gradients: FloatArray, flips: FloatArray) -> FloatArray:
+    """Factors per class that make ``(s, a)`` feasible for (P), from its sums per class.
+
+    Zeros (the trivial bound) where features are free: their equations need Newton steps.
+    """
+    factors = np.ones(2)
+    if problem.fit_intercept:
+        noise = 1e-15 * float(flips.sum() + np.abs(gradients[-1]).sum())
+        factors = _balance(-gradients[-1, 0], gradients[-1, 1], noise)
+    if problem.free.sum() > problem.fit_intercept:
+        return np.zeros(2)
+    used = problem.budget_used(gradients @ factors, float(flips @ factors))
+    return factors * (problem.epsilon / used) if used > problem.epsilon else factors

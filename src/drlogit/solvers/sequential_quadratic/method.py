@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...problem.dual_corrections import dual_bound
+from ...dual.pair import pair_bound
 from ...problem.result import Status
 from ...rows.arrays import FloatArray
 from ..interior_point.progress import DualCandidate, Progress
@@ -171,6 +171,6 @@ class _Run:
         if self.progress.has_free_features or step.cut:
             free = self.progress.has_free_features
             wanted = objective - self.progress.tol if free else -math.inf
-            bound = dual_bound(problem, there, share, doubt=doubt, wanted=wanted).value
+            bound = pair_bound(problem, there, share, s=doubt, wanted=wanted).value
         candidate = DualCandidate(there, share, doubt=doubt)
         return self.progress.take(coefficients, objective, lam, bound, candidate)
