@@ -335,6 +335,8 @@ def _opening(scaling: Scaling, hinge: bool, start: Result | None) -> tuple[Float
     model = None if start is None else problem.join(start.coef, start.intercept)
     if model is not None and not np.isfinite(model).all():
         model = None
+    if model is not None:
+        model[problem.rows.column_scale == 0.0] = 0.0  # which no step would move
     if problem.epsilon == 0.0:
         if model is not None:
             x[:-1] = model / scaling.scale[:-1]
