@@ -1,17 +1,16 @@
 """The predictor-corrector: one driver for every model of the samples and every place they live in.
 
-A *model of the samples* answers these questions, each one visit to the rows, and changes nothing: what it
-remembers of each sample is in a ``state``.  Sums are one flat array (see ``_pair``); vectors are (β, b, λ) in
-the user's units.
+A *model of the samples* answers these questions, each one visit to the rows, and changes nothing:
+what it remembers of each sample is in a ``state``.  Sums are one flat array (``_pair``); vectors
+are (β, b, λ) in the user's units.
 
-    open(coef, μ)                           -> state          slacks and multipliers on the central path
-    linearise(state, coef, primal, dual, μ) -> state, sums    along the state's direction: conditions there
-    with_missing(state, trial, coef, μ)     -> state, sums    stay, with the pieces missing at the trial point
-    predict(state, dcoef)                   -> state, sums    all products to zero: limits, second-order terms
-    correct(state, dcoef, centre, share)    -> state, sums    towards the centre: limits, parabola of the loss
-    certify(state, point, dcoef)            -> point, sums    the dual point, corrected: equations and value
-
-    weights(state)                          -> weights        of the Gram matrix, where that is not formed
+    open(coef, μ)                           -> state        on the central path
+    linearise(state, coef, primal, dual, μ) -> state, sums  along its direction: conditions there
+    with_missing(state, trial, coef, μ)     -> state, sums  stay, with pieces missing at the trial
+    predict(state, dcoef)                   -> state, sums  all products to zero: limits, 2nd order
+    correct(state, dcoef, centre, share)    -> state, sums  to the centre: limits, loss along it
+    certify(state, point, dcoef)            -> point, sums  the dual point, corrected: its equations
+    weights(state)                          -> weights      of a Gram matrix that is not formed
 
 Everything of size n is in ``newton``.
 """
@@ -29,7 +28,7 @@ from .settings import SETTINGS
 
 
 class Found(NamedTuple):
-    """How a run ended: ``newton`` has the best model, ``point`` is the dual point of its best bound."""
+    """How a run ended; ``newton`` has the best model, ``point`` is the dual point of its bound."""
 
     n_iter: int
     status: Status
@@ -96,7 +95,7 @@ def run(
         comp, mu, loss = newton.complementarity, newton.mu, newton.loss
         decrement = newton.decrement()
         distance = newton.best - newton.expected + 0.5 * decrement
-        if newton.pinned:  # epsilon_max: -best is a proven lower bound, the complementarity is missing
+        if newton.pinned:  # -best is proven, what is missing of the optimum is the complementarity
             if comp <= tol * max(abs(newton.best), SETTINGS.nothing):
                 return Found(iteration + 1, Status.OPTIMAL, state, None)
         else:
@@ -137,14 +136,14 @@ def run(
 
 
 class Proof:
-    """Lower bounds from iterates' dual points after corrections (MATH §3), a visit each; the best is kept."""
+    """Lower bounds from the dual points of iterates after corrections; the best is kept."""
 
     def __init__(self, samples: Any, newton: Any) -> None:
         self.samples, self.newton, self.point = samples, newton, None
         self.best_shown = 0.0
 
     def attempt(self, state: Any, wanted: float) -> None:
-        """Correct the dual point of an iterate until its bound is as wanted, while corrections help."""
+        """Correct an iterate's dual point, a visit each, until its bound is as wanted."""
         newton = self.newton
         newton.begin_proof()
         point, short = None, math.inf

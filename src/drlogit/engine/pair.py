@@ -3,8 +3,8 @@
     minimise    ελ + Σ w_i [ h(u_i) + (u_i - κ_i λ)_+ ],     u = Zβ
     subject to  ‖β / c‖_* ≤ λ
 
-The samples are those of the flip pair (``PairSamples``), or of the loss alone where no label can flip
-(``LossSamples``: κ = ∞, ε = 0).
+The samples are those of the flip pair (``PairSamples``), or of the loss alone where no label can
+flip (``LossSamples``: κ = ∞, ε = 0).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..dual.certify import certify
 from ..dual.bound import FREE, IN_NORM, Coordinates
-from ..problem.certificate import certify
 from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -25,6 +25,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
+from ..solvers.starts import dual_point_of, is_for
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
@@ -94,7 +95,7 @@ class PairSamples:
 
 
 class LossSamples:
-    """The log-loss alone: one visit per iteration, the others cost nothing of the length of the samples.
+    """The log-loss alone: one visit per iteration, the others cost nothing of the samples' length.
 
     A state is (margins, direction).
     """
@@ -304,7 +305,7 @@ def interior_point(
     s, a = rows.run(_dual_probability, found.point)[0], rows.run(_flip_share, found.point)[0]
     if origin is not None:
         s, a = (given.scatter(rows.gather(values)[origin]) for values in (s, a))
-    return replace(solution, doubt=s, flip_share=a, dual_coefficients=best[:-1])
+    return replace(solution, s=s, flip_share=a)
 
 
 def _run(
@@ -314,7 +315,8 @@ def _run(
     newton = scaling.newton(problem.epsilon)
     hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
     samples: PairSamples | LossSamples
-    samples = PairSamples(problem.rows, problem.kappa) if hinge else LossSamples(problem.rows, newton)
+    rows = problem.rows
+    samples = PairSamples(rows, problem.kappa) if hinge else LossSamples(rows, newton)
     x, mu = _opening(scaling, hinge, start)
 
     def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
@@ -333,6 +335,8 @@ def _opening(scaling: Scaling, hinge: bool, start: Result | None) -> tuple[Float
     model = None if start is None else problem.join(start.coef, start.intercept)
     if model is not None and not np.isfinite(model).all():
         model = None
+    if model is not None:
+        model[problem.rows.column_scale == 0.0] = 0.0  # which no step would move
     if problem.epsilon == 0.0:
         if model is not None:
             x[:-1] = model / scaling.scale[:-1]
@@ -361,7 +365,7 @@ def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> Flo
 def flip_budget(
     problem: Problem, null: FloatArray, *, free_only: bool = False, tol: float = 1e-9
 ) -> tuple[float, FloatArray]:
-    """``max Σ w [ s u - (u - κ)_+ ]`` over ``‖β/c‖_* ≤ 1`` and free coefficients, and its maximiser.
+    """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients; its maximiser.
 
     s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
     λ times as large: posed where the larger of norm and kink is one.  With ``free_only`` penalised
@@ -390,18 +394,14 @@ def _optimal_already(
     problem: Problem, start: Result, tol: float, monitor: Monitor
 ) -> Solution | None:
     """The start itself, if the dual point that comes with it proves it optimal."""
-    ball, dual = start.ball, start.dual
-    if ball is not None and (ball.epsilon, ball.kappa) != (problem.epsilon, problem.kappa):
-        return None
-    if dual is None or dual.moves is not None or dual.doubt.shape != (problem.rows.n_samples,):
-        return None
+    point = dual_point_of(problem, start) if is_for(problem, start) else None
     coefficients = problem.join(start.coef, start.intercept)
-    if not np.isfinite(coefficients).all():
+    if point is None or not np.isfinite(coefficients).all():
         return None
-    s, a = problem.rows.scatter(dual.doubt), problem.rows.scatter(dual.flip_share)
-    certificate = certify(problem, coefficients, flip_share=a, doubt=s, tol=tol)
+    s, a = point
+    certificate = certify(problem, coefficients, flip_share=a, s=s, tol=tol)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
     info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, a, coefficients, doubt=s, info=info)
+    return Solution(coefficients, Status.OPTIMAL, 0, flip_share=a, s=s, info=info)

@@ -1,7 +1,8 @@
 """Every tunable number of the engine, each with what it is for and where it was chosen.
 
-"Generated" are the awkward problems of ``benchmarks/stress.py`` (three norms, immovable columns, weights, scales
-from 1e-3 to 1e3, ε from 1e-5 to 2 ε_max); constants were chosen on seeds below 1000 and judged on others.
+"Generated" are awkward problems (three norms, immovable columns, weights, scales from 1e-3 to 1e3,
+ε from 1e-5 to 2 ε_max, as ``benchmarks/stress.py`` makes them); numbers were chosen on seeds below
+1000 and judged on others.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ class Settings:
 
     # --- start ---
     start_mu: float = 0.05
-    """Complementarity per unit of degree at the start (generated: .01 to .2 are within an iteration)."""
+    """Complementarity per degree at the start (generated: .01 to .2 are within an iteration)."""
     near_mu: float = 0.01
     near_mu_loss: float = 0.002
-    """The same from an earlier result, with and without flips (paths of 30 radii: two iterations less)."""
+    """The same from an earlier result, with and without flips (30 radii: two iterations less)."""
     start_room: float = 0.06
     """... and the room that its λ is given, as a share of it."""
     least_lambda: float = 0.02
     """... and the least λ to open with, in units of 1/ε."""
 
-    # --- blocking samples: a step may pass the boundary of a few samples, which then keep a share ---
+    # --- blocking samples: a step may pass the boundary of a few, which then keep a share ---
     rough_mu: float = 1e-4
-    """Above: multipliers may block a step no more than slacks; below, all of them count (generated)."""
+    """Above: a few multipliers may be passed like slacks; below, none may (generated)."""
     blocking: float = 0.01
     """Share of the complementarity up to which blocking samples may be passed (generated)."""
     kept: float = 0.1
@@ -44,11 +45,11 @@ class Settings:
     most_sigma: float = 3.0
     """... and never above this."""
     allowance: float = 0.5
-    """Rise of the loss beyond its parabola, in units of decrement or complementarity, that shortens a step."""
+    """Rise of the loss beyond its parabola, per decrement or complementarity, to shorten a step."""
     least_step: float = 1e-9
     """Shorter steps end a run as stalled."""
     missing: float = 0.1
-    """Weight above the model of pieces, in units of complementarity, from which a step is refused."""
+    """Loss above that of the pieces, per complementarity, from which a step is refused."""
 
     # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
     table_push: float = 0.3
@@ -70,9 +71,9 @@ class Settings:
     emptied: float = 1e-2
     """Share of s that a correction has to leave, or s becomes 0 (separated samples)."""
     helpful: float = 0.3
-    """A correction goes on, and a next certificate is tried, where the shortfall falls to this share."""
+    """Corrections go on, and bounds are tried again, where the shortfall falls to this share."""
     exhausted: float = 1e-7
-    """Complementarity, in units of tol, at which a bound that is still too low ends the run: rounding."""
+    """Complementarity per tol at which a bound that is still too low is due to rounding."""
     nothing: float = 1e-10
     """A budget of flips below this, where rows measure one, is none."""
 

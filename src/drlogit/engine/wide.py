@@ -1,9 +1,9 @@
-"""The Newton system where an n×n matrix is too large, or larger than it need be: conjugate gradients.
+"""The Newton system where an n×n matrix is too large, or larger than need be: conjugate gradients.
 
 Solves the equations of ``_newton`` with ``K = C + Zᵀ diag(d) Z`` known only through products.  λ is
-eliminated by its Schur complement.  The preconditioner is the diagonal ``T`` of the cone's part (for
-large N plus the diagonal of ``Zᵀ diag(d) Z``), completed, for blocks of at most ``FACTOR_LIMIT``
-samples, by the identity of Woodbury:
+eliminated by its Schur complement.  The preconditioner is the diagonal ``T`` of the cone's part
+(for large N plus the diagonal of ``Zᵀ diag(d) Z``), completed, for blocks of at most
+``FACTOR_LIMIT`` samples, by the identity of Woodbury:
 
     (T + BᵀB)⁻¹ = T⁻¹ - T⁻¹Bᵀ (I + B T⁻¹ Bᵀ)⁻¹ B T⁻¹,        B = diag(√d) Z.
 

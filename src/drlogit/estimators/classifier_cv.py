@@ -25,17 +25,14 @@ from ..fitting.grids import (
 )
 from ..fitting.paths import warn_about_gaps
 from ..problem.problem import Problem
-from ..problem.result import Result
 from ..rows.arrays import FloatArray
 from ..rows.pieces import in_memory
 from ..rows.row_blocks import is_dask
-from ..solvers.starts import start_pays
 from .classifier import DRLogisticRegression
 from .folds import (
     Chain,
     Fold,
     choose,
-    has_starts,
     improves_at_end,
     joined,
     learnt_part,
@@ -44,7 +41,6 @@ from .folds import (
     part_of,
     score_fold,
     tabulate,
-    whole_paths,
 )
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import is_frame
@@ -263,14 +259,7 @@ tol, max_iter, class_weight
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)
 
-        def scored(
-            kappas: FloatArray, epsilons: list[FloatArray], from_constant: bool
-        ) -> list[list[Chain]]:
-            first = epsilons[0], float(kappas[0])
-            siblings = self._whole_paths(data, problem, *first, from_constant)
-            return self._run_folds(folds, kappas, epsilons, siblings, fold_params)
-
-        chains = scored(kappas, epsilons, is_count(self.epsilons))
+        chains = self._run_folds(folds, kappas, epsilons, fold_params)
         least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
         while True:
             self.cv_results_ = tabulate(kappas, epsilons, chains)
@@ -285,7 +274,7 @@ tol, max_iter, class_weight
             smaller = smaller[smaller >= least[k] * (1.0 - 1e-9)]
             if not smaller.size:
                 break
-            more = scored(kappas[k : k + 1], [smaller], False)[0]
+            more = self._run_folds(folds, kappas[k : k + 1], [smaller], fold_params)[0]
             epsilons = [*epsilons[:k], np.append(epsilons[k], smaller), *epsilons[k + 1 :]]
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
@@ -400,25 +389,6 @@ tol, max_iter, class_weight
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
         return kappas, [radii_below(limit, count, least) for limit in limits(kappas)]
 
-    def _whole_paths(
-        self,
-        data: TrainingData,
-        problem: Problem,
-        epsilons: FloatArray,
-        kappa: float,
-        from_constant: bool,
-    ) -> list[list[Result | None]] | None:
-        """Fits of the first κ to all samples, ``paths[class][radius]``: starts for the folds.
-
-        Only the interior point gains more from them than they cost, and not on small data.
-        """
-        large = start_pays(problem.rows.n_nonzeros, known=False)
-        if not (has_starts(self.solver) and large):
-            return None
-        return whole_paths(
-            data, problem, epsilons, kappa, from_constant=from_constant, **self._controls()
-        )
-
     def _folds(
         self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
     ) -> list[Callable[[], Fold]]:
@@ -441,7 +411,6 @@ tol, max_iter, class_weight
         folds: list[Callable[[], Fold]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
-        siblings: list[list[Result | None]] | None,
         score_params: list[dict[str, Any]],
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
@@ -450,7 +419,7 @@ tol, max_iter, class_weight
         model.classes_ = self.classes_
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
-                fold, kappas, epsilons, siblings, self._controls(), model, scorer, params
+                fold, kappas, epsilons, self._controls(), model, scorer, params
             )
             for fold, params in zip(folds, score_params, strict=True)
         )

@@ -6,15 +6,11 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..fitting.paths import solve_radii
-from ..fitting.prediction import same_shares
-from ..problem.problem import Problem
-from ..problem.result import Result
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.pieces import in_memory
 from .average_levels import relative_to_average
@@ -63,43 +59,16 @@ class Chain(NamedTuple):
     gaps: FloatArray
 
 
-def whole_paths(
-    data: TrainingData,
-    problem: Problem,
-    epsilons: FloatArray,
-    kappa: float,
-    *,
-    from_constant: bool,
-    **controls: Any,
-) -> list[list[Result | None]]:
-    """Fits of one κ over its radii on all samples, for each class: siblings of those of the folds.
-
-    Without what has the length of the data, and without the first if the model is constant there,
-    and no start for anything.
-    """
-    left = int(from_constant)
-    return [
-        [None] * left
-        + [replace(r, dual=None) for r in solve_radii(each, epsilons[left:], kappa, **controls)]
-        for each in data.against_rest(problem)
-    ]
-
-
 def score_fold(
     make_fold: Callable[[], Fold],
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
-    siblings: Sequence[Sequence[Result | None]] | None,
     controls: dict[str, Any],
     classifier: Any,
     scorer: Any,
     score_params: dict[str, Any],
 ) -> list[Chain]:
-    """Fit each κ over its radii on the training part of a fold, and score the rest.
-
-    ``siblings`` are the fits of the first κ to all samples, if there are any (see
-    :func:`whole_paths`); those of one κ are siblings of the next one's.
-    """
+    """Fit each κ over its radii on the training part of a fold, and score the rest."""
     started = time.perf_counter()
     fold = make_fold()
     training, n_features = fold.training.prepared(), fold.X.shape[1]
@@ -107,16 +76,10 @@ def score_fold(
     classes = list(training.against_rest(problem))
     classifier = copy.copy(classifier)  # others may be at work on the same one
     classifier.n_features_in_ = n_features
-    if siblings is not None and any(r and r.coef.size != n_features for r in siblings[0]):
-        siblings = None  # a level is not in this part
     shares = None if fold.encoding is None else training.column_means()
     chains: list[Chain] = []
-    for k, (kappa, radii) in enumerate(zip(kappas, epsilons, strict=True)):
-        paths: Sequence[Sequence[Result | None] | None] = siblings or [None] * len(classes)
-        fits = [
-            list(solve_radii(each, radii, float(kappa), siblings=path, **controls))
-            for each, path in zip(classes, paths, strict=True)
-        ]
+    for kappa, radii in zip(kappas, epsilons, strict=True):
+        fits = [list(solve_radii(each, radii, float(kappa), **controls)) for each in classes]
         spent = sum(result.solve_time for fit in fits for result in fit)
         rest = time.perf_counter() - started - spent
         found = []
@@ -133,20 +96,8 @@ def score_fold(
                 max(result.gap for result in results),
             ))  # fmt: skip
         chains.append(Chain(*np.array(found, dtype=float).T))
-        siblings, started = None, time.perf_counter()
-        if k + 1 < kappas.size and problem.domains is None and has_starts(controls["solver"]):
-            # Proofs have the length of the data, and are of use for the same shares of labels only.
-            same = same_shares(radii / kappa, epsilons[k + 1] / kappas[k + 1])
-            siblings = [
-                [r if kept else replace(r, dual=None) for r, kept in zip(fit, same, strict=True)]
-                for fit in fits
-            ]
+        started = time.perf_counter()
     return chains
-
-
-def has_starts(solver: str) -> bool:
-    """Whether a solver gains more from fits to other samples, or other κ, than these cost."""
-    return solver in ("auto", "interior-point")
 
 
 def mean_log_likelihood(

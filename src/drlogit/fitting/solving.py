@@ -17,14 +17,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..dual.certify import certify
+from ..engine.pair import interior_point
+from ..engine.tables import interior_point_with_domains
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.external.ipopt import ipopt
-from ..engine.pair import interior_point
-from ..engine.tables import interior_point_with_domains
 from ..solvers.paper.lambda_search import lambda_search
 from ..solvers.paper.linearized_admm import linearized_admm
 from ..solvers.paper.lp_admm import lp_admm
@@ -247,7 +247,7 @@ class _Call:
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
             returned = problem.join(coef, intercept)
-certificate = certify(
+            certificate = certify(
                 problem, returned, s=solution.s, flip_share=solution.flip_share,
                 pieces=solution.pieces, lam=lam, guess=solution.lam, tol=self.tol,
             )  # fmt: skip

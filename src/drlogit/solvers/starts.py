@@ -10,16 +10,6 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 
-#: Entries of X below which the interior point is faster from nothing than from a start: a few
-#: hundredths of a second either way, most of them spent on anything but the data.  The first is
-#: for starts of which it is known how far they are, as on a path, the second for all others.
-_FEW_ENTRIES, _SOME_ENTRIES = 5_000, 50_000
-
-
-def start_pays(n_entries: int, *, known: bool) -> bool:
-    """Whether the interior point takes anything but a proof from a start."""
-    return n_entries >= (_FEW_ENTRIES if known else _SOME_ENTRIES)
-
 
 def is_for(problem: Problem, start: Result) -> bool:
     """Whether a result is one for this radius and flip cost, as far as it says."""

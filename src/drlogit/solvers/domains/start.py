@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...engine.pair import interior_point
 from ...problem.best_price import best_price
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result
 from ...rows.arrays import FloatArray
 from ...rows.interface import State
-from ..interior_point.method import interior_point
 from ..interior_point.norm_cone import norm_cone
 from ..starts import is_for
 from .layout import Layout
