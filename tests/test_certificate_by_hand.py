@@ -1,7 +1,7 @@
 """Values and bounds against closed forms and scalar searches, with no other solver in between.
 
 With one sample z, or several that agree, the dual asks for ``‖c (s - a) z‖ + κ a ≤ ε``: the
-adversary buys doubt at the lower of the two prices, and the optimum is ``H(ε / min(‖c z‖, κ))``.
+adversary buys s at the lower of the two prices, and the optimum is ``H(ε / min(‖c z‖, κ))``.
 With the intercept alone it may flip ε/κ of the labels, and the larger class keeps what is left.
 With one feature the optimum is a minimum over β, which needs no solver.
 """
@@ -16,8 +16,8 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import drlogit
-from drlogit.problem.certificate import certify
-from drlogit.problem.dual_corrections import dual_bound
+from drlogit.dual.certify import certify
+from drlogit.dual.pair import pair_bound
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.transport import TransportCost
@@ -42,6 +42,13 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     prices = np.ones(Z.shape[1]) if costs is None else np.asarray(costs, dtype=float)
     cost = TransportCost(get_norm(norm), prices, kappa)
     return Problem(rows, epsilon, cost, fit_intercept=False)
+
+
+def s_of(problem, coefficients):
+    """The dual probabilities of a model."""
+    return problem.rows.scatter(
+        1.0 / (1.0 + np.exp(problem.rows.gather(problem.margins(coefficients))))
+    )
 
 
 # --- closed forms -----------------------------------------------------------------------------
@@ -71,13 +78,13 @@ def test_one_sample(norm, kappa, copies):
     assert certificate.primal == pytest.approx(optimum, abs=1e-12)
     assert certificate.dual == pytest.approx(optimum, abs=1e-8)
     if kappa < LENGTHS[norm](scaled):  # flips are cheaper than moves
-        flipped = problem.rows.gather(certificate.flip_share)
+        flipped = certificate.dual_point(problem).flip_share
         assert problem.rows.weights() @ flipped == pytest.approx(epsilon / kappa, abs=1e-6)
     rng = np.random.default_rng(0)
     for _ in range(50):
         v, dual = 3.0 * rng.standard_normal((2, 3))
         share = problem.rows.scatter(rng.random(copies))
-        certificate = certify(problem, v, flip_share=share, dual_coefficients=dual)
+        certificate = certify(problem, v, flip_share=share, s=s_of(problem, dual))
         assert certificate.dual <= optimum + 1e-12
         assert certificate.primal >= optimum - 1e-12
 
@@ -108,15 +115,13 @@ def test_one_sample_at_fixed_lambda(lam, kappa):
     u = min(lam * z, kappa * lam)
     optimum = epsilon * lam + math.log1p(math.exp(-u))
     problem = problem_of([[z]], [1.0], epsilon=epsilon, kappa=kappa)
-    doubt = 1.0 / (1.0 + math.exp(u)) if kappa < z else 0.0  # on the kink a = s
-    certificate = certify(
-        problem, np.array([u / z]), lam=lam, flip_share=problem.rows.scatter([doubt])
-    )
+    s = 1.0 / (1.0 + math.exp(u)) if kappa < z else 0.0  # on the kink a = s
+    certificate = certify(problem, np.array([u / z]), lam=lam, flip_share=problem.rows.scatter([s]))
     assert certificate.primal == pytest.approx(optimum, abs=1e-12)
     assert certificate.dual == pytest.approx(optimum, abs=1e-8)
     for dual, share in itertools.product((-1.0, 0.0, 0.5, 4.0), (0.0, 0.3, 1.0)):
         start = problem.rows.scatter([share])
-        bound = dual_bound(problem, np.array([dual]), start, lam=lam)
+        bound = pair_bound(problem, np.array([dual]), start, lam=lam)
         assert bound.value <= optimum + 1e-12
 
 
@@ -201,7 +206,7 @@ def test_one_feature(n_samples, epsilon, kappa):
             beta, dual = rng.uniform(-4.0, 4.0, 2)
             share = problem.rows.scatter(rng.random(n_samples))
             certificate = certify(
-                problem, np.array([beta]), flip_share=share, dual_coefficients=np.array([dual])
+                problem, np.array([beta]), flip_share=share, s=s_of(problem, np.array([dual]))
             )
             assert certificate.primal == pytest.approx(value(beta), abs=1e-12)
             assert certificate.dual <= optimum + 1e-12

@@ -7,10 +7,8 @@ import pytest
 
 import drlogit
 from domain_zoo import generated
+from drlogit.dual.certify import dual_point_of_pieces, pieces_of_dual_point
 from drlogit.fitting.solving import solve_problem
-from drlogit.problem.kept_pieces import kept_weights
-from drlogit.problem.moves import moves_of
-from drlogit.problem.piece_weights import WeightSums
 from drlogit.problem.problem import build_problem
 
 
@@ -47,26 +45,21 @@ def test_its_own_solution_for_samples_that_occur_twice():
 def test_the_dual_point_comes_back_as_it_was(seed):
     problem = posed(seed)
     result = solve_problem(problem)
-    weights = kept_weights(problem, result)
-    sums = WeightSums.of(problem.rows, weights)
-    moves, w = result.dual.moves, problem.rows.together().weights
-    mass = w[moves.sample] * moves.share
-    left = w - np.bincount(moves.sample, mass, w.size)
-    assert sums.total == pytest.approx(float(mass @ moves.doubt + left @ result.dual.doubt))
-    assert sums.spent <= problem.epsilon * (1.0 + 1e-9)
-    doubt, again = moves_of(problem, weights)
-    np.testing.assert_allclose(doubt, result.dual.doubt, rtol=1e-12)
-    for found, wanted in zip(again.arrays, moves.arrays, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    pieces = pieces_of_dual_point(problem, result.dual)
+    found = dual_point_of_pieces(problem, pieces)
+    np.testing.assert_allclose(found.s, result.dual.s, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.flip_share, result.dual.flip_share, rtol=1e-9, atol=1e-12)
+    for again, wanted in zip(found.moves.arrays, result.dual.moves.arrays, strict=True):
+        np.testing.assert_allclose(again, wanted, rtol=1e-9)
 
 
 def test_results_for_other_samples_or_domains_are_no_proof():
     problem = posed(4)
     result = solve_problem(problem)
-    assert kept_weights(problem, result) is not None
+    assert pieces_of_dual_point(problem, result.dual) is not None
     fewer = {name: generated(4)[name][:-1] for name in ("X", "y")}
     other = posed(4, **fewer, sample_weight=None)
-    assert kept_weights(other, result) is None
+    assert pieces_of_dual_point(other, result.dual) is None
 
 
 def test_neighbours_take_fewer_iterations_and_far_ones_hardly_more():

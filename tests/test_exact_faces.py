@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
+from drlogit.dual.certify import certify
 from drlogit.fitting.exact_faces import on_exact_face
-from drlogit.problem.certificate import certify
 from drlogit.problem.problem import build_problem
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.problem.certificate import certify
+from drlogit.dual.certify import certify
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.result import Monitor, Status
 from drlogit.solvers.inner.ball_qp import INNER_SOLVERS
@@ -298,7 +298,7 @@ def test_certificate_agrees_with_the_solution_handed_over():
         solution.coefficients,
         lam=case.lam,
         flip_share=solution.flip_share,
-        dual_coefficients=solution.dual_coefficients,
+        s=solution.s,
         tol=1e-8,
     )
     assert certificate.gap <= 1e-8

@@ -38,7 +38,7 @@ def test_its_own_solution_costs_no_gram_matrix(norm, kappa):
     assert (again.n_iter, again.info["grams"]) == (0, 0)
     assert again.converged
     np.testing.assert_array_equal(again.coef, first.coef)
-    np.testing.assert_allclose(again.dual.doubt, first.dual.doubt, rtol=1e-12)
+    np.testing.assert_allclose(again.dual.s, first.dual.s, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("norm", "kappa"), CASES)

@@ -73,15 +73,17 @@ class Coordinates:
     intercept: int | None
 
     @cached_property
-    def _norm(self) -> IndexArray:
+    def in_norm(self) -> IndexArray:
+        """Places of the coordinates that the norm bounds."""
         return np.flatnonzero(self.kind == IN_NORM)
 
     @cached_property
-    def _free(self) -> IndexArray:
+    def charged(self) -> IndexArray:
+        """Places of the free coordinates that count."""
         return np.flatnonzero((self.kind == FREE) & (self.spread > 0.0))
 
     @cached_property
-    def _groups(self) -> tuple[tuple[IndexArray, int], ...]:
+    def groups(self) -> tuple[tuple[IndexArray, int], ...]:
         """Categories of each group, and the place of its highest."""
         return tuple(
             (np.flatnonzero(self.kind == GROUP - 1 - self.kind[high]), int(high))
@@ -96,7 +98,7 @@ class Coordinates:
 
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """``‖c g‖``, at most, if the sums are right up to ``rounding`` of their terms."""
-        kept = self._norm
+        kept = self.in_norm
         left = self._left(gradient)[kept], rounding * self._sizes[kept] + _UNDERFLOW
         moves = self.costs[kept] * (np.abs(left[0]) + left[1])
         largest = float(np.max(moves, initial=0.0))
@@ -106,10 +108,10 @@ class Coordinates:
 
     def charge(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """The most that g·x can be over free coordinates of admitted models."""
-        left, kept = self._left(gradient), self._free
+        left, kept = self._left(gradient), self.charged
         error = rounding * self._sizes + _UNDERFLOW
         total = float(np.sum((np.abs(left[kept]) + error[kept]) / self.spread[kept]))
-        for categories, high in self._groups:
+        for categories, high in self.groups:
             upwards = np.maximum(left[categories] + error[categories], 0.0).sum()
             total += max(float(upwards + left[high] + error[high]), 0.0)
         return ADMITTED * total * (1.0 + (left.size + 8) * _UNIT)

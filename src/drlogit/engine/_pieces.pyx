@@ -24,6 +24,8 @@ from scipy.linalg.cython_blas cimport dsyrk
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
 from drlogit.problem._moves cimport Item, Priced, entropy, loss_terms, sorted_items
 
+from drlogit.engine.settings import SETTINGS
+
 cdef extern from *:
     int first_bit "__builtin_ctzll"(uint64_t) noexcept nogil
 
@@ -32,7 +34,7 @@ cdef enum:
     MOST = 2            # pieces per sample and label that one look may add
     FEW = 8             # columns of the tail up to which loops beat BLAS
 cdef double BINDS = 0.003          # share of mass over slack from which a piece takes part in the proof
-cdef double KEPT = 1e-2            # of q s that a correction leaves: less is nothing
+cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
 
 cdef struct Piece:
     double y, cost, v, q, s, r     # label, cost, margin, multiplier, slope, slack
@@ -494,7 +496,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double* adj = out + P * P
     cdef double* tot = adj + 3 * P
     cdef double lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
-    cdef double w, top, best, value, old, q, mass, error, space, sq, sd, sw, h, scale, cen, curved, s
+    cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, scale, cen, curved, s
     cdef double base[3]
     cdef double each[3]
     with nogil:
@@ -506,9 +508,11 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             if not w > 0.0: continue
             work.go_to(i)
             # The pieces that are there; curvature is made up for at once, in top.
-            mass = error = 0.0
+            mass = error = full = 0.0
             for k in range(a, b):
                 p[n].y, p[n].cost, p[n].q = o[k].y, o[k].cost, o[k].q + dual * ds[k].q
+                full += p[n].q
+                if not p[n].q > 0.0: p[n].q = LEFT * o[k].q     # left behind
                 for e in range(W): p_sets[n * W + e] = o_sets[k * W + e]
                 p[n].v = o[k].v + primal * ds[k].v
                 value = work.terms(i, p[n].v, &p[n].s, &curved) - lam * o[k].cost
@@ -517,7 +521,9 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                 mass += p[n].q
                 if primal > 0.0: error += p[n].q * (value - old + primal * (o[k].s * ds[k].v + dlam * o[k].cost))
                 n += 1
-            if mass > 0.0: top += error / mass
+            top += error / mass
+            if mass > full:
+                for k in range(a2, n): p[k].q *= full / mass
             # What the adversary can do here, and sets that matter or soon will.
             count = 0
             if stay:
@@ -539,14 +545,15 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                     found_own[n_found + k] = i
                 n_found += count
             tot[0] += w * best
-            if best > top: tot[4] += w * (best - top)
             # Slacks that have all but vanished, and room for new pieces.
             space = 0.0
             for k in range(a2, n):
                 q = top - p[k].r
                 old = o[a + k - a2].r + primal * ds[a + k - a2].r
-                if q < 0.05 * min(mu, max(old, 0.0)): space = max(space, 0.3 * mu - q)
+                if old <= 0.0: space = max(space, LEFT * o[a + k - a2].r - q)
+                elif q < 0.05 * min(mu, old): space = max(space, 0.3 * mu - q)
             top += space
+            if best > top: tot[4] += w * (best - top)
             for k in range(n, n + count):
                 p[k].v = p[k].y * (new_score[i] + work.shift(i, p_sets + k * W, p[k].y, &x[0]))
                 p[k].r = work.terms(i, p[k].v, &p[k].s, &curved) - lam * p[k].cost
@@ -611,7 +618,8 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
     cdef double* out = &total_out[0]
     cdef double* tot = out + P
     cdef double* costs = tot + 3 if predictor else out + 2
-    cdef double w, dscore, wanted, push, sd, sq, total, dtop, base, pull, dq, cen
+    cdef double w, dscore, wanted, push, sd, sq, total, dtop, base, pull, dq, cen, own, fall, lost, drop, taken
+    cdef Piece largest
     with nogil:
         for i in range(t.N):
             a, b, w = ptr[i], ptr[i + 1], t.w[i]
@@ -628,20 +636,26 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
                 sd += o[k].q / o[k].r
                 sq += o[k].q
                 total += wanted + o[k].q / o[k].r * push
+                if k == a or o[k].q > largest.q: largest = o[k]
             dtop = (total - (w - sq)) / sd
             dscores[i], dtops[i] = dscore, dtop
-            base = 0.0
+            base = own = lost = taken = 0.0
+            fall = drop = 1.0
             for k in range(a, b):
                 d[k].r = dtop - d[k].r
                 d[k].q -= o[k].q / o[k].r * d[k].r
-                d[k].second = d[k].q * d[k].r
-                if -d[k].r > o[k].r: limit(costs, -d[k].r / o[k].r, 1e100)
-                if -d[k].q > o[k].q: limit(costs + LEVELS, -d[k].q / o[k].q, 1e100)
+                own += o[k].q * o[k].r
+                if -d[k].r > fall * o[k].r: fall, lost = -d[k].r / o[k].r, -d[k].r
+                if -d[k].q > drop * o[k].q: drop, taken = -d[k].q / o[k].q, -d[k].q * (o[k].r + largest.r)
                 if predictor:
                     tot[0] += o[k].q * d[k].r
                     tot[1] += d[k].q * o[k].r
-                    tot[2] += d[k].second
+                    tot[2] += d[k].q * d[k].r
+                    d[k].second = max(-SECOND * o[k].q * o[k].r, min(d[k].q * d[k].r, SECOND * o[k].q * o[k].r))
                     base -= d[k].second / o[k].r
+            # A sample that does not allow the whole step, and what it costs to leave it behind.
+            if fall > 1.0: limit(costs, fall, own + PASSING * w * lost)
+            if drop > 1.0: limit(costs + LEVELS, drop, own + PASSING * taken)
             if predictor:                       # the pull of the second-order terms
                 pull = 0.0
                 for k in range(a, b):
@@ -696,7 +710,7 @@ def certify(Table t, state, point, const double[::1] dx):
                     before = o[k].q * s if first else old[k, 1]
                     m = before + s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
                     q = max((o[k].q if first else old[k, 0]) + q, 0.0)
-                    new[k, 0], new[k, 1] = q, 0.0 if (not first and before == 0.0) or not m > KEPT * q * s else min(m, q)
+                    new[k, 0], new[k, 1] = q, 0.0 if (not first and before == 0.0) or not m > EMPTIED * q * s else min(m, q)
                     sq += q
                 scale, base = w / sq * (1.0 - 1e-15), 0.0
                 for k in range(a, b):

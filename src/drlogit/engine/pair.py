@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..dual.certify import certify
 from ..dual.bound import FREE, IN_NORM, Coordinates
-from ..problem.certificate import certify
 from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -323,7 +323,7 @@ def interior_point(
     s, a = rows.run(found_s, point)[0], rows.run(found_a, point)[0]
     if origin is not None:
         s, a = (given.scatter(rows.gather(values)[origin]) for values in (s, a))
-    return replace(solution, doubt=s, flip_share=a, dual_coefficients=best[:-1])
+    return replace(solution, s=s, flip_share=a)
 
 
 def _run_large(
@@ -448,9 +448,9 @@ def _optimal_already(
     if point is None or not np.isfinite(coefficients).all():
         return None
     s, a = point
-    certificate = certify(problem, coefficients, flip_share=a, doubt=s, tol=tol)
+    certificate = certify(problem, coefficients, flip_share=a, s=s, tol=tol)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
     info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, a, coefficients, doubt=s, info=info)
+    return Solution(coefficients, Status.OPTIMAL, 0, flip_share=a, s=s, info=info)

@@ -25,7 +25,7 @@ from itertools import chain
 
 import numpy as np
 
-from ..problem.certificate import Certificate, primal_value
+from ..dual.certify import Certificate, primal_value
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .null_model import (

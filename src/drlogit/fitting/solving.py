@@ -12,19 +12,16 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..dual.certify import certify
 from ..engine.pair import interior_point
-from ..problem.certificate import Certificate, certify
-from ..problem.evaluable import evaluable_bound
-from ..problem.moves import moves_of
+from ..engine.tables import interior_point_with_domains
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
-from ..problem.result import Callback, DualPoint, Monitor, Result, Solution, Status
-from ..rows.arrays import FloatArray
+from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.external.ipopt import ipopt
@@ -250,16 +247,15 @@ class _Call:
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
             returned = problem.join(coef, intercept)
-            certificate = self._certify(problem, returned, solution, lam)
+            certificate = certify(
+                problem, returned, s=solution.s, flip_share=solution.flip_share,
+                pieces=solution.pieces, lam=lam, guess=solution.lam, tol=self.tol,
+            )  # fmt: skip
             if lam is None:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )
             status = _final_status(solution.status, certificate.gap, self.tol)
-            if status is not Status.OPTIMAL and lam is None and problem.domains is None:
-                known = evaluable_bound(problem, returned, solution.flip_share)
-                if certificate.primal - known <= self.tol:
-                    status = Status.UNRESOLVED
         solve_time = monitor.elapsed
         result = Result(
             coef=coef,
@@ -268,7 +264,7 @@ class _Call:
             objective=certificate.primal,
             dual_objective=certificate.dual,
             gap=certificate.gap,
-            dual=_dual_point(problem, certificate),
+            dual=certificate.dual_point(problem),
             status=status,
             n_iter=solution.n_iter,
             solver=solution.info.get("solver", self.name),
@@ -289,37 +285,6 @@ class _Call:
             return False
         early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED)
         return status is Status.UNPROVEN or (early and self.max_iter is None)
-
-    def _certify(
-        self, problem: Problem, coefficients: FloatArray, solution: Solution, lam: float | None
-    ) -> Certificate:
-        if problem.domains is not None:
-            from ..problem.domain_certificate import certify_domains  # compiled
-
-            return certify_domains(problem, coefficients, solution.pieces, self.tol)
-        judge = partial(
-            certify, problem, coefficients, lam=lam, flip_share=solution.flip_share,
-            guess=solution.lam, tol=self.tol,
-        )  # fmt: skip
-        certificate = judge(
-            dual_coefficients=solution.dual_coefficients,
-            dual_step=solution.dual_step,
-            doubt=solution.doubt,
-        )
-        if certificate.gap <= self.tol:
-            return certificate
-        # The best dual point on the way may be a bad start for corrections.
-        other = judge()
-        return other if other.dual > certificate.dual else certificate
-
-
-def _dual_point(problem: Problem, certificate: Certificate) -> DualPoint:
-    """What proves the lower bound, in plain numbers."""
-    flips = problem.rows.gather(certificate.flip_share)
-    if certificate.pieces is None:
-        return DualPoint(problem.rows.gather(certificate.doubt), flips)
-    doubt, moves = moves_of(problem, certificate.pieces)
-    return DualPoint(doubt, flips, moves)
 
 
 #: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with
@@ -352,7 +317,7 @@ def _lookup(
 
 
 def _with_domains(name: str) -> Callable[..., Solution]:
-    """The solver of that name for features with domains, compiled code imported only here."""
+    """The solver of that name for features with domains."""
     if name == "conic":
         from ..solvers.external.conic_domains import conic_domains
 
@@ -362,9 +327,7 @@ def _with_domains(name: str) -> Callable[..., Solution]:
             "solver must be 'auto', 'interior-point' or 'conic' for features with categories or "
             f"bounds, got {name!r}"
         )
-    from ..solvers.domains.method import solve_with_pieces
-
-    return solve_with_pieces
+    return interior_point_with_domains
 
 
 #: What ``solver="auto"`` means.

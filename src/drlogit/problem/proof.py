@@ -1,6 +1,6 @@
 """The proof of a fit as a file: a NumPy archive that everybody can read.
 
-    doubt, flip_share   s and a, float64, one row per fit and one column per sample
+    s, flip_share       s and a, float64, one row per fit and one column per sample
     data                SHA-256 of the samples, labels and weights of each fit ("" if not told)
     model               SHA-256 of the coefficients and intercept of each fit
     ball                SHA-256 of ε, κ, norm, costs, domains and whether there is an intercept
@@ -14,7 +14,7 @@ and, with categories or bounds, the pieces of samples that are moved or flipped
     moves_flipped       whether its label is flipped
     moves_items         what is moved, uint8, a bit for each item
     moves_share         its share of the sample's weight, float64
-    moves_doubt         its s, float64
+    moves_s             its s, float64
 
 The bounds are computed from these arrays alone; the digests only serve to say what is wrong when
 they prove nothing.
@@ -36,14 +36,14 @@ from ..rows.arrays import FloatArray
 from .moves import Moves
 
 #: The arrays of :class:`~drlogit.problem.moves.Moves`, by their names in a file.
-MOVES = ("moves_sample", "moves_flipped", "moves_items", "moves_share", "moves_doubt")
+MOVES = ("moves_sample", "moves_flipped", "moves_items", "moves_share", "moves_s")
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
     """Dual points of one fit or, for several classes, of one fit each."""
 
-    doubt: FloatArray  # (n_fits, n_samples)
+    s: FloatArray  # (n_fits, n_samples)
     flip_share: FloatArray
     data: tuple[str, ...]
     model: tuple[str, ...]
@@ -53,8 +53,8 @@ class Proof:
     @property
     def digest(self) -> str:
         """SHA-256 of everything else."""
-        total = hashlib.sha256(repr((self.doubt.shape, self.data, self.model, self.ball)).encode())
-        for values in (self.doubt, self.flip_share):
+        total = hashlib.sha256(repr((self.s.shape, self.data, self.model, self.ball)).encode())
+        for values in (self.s, self.flip_share):
             total.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
         for name, array in self._moves_arrays().items():
             plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -76,7 +76,7 @@ class Proof:
         buffer = io.BytesIO()
         np.savez_compressed(
             buffer,
-            doubt=self.doubt,
+            s=self.s,
             flip_share=self.flip_share,
             data=np.array(self.data),
             model=np.array(self.model),
@@ -94,7 +94,7 @@ class Proof:
     def together(cls, proofs: Sequence[Proof]) -> Proof:
         """Proofs of several fits to the same samples as one."""
         return cls(
-            np.concatenate([proof.doubt for proof in proofs]),
+            np.concatenate([proof.s for proof in proofs]),
             np.concatenate([proof.flip_share for proof in proofs]),
             tuple(name for proof in proofs for name in proof.data),
             tuple(name for proof in proofs for name in proof.model),
@@ -108,7 +108,7 @@ class Proof:
             return [self] * n_fits
         return [
             Proof(
-                self.doubt[k : k + 1],
+                self.s[k : k + 1],
                 self.flip_share[k : k + 1],
                 self.data[k : k + 1],
                 self.model[k : k + 1],

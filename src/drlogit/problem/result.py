@@ -32,10 +32,6 @@ class Status(enum.Enum):
     MAX_ITER = "stopped at max_iter before the duality gap was within tol"
     STALLED = "stopped because no further progress was possible in floating point"
     UNPROVEN = "ended by its own stopping rule, but the certified duality gap is above tol"
-    UNRESOLVED = (
-        "of the models that doubles can tell apart, none is better by more than tol; beyond, the "
-        "unpenalised features have no bound"
-    )
     STOPPED = "stopped by the callback"
     FAILED = "the external solver failed; the point returned is only a feasible start"
 
@@ -175,19 +171,17 @@ class Monitor:
 class Solution:
     """What a solver found, before anybody else has checked it.
 
-    ``flip_share``, ``dual_coefficients``, ``dual_step`` and ``doubt`` describe its dual point (see
-    :mod:`drlogit.problem.certificate`); None lets the certificate derive one from the coefficients.
-    ``pieces`` is that of a problem with domains (:mod:`drlogit.problem.piece_weights`).  ``lam`` is
-    about the best one for the coefficients.
+    ``s`` and ``flip_share`` are its dual point, as states of the rows; None lets the certificate
+    derive them from the coefficients.  ``pieces`` is that of a problem with domains
+    (:class:`drlogit.dual.pieces.Pieces` per block).  ``lam`` is about the best one for the
+    coefficients.
     """
 
     coefficients: FloatArray
     status: Status
     n_iter: int
     flip_share: State | None = None
-    dual_coefficients: FloatArray | None = None
-    dual_step: FloatArray | None = None
-    doubt: State | None = None
+    s: State | None = None
     info: dict[str, Any] = field(default_factory=dict)
     pieces: State | None = None
     lam: float | None = None
@@ -199,17 +193,17 @@ class DualPoint:
 
     Attributes
     ----------
-    doubt
-        ``s_i`` in [0, 1]; the bound is ``Σ w_i H(s_i)``, H being the binary entropy.  At the
-        optimum it is the probability that the model gives to the other label of sample i.
+    s
+        Dual probabilities ``s_i`` in [0, 1]; the bound is ``Σ w_i H(s_i)``, H being the binary
+        entropy.  At the optimum, the probability that the model gives to the sample's other label.
     flip_share
         ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
     moves
         With categories or bounds, the shares of samples that the worst case moves, and where to;
-        ``doubt`` is then that of what stays as it is.  None otherwise.
+        ``s`` is then that of what stays as it is.  None otherwise.
     """
 
-    doubt: FloatArray
+    s: FloatArray
     flip_share: FloatArray
     moves: Moves | None = None
 
@@ -217,7 +211,7 @@ class DualPoint:
         """What can be written to a file, with digests of what it is about."""
         flips = in_memory(self.flip_share)
         return Proof(
-            np.atleast_2d(in_memory(self.doubt)),
+            np.atleast_2d(in_memory(self.s)),
             np.atleast_2d(flips if self.moves is None else np.zeros_like(flips)),  # among the moves
             (data,), (model,), ball, (self.moves,),
         )  # fmt: skip
@@ -229,7 +223,7 @@ class DualPoint:
             return np.where(origin >= 0, in_memory(values)[np.maximum(origin, 0)], 0.0)
 
         moves = None if self.moves is None else self.moves.for_samples(origin)
-        return DualPoint(spread(self.doubt), spread(self.flip_share), moves)
+        return DualPoint(spread(self.s), spread(self.flip_share), moves)
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,8 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
         return rows
     n = rows.n_columns - int(rows.intercept)
     _, (mean, squares, rows.class_weights) = rows.run(_moments)
-    mean, rows.column_scale = mean[:n], np.sqrt(squares)
+    rows.column_means, rows.column_scale = mean, np.sqrt(squares)
+    mean = mean[:n]
     # The spread by subtraction: rough, but good enough to see that it is small.
     variance = np.square(rows.column_scale[:n]) - np.square(mean)
     far = np.square(mean) > _FAR**2 * np.maximum(variance, 0.0)
@@ -56,12 +57,8 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
         return rows
     # The mean of what is left is small, so that this one is exact; a constant becomes zero.
     start = np.where(far, mean, 0.0)
-    _, (rest,) = rows.shifted(start).run(_means)
-    return rows.shifted(np.where(far, start + rest[:n], 0.0))
-
-
-def _means(block: Block, _: None) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.means),)
+    rest = rows.shifted(start).column_means[:n]
+    return rows.shifted(np.where(far, start + rest, 0.0))
 
 
 def _moments(block: Block, _: None) -> tuple[None, tuple[Sum, Sum, Sum]]:

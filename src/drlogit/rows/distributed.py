@@ -247,6 +247,7 @@ class DaskRows(Rows):
         moved = literal(shift, unique("shift"))
         rows = self._with_groups(_shifted, DaskState((moved,) * len(self._members)))
         rows.__dict__.pop("column_scale", None)
+        rows.__dict__.pop("column_means", None)
         rows.shift = shift
         return rows
 

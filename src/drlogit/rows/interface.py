@@ -184,6 +184,11 @@ class Rows(ABC):
         return np.asarray(np.sqrt(squares))
 
     @cached_property
+    def column_means(self) -> FloatArray:
+        """Mean of each column, in the weights of the samples."""
+        return np.asarray(self.run(_means)[1][0])
+
+    @cached_property
     def class_weights(self) -> FloatArray:
         """What the samples of the classes -1 and +1 weigh."""
         return np.asarray(self.run(_class_weights)[1][0])
@@ -199,6 +204,10 @@ class Rows(ABC):
 
 def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
     return state, (Sum(block.mean_squares),)
+
+
+def _means(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
+    return state, (Sum(block.means),)
 
 
 def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:

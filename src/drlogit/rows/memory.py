@@ -169,8 +169,8 @@ class MemoryRows(LocalRows):
             whole = blocks[0]
         rows = MemoryRows(blocks, self._n_threads, whole)
         rows.shift = self.shift
-        if "column_scale" in self.__dict__:
-            rows.column_scale = self.column_scale
+        known = {"column_scale", "column_means"} & self.__dict__.keys()
+        rows.__dict__.update({name: self.__dict__[name] for name in known})
         return rows
 
     @cached_property
@@ -189,7 +189,7 @@ class MemoryRows(LocalRows):
             X, y, weights, intercept=whole.intercept, thin=thin,
             n_blocks=len(self.blocks), n_threads=self._n_threads,
         )  # fmt: skip
-        rows.column_scale = self.column_scale
+        rows.column_scale, rows.column_means = self.column_scale, self.column_means
         rows.shift = self.shift
         return rows, origin
 

@@ -65,6 +65,7 @@ class StoredRows(LocalRows):
         """The same samples with features ``x - shift``."""
         rows = copy(self)
         rows.__dict__.pop("column_scale", None)
+        rows.__dict__.pop("column_means", None)
         rows.shift = shift
         rows._knowledge = [{} for _ in self._knowledge]
         return rows

@@ -19,9 +19,9 @@ def is_for(problem: Problem, start: Result) -> bool:
 
 def dual_point_of(problem: Problem, start: Result) -> tuple[State, State] | None:
     """``(s, a)`` of a result for as many samples, as states of the rows; None if it has none."""
-    if start.dual is None or start.dual.doubt.shape != (problem.rows.n_samples,):
+    if start.dual is None or start.dual.s.shape != (problem.rows.n_samples,):
         return None
-    return problem.rows.scatter(start.dual.doubt), problem.rows.scatter(start.dual.flip_share)
+    return problem.rows.scatter(start.dual.s), problem.rows.scatter(start.dual.flip_share)
 
 
 def flip_shares_of_start(problem: Problem, start: Result) -> State:

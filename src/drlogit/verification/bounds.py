@@ -1,68 +1,67 @@
 """Both bounds of a fit from the samples, the coefficients and the dual point, rounded outwards.
 
-*Upper.*  For any ``λ ≥ ‖β/c‖_*`` the model promises at most ``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]``.
-Margins are computed up to known errors, which the loss passes on at most as they are (its slope is
-between -1 and 1).
+*Upper.*  For any ``λ ≥ ‖β/c‖_*`` the model promises at most ``ελ + Σ w_i R_i``, R being the worst
+loss of a sample: ``h(u_i) + (u_i - κλ)_+``, or with domains :mod:`drlogit.verification.worst_case`.
 
-*Lower.*  For s, a in [0, 1] let ``g = Σ w_i (s_i - a_i) z_i`` be zero on free columns, and let
-``ρ = ‖c g‖ + κ Σ w_i a_i``.  No model promises less than ``min(1, ε/ρ) Σ w_i H(s_i)``: where ρ
-exceeds ε, the point ``θ(s, a)`` with ``θ = ε/ρ`` satisfies the constraint, and ``H(θs) ≥ θH(s)``
-because H is concave and zero at zero.  Free columns: :mod:`drlogit.verification.free_columns`.
+*Lower.*  Let every sample be cut into pieces: rows z at cost d (the sample moved, perhaps with the
+other label), masses q and probabilities s.  With ``g = Σ q s z``, every model x and every such λ,
 
-Weights are ``w_i = ω_i / Ω`` with the ω that were given, and all sums are of ω.
+    promise  ≥  Σ q (h(z·x) - λd) + ελ  ≥  Σ q H(s) - g·x + λ (ε - Σ q d)
+
+because ``h(v) ≥ H(s) - s v``.  Of g·x, what the norm bounds is at most ``λ ‖c g‖``, and the rest is
+charged: it is about models whose free coefficients are at most ``ADMITTED`` log-odds per standard
+deviation, whose categories of a group are as close to each other, and whose log-odds at the
+reference point (means of the columns, least category of each group) are within it.  Where
+``ρ = ‖c g‖ + Σ q d`` exceeds ε, all masses are scaled by ε/ρ, which takes as much of everything.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..problem.norms import get_norm
+from ..problem.moves import Moves
 from ..rows.arrays import BoolArray, FloatArray
-from .doubts import Doubts
-from .given import Given
-from .least_change import least_change
-from .rounding import (
+from .domain import Domain
+from .samples import (
     DOWN,
     LOGARITHMS,
     TINY,
-    UNIT,
     UP,
+    Columns,
+    Enclosed,
+    Samples,
     exact_sum,
+    gamma,
     norm_of,
-    two_product,
-    two_sum,
+    sums_by_key,
 )
-from .sums import Coefficients, Correction, FreeColumns, Sums
 
-#: Features up to which a point is moved into the ball in twice the digits, how often and how far
-#: inside.
-_MOST_HELD = 1000
-_ROUNDS = 3
-_INSIDE = 1.0 - 1e-12
+#: The class of models, and what rounding of means and deviations can make of it.
+ADMITTED = 1e4
+_CLASS = 1.0 + 1e-9
 
-# --- the upper bound ------------------------------------------------------------------------
+#: Of a bounded feature that varies by less than this share of its range, the range counts.
+_RANGE = 1e-9
 
 
-def upper_bound(
-    given: Given, lam: float | None = None, wanted: float = -math.inf, *, sharp: bool = False
-) -> float:
+def upper_bound(samples: Samples, lam: float | None, wanted: float) -> float:
     """What the model promises at most; at λ, if that is below ``wanted``, else at the best one."""
-    ball = given.ball
-    margins = given.margins(sharp=sharp)
+    ball, margins = samples.ball, samples.margins
     u = margins.value
     loss = np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
 
     def at(lam: float, loss: FloatArray) -> float:
         loss = (loss * (1.0 + LOGARITHMS) + margins.error) * UP + TINY
-        mean = exact_sum(given.weights * loss) / given.total_weight
+        mean = exact_sum(samples.weights * loss) / samples.total_weight
         return float((mean + ball.epsilon * lam) * UP)
 
     if ball.epsilon == 0.0:  # the limit λ = ∞ costs nothing
         return at(0.0, loss)
-    least = given.least_lambda
+    least = samples.least_lambda
     if math.isinf(ball.kappa):
         return at(least, loss)
 
@@ -72,7 +71,7 @@ def upper_bound(
     found = with_flips(max(least, lam)) if lam is not None and math.isfinite(lam) else math.inf
     if found <= wanted:
         return found
-    best = _quantile(u, given.weights, ball.epsilon / ball.kappa) / ball.kappa
+    best = _quantile(u, samples.weights, ball.epsilon / ball.kappa) / ball.kappa
     return min(found, with_flips(max(least, best)))
 
 
@@ -86,106 +85,152 @@ def _quantile(u: FloatArray, weights: FloatArray, share: float) -> float:
     return float(u[order[position]])
 
 
-# --- the lower bound ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Lower:
-    """A lower bound; ``excess`` is ρ/ε - 1, ``equations`` whether free columns had a proof."""
+class Lower(NamedTuple):
+    """A lower bound; ``excess`` is ρ/ε - 1, and ``charge`` what the rest of the equations cost."""
 
     value: float
     excess: float
-    equations: bool = True
+    charge: float
 
 
-@dataclass(frozen=True, eq=False)
-class _PlainPoint:
-    """``(s, a)``."""
-
-    given: Given
-    doubts: Doubts
-    flip_share: FloatArray
-
-    @property
-    def coefficients(self) -> Coefficients:
-        given, s, a = self.given, self.doubts.value, self.flip_share
-        difference, lost = two_sum(s, -a)
-        lost = lost + self.doubts.rest
-        if (given.weights == 1.0).all():
-            product, low = difference, lost
-        else:
-            product, low = two_product(given.weights, difference)
-            low = low + given.weights * lost
-        return Coefficients(
-            given.signs * product, given.signs * low,
-            8.0 * UNIT**2 * float((given.weights * (s + a)).sum()) + TINY,
-            given.weights * self.doubts.curvature,
-            ((s > 0.0) | (a > 0.0)) & (given.weights > 0.0),
-            self.doubts.roundings,
-        )  # fmt: skip
-
-    def moved(self, along: FloatArray) -> _PlainPoint:
-        """``s - s(1-s) y t`` for these t, about."""
-        return replace(self, doubts=self.doubts.moved(self.given.signs * along))
+def lower_bound(samples: Samples, s: FloatArray, flip_share: FloatArray) -> Lower:
+    """What no model promises less than, as far as (s, a) proves it."""
+    w, total, ball = samples.weights, samples.total_weight, samples.ball
+    r = samples.signs * (w * (s - flip_share))
+    size = w * (s + flip_share)
+    gradient, columns = samples.columns(r, size, 4)
+    at_zero = _offset(r, size, 4)
+    left = _at_means(gradient, columns, at_zero)
+    flips = exact_sum(w * flip_share)
+    spent = ball.kappa * flips * UP if flips > 0.0 else 0.0
+    charge = _charge(left.size[samples.free], columns.spread[samples.free])
+    if samples.offset:
+        charge += float(at_zero.size[0])
+    value = exact_sum(w * entropy(s))
+    return _scaled(samples, left, value / total, spent / total, charge / total)
 
 
-def lower_bound(
-    given: Given,
-    doubt: FloatArray,
-    flip_share: FloatArray,
-    *,
-    sharp: bool = False,
-    held: str | None = None,
-) -> Lower:
-    """What no model promises less than, as far as this dual point proves it.
+def piece_lower_bound(samples: Samples, s: FloatArray, moves: Moves) -> Lower:
+    """The same with domains: ``s`` of the samples as they are, and of their moved pieces."""
+    domain, w, total = samples.domain, samples.weights, samples.total_weight
+    assert domain is not None
+    n, n_samples = samples.coef.size, s.size
+    most = int(np.bincount(moves.sample, minlength=1).max(initial=0)) + 4
+    # Masses may exceed the weight by rounding: then all of them are a hair too large.
+    room = 1.0 - gamma(most)
+    left_of = np.maximum(1.0 - np.bincount(moves.sample, moves.share, minlength=n_samples), 0.0)
+    own, mass = w * left_of * room, w[moves.sample] * moves.share * room
+    label = samples.signs[moves.sample] * np.where(moves.flipped, -1.0, 1.0)
+    m = mass * moves.s
+    r = samples.signs * own * s + np.bincount(moves.sample, label * m, minlength=n_samples)
+    size = own * s + np.bincount(moves.sample, m, minlength=n_samples)
+    gradient, columns = samples.columns(r, size, most)
+    changes, costs = _moves(samples, domain, moves, label, m, r)
+    value = np.append(gradient.value, np.zeros(2 * domain.n_groups)) + changes.value
+    error = np.append(gradient.error, np.zeros(2 * domain.n_groups)) + changes.error
+    at_zero = _offset(r, size, most)
+    if not samples.offset:  # the least category of each group is what "none" is above it
+        value[n + domain.n_groups :] -= at_zero.value[0]
+        error[n + domain.n_groups :] += at_zero.error[0]
+    found = Enclosed(value, (error + 4.0 * 2.0**-53 * np.abs(value)) * UP)
+    left = _at_means(Enclosed(found.value[:n], found.error[:n]), columns, at_zero)
+    spread = columns.spread.copy()
+    widths = domain.upper - domain.lower
+    varies = spread[domain.bounded] > _RANGE * widths
+    spread[domain.bounded] = np.where(varies, spread[domain.bounded], widths)
+    charge = _charge(left.size[samples.free], spread[samples.free])
+    charge += float(at_zero.size[0]) if samples.offset else 0.0
+    for g, group in enumerate(domain.groups):
+        none = [n + domain.n_groups + g] if domain.with_none[g] else []
+        places = np.append(group, none).astype(np.intp)
+        upwards = np.maximum(found.value[places] + found.error[places], 0.0).sum()
+        charge += max(float(upwards + found.value[n + g] + found.error[n + g]), 0.0) * UP
+    entropies = exact_sum(own * entropy(s)) + exact_sum(mass * entropy(moves.s))
+    spent = exact_sum(mass * costs) * (1.0 + gamma(domain.n_items + 8)) * UP
+    return _scaled(samples, left, entropies / total, spent / total, charge / total)
 
-    If ``sharp``, sums are formed without rounding, and from the point of the lemma on free columns
-    instead of the one that was handed over: it satisfies their equations better.  As doubles it
-    would satisfy them no better, so it is a sum of two.  If ``held``, it is moved into the ball,
-    too, "projected" or "shrunk", where doubles are too coarse for that: any point may be tried.
-    """
-    ball, a, weights = given.ball, flip_share, given.weights
-    flips = exact_sum(weights * a) * UP
-    point = _PlainPoint(given, Doubts.of(doubt), flip_share)
-    r = point.coefficients
-    free = FreeColumns(given, r.active)
-    sums = Sums.of(given, r, sharp=sharp)
-    level = _has_no_sums(given, doubt != flip_share)
-    chosen = None if level else free.chosen(sums)
-    if level:
-        pass
-    elif held:
-        for _ in range(_ROUNDS):
-            point = point.moved(_into_the_ball(given, r.curvature, flips, sums, held))
-            r = point.coefficients
-            sums = Sums.of(given, r, sharp=True)
-        chosen = free.chosen(sums)
-    if sharp and chosen is not None and chosen.columns.size:
-        point = point.moved(free.along(chosen, sums))
-        sums = Sums.of(given, point.coefficients, sharp=True)
-        chosen = free.chosen(sums)
-    correction = Correction(0.0, 0.0, 0.0) if level else free.correction(chosen, sums)
-    if correction is None and sharp:
-        point, sums, correction = _by_few(point, free, sums)
-    if correction is None:
-        return Lower(0.0, math.inf, equations=False)
-    total = given.total_weight
-    kept = given.kept
-    changed = total * correction.moved * UP * sums.column_sizes[kept]
-    spent = norm_of(ball.norm, (sums.gradient.size[kept] + changed) * given.costs[kept])
-    if flips > 0.0:
-        spent += ball.kappa * flips
-    spent = spent / total * UP
-    s = point.doubts.value
-    mean = exact_sum(weights * entropy(s)) / total * (1.0 - LOGARITHMS) - TINY
-    faint = 0.0 if level else free.charge_of_faint(weights * (s + a), sums)
-    value = mean * DOWN - correction.lost * UP - faint
-    value -= point.doubts.tilt(weights) / total * UP
+
+def _moves(
+    samples: Samples,
+    domain: Domain,
+    moves: Moves,
+    label: FloatArray,
+    m: FloatArray,
+    r: FloatArray,
+) -> tuple[Enclosed, FloatArray]:
+    """What moves add to Σ m z: at the columns, then high and "none" of each group; their costs."""
+    n, n_groups = samples.coef.size, domain.n_groups
+    keys, values = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    most = int(np.bincount(moves.sample, minlength=1).max(initial=0)) + 4
+    costs = np.where(moves.flipped, samples.ball.kappa, 0.0)
+    change = label * m
+    for rows, part in samples.parts():
+        now = domain.present(part)
+        first, last = np.searchsorted(moves.sample, [rows.start, rows.stop])
+        some = slice(int(first), int(last))
+        own, bits = moves.sample[some] - rows.start, item_bits(moves.items[some], domain)
+        none = n + n_groups + np.arange(n_groups)
+        sample, group = np.nonzero(now < 0)
+        keys.append(none[group])
+        values.append(r[rows][sample])
+        k, group = np.nonzero(bits[:, :n_groups])
+        present = now[own[k], group]
+        keys.append(np.where(present >= 0, present, none[group]))
+        values.append(-change[some][k])
+        down = label[some][k] < 0.0
+        keys.append(n + group[down])
+        values.append(change[some][k][down])
+        k, item = np.nonzero(bits[:, n_groups:])
+        j = item // 2
+        to = np.where(item % 2 == 1, domain.upper[j], domain.lower[j])
+        distance = to - domain.values(part)[own[k], j]
+        keys.append(domain.bounded[j])
+        values.append(change[some][k] * distance)
+        costs[some] += bits[:, :n_groups] @ domain.group_costs
+        costs[some] += np.bincount(k, domain.bounded_costs[j] * np.abs(distance), own.size)
+    key, value = np.concatenate(keys), np.concatenate(values)
+    sums, sizes = (sums_by_key(key, x, n + 2 * n_groups) for x in (value, np.abs(value)))
+    return Enclosed(sums, gamma(most + 4) * sizes + TINY), costs
+
+
+def item_bits(items: NDArray[np.uint8], domain: Domain) -> BoolArray:
+    """Whether each item is moved."""
+    return np.unpackbits(items, axis=1, count=domain.n_items).astype(bool)
+
+
+def _offset(r: FloatArray, size: FloatArray, most: int) -> Enclosed:
+    """Σ r, of which the intercept's equation wants 0."""
+    error = gamma(most) * exact_sum(size) + TINY
+    return Enclosed(np.array([exact_sum(r)]), np.array([error]))
+
+
+def _at_means(gradient: Enclosed, columns: Columns, offset: Enclosed) -> Enclosed:
+    """The gradient of the columns with the log-odds at their means for an intercept."""
+    value = gradient.value - columns.mean * offset.value[0]
+    error = gradient.error + np.abs(columns.mean) * (offset.error[0] + 2.0**-52 * offset.size[0])
+    return Enclosed(value, (error + 2.0**-52 * np.abs(value)) * UP)
+
+
+def _charge(sizes: FloatArray, spread: FloatArray) -> float:
+    """What free columns can make of what is left; nothing if they are a multiple of the offset."""
+    there = spread > 0.0
+    with np.errstate(over="ignore"):
+        return exact_sum(sizes[there] / spread[there]) * UP
+
+
+def _scaled(samples: Samples, left: Enclosed, value: float, spent: float, charge: float) -> Lower:
+    """Scale into the ball and charge."""
+    kept, epsilon, total = samples.kept, samples.ball.epsilon, samples.total_weight
+    with np.errstate(over="ignore"):
+        used = norm_of(samples.ball.norm, left.size[kept] * samples.costs[kept]) / total
+    used = (used + spent) * UP
+    charge = ADMITTED * _CLASS * charge * UP
+    value = value * (1.0 - LOGARITHMS) * DOWN - charge - TINY
     excess = 0.0
-    if spent > ball.epsilon:
-        value *= ball.epsilon / spent * DOWN
-        excess = spent / ball.epsilon - 1.0 if ball.epsilon > 0.0 else math.inf
-    return Lower(value * DOWN if value > 0.0 else 0.0, excess)
+    if used > epsilon:
+        excess = used / epsilon - 1.0 if epsilon > 0.0 else math.inf
+        value *= epsilon / used * DOWN
+    return Lower(value * DOWN if value > 0.0 else 0.0, excess, charge)
 
 
 def entropy(s: FloatArray) -> FloatArray:
@@ -193,66 +238,3 @@ def entropy(s: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
     return np.where((s > 0.0) & (s < 1.0), inside, 0.0)
-
-
-def _has_no_sums(given: Given, samples: BoolArray) -> bool:
-    """Whether these samples, the only ones with s ≠ a, have no entry: all sums are exactly zero."""
-    if given.offset:
-        return not samples.any()
-    return not any(
-        np.asarray(part.sizes[samples[rows]].sum(axis=1)).any() for rows, part in given.rows()
-    )
-
-
-def _by_few(
-    point: _PlainPoint, free: FreeColumns, sums: Sums
-) -> tuple[_PlainPoint, Sums, Correction | None]:
-    """A point whose equations few samples have levelled, and what is still to be taken from it."""
-    r = point.coefficients
-    few = free.few(sums, r.curvature)
-    if few is None:
-        return point, sums, None
-    for _ in range(_ROUNDS):
-        left = free.concerned(sums.gradient.value, sums.balance.value)
-        point = point.moved(few.along(left, r.curvature))
-        r = point.coefficients
-        sums = Sums.of(point.given, r, sharp=True)
-    return point, sums, free.correction_by_few(few, sums, r.curvature)
-
-
-def _into_the_ball(
-    given: Given, curvature: FloatArray, flips: float, sums: Sums, how: str
-) -> FloatArray:
-    """Changes that level free columns and move the others into the ball."""
-    ball, kept = given.ball, given.kept
-    excess = np.append(sums.gradient.value, sums.balance.value[: int(given.offset)])
-    radius = ball.epsilon * given.total_weight - (ball.kappa * flips if flips > 0.0 else 0.0)
-    radius = max(radius, 0.0) * _INSIDE
-    costs, gradient = given.costs[kept], sums.gradient.value[kept]
-    if how == "shrunk":  # a sum of rows like the gradient itself, where columns depend on others
-        length = norm_of(ball.norm, np.abs(costs * gradient))
-        inside = costs * gradient * min(radius / length if length > 0.0 else 1.0, 1.0)
-    else:
-        metric = np.square(costs * given.column_sizes[kept])
-        inside = get_norm(ball.norm).project(
-            costs * gradient, radius, np.where(metric > 0.0, metric, 1.0)
-        )
-    excess[: -1 if given.offset else None][kept] -= inside / costs
-    return least_change(given, np.arange(given.coef.size), curvature, excess)
-
-
-def sharp_lower_bound(given: Given, doubt: FloatArray, flip_share: FloatArray) -> Lower:
-    """The same with all the care there is: also from the point scaled into the ball, and rounded.
-
-    ``H(θs)`` is larger than ``θH(s)``, which is all that is used of a point outside; and where
-    doubles cannot resolve the ball, only a point in twice as many digits is inside.
-    """
-    first = lower_bound(given, doubt, flip_share, sharp=True)
-    if not 0.0 < first.excess < math.inf:
-        return first
-    factor = DOWN / (1.0 + first.excess)
-    second = lower_bound(given, factor * doubt, factor * flip_share, sharp=True)
-    value = max(first.value, second.value)
-    for held in ("projected", "shrunk") if given.coef.size <= _MOST_HELD else ():
-        value = max(value, lower_bound(given, doubt, flip_share, sharp=True, held=held).value)
-    return Lower(value, first.excess, first.equations)

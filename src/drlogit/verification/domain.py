@@ -18,11 +18,6 @@ from ..rows.pieces import pieces
 _ROWS = 4096
 
 
-#: How far the adversary of a proof may go beyond the samples' features, in multiples of their
-#: range: if other moves are dearer, further is better; if bounds are far away, all the way is not.
-_NEAR = 1.5
-
-
 class OutsideError(ValueError):
     """A sample that is not what its features can be."""
 
@@ -31,9 +26,8 @@ class OutsideError(ValueError):
 class Domain:
     """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
 
-    Only those that the adversary can move are here, with what that costs; ``has_constant`` says
-    whether the columns of a group add up to the constant, of those that cannot change, too.  Items
-    are counted as in :class:`~drlogit.problem.moves.Moves`.
+    Only those that the adversary can move are here, with what that costs.  Items are counted as in
+    :class:`~drlogit.problem.moves.Moves`.
     """
 
     groups: tuple[IndexArray, ...]
@@ -43,9 +37,6 @@ class Domain:
     lower: FloatArray
     upper: FloatArray
     bounded_costs: FloatArray
-    least: FloatArray  # ends within the bounds between which the samples' features are
-    most: FloatArray
-    has_constant: bool
 
     @property
     def n_groups(self) -> int:
@@ -64,6 +55,11 @@ class Domain:
     def columns(self) -> IndexArray:
         """All columns that the norm leaves alone."""
         return np.concatenate([self.grouped, self.bounded])
+
+    def values(self, X: Matrix) -> FloatArray:
+        """The bounded features of some rows."""
+        part = X[:, self.bounded]
+        return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
     def present(self, X: Matrix) -> NDArray[np.int32]:
         """The column of each row's category in each group, -1 for none."""
@@ -105,7 +101,7 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
     lower = np.full(n_features, -np.inf) if ball.lower is None else ball.lower
     upper = np.full(n_features, np.inf) if ball.upper is None else ball.upper
     bounded = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
-    found, least, most = _looked_at(ball.groups, bounded, lower, upper, X, weights)
+    found = _looked_at(ball.groups, bounded, lower, upper, X, weights)
     with_none = found if ball.with_none is None else np.asarray(ball.with_none, dtype=bool)
     if (found & ~with_none).any():
         raise OutsideError(
@@ -122,25 +118,14 @@ def domain_of(ball: Ball, X: Any, weights: FloatArray) -> tuple[Domain | None, B
             raise ValueError("feature_costs of one group's columns must be equal")
     costs[bounded[lower[bounded] == upper[bounded]]] = np.inf
     kept = np.isfinite(costs[bounded])
-    bounded, least, most = bounded[kept], least[kept], most[kept]
+    bounded = bounded[kept]
     groups = tuple(group for group, moves in zip(ball.groups, movable, strict=True) if moves)
-    has_constant = not with_none.all()
-    if ball.fit_intercept or has_constant:
-        away = _NEAR * (most - least)
-        least, most = least - away, most + away
-    else:  # zero is no value like others
-        most = (1.0 + 2.0 * _NEAR) * np.maximum(np.abs(least), np.abs(most))
-        least = -most
-    same = least == most
-    least, most = np.maximum(lower[bounded], least), np.minimum(upper[bounded], most)
     if not groups and not bounded.size:
         return None, replace(without, feature_costs=costs)
     domain = Domain(
         groups, with_none[np.array(movable, dtype=bool)],
         np.array([costs[group[0]] for group in groups]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
-        np.where(same, lower[bounded], least), np.where(same, upper[bounded], most),
-        has_constant,
     )  # fmt: skip
     held = [
         group
@@ -163,10 +148,9 @@ def _looked_at(
     upper: FloatArray,
     X: Any,
     weights: FloatArray,
-) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Which groups have a row without a category, and the ranges of bounded features."""
+) -> BoolArray:
+    """Which groups have a row without a category."""
     without = np.zeros(len(groups), dtype=bool)
-    least, most = np.full(bounded.size, np.inf), np.full(bounded.size, -np.inf)
     first = 0
     for part in pieces(X, _ROWS, checked=True):
         counted = weights[first : first + part.shape[0]] > 0.0
@@ -191,7 +175,5 @@ def _looked_at(
                 f"row {first + row}, column {j} holds {inside[row, place]:g}, outside its bounds "
                 f"{lower[j]:g} and {upper[j]:g}"
             )
-        least = np.minimum(least, inside[counted].min(axis=0, initial=np.inf))
-        most = np.maximum(most, inside[counted].max(axis=0, initial=-np.inf))
         first += part.shape[0]
-    return without, least, most
+    return without

@@ -20,14 +20,14 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
     """Read what :meth:`drlogit.Result.save_proof` wrote; refuse what is not that."""
     try:
         with open_archive(Path(path)) as archive:
-            doubt, flip_share = (_table(archive, name) for name in ("doubt", "flip_share"))
+            s, flip_share = (_table(archive, name) for name in ("s", "flip_share"))
             data, model = (_names(archive, name) for name in ("data", "model"))
             (ball,), (digest,) = (_names(archive, name) for name in ("ball", "digest"))
-            moves = _moves(archive, len(doubt))
+            moves = _moves(archive, len(s))
     except ValueError as error:
         raise BrokenProofError(f"the proof cannot be read: {error}") from None
-    proof = Proof(doubt, flip_share, data, model, ball, moves)
-    if doubt.shape != flip_share.shape or len(data) != len(doubt) or len(model) != len(doubt):
+    proof = Proof(s, flip_share, data, model, ball, moves)
+    if s.shape != flip_share.shape or len(data) != len(s) or len(model) != len(s):
         raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
     if proof.digest != digest:
         raise BrokenProofError(f"{path} was changed after it was written: its digest is another")

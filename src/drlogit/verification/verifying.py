@@ -29,13 +29,10 @@ from ..rows.pieces import (
     in_memory,
     shape_of,
 )
-from .bounds import Lower, lower_bound, sharp_lower_bound, upper_bound
-from .domain import OutsideError, domain_of
-from .given import Given
-from .piece_bound import piece_lower_bound
-from .piece_point import infeasible_pieces, no_moves
+from .bounds import Lower, item_bits, lower_bound, piece_lower_bound, upper_bound
+from .domain import Domain, OutsideError, domain_of
 from .proof_file import BrokenProofError, read_proof
-from .sums import MOST_FREE
+from .samples import Samples
 from .worst_case import worst_case
 
 #: What rounding may leave between a claim, which does not account for all of it, and its proof.
@@ -154,9 +151,10 @@ def verify(
         domain, ball = domain_of(ball, X, weights)
     except OutsideError as error:
         return Verification(False, 0.0, math.inf, f"other data: {error}")
-    given = Given(X, signs, weights, ball, linear.coef, linear.intercept, domain)
-    bounds_of = _Plain(given, fit) if domain is None else _WithDomain(given, fit)
-    refused = _Refusal(bounds_of.upper(sharp=False))
+    given = Samples(X, signs, weights, ball, linear.coef, linear.intercept, domain)
+    wanted = -math.inf if claim is None else claim.upper + CLAIM
+    upper = (upper_bound if domain is None else worst_case)(given, fit.lam, wanted)
+    refused = _Refusal(upper)
     try:
         found = _proof_of(fit, proof)
     except BrokenProofError as error:
@@ -165,89 +163,70 @@ def verify(
         return refused(
             "there is no proof: pass what save_proof wrote, or a Result with its dual point"
         )
-    problem = _mismatch(found, given, given_weights)
+    problem = _mismatch(found, given, given_weights) or _infeasible(found, given)
     if problem is not None:
         return refused(problem)
-    problem = bounds_of.infeasible(found)
-    if problem is not None:
-        return refused(problem)
-    n_free = int(given.free.sum())
-    if n_free > MOST_FREE:
-        return refused(
-            f"{n_free} features have coefficients that nothing bounds (immovable ones, or all at "
-            f"epsilon 0): proofs are for at most {MOST_FREE} of them"
-        )
-    verdict = _judged(bounds_of.lower(found, refused.upper, sharp=False), refused.upper, claim, tol)
-    if verdict.ok:
-        return verdict
-    upper = min(bounds_of.upper(sharp=True), refused.upper)
-    return _judged(bounds_of.lower(found, upper, sharp=True), upper, claim, tol)
+    if domain is None:
+        lower = lower_bound(given, found.s[0], found.flip_share[0])
+    else:
+        lower = piece_lower_bound(given, found.s[0], _moves_of(found, domain))
+    return _judged(lower, upper, claim, tol)
 
 
-@dataclass(frozen=True, eq=False)
-class _BoundsOfFit:
-    """The bounds of a fit; λ and the claim save a search for the best λ."""
-
-    given: Given
-    fit: _AskedAbout
-
-    @property
-    def wanted(self) -> float:
-        """What it should promise at most."""
-        return -math.inf if self.fit.claim is None else self.fit.claim.upper + CLAIM
-
-
-class _Plain(_BoundsOfFit):
-    """Where features can be any number."""
-
-    def upper(self, *, sharp: bool) -> float:
-        return upper_bound(self.given, self.fit.lam, self.wanted, sharp=sharp)
-
-    def infeasible(self, proof: Proof) -> str | None:
-        if any(moves is not None for moves in proof.moves):
-            return "infeasible dual point: it moves features within domains, and there are none"
-        s, a, ball = proof.doubt[0], proof.flip_share[0], self.given.ball
-        if a.any() and (math.isinf(ball.kappa) or ball.epsilon == 0.0):
-            return "infeasible dual point: labels are flipped where none can be"
-        return _outside("doubt", s) or _outside("flip_share", a)
-
-    def lower(self, proof: Proof, promise: float, *, sharp: bool) -> Lower:
-        function = sharp_lower_bound if sharp else lower_bound
-        return function(self.given, proof.doubt[0], proof.flip_share[0])
+def _infeasible(proof: Proof, given: Samples) -> str | None:
+    """Why a proof has no dual point."""
+    s, a, ball, domain = proof.s[0], proof.flip_share[0], given.ball, given.domain
+    moves = next(iter(proof.moves), None)
+    if not ((s >= 0.0) & (s <= 1.0)).all():
+        wrong = f"s must lie in [0, 1], got {s[~((s >= 0.0) & (s <= 1.0))][0]}"
+    elif not ((a >= 0.0) & (a <= 1.0)).all():
+        wrong = f"flip_share must lie in [0, 1], got {a[~((a >= 0.0) & (a <= 1.0))][0]}"
+    elif a.any() and (math.isinf(ball.kappa) or ball.epsilon == 0.0):
+        wrong = "labels are flipped where none can be"
+    elif domain is None:
+        if moves is None:
+            return None
+        wrong = "it moves features within domains, and there are none"
+    elif a.any():
+        wrong = "with categories or bounds, flips are among the moves"
+    else:
+        found = None if moves is None else _wrong_moves(moves, s.size, domain, ball)
+        if found is None:
+            return None
+        wrong = found
+    return f"infeasible dual point: {wrong}"
 
 
-class _WithDomain(_BoundsOfFit):
-    """Where features have domains."""
-
-    def upper(self, *, sharp: bool) -> float:
-        return worst_case(self.given, self.fit.lam, self.wanted, sharp=sharp)
-
-    def infeasible(self, proof: Proof) -> str | None:
-        domain, ball = self.given.domain, self.given.ball
-        assert domain is not None
-        if proof.flip_share.any():
-            return "infeasible dual point: with categories or bounds, flips are among the moves"
-        return _outside("doubt", proof.doubt[0]) or infeasible_pieces(
-            proof.doubt[0], self._moves(proof), domain, ball
-        )
-
-    def lower(self, proof: Proof, promise: float, *, sharp: bool) -> Lower:
-        return piece_lower_bound(
-            self.given, proof.doubt[0], self._moves(proof), promise, sharp=sharp
-        )
-
-    def _moves(self, proof: Proof) -> Moves:
-        """Those of the proof; a proof without any says that nothing moves."""
-        domain = self.given.domain
-        assert domain is not None
-        return next(iter(proof.moves), None) or no_moves(domain)
+def _wrong_moves(moves: Moves, n_samples: int, domain: Domain, ball: Ball) -> str | None:
+    """Why these are no pieces, masses and probabilities."""
+    n_pieces = moves.sample.size
+    if any(array.shape[0] != n_pieces for array in moves.arrays):
+        return "its arrays of moves differ in length"
+    if moves.items.shape != (n_pieces, -(-domain.n_items // 8)):
+        return f"moves must have {domain.n_items} items"
+    if n_pieces and not (moves.sample.min() >= 0 and moves.sample.max() < n_samples):
+        return "moves must be of samples that there are"
+    if (np.diff(moves.sample) < 0).any():
+        return "moves must be in the order of the samples"
+    if not ((moves.s >= 0.0) & (moves.s <= 1.0)).all():
+        return "s of moves must lie in [0, 1]"
+    total = np.bincount(moves.sample, moves.share, minlength=n_samples)
+    if not ((moves.share >= 0.0).all() and (total <= 1.0 + 1e-15 * n_pieces).all()):
+        return "shares of moves must be at least 0, and at most 1 for a sample"
+    if moves.flipped.any() and math.isinf(ball.kappa):
+        return "labels are flipped where none can be"
+    ends = item_bits(moves.items, domain)[:, domain.n_groups :]
+    if ends.reshape(n_pieces, domain.bounded.size, 2).all(axis=2).any():
+        return "a feature is moved to both of its ends"
+    return None
 
 
-def _outside(name: str, values: FloatArray) -> str | None:
-    inside = (values >= 0.0) & (values <= 1.0)
-    if inside.all():
-        return None
-    return f"infeasible dual point: {name} must lie in [0, 1], got {values[~inside][0]}"
+def _moves_of(proof: Proof, domain: Domain) -> Moves:
+    """Those of the proof; a proof without any says that nothing moves."""
+    none = np.zeros(0)
+    items = np.zeros((0, -(-domain.n_items // 8)), dtype=np.uint8)
+    nothing = Moves(none.astype(np.int64), none.astype(bool), items, none, none)
+    return next(iter(proof.moves), None) or nothing
 
 
 @dataclass(frozen=True)
@@ -271,12 +250,6 @@ def _judged(lower: Lower, upper: float, claim: _Claim | None, tol: float | None)
         claim, gap = None, 1e-6 if tol is None else tol
         wanted = f"a gap of {gap:g}"
         weak = not upper - lower.value <= gap
-    if weak and not lower.equations:
-        return verdict(
-            False,
-            "the dual point does not satisfy the equations of free coefficients (intercept, "
-            "immovable features), and nothing near it is known to",
-        )
     if claim is not None and upper > claim.upper + CLAIM:
         return verdict(
             False,
@@ -297,6 +270,12 @@ def _too_weak(lower: Lower, wanted: str) -> str:
         return (
             f"infeasible dual point: it breaks the constraint of the ball by {lower.excess:.2g} of "
             f"the radius; scaled, it proves {lower.value:.12g}, not {wanted}"
+        )
+    if lower.charge > _ROUNDED:
+        return (
+            "infeasible dual point: what it leaves of the equations of free coefficients "
+            f"(intercept, immovable features, domains) costs {lower.charge:.2g}; it proves "
+            f"{lower.value:.12g}, not {wanted}"
         )
     return f"the dual point proves {lower.value:.12g}, not {wanted}"
 
@@ -444,11 +423,11 @@ def _proof_of(fit: _AskedAbout, proof: Any) -> Proof | None:
     return None if dual is None else dual.proof()
 
 
-def _mismatch(proof: Proof, given: Given, weights: Any) -> str | None:
+def _mismatch(proof: Proof, given: Samples, weights: Any) -> str | None:
     """Why a proof is not about these samples, this ball or this model."""
     n_samples = given.signs.size
-    if proof.doubt.shape != (1, n_samples) or proof.flip_share.shape != (1, n_samples):
-        fits, found = proof.doubt.shape if proof.doubt.ndim == 2 else (1, proof.doubt.size)
+    if proof.s.shape != (1, n_samples) or proof.flip_share.shape != (1, n_samples):
+        fits, found = proof.s.shape if proof.s.ndim == 2 else (1, proof.s.size)
         return (
             f"other data: the proof is about {found} samples in {fits} fits, not {n_samples} in one"
         )

@@ -18,42 +18,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..rows.arrays import FloatArray
 from .domain import Domain
-from .given import Given
-from .products import EnclosedRows
-from .rounding import DOWN, LOGARITHMS, TINY, UP, Enclosed, exact_sum, gamma
+from .samples import DOWN, LOGARITHMS, TINY, UP, Samples, exact_sum, gamma
 
 #: Looks at λ that a search for the best one takes at most.
 _LOOKS = 100
 
 
-def worst_case(
-    given: Given, lam: float | None = None, wanted: float = -math.inf, *, sharp: bool = False
-) -> float:
+def worst_case(given: Samples, lam: float | None, wanted: float) -> float:
     """What the model promises at most; at λ, if that is below ``wanted``, else at the best one."""
-    margins = given.margins(sharp=sharp)
     best = math.inf
     if lam is not None and math.isfinite(lam):
-        best = _at(given, margins, max(lam, given.least_lambda))[0]
-    return best if best <= wanted else min(best, _least(given, margins))
+        best = _at(given, max(lam, given.least_lambda))[0]
+    return best if best <= wanted else min(best, _least(given))
 
 
-def _least(given: Given, margins: Enclosed) -> float:
+def _least(given: Samples) -> float:
     """The least value over λ: where two tangents cross, again and again, as the value is convex."""
     low = given.least_lambda
-    best, slope = _at(given, margins, low)
+    best, slope = _at(given, low)
     left = (low, best, slope)
     if slope >= 0.0:
         return best
     high = max(2.0 * low, 1.0)
-    right = (high, *_at(given, margins, high))
+    right = (high, *_at(given, high))
     while right[2] < 0.0 and high < 1e300:
         left, high = right, 4.0 * high
-        right = (high, *_at(given, margins, high))
+        right = (high, *_at(given, high))
     best = min(best, left[1], right[1])
     for _ in range(_LOOKS):
         (low, value, slope), (high, other, rise) = left, right
@@ -62,18 +58,18 @@ def _least(given: Given, margins: Enclosed) -> float:
         middle = (value - other + rise * high - slope * low) / (rise - slope)
         if not low < middle < high or best <= value + slope * (middle - low) + 1e-15:
             break
-        found = (middle, *_at(given, margins, middle))
+        found = (middle, *_at(given, middle))
         best = min(best, found[1])
         left, right = (found, right) if found[2] < 0.0 else (left, found)
     return best
 
 
-def _at(given: Given, margins: Enclosed, lam: float) -> tuple[float, float]:
+def _at(given: Samples, lam: float) -> tuple[float, float]:
     """``ελ + Σ w_i R_i`` rounded upwards, and about its slope in λ."""
     assert given.domain is not None
-    ball = given.ball
+    ball, margins = given.ball, given.margins
     worst, spent = np.empty(given.signs.size), np.empty(given.signs.size)
-    for rows, part in given.rows():
+    for rows, part in given.parts():
         table = _Table.of(given, given.domain, part)
         u, y = margins.value[rows], given.signs[rows]
         value, cost = table.worst(u, y, lam)
@@ -98,11 +94,11 @@ class _Table:
     costs: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, given: Given, domain: Domain, part: EnclosedRows) -> _Table:
+    def of(cls, given: Samples, domain: Domain, part: Any) -> _Table:
         beta = given.coef
         rates: list[list[FloatArray]] = [[], []]
         costs: list[list[FloatArray]] = [[], []]
-        now = domain.present(part.X)
+        now = domain.present(part)
         here = np.where(now >= 0, beta[now], 0.0)
         for g, group in enumerate(domain.groups):
             ends = np.append(beta[group], 0.0) if domain.with_none[g] else beta[group]
@@ -110,7 +106,7 @@ class _Table:
             for k, gain in enumerate(gains):
                 rates[k].append(gain / domain.group_costs[g] * UP)
                 costs[k].append(np.full(gain.size, domain.group_costs[g]))
-        values = part.columns(domain.bounded) + given.shift[domain.bounded]
+        values = domain.values(part)
         for j, column in enumerate(domain.bounded):
             rate = abs(beta[column]) / domain.bounded_costs[j] * UP * UP
             down, up = values[:, j] - domain.lower[j], domain.upper[j] - values[:, j]

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.certificate import certify
+from ...dual.certify import certify
+from ...dual.pair import parts
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray, Matrix
@@ -153,11 +154,13 @@ def _solve(
     flip_share = problem.rows.scatter(shares)
     certificate = certify(problem, coefficients, lam=lam, flip_share=flip_share, tol=tol)
     monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
+    s, a = parts(problem, certificate.point)
     return Solution(
         coefficients=coefficients,
         status=_STATUSES.get(status, Status.FAILED),
         n_iter=n_iter,
-        flip_share=flip_share,
+        flip_share=a,
+        s=s,
         info={"formulation": name, "cvxpy_status": status},
     )
 

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...dual.pieces import Pieces
 from ...problem.domain_loss import prices_of
 from ...problem.domains import Domains
 from ...problem.losses import flip_probability, log_loss
-from ...problem.piece_weights import Weights
-from ...problem.pieces import Changes, Pieces, width
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray
+from ...rows.blocks import Block
 from .conic import _DUAL_NORMS, _import_cvxpy
 
 #: Violation at which cutting planes stop, as a share of tol.
@@ -105,9 +105,9 @@ def conic_domains(
             status = Status.OPTIMAL if accurate else Status.STALLED
             break
         listed |= new
-    weights = samples.weights_of(list(listed)[: masses.size], listed, masses, x)
+    point = samples.dual_point(list(listed)[: masses.size], listed, masses, x)
     info: dict[str, Any] = {"solver": "conic", "pieces": len(listed)}
-    return Solution(coefficients, status, n_iter, info=info, pieces=weights)
+    return Solution(coefficients, status, n_iter, info=info, pieces=point)
 
 
 def _solve(
@@ -227,7 +227,7 @@ class _Samples:
         assert best is not None
         return best
 
-    def weights_of(
+    def dual_point(
         self,
         keys: list[tuple[int, float, bytes]],
         listed: dict[tuple[int, float, bytes], tuple[FloatArray, float]],
@@ -235,34 +235,24 @@ class _Samples:
         x: FloatArray,
     ) -> Any:
         """Clarabel's multipliers as a dual point, for the certificate."""
-        problem = self.problem
+        domains = self.domains
         own = np.array([i for i, _, _ in keys], dtype=np.intp)
-        order = np.argsort(own, kind="stable")
         rows = np.array([listed[key][0] for key in keys])
         sign = np.array([key[1] for key in keys])
-        changes = Changes.of(rows - self.X[own], width(self.domains, problem.costs.size))
-        pieces = Pieces(
-            own, sign, np.array([listed[key][1] for key in keys]),
-            np.zeros(own.size, dtype=np.uint64), changes,
-        ).picked(order)  # fmt: skip
-        q = np.maximum(masses, 0.0)[order]
-        total = pieces.totals(q, self.y.size)
-        q = q * (self.w / np.where(total > 0.0, total, 1.0))[own[order]]
-        s = flip_probability(sign * (rows @ x))[order]
-        return self._cut(Weights(pieces, q, q * s))
-
-    def _cut(self, weights: Weights) -> Any:
-        """The dual point in the blocks of the problem's rows."""
-        places = self.problem.rows.scatter(np.arange(self.y.size))
-        return self.problem.rows.run(_part, places, weights)[0]
+        moved = [np.any(rows[:, g] != self.X[own][:, g], axis=1) for g in domains.groups]
+        for column in domains.bounded.tolist():
+            change = rows[:, column] - self.X[own, column]
+            moved += [change < 0.0, change > 0.0]
+        items = np.packbits(np.stack(moved, axis=1), axis=1)
+        q = np.maximum(masses, 0.0)
+        s = flip_probability(sign * (rows @ x))
+        whole = Pieces(own, sign != self.y[own], items, q, q * s)
+        return self.problem.rows.run(_part, self.problem.rows.offsets, whole)[0]
 
 
-def _part(block: Any, places: FloatArray, weights: Weights) -> tuple[Weights, tuple[()]]:
-    first = int(places[0]) if places.size else 0
-    inside = np.flatnonzero(
-        (weights.pieces.own >= first) & (weights.pieces.own < first + places.size)
-    )
-    pieces = weights.pieces.picked(inside)
-    return Weights(
-        pieces._replace(own=pieces.own - first), weights.q[inside], weights.p[inside]
-    ), ()
+def _part(block: Block, first: int, whole: Pieces) -> tuple[Pieces, tuple[()]]:
+    """A block's part of the dual point."""
+    first = int(first)
+    inside = np.flatnonzero((whole.own >= first) & (whole.own < first + block.y.size))
+    part = whole.picked(inside)
+    return part._replace(own=part.own - first), ()

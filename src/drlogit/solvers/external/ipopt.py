@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...problem.certificate import certify
+from ...dual.certify import certify
+from ...dual.pair import parts
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
 from ...rows.arrays import FloatArray, Matrix
@@ -100,11 +101,13 @@ def ipopt(
     certificate = certify(problem, coefficients, flip_share=flip_share, tol=tol)
     n_iter = int(stats["iter_count"])
     monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
+    s, a = parts(problem, certificate.point)
     return Solution(
         coefficients=coefficients,
         status=status,
         n_iter=n_iter,
-        flip_share=flip_share,
+        flip_share=a,
+        s=s,
         info={"ipopt_status": stats["return_status"]},
     )
 

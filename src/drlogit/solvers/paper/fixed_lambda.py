@@ -12,8 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from ...problem.dual_bounds import DualBound
-from ...problem.dual_corrections import dual_bound
+from ...dual.pair import DualBound, pair_bound
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Solution, Status
 from ...rows.arrays import FloatArray
@@ -48,7 +47,7 @@ def shares_bound(
 ) -> tuple[float, State]:
     """A dual point from flip shares in the state and ``s = 1/(1+e^{Zβ})``, as it stands."""
     shares, _ = problem.rows.run(shares_of, step.state)
-    return dual_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
+    return pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
 
 
 def run(
@@ -86,7 +85,7 @@ def run(
         if best - cheap <= promising or k >= certify_at or stopped or last:
             promising = min(promising, 0.5 * (best - cheap))
             certify_at = 2 * k
-            found = dual_bound(problem, step.beta, shares, lam=lam, wanted=best - tol)
+            found = pair_bound(problem, step.beta, shares, lam=lam, wanted=best - tol)
             if bound is None or found.value > bound.value:
                 bound, lower = found, max(lower, found.value)
         if bound is not None and best - bound.value <= tol:
@@ -98,11 +97,5 @@ def run(
             break
     assert beta is not None, "a method yields at least one step"
     assert bound is not None, "the last step is certified"
-    return Solution(
-        coefficients=beta,
-        status=status,
-        n_iter=k,
-        flip_share=bound.parts(problem)[1],
-        dual_coefficients=bound.coefficients,
-        info=dict(info or {}),
-    )
+    s, a = bound.parts(problem)
+    return Solution(beta, status, k, flip_share=a, s=s, info=dict(info or {}))

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...problem.certificate import Certificate, certify
+from ...dual.certify import Certificate, certify
+from ...dual.pair import parts
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Solution, Status
 from ...rows.arrays import FloatArray
@@ -185,12 +186,13 @@ class LambdaSearch:
         if self.status is not Status.OPTIMAL or self.certificate is None:
             self._certificate(self.tol)
         assert self.certificate is not None, "certified just above"
+        s, a = parts(self.problem, self.certificate.point)
         return Solution(
             coefficients=self.beta,
             status=self.status or Status.STALLED,
             n_iter=self.n_iter,
-            flip_share=self.certificate.flip_share,
-            dual_coefficients=self.certificate.dual_coefficients,
+            flip_share=a,
+            s=s,
             info={
                 "n_subproblems": len(self.lambdas),
                 "lambdas": self.lambdas,

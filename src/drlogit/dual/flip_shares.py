@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from ..problem.losses import flip_probability
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
-from .losses import flip_probability
-from .problem import Problem
 
 
 def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:

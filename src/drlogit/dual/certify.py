@@ -1,0 +1,201 @@
+"""Duality gaps: how far from optimal a point can be, whoever produced it.
+
+*Correct* the dual point that a solver hands over, if it has to be; *scale* it into the ball;
+*charge* what is left of its equations (:mod:`drlogit.dual.bound`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..problem.moves import Moves
+from ..problem.problem import Problem
+from ..problem.result import DualPoint
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..rows.reductions import Listed
+from .flip_shares import flip_shares_of, no_flips
+from .pair import pair_bound, parts
+from .pieces import Pieces, piece_bound
+
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Primal value, certified lower bound, and the dual point that proves it.
+
+    ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
+    taken from it.  ``point`` is a pair (s, a) per block or, with domains, :class:`Pieces`.
+    """
+
+    primal: float
+    dual: float
+    lam: float
+    point: State
+
+    @property
+    def gap(self) -> float:
+        return max(self.primal - self.dual, 0.0)
+
+    def dual_point(self, problem: Problem) -> DualPoint:
+        """The point in plain numbers, of the length of the samples."""
+        rows = problem.rows
+        if problem.domains is None:
+            s, a = parts(problem, self.point)
+            return DualPoint(rows.gather(s), rows.gather(a))
+        return dual_point_of_pieces(problem, self.point)
+
+
+def certify(
+    problem: Problem,
+    coefficients: FloatArray,
+    *,
+    s: State | None = None,
+    flip_share: State | None = None,
+    pieces: State | None = None,
+    lam: float | None = None,
+    guess: float | None = None,
+    tol: float = 0.0,
+) -> Certificate:
+    """Certificate of ``coefficients`` for (P), or for the problem at fixed ``lam``.
+
+    The dual point is s and a, what is missing of them as the coefficients suggest, or with domains
+    the pieces.  Work on the bound ends as soon as the gap is within ``tol``.  ``guess`` is about
+    the best λ.
+    """
+    if problem.domains is not None:
+        level, primal = primal_with_domains(problem, coefficients)
+        if pieces is None:
+            return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
+        bound = piece_bound(problem, coefficients, pieces, primal - tol)
+        return Certificate(primal, min(bound.value, primal), level, bound.point)
+    margins = problem.margins(coefficients)
+    level, primal = primal_value(problem, coefficients, margins, lam, guess)
+    if lam is not None and not problem.allows(coefficients, lam):
+        primal = math.inf
+    share = flip_share
+    if not problem.cost.pair.flips:
+        share = no_flips(problem, margins)
+    elif share is None:
+        share = flip_shares_of(problem, margins, level)
+    wanted = primal - tol
+    bound = pair_bound(problem, coefficients, share, s=s, lam=lam, wanted=wanted)
+    if bound.value < wanted and s is not None:
+        # What a solver has on the way may be a bad start for corrections.
+        other = pair_bound(problem, coefficients, share, lam=lam, wanted=wanted)
+        bound = max(bound, other, key=lambda found: found.value)
+    if bound.value < wanted and flip_share is not None and problem.cost.pair.flips:
+        share = flip_shares_of(problem, margins, level)
+        other = pair_bound(problem, coefficients, share, lam=lam, wanted=wanted)
+        bound = max(bound, other, key=lambda found: found.value)
+    return Certificate(primal, min(bound.value, primal), level, bound.point)
+
+
+def primal_value(
+    problem: Problem,
+    coefficients: FloatArray,
+    margins: State,
+    lam: float | None,
+    guess: float | None = None,
+) -> tuple[float, float]:
+    """λ, by default the best, and the objective, with what rounding may hide of it."""
+    if lam is None:
+        lam, value = problem.flip_loss(coefficients, margins).best(problem.epsilon, guess)
+    else:
+        value = problem.objective_at(margins, lam)
+    size = float(np.abs(coefficients) @ problem.rows.column_scale)
+    return lam, value + _rounding(problem, size, value)
+
+
+def primal_with_domains(problem: Problem, coefficients: FloatArray) -> tuple[float, float]:
+    """The best λ and the exact objective, with what rounding may hide of it."""
+    from ..problem.best_price import best_price  # compiled: imported only when needed
+
+    domains = problem.domains
+    assert domains is not None
+    lam, value = best_price(problem, coefficients)
+    low, high = domains.ranges(coefficients)
+    size = float(np.abs(coefficients) @ problem.rows.column_scale + (high - low).sum())
+    size += float(np.abs(coefficients[domains.bounded]) @ domains.widths)
+    return lam, value + _rounding(problem, size, value)
+
+
+def _rounding(problem: Problem, size: float, value: float) -> float:
+    """What rounding may hide: the loss has a slope of one at most in margins of mean ``size``."""
+    terms = problem.costs.size + 8
+    return _UNIT * (terms * size + (problem.rows.n_samples + 64) * abs(value))
+
+
+def dual_point_of_pieces(problem: Problem, pieces: State) -> DualPoint:
+    """Pieces as shares of samples: the dual point of a result."""
+    rows = problem.rows
+    _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
+    parts = sorted(parts, key=lambda part: part[0])  # blocks come in any order
+    s, flips = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    columns = zip(*(part[3].arrays for part in parts), strict=True)
+    return DualPoint(s, flips, Moves(*(np.concatenate(column) for column in columns)))
+
+
+def pieces_of_dual_point(problem: Problem, dual: DualPoint | None) -> State | None:
+    """The dual point of a result as pieces; None if it is not one for these samples."""
+    domains, rows = problem.domains, problem.rows
+    if dual is None or dual.moves is None or domains is None:
+        return None
+    n_items = domains.n_groups + 2 * domains.bounded.size
+    same = dual.s.shape == (rows.n_samples,) and dual.moves.items.shape[1] == -(-n_items // 8)
+    if not same or (dual.moves.flipped.any() and not math.isfinite(problem.kappa)):
+        return None
+    state = rows.pair(rows.scatter(dual.s), rows.offsets)
+    return rows.run(_pieces, state, dual.moves)[0]
+
+
+def _listed(
+    block: Block, state: tuple[Pieces, float]
+) -> tuple[None, tuple[Listed[list[tuple[Any, ...]]]]]:
+    pieces, first = state
+    n, own, w = block.y.size, pieces.own, block.weights
+    moved = pieces.flipped | pieces.items.any(axis=1)
+    kept = np.flatnonzero(moved & (pieces.q > 0.0))
+    share = pieces.q[kept] / w[own[kept]]
+    left = w * (1.0 - np.bincount(own[kept], share, minlength=n))
+    base = np.bincount(own[~moved], pieces.m[~moved], minlength=n)
+    s = np.divide(base, left, out=np.zeros(n), where=left > 0.0)
+    flips = np.bincount(own[kept], share * pieces.flipped[kept], minlength=n)
+    moves = Moves(
+        own[kept] + int(first), pieces.flipped[kept], pieces.items[kept], share,
+        np.minimum(pieces.m[kept] / pieces.q[kept], 1.0),
+    )  # fmt: skip
+    return None, (Listed([(first, np.clip(s, 0.0, 1.0), flips, moves)]),)
+
+
+def _pieces(
+    block: Block, state: tuple[FloatArray, float], moves: Moves
+) -> tuple[Pieces, tuple[()]]:
+    s, first = state
+    n, w = block.y.size, block.weights
+    begin, end = np.searchsorted(moves.sample, [first, first + n])
+    mine = moves.picked(slice(begin, end))
+    own = np.asarray(mine.sample - int(first), dtype=np.intp)
+    q = w[own] * mine.share
+    left = np.maximum(w - np.bincount(own, q, minlength=n), 0.0)
+    none = np.zeros((n, mine.items.shape[1]), dtype=np.uint8)
+    return Pieces(
+        np.concatenate([np.arange(n), own]),
+        np.concatenate([np.zeros(n, dtype=bool), mine.flipped]),
+        np.concatenate([none, mine.items]),
+        np.concatenate([left, q]),
+        np.concatenate([left * s, q * mine.s]),
+    ), ()
+
+
+def _no_pieces(block: Block, _: None) -> tuple[Pieces, tuple[()]]:
+    n = block.y.size
+    none = np.zeros((n, 1), dtype=np.uint8)
+    no = np.zeros(n)
+    return Pieces(np.arange(n), np.zeros(n, dtype=bool), none, block.weights, no), ()

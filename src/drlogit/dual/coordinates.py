@@ -1,0 +1,40 @@
+"""The coordinates of a problem's models, as the bound wants to know them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..problem.problem import Problem
+from ..rows.arrays import FloatArray
+from .bound import FREE, IN_NORM, Coordinates
+
+#: Columns further from zero than so many standard deviations are centred, all but those of
+#: categories (``rows.centring``): of these the class of models says no more than this.
+_FAR = 64.0
+
+
+def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> FloatArray:
+    """Standard deviations from means and mean squares; root mean squares without an intercept."""
+    if not intercept:
+        return np.asarray(np.sqrt(squares))
+    return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / _FAR**2)))
+
+
+def pair_coordinates(problem: Problem) -> Coordinates:
+    """Those of the coefficients of a problem: features, then the intercept if there is one."""
+    rows, last = problem.rows, problem.costs.size - 1
+    scale = rows.column_scale
+    mean, spread = np.zeros_like(scale), scale
+    if problem.fit_intercept:
+        mean = rows.column_means.copy()
+        spread = spreads(mean, np.square(scale), intercept=True)
+        mean[last], spread[last] = 0.0, 1.0
+    return Coordinates(
+        kind=np.where(problem.free, FREE, IN_NORM).astype(np.int32),
+        costs=problem.costs,
+        norm=problem.norm,
+        spread=spread,
+        mean=mean,
+        size=scale,
+        intercept=last if problem.fit_intercept else None,
+    )

@@ -1,0 +1,335 @@
+"""Dual points of problems with domains: masses of pieces, what they prove, and their correction.
+
+A *piece* is a sample, a label and the set of its items that are moved (``problem.domains``).  A
+sample's pieces have masses q that total its weight and probabilities s.  Coordinates are those of
+the columns, then one for "none" of each group that has it, then ``high`` of each group, so that
+every group is complete; its least coefficient is zero, the others lie between that and high, and
+an offset stands for what that takes.  A moved category is left out of the row (label +1) or
+replaced by high (label -1), which is the worst of all categories for that label.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..problem.domains import Domains, ItemTable
+from ..problem.losses import entropy
+from ..problem.problem import Problem
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..rows.matrix import row_chunks
+from ..rows.reductions import Max, Sum
+from .bound import FREE, GROUP, IN_NORM, Coordinates, DualSums, lower_bound
+from .coordinates import spreads
+from .correction import Correction
+from .pair import CORRECTIONS, PROGRESS, DualBound
+from .sums import column_sums, panel_sums, totals
+
+#: The share of its slope that a correction must leave to a piece; less is nothing.
+_LEFT = 1e-2
+
+#: Share of a sample below which a piece takes no part where a point has to be corrected: if only
+#: such pieces depend on a coordinate, no small step can meet its equation.
+_NO_SHARE = 1e-6
+
+#: Of a bounded feature that varies by less than this share of its range, the range counts.
+_RANGE = 1e-9
+
+#: Masses stay below the sample's weight by this share, so that any sum of them does.
+_ROOM = 2.0**-50
+
+
+class Pieces(NamedTuple):
+    """A block's part of a dual point; the samples' own pieces included.
+
+    ``own`` is the sample, ``flipped`` whether the label is the other one, ``items`` a bit for each
+    item (``numpy.packbits``: groups, then lower and upper end of each bounded feature), ``q`` the
+    mass and ``m = q s``, in which the equations are linear.
+    """
+
+    own: IndexArray
+    flipped: BoolArray
+    items: NDArray[np.uint8]
+    q: FloatArray
+    m: FloatArray
+
+    def picked(self, places: IndexArray) -> Pieces:
+        """Some of them."""
+        arrays: Any = (values[places] for values in self)
+        return Pieces(*arrays)
+
+
+class Layout:
+    """Where the coordinates of a problem with domains are."""
+
+    def __init__(self, problem: Problem) -> None:
+        domains = problem.domains
+        assert domains is not None
+        self.domains: Domains = domains
+        self.kappa = problem.kappa
+        n, n_groups = problem.costs.size, domains.n_groups
+        with_none = np.flatnonzero(domains.with_none)
+        self.none = np.full(n_groups, -1, dtype=np.intp)
+        self.none[with_none] = n + np.arange(with_none.size)
+        self.high = n + with_none.size + np.arange(n_groups)
+        end = n + with_none.size + n_groups
+        # Without an intercept the offset is its own coordinate, or minus the sum of the "none".
+        self.offset = n - 1 if problem.fit_intercept else end
+        self.own_offset = not problem.fit_intercept and not domains.with_none.all()
+        self.tied = not problem.fit_intercept and bool(domains.with_none.all())
+        self.size = end + int(not problem.fit_intercept)
+
+    def coordinates(self, problem: Problem) -> Coordinates:
+        domains, n, size = self.domains, problem.costs.size, self.size
+        kind = np.full(size, FREE, dtype=np.int32)
+        kind[:n][problem.penalised] = IN_NORM
+        costs, mean, spread, scale = np.ones(size), np.zeros(size), np.ones(size), np.ones(size)
+        costs[:n], scale[:n] = problem.costs, problem.rows.column_scale
+        anchored = problem.fit_intercept or self.own_offset
+        if anchored:
+            mean[:n] = problem.rows.column_means
+        spread[:n] = spreads(mean[:n], np.square(scale[:n]), intercept=anchored)
+        for g, group in enumerate(domains.groups):
+            kind[group], kind[self.high[g]] = GROUP + g, -1 - g
+            # A category comes with its samples and goes with those that change it.
+            scale[group], mean[group] = 2.0 * np.square(scale[group]), 0.0
+            if self.none[g] >= 0:
+                kind[self.none[g]], scale[self.none[g]] = GROUP + g, 2.0
+        places, widths = domains.bounded, domains.widths
+        varies = spread[places] > _RANGE * widths
+        spread[places] = np.where(varies, spread[places], widths)
+        # The samples as they are, and how far their pieces can go for ε.
+        scale[places] += 2.0 * problem.epsilon / domains.bounded_costs
+        mean[self.offset], spread[self.offset], scale[self.offset] = 0.0, 1.0, 1.0
+        if self.tied:
+            spread[self.offset] = 0.0  # no coordinate of its own
+            scale[self.none] = 3.0
+        intercept = self.offset if anchored else None
+        return Coordinates(kind, costs, problem.norm, spread, mean, scale, intercept)
+
+    def model(self, coefficients: FloatArray) -> FloatArray:
+        """The coordinates of a model."""
+        domains, n = self.domains, coefficients.size
+        x = np.zeros(self.size)
+        x[:n] = coefficients
+        low, high = domains.ranges(coefficients)
+        for g, group in enumerate(domains.groups):
+            x[group] -= low[g]
+        has = self.none >= 0
+        x[self.none[has]] = -low[has]
+        x[self.high] = high - low
+        x[self.offset] += low.sum()
+        return x
+
+    def settled(self, gradient: FloatArray) -> FloatArray:
+        """The gradient with an offset that is tied to the "none" counted there."""
+        if self.tied:
+            gradient = gradient.copy()
+            gradient[self.none] -= gradient[self.offset]
+            gradient[self.offset] = 0.0
+        return gradient
+
+    def followed(self, step: FloatArray) -> FloatArray:
+        """A step with the offset that goes with it."""
+        if self.tied:
+            step = step.copy()
+            step[self.offset] = -step[self.none].sum()
+        return step
+
+
+def piece_bound(
+    problem: Problem, coefficients: FloatArray, pieces: State, wanted: float = math.inf
+) -> DualBound:
+    """Best bound of :class:`Pieces` per block, corrected if it is not what is wanted."""
+    rows, layout = problem.rows, Layout(problem)
+    coordinates = layout.coordinates(problem)
+    tables = layout.domains.tables(rows)
+
+    def sums_of(reduced: tuple[Any, ...]) -> DualSums:
+        gradient, numbers, chain, n_blocks = reduced
+        value, spent = numbers
+        chain = float(chain) + float(n_blocks)
+        return DualSums(layout.settled(gradient), float(spent), float(value), chain)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        point, reduced = rows.run(_within, rows.pair(tables, pieces), layout, 0.0)
+        sums = sums_of(reduced)
+        if sums.spent > 1.5 * problem.epsilon:  # too far for the sizes of the sums to be known
+            share = problem.epsilon / sums.spent
+            point, reduced = rows.run(_nearer, rows.pair(tables, point), layout, share)
+            sums, pieces = sums_of(reduced), point
+        value, factor = lower_bound(coordinates, problem.epsilon, sums)
+        best, missing = (value, factor, point), wanted - value
+        if value < wanted and np.isfinite(coefficients).all():
+            point, reduced = rows.run(_within, rows.pair(tables, pieces), layout, _NO_SHARE)
+            sums = sums_of(reduced)
+            x = layout.model(coefficients)
+            for _ in range(CORRECTIONS):
+                _, (hessian,) = rows.run(_hessian, rows.pair(tables, point), layout)
+                model = Correction(coordinates, _tied(layout, hessian))
+                room = max(problem.epsilon - sums.spent, 0.0) * (1.0 - 1e-12)
+                step = model.step(sums.gradient, x, room)
+                if not np.isfinite(step).all():
+                    break
+                state = rows.pair(tables, point)
+                point, reduced = rows.run(_corrected, state, layout, layout.followed(step))
+                sums, x = sums_of(reduced), x + step
+                value, factor = lower_bound(coordinates, problem.epsilon, sums)
+                if value > best[0]:
+                    best = value, factor, point
+                if best[0] >= wanted or (value > 0.0 and not wanted - value < PROGRESS * missing):
+                    break
+                missing = wanted - value
+    value, factor, point = best
+    return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
+
+
+def _tied(layout: Layout, hessian: FloatArray) -> FloatArray:
+    if not layout.tied:
+        return hessian
+    change = np.eye(layout.size)
+    change[layout.offset, layout.none] = -1.0
+    change[layout.offset, layout.offset] = 0.0
+    return np.asarray(change.T @ hessian @ change)
+
+
+def unpacked(items: NDArray[np.uint8], domains: Domains) -> BoolArray:
+    """A column for each item."""
+    n_items = domains.n_groups + 2 * domains.bounded.size
+    return np.unpackbits(items, axis=1, count=n_items).astype(bool)
+
+
+class _Moved(NamedTuple):
+    """What pieces change of their samples' rows, their labels and costs."""
+
+    changes: Any  # CSR, a row per piece
+    sign: FloatArray
+    cost: FloatArray
+
+    @classmethod
+    def of(cls, block: Block, table: ItemTable, pieces: Pieces, layout: Layout) -> _Moved:
+        domains = layout.domains
+        items, own = unpacked(pieces.items, domains), pieces.own
+        sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
+        n_groups = domains.n_groups
+        # "None" is a category: its column is there for samples as they are.
+        piece, group = np.nonzero(items[:, :n_groups])
+        present = table.now[own[piece], group]
+        category = np.where(present >= 0, present, layout.none[group])
+        lost, without = np.nonzero(table.now[own] < 0)
+        upward = sign[piece] < 0.0
+        there, item = np.nonzero(items[:, n_groups:])
+        feature, end = item // 2, item % 2
+        ends = np.stack([domains.lower, domains.upper])
+        distance = ends[end, feature] - table.values[own[there], feature]
+        offset = np.arange(own.size if layout.offset >= block.n_columns else 0)
+        entries = [
+            (lost, layout.none[without], np.ones(lost.size)),
+            (piece, category, np.full(piece.size, -1.0)),
+            (piece[upward], layout.high[group[upward]], np.ones(int(upward.sum()))),
+            (there, domains.bounded[feature], distance),
+            (offset, np.full(offset.size, layout.offset), np.ones(offset.size)),
+        ]
+        row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+        changes = sp.csr_array((value, (row, column)), shape=(own.size, layout.size))
+        cost = items[:, :n_groups] @ domains.group_costs
+        paid = np.abs(distance) * domains.bounded_costs[feature]
+        cost += np.bincount(there, paid, minlength=own.size)
+        cost[pieces.flipped] += layout.kappa
+        return cls(changes, sign, cost)
+
+    def scores(self, block: Block, own: IndexArray, step: FloatArray) -> FloatArray:
+        """``z·step`` of the pieces."""
+        base = block.y * block.margins(step[: block.n_columns])
+        return np.asarray(self.sign * (base[own] + self.changes @ step))
+
+    def reduced(self, block: Block, pieces: Pieces) -> tuple[Sum, Sum, Max, Sum]:
+        """Σ m z, (Σ q H(s), Σ q d), and the additions behind them."""
+        slope = pieces.m * self.sign
+        whole = np.bincount(pieces.own, slope, minlength=block.y.size)
+        q = np.where(pieces.q > 0.0, pieces.q, 1.0)
+        value = pieces.q * entropy(np.minimum(pieces.m / q, 1.0))
+        adjoint, _, base, one = totals(block, block.y * whole)
+        change, chain = column_sums(self.changes, slope)
+        change[: adjoint.value.size] += adjoint.value
+        numbers, other = panel_sums(np.stack([value, pieces.q * self.cost]))
+        most = int(np.bincount(pieces.own, minlength=1).max(initial=0))
+        longest = max(int(base.value) + most, chain, other) + 2
+        return Sum(change), Sum(numbers), Max(longest), one
+
+
+def _within(
+    block: Block, state: tuple[ItemTable, Pieces], layout: Layout, least: float
+) -> tuple[Pieces, tuple[Any, ...]]:
+    """Masses within the samples' weights, ``0 ≤ m ≤ q``, none below a share; and the sums."""
+    table, pieces = state
+    w, own, n = block.weights, pieces.own, block.y.size
+    q = np.where(pieces.q > least * w[own], pieces.q, 0.0)
+    q = _filled(q, own, w, n)
+    given = np.where(pieces.q > 0.0, pieces.q, 1.0)
+    m = np.minimum(np.clip(pieces.m / given, 0.0, 1.0) * q, q)
+    pieces = pieces._replace(q=q, m=m)
+    return pieces, _Moved.of(block, table, pieces, layout).reduced(block, pieces)
+
+
+def _nearer(
+    block: Block, state: tuple[ItemTable, Pieces], layout: Layout, share: float
+) -> tuple[Pieces, tuple[Any, ...]]:
+    """A share of every mass; what is left of the samples stays as it is, with s = 0."""
+    table, pieces = state
+    pieces = pieces._replace(q=share * pieces.q, m=share * pieces.m)
+    return pieces, _Moved.of(block, table, pieces, layout).reduced(block, pieces)
+
+
+def _filled(q: FloatArray, own: IndexArray, w: FloatArray, n: int) -> FloatArray:
+    """Masses scaled to the samples' weights, a hair less."""
+    total = np.bincount(own, q, minlength=n)
+    room = 1.0 - _ROOM * (2.0 + np.bincount(own, minlength=n))
+    return np.asarray(q * (room * w / np.where(total > 0.0, total, 1.0))[own])
+
+
+def _corrected(
+    block: Block, state: tuple[ItemTable, Pieces], layout: Layout, step: FloatArray
+) -> tuple[Pieces, tuple[Any, ...]]:
+    table, pieces = state
+    moved = _Moved.of(block, table, pieces, layout)
+    m = pieces.m - _curvature(pieces) * moved.scores(block, pieces.own, step)
+    m = np.where(m > _LEFT * pieces.m, np.minimum(m, pieces.q), 0.0)
+    pieces = pieces._replace(m=m)
+    return pieces, moved.reduced(block, pieces)
+
+
+def _curvature(pieces: Pieces) -> FloatArray:
+    """``q s (1 - s)``."""
+    return np.asarray(pieces.m * (1.0 - pieces.m / np.where(pieces.q > 0.0, pieces.q, 1.0)))
+
+
+def _hessian(
+    block: Block, state: tuple[ItemTable, Pieces], layout: Layout
+) -> tuple[None, tuple[Sum]]:
+    table, pieces = state
+    gram = np.zeros((layout.size, layout.size))
+    curvature = _curvature(pieces)
+    taking_part = np.flatnonzero(curvature > 0.0)
+    for chunk in row_chunks(taking_part.size, layout.size):
+        places = taking_part[chunk]
+        part = pieces.picked(places)
+        changes = _Moved.of(block, table, part, layout).changes
+        Z = changes.toarray()
+        rows = block.X[part.own]
+        Z[:, : rows.shape[1]] += rows.toarray() if sp.issparse(rows) else rows
+        if block.intercept:
+            Z[:, rows.shape[1]] += 1.0
+        gram += (Z * curvature[places][:, None]).T @ Z
+    return None, (Sum(gram),)
+
+
+def _scaled(block: Block, pieces: Pieces, factor: float) -> tuple[Pieces, tuple[()]]:
+    """Masses and slopes times a factor; the rest of each sample stays as it is, with s = 0."""
+    return pieces._replace(q=factor * pieces.q, m=factor * pieces.m), ()

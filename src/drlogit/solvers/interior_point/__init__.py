@@ -1,1 +1,0 @@
-"""The interior point, which ``auto`` chooses."""
