@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from .domains import Domains, ItemTable
 from .worst_moves import Weighed, _loss, _sorted_items
@@ -192,12 +192,6 @@ def fingerprints(domains: Domains) -> NDArray[np.uint64]:
     rng = np.random.default_rng(0)
     n_items = domains.n_groups + 2 * domains.bounded.size
     return rng.integers(1, 2**63, size=n_items, dtype=np.uint64)
-
-
-def key_of(domains: Domains, items: BoolArray, flipped: BoolArray) -> NDArray[np.uint64]:
-    """The fingerprints of pieces with these items and labels."""
-    codes = np.where(items, fingerprints(domains), np.uint64(0)).sum(axis=1, dtype=np.uint64)
-    return np.asarray(codes + np.where(flipped, _FLIPPED, np.uint64(0)))
 
 
 @numba.njit(cache=True, nogil=True)

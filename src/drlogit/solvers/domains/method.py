@@ -26,7 +26,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ...dual.certify import certify, pieces_of_dual_point
-from ...dual.pieces import Pieces, piece_bound
+from ...dual.pieces import PieceMasses, piece_bound
 from ...problem.best_price import best_price
 from ...problem.domains import Domains
 from ...problem.piece_weights import Weights, spread
@@ -299,7 +299,7 @@ def _info(n_pieces: int, null_steps: int, n_distinct: int) -> dict[str, Any]:
     }
 
 
-def as_pieces(block: Block, weights: Weights, domains: Domains) -> tuple[Pieces, tuple[()]]:
+def as_pieces(block: Block, weights: Weights, domains: Domains) -> tuple[PieceMasses, tuple[()]]:
     """A dual point of this solver's pieces as one of the certificate's."""
     pieces, q, p = weights
     changes, n_groups = pieces.changes, domains.n_groups
@@ -312,4 +312,4 @@ def as_pieces(block: Block, weights: Weights, domains: Domains) -> tuple[Pieces,
     items = np.zeros((changes.n_rows, n_groups + 2 * domains.bounded.size), dtype=bool)
     items[np.repeat(np.arange(changes.n_rows), np.diff(changes.indptr)), found] = True
     flipped = pieces.sign != block.y[pieces.own]
-    return Pieces(pieces.own, flipped, np.packbits(items, axis=1), q, p), ()
+    return PieceMasses(pieces.own, flipped, np.packbits(items, axis=1), q, p), ()
