@@ -61,8 +61,8 @@ def epsilon_max_of(problem: Problem) -> float:
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
         return _with_domains(problem)
-    if not problem.penalised.any():
-        return 0.0
+    if not _typical(problem) > 0.0:
+        return 0.0  # no features that matter
     if math.isinf(problem.kappa):
         _, (gradient,) = problem.rows.run(_doubt_gradient, None, null_model(problem))
         found = problem.transport_norm(gradient)
