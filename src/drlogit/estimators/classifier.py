@@ -22,8 +22,8 @@ class DRLogisticRegression(RobustLinearClassifier):
     Minimises the worst expected log-loss over all distributions within Wasserstein distance
     ``epsilon`` of the training data, where moving a sample costs the transport norm of the move
     and flipping its label costs ``kappa``: ``epsilon / kappa`` is the largest share of labels
-    that the adversary may flip.  Every fit comes with a certificate: no linear model has a
-    worst-case loss below ``worst_case_loss_ - dual_gap_``.
+    that the adversary may flip.  Every fit comes with a certificate: on the data it was fitted to,
+    no linear model has a worst-case loss below ``worst_case_loss_ - dual_gap_``.
 
     Features are used as given.  Scale them so that a step of one means the same everywhere, or
     say with ``feature_costs`` how hard each is to move.
@@ -93,7 +93,8 @@ class DRLogisticRegression(RobustLinearClassifier):
     lambda_ : array of shape (1,) or (n_classes,)
         λ, what a unit of ``epsilon`` adds to the worst-case loss.
     worst_case_loss_ : array of shape (1,) or (n_classes,)
-        Worst expected log-loss of each fit within the radius, in nats.
+        Worst expected log-loss of each fit within the radius of the data it was fitted to, in
+        nats; no bound for new samples.
     dual_gap_ : array of shape (1,) or (n_classes,)
         How much lower the worst-case loss of the best model can be at most, in nats.
     n_iter_ : array of shape (1,) or (n_classes,)

@@ -241,8 +241,8 @@ class Result:
     coef, intercept, lam
         β, b and λ.
     objective, dual_objective, gap
-        The worst-case expected log-loss of the model, a certified lower bound on what any
-        model can reach, and their difference, all in nats.
+        On the data it was fitted to: the worst-case expected log-loss of the model, a certified
+        lower bound on what any model can reach, and their difference, all in nats.
     dual
         The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
         where nothing of the length of the samples is kept.
