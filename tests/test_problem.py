@@ -486,8 +486,8 @@ def changed(array, index, value):
 #: name: (keyword arguments, what the message says was found, and what it says is wanted)
 BAD = {
     "X nan": ({"X": changed(X, (1, 2), np.nan)}, "NaN", "finite"),
-    "X inf": ({"X": changed(X, (1, 2), np.inf)}, "infinity", "finite"),
-    "X float32 inf": ({"X": changed(X, 0, -np.inf).astype(np.float32)}, "infinity", "finite"),
+    "X inf": ({"X": changed(X, (1, 2), np.inf)}, "inf in row 1 of column 2", "finite"),
+    "X float32 inf": ({"X": changed(X, 0, -np.inf).astype(np.float32)}, "inf in row 0", "finite"),
     "X too large": ({"X": changed(X, (1, 2), -1e179)}, r"1e\+179", r"below 1e\+150"),
     "X sparse too large": ({"X": sp.csr_array(changed(X, (1, 2), 1e179))}, r"1e\+179", r"1e\+150"),
     "X sparse nan": ({"X": sp.csr_array(changed(X, (1, 2), np.nan))}, "NaN", "finite"),

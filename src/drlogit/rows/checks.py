@@ -114,7 +114,8 @@ def settled(matrix: Matrix, names: Sequence[Any] | None) -> Matrix:
     with np.errstate(invalid="ignore"):
         largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if not largest < TOO_LARGE:  # nor for NaN
-        bad = np.argwhere(~(np.abs(values) < TOO_LARGE))[0]
+        limit = min(TOO_LARGE, float(np.finfo(values.dtype).max))
+        bad = np.argwhere(~(np.abs(values) <= limit))[0]
         row, column = int(bad[0]), int(bad[-1])
         if sp.issparse(matrix):
             row, column = int(np.searchsorted(matrix.indptr, row, "right")) - 1, matrix.indices[row]
