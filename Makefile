@@ -7,6 +7,8 @@
 #   make docs     the documentation, in build/docs; warnings are errors
 #   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
 #   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
+#   make reproduce  the paper's tables and figures, in a few minutes; all of it, over an hour:
+#                   make reproduce REPRODUCE_ARGS=all
 #   make stress   ten minutes of generated problems and files of every awkward kind
 #
 # Another interpreter: make demo PYTHON=python3.12
@@ -25,7 +27,7 @@ UV := uv>=0.5
 unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
-.PHONY: help demo test coverage lint format types docs dist oldest stress clean
+.PHONY: help demo test coverage lint format types docs dist oldest reproduce stress clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -75,6 +77,10 @@ oldest: pyproject.toml | $(BIN)/python
 	$(BIN)/uv venv --quiet --clear --python "$$(command -v $(PYTHON))" $(OLDEST)
 	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable ".[test]"
 	$(OLDEST)/bin/python -m pytest $(PYTEST_ARGS)
+
+REPRODUCE_ARGS ?= all --quick
+reproduce: $(VENV)/.test
+	$(BIN)/python -m benchmarks.paper $(REPRODUCE_ARGS) --out build/paper
 
 stress: $(VENV)/.test
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py \

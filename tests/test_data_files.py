@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from drlogit import open_blocks
-from drlogit.datasets.known import read_data
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_samples
 from drlogit.files.svmlight.text import parse_svmlight
@@ -405,18 +404,10 @@ def test_damaged_compression(tmp_path):
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such file, and no data set has that name"):
-        read_data(str(tmp_path / "nowhere.csv"), Wanted())
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_samples(str(tmp_path / "nowhere.csv"), Wanted())
     with pytest.raises(IsADirectoryError, match="not a data file"):
-        read_data(str(tmp_path), Wanted())
-
-
-def test_data_sets_by_name():
-    samples = read_data("breast-cancer", Wanted(features=("mean area", "mean radius")))
-    assert samples.X.shape == (569, 2)
-    assert sorted(set(samples.labels.tolist())) == ["benign", "malignant"]
-    with pytest.raises(ValueError, match="no column for --weights"):
-        read_data("breast-cancer", Wanted(weights="w"))
+        read_samples(str(tmp_path), Wanted())
 
 
 # --- what is not right, in one line --------------------------------------------------------
@@ -489,8 +480,6 @@ def test_other_things_that_are_refused(tmp_path):
     twice = write(tmp_path / "twice.csv", CSV.replace("a,b", "b,b"))
     with pytest.raises(ValueError, match="has 2 columns named 'b'"):
         read_samples(twice, Wanted(weights="b"))
-    with pytest.raises(ValueError, match="breast-cancer has labels of its own: --labels is for"):
-        read_data("breast-cancer", Wanted(), label_file="y.txt")
     # A name with other delimiters in it, more of them than there are tabs.
     tabs = write(tmp_path / "tabs.tsv", "1;2;3;4;5" + CSV[1:].replace(",", "\t"))
     assert read_samples(tabs, Wanted()).feature_names == ["1;2;3;4;5", "b", "c"]

@@ -31,7 +31,6 @@ from drlogit.files import limits as file_limits
 from drlogit.files import model_file, strict_json
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_labels, read_samples
-from drlogit.reproduce import store
 
 #: Fewer in every run of the tests, as many as the profile says when exploring.
 PROFILE = settings()
@@ -342,12 +341,6 @@ def test_json(folder, value, change):
     found = outcome(strict_json.read, folder / "value.json")
     if found is not None:
         assert found == json.loads(raw)
-    rows = folder / "rows.jsonl"
-    rows.write_bytes(b'{"a": 1}\n' + raw.replace(b"\n", b"") + b'\n{"b": 2}\n')
-    kept = store.read(rows)
-    assert kept.rows[0] == {"a": 1}
-    assert kept.rows[-1] == {"b": 2}
-    assert len(kept.rows) + kept.damaged <= 3
 
 
 # --- models ---------------------------------------------------------------------------------

@@ -20,8 +20,6 @@ import scipy.sparse as sp
 
 import drlogit
 from drlogit import cli
-from drlogit.datasets import storage
-from drlogit.datasets.catalogue import DataFile
 from drlogit.files import limits as file_limits
 from drlogit.files import strict_json
 from drlogit.files.columns import Wanted
@@ -123,29 +121,6 @@ def test_what_honest_files_may_do():
     """Bounds that text of samples, which shrinks to a hundredth at best, never meets."""
     assert file_limits.most_unpacked(10) == file_limits.FLOOR == 16 << 20
     assert file_limits.most_unpacked(1 << 20) == 1000 << 20
-
-
-@pytest.mark.parametrize("suffix", PACK)
-def test_catalogued_data_may_not_either(suffix, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_limits, "FLOOR", 1 << 14)
-    monkeypatch.setattr(file_limits, "GROWTH", 50)
-    monkeypatch.delenv("DRLOGIT_DATA", raising=False)
-    (tmp_path / f"a{suffix}").write_bytes(PACK[suffix](bytes(1 << 17)))
-    file = DataFile("a", "0" * 64, "https://example.org/a")
-    message = refused(storage.obtain, file, tmp_path, download=False)
-    assert "unpacks to more than 16 KiB" in message
-
-
-def test_members_of_a_download_may_not_either(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_limits, "FLOOR", 1 << 14)
-    monkeypatch.setattr(file_limits, "GROWTH", 50)
-    monkeypatch.delenv("DRLOGIT_DATA", raising=False)
-    archive(tmp_path / "a.zip", zipfile.ZIP_BZIP2, a=bytes(1 << 17))
-    raw = (tmp_path / "a.zip").read_bytes()
-    monkeypatch.setattr(storage, "_download", lambda url: raw)
-    file = DataFile("a", "0" * 64, "https://example.org/a.zip", member="a.npy")
-    message = refused(storage.obtain, file, tmp_path / "cache", download=True)
-    assert "unpacks to more than 16 KiB" in message
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import os
 import numpy as np
 import pytest
 import sklearn
+from benchmarks.paper import datasets
 
 import drlogit
-from drlogit import datasets
 from drlogit.datasets import make_synthetic
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
@@ -324,7 +324,7 @@ def test_options_are_checked(option, message):
 )
 @pytest.mark.parametrize("search", SEARCHES)
 def test_real_data(search, name, objective, lam):
-    X, y = datasets.load(name, return_X_y=True)
+    X, y = datasets.load(name)
     options = {"epsilon": 0.1, "kappa": 1.0, "fit_intercept": False, "lambda_search": search}
     result = solve(X, y, tol=1e-6, **options)
     assert result.converged

@@ -23,13 +23,13 @@ from typing import Any
 
 from .. import __version__
 from ..estimators.unlike_units import UnscaledDataWarning
-from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune, verify
+from . import audit, datasets, demo, evaluate, fit, path, predict, tune, verify
 from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, NOT_PROVEN, USAGE, printable
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, verify, reproduce, datasets)
+_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, verify, datasets)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..datasets.known import read_data
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
+from ..files.reading import read_samples
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
 from ..robustness.spaces import Placed, space_of
@@ -193,7 +193,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         table=encoding is not None,
         texts=tuple(str(c.name) for c in encoding.columns if c.levels) if encoding else (),
     )
-    samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+    samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
     found = samples.X.shape[1]
     if found != n_features:
         raise ValueError(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.known import read_data
 from ..files.columns import Wanted
+from ..files.reading import read_samples
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
 from .labels import find_label
@@ -184,5 +184,5 @@ def _column(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
         table=True,
         texts=(arguments.groups,),
     )
-    X = read_data(arguments.data, wanted, label_file=arguments.labels).X
+    X = read_samples(arguments.data, wanted, label_file=arguments.labels).X
     return X.arrays[0] if hasattr(X, "arrays") else np.asarray(X)[:, 0]

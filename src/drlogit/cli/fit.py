@@ -41,7 +41,7 @@ def add_parser(commands: Commands) -> None:
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
         drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
-        drlogit fit breast-cancer --standardize --json
+        drlogit fit cancer.csv --standardize --json
         """,
     )
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)

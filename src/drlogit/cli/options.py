@@ -14,10 +14,7 @@ from ..problem.parameters import check_epsilon, check_kappa
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
 
-DATA_HELP = (
-    "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz; or the "
-    "name of a data set (see drlogit datasets)"
-)
+DATA_HELP = "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz"
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):

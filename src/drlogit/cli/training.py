@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..datasets.known import read_data
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.frames import ColumnTable, holds_levels, is_frame
 from ..estimators.tolerances import Tolerances, tolerances
@@ -19,6 +18,7 @@ from ..estimators.training_data import balanced_weights
 from ..estimators.unlike_units import unlike_units
 from ..files.columns import FileSamples, Wanted, tidy_labels
 from ..files.opening import format_of
+from ..files.reading import read_samples
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_weights
 from ..rows.pieces import digest_of_features
@@ -159,7 +159,7 @@ def read_training(
         samples = _read_blocks(arguments)
     else:
         wanted = wanted_for_training(arguments)
-        samples = read_data(arguments.data, wanted, label_file=arguments.labels)
+        samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
     assert samples.labels is not None
     found, codes = np.unique(samples.labels, return_inverse=True)
     labels = found.tolist()

@@ -26,7 +26,6 @@ from ..problem.result import Callback, DualPoint, Monitor, Result, Solution, Sta
 from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from ..solvers.external.conic import conic, conic_subproblem
-from ..solvers.external.ipopt import ipopt
 from ..solvers.interior_point.method import interior_point
 from ..solvers.paper.lambda_search import lambda_search
 from ..solvers.paper.linearized_admm import linearized_admm
@@ -41,7 +40,6 @@ JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "interior-point": interior_point,
     "lp-admm": lambda_search,
     "conic": conic,
-    "ipopt": ipopt,
 }
 
 #: Solvers of the fixed-λ problem (B).
@@ -353,14 +351,10 @@ def _lookup(
 
 def _with_domains(name: str) -> Callable[..., Solution]:
     """The solver of that name for features with domains, compiled code imported only here."""
-    if name == "conic":
-        from ..solvers.external.conic_domains import conic_domains
-
-        return conic_domains
     if name not in ("auto", "interior-point"):
         raise ValueError(
-            "solver must be 'auto', 'interior-point' or 'conic' for features with categories or "
-            f"bounds, got {name!r}"
+            "solver must be 'auto' or 'interior-point' for features with categories or bounds, "
+            f"got {name!r}"
         )
     from ..solvers.domains.method import solve_with_pieces
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 import drlogit
+from drlogit.rows.threads import core_count, limit_threads
 
-from ..rows.threads import core_count, limit_threads
 from .store import Row
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "casadi")
@@ -25,16 +25,15 @@ THREAD_VARIABLES = tuple(
     f"{library}_NUM_THREADS" for library in "OMP OPENBLAS MKL BLIS NUMBA RAYON".split()
 )
 
-#: Packages that measured figures depend on; the others show, they do not solve.  What is
-#: measured in ``reproduce`` is spelled out in the rows themselves.
-_MEASURED = ("rows", "problem", "solvers", "fitting", "estimators", "robustness")
+#: Packages of the library that show or store what others measure.
+_NOT_MEASURED = ("cli", "files", "plots", "datasets", "verification")
 
 
 #: Read when the library is loaded, not later, when its files may have been edited.
 _SOURCES = [
     path.read_text(encoding="utf-8")
-    for package in _MEASURED
-    for path in (Path(drlogit.__file__).parent / package).rglob("*.py")
+    for path in Path(drlogit.__file__).parent.rglob("*.py")
+    if path.relative_to(Path(drlogit.__file__).parent).parts[0] not in _NOT_MEASURED
 ]
 
 
