@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
+from drlogit.paper.ball_qp import INNER_SOLVERS
+from drlogit.paper.lp_admm import lp_admm
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
-from drlogit.solvers.inner.ball_qp import INNER_SOLVERS
-from drlogit.solvers.paper.lp_admm import lp_admm
 
 from .paper import published
 from .paper.datasets import as_in_the_paper, synthetic

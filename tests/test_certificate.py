@@ -14,6 +14,7 @@ from scipy.optimize import lsq_linear
 
 import zoo
 from drlogit.fitting.solving import solve, solve_subproblem
+from drlogit.paper.quadratic import NormBall
 from drlogit.problem import dual_bounds, dual_corrections, dual_step
 from drlogit.problem.certificate import certify
 from drlogit.problem.dual_bounds import feasible_factors
@@ -21,7 +22,6 @@ from drlogit.problem.dual_corrections import dual_bound
 from drlogit.problem.losses import entropy
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import Problem, build_problem
-from drlogit.solvers.inner.quadratic import NormBall
 
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12

@@ -12,14 +12,14 @@ from benchmarks.paper import datasets
 
 import drlogit
 from drlogit.datasets import make_synthetic
+from drlogit.paper import probes
+from drlogit.paper.admm import first_point
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.cuts import Cut
+from drlogit.paper.lambda_search import lambda_search, margin_scale
+from drlogit.paper.probes import LambdaSearch
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
-from drlogit.solvers.paper import probes
-from drlogit.solvers.paper.admm import first_point
-from drlogit.solvers.paper.beta_step import BetaStep
-from drlogit.solvers.paper.cuts import Cut
-from drlogit.solvers.paper.lambda_search import lambda_search, margin_scale
-from drlogit.solvers.paper.probes import LambdaSearch
 from zoo import NORM_NAMES, ZOO, planted
 
 SEARCHES = ("derivative", "golden")

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 import drlogit
+from drlogit.paper.admm import LIPSCHITZ, first_point
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.fixed_lambda import FixedLambdaStep
+from drlogit.paper.lp_admm import lp_admm_steps
+from drlogit.paper.pdhg import pdhg_steps
+from drlogit.paper.standard_admm import standard_admm_steps
+from drlogit.paper.subgradient import subgradient_steps
 from drlogit.problem.problem import Problem, build_problem
-from drlogit.solvers.paper.admm import LIPSCHITZ, first_point
-from drlogit.solvers.paper.beta_step import BetaStep
-from drlogit.solvers.paper.fixed_lambda import FixedLambdaStep
-from drlogit.solvers.paper.lp_admm import lp_admm_steps
-from drlogit.solvers.paper.pdhg import pdhg_steps
-from drlogit.solvers.paper.standard_admm import standard_admm_steps
-from drlogit.solvers.paper.subgradient import subgradient_steps
 
 from ..environment import thread_limits
 from ..store import Row

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -25,31 +26,37 @@ from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, DualPoint, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
-from ..solvers.external.conic import conic, conic_subproblem
 from ..solvers.interior_point.method import interior_point
-from ..solvers.paper.lambda_search import lambda_search
-from ..solvers.paper.linearized_admm import linearized_admm
-from ..solvers.paper.lp_admm import lp_admm
-from ..solvers.paper.pdhg import pdhg
-from ..solvers.paper.standard_admm import standard_admm
-from ..solvers.paper.subgradient import subgradient
 from .exact_faces import on_exact_face
+
+
+def _when_asked(module: str, name: str) -> Callable[..., Solution]:
+    """A solver whose module is imported when it is called: few fits need it."""
+
+    def solver(*arguments: Any, **options: Any) -> Solution:
+        solution: Solution = getattr(import_module(module, __package__), name)(
+            *arguments, **options
+        )
+        return solution
+
+    return solver
+
 
 #: Solvers of the joint problem (P).
 JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "interior-point": interior_point,
-    "lp-admm": lambda_search,
-    "conic": conic,
+    "lp-admm": _when_asked("..paper.lambda_search", "lambda_search"),
+    "conic": _when_asked("..solvers.external.conic", "conic"),
 }
 
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
-    "lp-admm": lp_admm,
-    "linearized-admm": linearized_admm,
-    "standard-admm": standard_admm,
-    "pdhg": pdhg,
-    "subgradient": subgradient,
-    "conic": conic_subproblem,
+    "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
+    "linearized-admm": _when_asked("..paper.linearized_admm", "linearized_admm"),
+    "standard-admm": _when_asked("..paper.standard_admm", "standard_admm"),
+    "pdhg": _when_asked("..paper.pdhg", "pdhg"),
+    "subgradient": _when_asked("..paper.subgradient", "subgradient"),
+    "conic": _when_asked("..solvers.external.conic", "conic_subproblem"),
 }
 
 

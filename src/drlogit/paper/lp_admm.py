@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution, Status
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.reductions import Sum
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.reductions import Sum
 from . import fixed_lambda
 from .admm import PROVEN_PENALTY, AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
 from .beta_step import BetaStep
@@ -75,7 +75,7 @@ def lp_admm(
         Growth of ρ per iteration as in the paper (its experiments: ``rho=0.001, gamma=1.05``);
         1 keeps it constant; None lets it follow the residuals, within bounds.
     inner : str
-        Solver of (C): ``"auto"`` or a name in :data:`~drlogit.solvers.inner.ball_qp.INNER_SOLVERS`.
+        Solver of (C): ``"auto"`` or a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`.
     stop : {"gap", "residual"}
         The certified gap, or the paper's rule ``‖Zβ - μ‖ ≤ residual_tol``, which with a growing
         ρ or a warm start says nothing about optimality: look at the gap of the result.

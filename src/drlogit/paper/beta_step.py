@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.linalg import eigh
 
-from ...problem.problem import Problem
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.interface import BlockState, Rows
-from ...rows.reductions import Sum
-from ..inner.ball_qp import InnerSolver, make_inner_solver
-from ..inner.quadratic import NormBall, Quadratic
+from ..problem.problem import Problem
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import BlockState, Rows
+from ..rows.reductions import Sum
+from .ball_qp import InnerSolver, make_inner_solver
+from .quadratic import NormBall, Quadratic
 
 IndexArray: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...problem.certificate import Certificate, certify
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Solution, Status
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.interface import State
+from ..problem.certificate import Certificate, certify
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
 from .admm import AdmmStart, first_point
 from .beta_step import BetaStep
 from .cuts import Cut, cut_of

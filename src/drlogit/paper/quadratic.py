@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
-from ...problem.norms import Norm
-from ...rows.arrays import FloatArray
+from ..problem.norms import Norm
+from ..rows.arrays import FloatArray
 
 #: Rounding of the gap of (C), relative to ``r‖c‖``.  H and c are sums over N samples, so that they
 #: agree on the null space of H to a few thousand units in the last place.

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ...problem.losses import log_loss
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.reductions import Sum
+from ..problem.losses import log_loss
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.reductions import Sum
 from .admm import AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
 from .beta_step import BetaStep
 from .fixed_lambda import FixedLambdaStep
@@ -59,7 +59,7 @@ def standard_admm(
     sigma : float
         Length of the multipliers' step, between 0 and (1+√5)/2.
     problem, lam, tol, monitor, max_iter, start, rho, inner
-        As in :func:`~drlogit.solvers.paper.lp_admm.lp_admm`.
+        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     check_penalty(rho)
     if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):

@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ...problem.problem import Problem
-from ...rows.arrays import FloatArray
-from ..inner.quadratic import Quadratic
+from ..problem.problem import Problem
+from ..rows.arrays import FloatArray
 from .beta_step import gram_if_formed, gram_product
+from .quadratic import Quadratic
 
 
 @dataclass(frozen=True, eq=False)

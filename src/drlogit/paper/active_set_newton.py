@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...problem.norms import Norm
-from ...problem.shifted_cholesky import ScaledFactor, unit_scale
-from ...rows.arrays import BoolArray, FloatArray
+from ..problem.norms import Norm
+from ..problem.shifted_cholesky import ScaledFactor, unit_scale
+from ..rows.arrays import BoolArray, FloatArray
 from .quadratic import Inner, NormBall, Quadratic
 
 #: Shifts of the face's Hessian relative to its diagonal.  The first is enough for one-hot groups

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...problem.losses import entropy
-from ...problem.problem import Problem
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.interface import State
-from ...rows.reductions import Sum
+from ..problem.losses import entropy
+from ..problem.problem import Problem
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..rows.reductions import Sum
 from .fixed_lambda import FixedLambdaStep
 
 #: What the free columns' equations may be off, relative to the columns.

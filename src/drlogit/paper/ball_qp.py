@@ -32,8 +32,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...problem.norms import Norm
-from ...rows.arrays import FloatArray
+from ..problem.norms import Norm
+from ..rows.arrays import FloatArray
 from .active_set_newton import ActiveSetNewton
 from .quadratic import Inner, NormBall, Quadratic
 

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution, Status
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.reductions import Sum
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.reductions import Sum
 from .admm import AdmmStart, check_penalty, first_point, in_weights, run_admm
 from .beta_step import BetaStep
 from .lp_admm import check_stop, lp_admm_steps
@@ -82,7 +82,7 @@ def lambda_search(
     lambda_search : {"derivative", "golden"}
         Root of q', or golden-section search (Algorithm 2).
     rho, gamma, inner
-        As in :func:`~drlogit.solvers.paper.lp_admm.lp_admm`; with ``gamma``, ρ starts afresh at
+        As in :func:`~drlogit.paper.lp_admm.lp_admm`; with ``gamma``, ρ starts afresh at
         each λ.
     stop : {"gap", "residual"}
         ``"residual"``, with ``lambda_search="golden"`` only, is the paper's framework as published:

@@ -12,12 +12,12 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from ...problem.dual_bounds import DualBound
-from ...problem.dual_corrections import dual_bound
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Solution, Status
-from ...rows.arrays import FloatArray
-from ...rows.interface import BlockFunction, State
+from ..problem.dual_bounds import DualBound
+from ..problem.dual_corrections import dual_bound
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.interface import BlockFunction, State
 
 #: Iterations between the first looks at the gap; later ones are a quarter of the way apart,
 #: so that they cost a tenth of the time and few iterations are done in vain.

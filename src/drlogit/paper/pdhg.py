@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.interface import State
-from ...rows.reductions import Sum
-from ..starts import flip_shares_of_start
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
+from ..rows.reductions import Sum
+from ..solvers.starts import flip_shares_of_start
 from . import fixed_lambda
 from .fixed_lambda import FixedLambdaStep, shares_bound
 from .scaled_ball import ScaledBall
@@ -54,7 +54,7 @@ def pdhg(
     sigma : float, optional
         Dual step σ; the primal step follows.  None for the ratio of the sizes of y and β.
     problem, lam, tol, monitor, max_iter, start
-        As in :func:`~drlogit.solvers.paper.lp_admm.lp_admm`.
+        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     if sigma is not None and not (math.isfinite(sigma) and sigma > 0.0):
         raise ValueError(f"sigma must be finite and > 0, or None, got {sigma!r}")

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution
 from .admm import LIPSCHITZ, check_penalty, first_point, in_weights, run_admm
 from .beta_step import BetaStep
 from .lp_admm import lp_admm_steps
@@ -41,7 +41,7 @@ def linearized_admm(
     eta : float, optional
         Weight η of the proximal term, in the units of the paper; None for 1 % above ``L_f``.
     problem, lam, tol, monitor, max_iter, start, rho, gamma, inner
-        As in :func:`~drlogit.solvers.paper.lp_admm.lp_admm`.
+        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     check_penalty(rho, gamma)
     if eta is not None and not (math.isfinite(eta) and eta >= 0.0):

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ...problem.losses import flip_gain, log_loss_terms
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution
-from ...rows.arrays import FloatArray
-from ...rows.blocks import Block
-from ...rows.reductions import Sum
+from ..problem.losses import flip_gain, log_loss_terms
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.reductions import Sum
 from . import fixed_lambda
 from .fixed_lambda import FixedLambdaStep, shares_bound
 from .scaled_ball import ScaledBall
@@ -48,7 +48,7 @@ def subgradient(
     step : float, optional
         R in the step lengths ``R/√k``; None for the radius of the ball.
     problem, lam, tol, monitor, max_iter, start
-        As in :func:`~drlogit.solvers.paper.lp_admm.lp_admm`.
+        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be finite and > 0, or None, got {step!r}")
