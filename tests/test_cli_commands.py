@@ -104,10 +104,55 @@ def test_fit_says_what_it_did(run):
     code, out, err = run("fit cancer.csv --epsilon 0.1 --standardize")
     assert code == cli.DONE
     assert "569 samples, 30 features; labels in column 'diagnosis'" in err
+    assert "positive class: malignant" in err
     assert "at most epsilon/kappa = 0.1 of all labels may be flipped (about 57 of 569)" in out
     assert re.search(r"worst-case log-loss +0\.51730", out)
     assert re.search(r"gap +\d\.\de-\d+, after \d+ iterations \(interior-point, [\d.]+ s\)", out)
     assert "The model is not kept" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("fit precious.csv -o precious.csv", "-o precious.csv would overwrite what it is made"),
+        ("fit precious.csv -o ./same.csv", "-o ./same.csv would overwrite what it is made from"),
+        ("tune precious.csv --plot precious.csv", "--plot precious.csv would overwrite"),
+        ("path precious.csv -o precious.csv", "-o precious.csv would overwrite"),
+        ("predict kept.json precious.csv -o precious.csv", "-o precious.csv would overwrite"),
+        ("predict kept.json precious.csv -o kept.json", "-o kept.json would overwrite"),
+        ("audit kept.json precious.csv -o kept.json", "-o kept.json would overwrite"),
+        ("audit kept.json precious.csv -o precious.csv", "-o precious.csv would overwrite"),
+        ("fit precious.csv -o x.json --proof x.json", "--proof x.json would overwrite what -o"),
+        ("path precious.csv -o x.png --plot x.png", "--plot x.png would overwrite what -o writes"),
+    ],
+)
+def test_nothing_that_is_read_is_overwritten(folder, run, command, complaint):
+    for name, text in (("precious.csv", "small.csv"), ("kept.json", "model.json")):
+        (folder / name).write_bytes((folder / text).read_bytes())
+    (folder / "same.csv").unlink(missing_ok=True)
+    (folder / "same.csv").symlink_to(folder / "precious.csv")
+    code, out, err = run(command)
+    assert code == cli.BAD_INPUT
+    assert not out
+    assert complaint in err
+    assert "name another file" in err
+    assert (folder / "precious.csv").read_bytes() == (folder / "small.csv").read_bytes()
+    assert (folder / "kept.json").read_bytes() == (folder / "model.json").read_bytes()
+    assert not (folder / "x.json").exists()
+    assert not (folder / "x.png").exists()
+
+
+def test_tolerances_that_are_misspelt(run, capsys):
+    code, _, err = run("fit small.csv --tolerate label=0.05")
+    assert code == cli.BAD_INPUT
+    assert "did you mean labels?" in err
+    code, _, err = run("fit small.csv --tolerate wages=0.05")
+    assert code == cli.BAD_INPUT
+    assert "not a feature" in err
+    assert "nor labels, numbers or cat" in err
+    with pytest.raises(SystemExit):
+        run("fit small.csv --tolerate labels=5%")
+    assert "write labels=0.05 for labels=5%" in capsys.readouterr().err
 
 
 def test_quiet_is_quiet(run):
@@ -285,10 +330,39 @@ def test_predictions_are_those_of_the_model(folder, cancer, run, answer):
     assert found["predictions"] == model.predict(X).tolist()
     assert np.array_equal(found["probabilities"], model.predict_proba(X))
     lines = run("predict model.json cancer.csv")[1].splitlines()
-    assert lines[0] == "prediction,probability"
+    assert lines[0] == "prediction,probability_malignant"
     label, probability = lines[1].split(",")
     assert label == found["predictions"][0]
     assert float(probability) == found["probabilities"][0][1]
+
+
+def test_identifiers_are_carried_through(folder, run, answer):
+    text = (folder / "small.csv").read_text().splitlines()
+    named = ["patient," + text[0], *(f"{k:04d},{line}" for k, line in enumerate(text[1:]))]
+    named[3] = "NA" + named[3][4:]  # Namibia is a name, too
+    (folder / "named.csv").write_text("\n".join(named))
+    assert run("fit named.csv --drop patient -o small.json")[0] == cli.DONE
+    lines = run("predict small.json named.csv --id patient")[1].splitlines()
+    assert lines[0] == "patient,prediction,probability_malignant"
+    assert [line.split(",")[0] for line in lines[1:5]] == ["0000", "0001", "NA", "0003"]
+    assert lines[1:] == [
+        f"{k:04d},{line}" if k != 2 else f"NA,{line}"
+        for k, line in enumerate(run("predict small.json small.csv")[1].splitlines()[1:])
+    ]
+    assert answer("predict small.json named.csv --id patient")["ids"][2] == "NA"
+    code, _, err = run("predict small.json named.csv --id patiant")
+    assert code == cli.BAD_INPUT
+    assert "has no column 'patiant'" in err
+    assert "did you mean 'patient'?" in err
+
+
+def test_a_spreadsheet_runs_no_label(folder, run):
+    text = (folder / "small.csv").read_text()
+    text = text.replace("malignant", "=1+1").replace("benign", "-x")
+    (folder / "formulas.csv").write_text(text)
+    assert run("fit formulas.csv -o formulas.json")[0] == cli.DONE
+    lines = run("predict formulas.json formulas.csv")[1].splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {"'=1+1", "'-x"}
 
 
 def test_columns_are_found_by_name(folder, cancer, run):

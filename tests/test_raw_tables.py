@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drlogit import cli, load_model, worst_case_loss
+from drlogit import DRLogisticRegression, cli, load_model, save_model, worst_case_loss
+from drlogit.estimators.tables.frames import MISSING_MARKS
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_samples
 
@@ -78,8 +79,69 @@ def test_codes_that_look_like_numbers_keep_their_spelling(folder, capsys):
     assert run("predict m.json only.csv -o p.csv", capsys)[0] == 0
     expected = model.predict_proba(only.drop(columns="income").astype({"code": object}))[:, 1]
     with open("p.csv") as file:
-        found = [float(row["probability"]) for row in csv.DictReader(file)]
+        found = [float(row["probability_low"]) for row in csv.DictReader(file)]
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_numbers_that_may_be_filled_keep_the_names_of_their_columns(folder, capsys):
+    numbers = FRAME[["age"]].assign(height=RNG.normal(size=N), income=FRAME.income)
+    numbers.to_csv("numbers.csv", index=False)
+    assert run("fit numbers.csv --missing median -o m.json", capsys)[0] == 0
+    assert load_model("m.json").feature_names_in_.tolist() == ["age", "height"]
+    _, expected, _ = run("predict m.json numbers.csv", capsys)
+    numbers[["height", "age", "income"]].to_csv("shuffled.csv", index=False)
+    assert run("predict m.json shuffled.csv", capsys)[1] == expected
+
+
+MARKED = pd.DataFrame({"job": ["cook", "?", "clerk", "NA"] * 15, "age": range(N)})
+
+
+def test_marks_of_missing_values_mean_the_same_to_both(folder, capsys):
+    labels = np.where((MARKED.job == "?") | (MARKED.index % 5 == 0), "low", "high")
+    MARKED.assign(income=labels).to_csv("marked.csv", index=False)
+    frame = pd.read_csv("marked.csv")[["job", "age"]]
+    assert set(frame.job.dropna()) == {"cook", "clerk", "?"}  # pandas does not know this one
+    model = DRLogisticRegression(0.001, feature_costs="std").fit(frame, labels)
+    assert model.encoding_.columns[0].levels == ("clerk", "cook", None)
+    save_model(model, "ours.json")
+    assert run("fit marked.csv --standardize --epsilon 0.001 -o theirs.json", capsys)[0] == 0
+    for name in ("ours.json", "theirs.json"):
+        document = json.loads((folder / name).read_text())
+        assert document["missing_marks"] == [*MISSING_MARKS]
+        found = json.loads(run(f"predict {name} marked.csv", capsys)[1])["probabilities"]
+        assert load_model(name).predict_proba(frame) == pytest.approx(np.array(found), abs=1e-12)
+    plain = model.to_sklearn()
+    assert plain.predict_proba(frame) == pytest.approx(model.predict_proba(frame), abs=1e-12)
+
+
+def test_models_whose_file_names_no_marks(folder, capsys):
+    MARKED.assign(income=FRAME.income).to_csv("marked.csv", index=False)
+    assert run("fit marked.csv -o m.json", capsys)[0] == 0
+    document = json.loads((folder / "m.json").read_text())
+    del document["missing_marks"], document["digest"]
+    assert document["columns"][0]["levels"] == ["clerk", "cook", None]
+    document["columns"][0]["levels"] = ["?", "clerk", None]  # as fits in Python once had it
+    (folder / "old.json").write_text(json.dumps(document))
+    model = load_model("old.json")
+    matrix = model.encoding_.transform(MARKED[["job", "age"]])
+    assert matrix[:4, :3].tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    document["missing_marks"] = ["?", 3]
+    (folder / "bad.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="'missing_marks' must be text"):
+        load_model("bad.json")
+
+
+def test_levels_that_readers_spell_in_other_ways():
+    labels = (np.arange(20) + (np.arange(20) % 7 == 0)) % 2
+    fitted = pd.DataFrame({"owner": [True, False] * 10, "rooms": ["3", "4"] * 10})
+    model = DRLogisticRegression(0.001).fit(fitted, labels)
+    served = pd.DataFrame({"owner": ["TRUE", " false", "yes"], "rooms": ["3.0", " 4", "03"]})
+    expected = [[0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]
+    assert model.encoding_.transform(served).tolist() == expected
+    like = pd.DataFrame({"owner": ["a", " a"] * 10, "rooms": ["1.1", "1.10"] * 10})
+    model = DRLogisticRegression(0.001).fit(like, labels)
+    served = pd.DataFrame({"owner": ["a", "a "], "rooms": ["1.10", "1.100"]})
+    assert model.encoding_.transform(served).tolist() == [[0, 1, 0, 1], [0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("file", ["holes.csv", "holes.parquet"])

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..estimators.tables.frames import MISSING_MARKS
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..files.reading import read_samples
@@ -192,6 +193,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
         table=encoding is not None,
         texts=tuple(str(c.name) for c in encoding.columns if c.levels) if encoding else (),
+        missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
     samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
     found = samples.X.shape[1]
@@ -207,6 +209,25 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
             f"{samples.source} are taken in the order in which they stand: {shown}"
         )
     return ModelAndSamples(file, samples)
+
+
+def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
+    """The values of a column of the data that need not be a feature, as they stand there."""
+    origin = asked.file.origin
+    target = arguments.target if arguments.target is not None else origin.get("target")
+    wanted = Wanted(
+        labels=False,
+        target=None if target is None or target == name else str(target),
+        features=(name,),
+        format=arguments.format,
+        header=arguments.header,
+        delimiter=arguments.delimiter,
+        table=True,
+        texts=(name,),
+    )
+    X = read_samples(arguments.data, wanted, label_file=arguments.labels).X
+    values: list[Any] = (X.arrays[0] if hasattr(X, "arrays") else np.asarray(X)[:, 0]).tolist()
+    return values
 
 
 def match_labels(

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..files.columns import Wanted
-from ..files.reading import read_samples
-from .asking import ModelAndSamples, read_asked
+from ..estimators.tables.frames import levels_of
+from .asking import ModelAndSamples, read_asked, read_column
 from .console import DONE, Console
 from .labels import find_label
 from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser, numbers
-from .outputs import check_writable
+from .outputs import check_outputs
 
 #: What to compare with.
 _AGAINST = ("lr", "constant", "none")
@@ -75,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     console = Console(arguments)
     check_numbers(arguments)
-    check_writable(arguments.output)
+    check_outputs(arguments)
     if arguments.n_listed < 0:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
     read = {}
@@ -87,8 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
     questions = _questions(read, arguments)
     parts: Any = ()
     if arguments.groups is not None:
-        values = _column(first, arguments)
-        parts = subgroups({arguments.groups: values}, None, values.size)
+        column = np.array(read_column(first, arguments, arguments.groups), dtype=object)
+        values = levels_of(column)
+        parts = subgroups({arguments.groups: values}, None, len(values))
     report = audit_asked(questions, arguments.epsilons, arguments.n_listed, parts)
     if arguments.output is not None:
         shown = ", ".join(report_name for report_name in questions)
@@ -168,21 +168,3 @@ def _ask(asked: ModelAndSamples, k: int, label: Any, kappa: float, instead: str 
         return Asked(question, FittedWith())
     fitted = fitted_with(asked.file.model)
     return Asked(question, fitted if label is None else fitted.of_class(k))
-
-
-def _column(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
-    """The values of a column that need not be a feature."""
-    origin = asked.file.origin
-    target = arguments.target if arguments.target is not None else origin.get("target")
-    wanted = Wanted(
-        labels=False,
-        target=None if target is None or target == arguments.groups else str(target),
-        features=(arguments.groups,),
-        format=arguments.format,
-        header=arguments.header,
-        delimiter=arguments.delimiter,
-        table=True,
-        texts=(arguments.groups,),
-    )
-    X = read_samples(arguments.data, wanted, label_file=arguments.labels).X
-    return X.arrays[0] if hasattr(X, "arrays") else np.asarray(X)[:, 0]

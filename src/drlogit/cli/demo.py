@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from .console import DONE, NOT_CONVERGED, Console
 from .options import Commands, add_model_options, new_parser
-from .outputs import certificate_record, check_writable, explain_radius
+from .outputs import certificate_record, check_outputs, explain_radius
 
 _BAR = 30
 
@@ -57,7 +57,7 @@ class _Demo:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
-    check_writable(arguments.output)
+    check_outputs(arguments)
     demo = _prepare(arguments)
     if arguments.output is not None:
         n_samples = len(demo.labels)

@@ -20,7 +20,7 @@ from .options import (
     check_numbers,
     new_parser,
 )
-from .outputs import certificate_record, check_writable, explain_certificate, explain_radius
+from .outputs import certificate_record, check_outputs, explain_certificate, explain_radius
 from .training import Training, fit_options, read_training, tolerated
 
 
@@ -75,8 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     console = Console(arguments)
     check_numbers(arguments)
-    check_writable(arguments.output)
-    check_writable(arguments.proof)
+    check_outputs(arguments)
     training = read_training(arguments, console)
     options = {
         "epsilon": arguments.epsilon,
@@ -101,9 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _proof(model: Any, training: Training) -> bytes:
     """The proofs of all fits as one file."""
     from ..problem.proof import Proof
+    from ..rows.checks import settled
     from ..rows.pieces import digest_of_features, digest_of_samples
 
-    features = training.digest or digest_of_features(model._as_matrix(training.X))
+    features = training.digest or digest_of_features(settled(model.encoding_.transform(training.X)))
     return Proof.together(
         [
             result.proof(digest_of_samples(features, np.where(target, 1.0, -1.0), training.weights))
@@ -123,6 +123,7 @@ def _answer(
         "data": training.origin,
         "n_features": int(model.n_features_in_),
         "classes": training.classes,
+        "positive": training.positive,
         "epsilon": model.epsilon_,
         "kappa": model.kappa,
         "norm": model.norm,

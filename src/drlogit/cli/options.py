@@ -136,6 +136,9 @@ def amounts(text: str) -> dict[str, float]:
         name, equals, amount = part.rpartition("=")
         if not (name and equals):
             raise ValueError
+        if amount.endswith("%"):
+            share = float(amount[:-1]) / 100.0
+            raise argparse.ArgumentTypeError(f"write {name}={share:g} for {part}")
         found[name] = float(amount)
     return found
 

@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+import argparse
+import csv
 import errno
 import io
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..estimators.tables.frames import is_number
 from ..files.atomic import write_bytes
 from ..problem.result import Result
+
+#: Options and arguments that name files to write, and files to read.
+_OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot"}
+_INPUTS = ("data", "labels", "feature_costs", "model", "models")
+
+#: What makes a formula of a cell, in programs for spreadsheets.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Find out before the work that an outcome cannot be written, or would destroy something."""
+    given = vars(arguments)
+    taken: dict[str, str] = {}  # which file it is, and what it is for
+    for name in _INPUTS:
+        named = given.get(name) or ()
+        for path in [named] if isinstance(named, str) else named:
+            if Path(path).exists():
+                taken[os.path.realpath(path)] = "what it is made from"
+    for name, option in _OUTPUTS.items():
+        path = given.get(name)
+        if path is None:
+            continue
+        check_writable(path)
+        place = os.path.realpath(path)
+        if place in taken:
+            raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
+        taken[place] = f"what {option} writes"
+    check_plot(given.get("plot"))
 
 
 def check_writable(path: str | None) -> None:
@@ -33,10 +64,9 @@ def check_writable(path: str | None) -> None:
 
 
 def check_plot(path: str | None) -> None:
-    """Likewise for a picture: its place, its format, and matplotlib."""
+    """Likewise for a picture: its format, and matplotlib."""
     if path is None:
         return
-    check_writable(path)
     suffix = Path(path).suffix.lower()
     if suffix not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{path}: a plot must be .png, .pdf or .svg, got {suffix or 'no suffix'}")
@@ -59,6 +89,19 @@ def save_plot(figure: Any, path: str) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=Path(path).suffix[1:].lower(), dpi=150)
     write_bytes(path, buffer.getvalue())
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A CSV file.  Text that a spreadsheet would run as a formula has an apostrophe in front."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for row in (header, *rows):
+        writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in row])
+    return buffer.getvalue()
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) and not is_number(text) else text
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

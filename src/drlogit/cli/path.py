@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import itertools
 import math
 from typing import Any
@@ -22,7 +20,7 @@ from .options import (
     new_parser,
     numbers,
 )
-from .outputs import check_plot, check_writable, save_plot, table
+from .outputs import check_outputs, csv_text, save_plot, table
 from .training import Training, fit_options, read_training
 
 
@@ -68,8 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     console = Console(arguments)
     check_numbers(arguments)
-    check_writable(arguments.output)
-    check_plot(arguments.plot)
+    check_outputs(arguments)
     training = read_training(arguments, console, two_classes=True)
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
     done = itertools.count(1)
@@ -142,12 +139,9 @@ def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
 def _write(path: Any, training: Training, output: str) -> None:
     from ..files.atomic import write_text
 
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["epsilon", "objective", "gap", "lambda", "intercept", *training.names])
+    header = ["epsilon", "objective", "gap", "lambda", "intercept", *training.names]
     columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
-    writer.writerows(np.column_stack(columns).tolist())
-    write_text(output, buffer.getvalue())
+    write_text(output, csv_text(header, np.column_stack(columns).tolist()))
 
 
 def _draw(path: Any, training: Training, output: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
+from typing import Any
 
-from .asking import ModelAndSamples, read_asked
+from .asking import ModelAndSamples, read_asked, read_column
 from .console import DONE, Console
 from .options import DATA_HELP, Commands, add_sample_options, new_parser
-from .outputs import check_writable
+from .outputs import check_outputs, csv_text
 
 
 def add_parser(commands: Commands) -> None:
@@ -21,10 +20,11 @@ def add_parser(commands: Commands) -> None:
         description="Predict the label of each sample. The features of the model are found by name "
         "where files have names, else by position; labels in the file are not used. Writes "
         "CSV: the predicted label, and the probability of the positive class (of every class, if "
-        "there are more than two).",
+        "there are more than two), which the name of the column says. Text that a spreadsheet "
+        "would run as a formula has an apostrophe in front.",
         examples="""
         drlogit predict model.json new.csv
-        drlogit predict model.json new.csv -o predictions.csv
+        drlogit predict model.json new.csv --id patient -o predictions.csv
         drlogit predict model.json test.libsvm.bz2 --json
         """,
     )
@@ -32,6 +32,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="CSV file to write (default: standard output)"
+    )
+    parser.add_argument(
+        "--id", metavar="COLUMN", help="column that names the samples, to be written beside them"
     )
     add_sample_options(parser)
     parser.set_defaults(run=run)
@@ -42,32 +45,30 @@ def run(arguments: argparse.Namespace) -> int:
     from ..files.atomic import write_text
 
     console = Console(arguments)
-    check_writable(arguments.output)
+    check_outputs(arguments)
     asked = read_asked(arguments, labels=False)
     probabilities = asked.probabilities
+    ids = None if arguments.id is None else read_column(asked, arguments, arguments.id)
     if console.json:
         record = {
             "classes": asked.classes,
             "predictions": asked.predictions,
             "probabilities": probabilities,
+            **({} if ids is None else {"ids": ids}),
         }
         console.answer(record, "")
     if arguments.output is not None:
-        write_text(arguments.output, _csv(asked))
+        write_text(arguments.output, _csv(asked, arguments.id, ids))
         console.note(f"{len(probabilities)} predictions written to {arguments.output}")
     elif not console.json:
-        print(_csv(asked), end="")
+        print(_csv(asked, arguments.id, ids), end="")
     return DONE
 
 
-def _csv(asked: ModelAndSamples) -> str:
-    binary = len(asked.classes) == 2
-    shown = asked.probabilities[:, 1:] if binary else asked.probabilities
-    names = ["probability"] if binary else [f"probability_{label}" for label in asked.classes]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["prediction", *names])
-    writer.writerows(
-        [label, *row] for label, row in zip(asked.predictions, shown.tolist(), strict=True)
-    )
-    return buffer.getvalue()
+def _csv(asked: ModelAndSamples, id_name: str | None, ids: list[Any] | None) -> str:
+    first = 1 if len(asked.classes) == 2 else 0  # of two, the positive class says all
+    header = ["prediction", *(f"probability_{label}" for label in asked.classes[first:])]
+    columns = [asked.predictions, *asked.probabilities[:, first:].T.tolist()]
+    if id_name is not None and ids is not None:
+        header, columns = [id_name, *header], [ids, *columns]
+    return csv_text(header, zip(*columns, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,11 @@ class Training:
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     @property
+    def positive(self) -> Any:
+        """The class that probabilities are of, if there are two."""
+        return self.classes[1] if self.n_fits == 1 else None
+
+    @property
     def targets(self) -> list[NDArray[np.bool_]]:
         """What each fit tells from the rest: a class, or only the second of two."""
         wanted = [1] if len(self.classes) == 2 else range(len(self.classes))
@@ -114,13 +120,13 @@ def tolerated(arguments: argparse.Namespace, training: Training) -> Tolerances:
         raise ValueError(
             "--tolerate states the costs: no --standardize, --feature-costs or --immovable with it"
         )
-    stated = dict(arguments.tolerate)
-    by_kind = {
-        kind: stated.pop(kind) for kind in ("labels", "numbers", "categories") if kind in stated
-    }
+    stated, kinds = dict(arguments.tolerate), ("labels", "numbers", "categories")
+    by_kind = {kind: stated.pop(kind) for kind in kinds if kind in stated}
     for name in stated:
         if name not in training.names:
-            raise ValueError(f"--tolerate: {name!r} is not a feature of {training.source}")
+            near = difflib.get_close_matches(name, [*kinds, *training.names[:1000]], n=1)
+            meant = f": did you mean {near[0]}?" if near else ", nor labels, numbers or categories"
+            raise ValueError(f"--tolerate: {name!r} is not a feature of {training.source}{meant}")
     columns = {training.names.index(name): amount for name, amount in stated.items()}
     return tolerances(**by_kind, columns=columns)
 
@@ -171,7 +177,7 @@ def read_training(
             "choose one against the rest with --positive LABEL"
         )
     weights = _checked_weights(samples.weights, codes, classes, balanced=arguments.balanced)
-    samples = _without_identifiers(samples, arguments, console)
+    samples = _without_identifiers(_named(samples, arguments), arguments, console)
     by_column = fold_by_fold or is_frame(samples.X) or vars(arguments).get("bounds") is not None
     costs: Any = read_costs(
         arguments.feature_costs, arguments.immovable, samples.names, samples.source
@@ -269,6 +275,7 @@ def _describe(training: Training, samples: FileSamples, console: Console) -> Non
     console.note(
         f"{samples.source}: {n_samples} samples, {n_features} features; "
         f"labels{column}: {shown}{more}"
+        + (f"; positive class: {training.positive}" if training.n_fits == 1 else "")
     )
 
 
@@ -304,6 +311,14 @@ def _without_identifiers(
     )
     names, arrays = zip(*kept, strict=True)
     return replace(samples, X=ColumnTable(names, arrays), feature_names=list(names))
+
+
+def _named(samples: FileSamples, arguments: argparse.Namespace) -> FileSamples:
+    """Numbers that are encoded, as gaps may be filled one day, under the names of their columns."""
+    filled = vars(arguments).get("missing", "error") != "error"
+    if not filled or samples.feature_names is None or not isinstance(samples.X, np.ndarray):
+        return samples
+    return replace(samples, X=ColumnTable(samples.feature_names, list(samples.X.T)))
 
 
 def _costs_by_position(costs: FloatArray | None, n_columns: int, *, standardize: bool) -> Any:

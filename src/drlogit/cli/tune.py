@@ -23,8 +23,7 @@ from .options import (
 )
 from .outputs import (
     certificate_record,
-    check_plot,
-    check_writable,
+    check_outputs,
     explain_certificate,
     save_plot,
     table,
@@ -104,8 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     console = Console(arguments)
     check_numbers(arguments)
-    check_writable(arguments.output)
-    check_plot(arguments.plot)
+    check_outputs(arguments)
     training = read_training(arguments, console, fold_by_fold=True)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
@@ -132,6 +130,7 @@ def _record(search: Any, training: Training, arguments: argparse.Namespace) -> d
         "model": arguments.output,
         "data": training.origin,
         "classes": training.classes,
+        "positive": training.positive,
         "epsilon": search.epsilon_,
         "kappa": search.kappa_,
         "norm": search.norm,

@@ -3,7 +3,8 @@
 Two classes become a ``LogisticRegression`` with the same coefficients, several a
 ``OneVsRestClassifier`` of them.  A table's encoding becomes a ``ColumnTransformer`` in front:
 missing texts are replaced by a word, every level has its column in a ``OneHotEncoder`` that ignores
-what it does not know, and numbers pass, or are filled in where they are missing.
+what it does not know, and so has each text that means "missing", with the same coefficient; numbers
+pass, or are filled in where they are missing.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
-from .tables.encoding import EncodedColumn
+from ..rows.arrays import FloatArray, IndexArray
+from .tables.encoding import EncodedColumn, Encoding
 
 #: What stands for a missing text; made longer until it is no level.
 _MISSING = "missing"
@@ -26,23 +27,34 @@ def plain_model(model: Any) -> Any:
         return _classifier(model, names)
     from sklearn.pipeline import Pipeline
 
-    columns = _columns(model.encoding_.columns, names)
-    classifier = _classifier(model, None)
+    columns = _columns(model.encoding_, names)
+    classifier = _classifier(model, None, _weights(model.encoding_))
     return Pipeline([("columns", columns), ("classifier", classifier)])
 
 
-def _classifier(model: Any, names: Any) -> Any:
+def _weights(encoding: Encoding) -> IndexArray:
+    """Which coefficient goes with each column that scikit-learn makes of the table."""
+    found = []
+    for column, place in zip(encoding.columns, encoding.places, strict=True):
+        found.append(place)
+        extra = len(_levels(column, encoding.missing_marks)) - place.size if column.levels else 0
+        found.append(np.repeat(place[-1:], extra))  # the missing level is the last
+    return np.concatenate(found)
+
+
+def _classifier(model: Any, names: Any, weights: Any = slice(None)) -> Any:
+    coefs = model.coef_[:, weights]
     if model.classes_.size == 2:
-        return _logistic(model.coef_[0], model.intercept_[0], model.classes_, names)
+        return _logistic(coefs[0], model.intercept_[0], model.classes_, names)
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.preprocessing import LabelBinarizer
 
     plain = OneVsRestClassifier(_unfitted())
     each = [
         _logistic(coef, intercept, np.array([0, 1]), names)
-        for coef, intercept in zip(model.coef_, model.intercept_, strict=True)
+        for coef, intercept in zip(coefs, model.intercept_, strict=True)
     ]
-    plain.estimators_, plain.n_features_in_ = each, model.coef_.shape[1]
+    plain.estimators_, plain.n_features_in_ = each, coefs.shape[1]
     if not hasattr(OneVsRestClassifier, "classes_"):  # a property, in some versions
         plain.classes_ = model.classes_
     plain.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)
@@ -67,19 +79,20 @@ def _logistic(coef: FloatArray, intercept: float, classes: Any, names: Any) -> A
     return plain
 
 
-def _columns(columns: tuple[EncodedColumn, ...], names: Any) -> Any:
+def _columns(encoding: Encoding, names: Any) -> Any:
     """The transformer of a table, fitted to two rows that show it the kinds of the columns."""
     from sklearn.compose import ColumnTransformer
 
-    steps = [(f"{j}", _step(column), [j]) for j, column in enumerate(columns)]
+    columns, marks = encoding.columns, encoding.missing_marks
+    steps = [(f"{j}", _step(column, marks), [j]) for j, column in enumerate(columns)]
     transformer = ColumnTransformer(steps, sparse_threshold=0.0)
     rows = np.empty((2, len(columns)), dtype=object)
     for j, column in enumerate(columns):
-        rows[:, j] = 0.0 if column.levels is None else _levels(column)[0]
+        rows[:, j] = 0.0 if column.levels is None else _levels(column, marks)[0]
     transformer.fit(rows)
     for column, (_, step, _) in zip(columns, transformer.transformers_, strict=True):
         if column.kind == "number" and column.levels is not None:
-            step.fit(_levels(column)[:, None])  # the rows above were not of numbers
+            step.fit(_levels(column, marks)[:, None])  # the rows above were not of numbers
     if names is not None:
         transformer.feature_names_in_ = np.array(names, dtype=object)
         for name, (_, step, _) in zip(names, transformer.transformers_, strict=True):
@@ -95,7 +108,7 @@ def _remember(step: Any, name: Any) -> None:
         step.feature_names_in_ = np.array([name], dtype=object)
 
 
-def _step(column: EncodedColumn) -> Any:
+def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
@@ -106,7 +119,7 @@ def _step(column: EncodedColumn) -> Any:
         return SimpleImputer(strategy="constant", fill_value=column.fill)
     word = _word(column)
     encoder = OneHotEncoder(
-        categories=[_levels(column)], handle_unknown="ignore", sparse_output=False
+        categories=[_levels(column, marks)], handle_unknown="ignore", sparse_output=False
     )
     if column.kind != "text":
         return encoder
@@ -117,11 +130,12 @@ def _step(column: EncodedColumn) -> Any:
     return make_pipeline(*filled, encoder)
 
 
-def _levels(column: EncodedColumn) -> np.ndarray[Any, Any]:
-    """The levels as they stand in the table."""
+def _levels(column: EncodedColumn, marks: tuple[str, ...]) -> np.ndarray[Any, Any]:
+    """The levels as they stand in the table; texts that mean "missing" follow that level."""
     levels = column.levels or ()
     if column.kind == "text":
         found = [_word(column) if level is None else level for level in levels]
+        found += [mark for mark in marks if None in levels and mark not in found]
         return np.array(found, dtype=object)
     if column.kind == "number":
         return np.array([np.nan if level is None else float(level) for level in levels])

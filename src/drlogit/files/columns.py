@@ -17,18 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..estimators.tables.frames import MISSING_MARKS
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import TOO_LARGE
 from .limits import check_memory
 
 #: Columns taken for the labels if nobody says which, whatever their case; else the last one.
 USUAL_TARGETS = ("target", "label", "class", "y")
-
-#: Spellings of "no value here", in lower case.
-_MISSING = frozenset({"", "na", "n/a", "nan", "+nan", "-nan", "null", "none", "?"})
-
-#: Those of a text column, where "none" can be an answer.
-_MISSING_TEXT = _MISSING - {"none"}
 
 #: Names among which one that is not there is looked for; each takes a millisecond.
 _COMPARED = 1000
@@ -42,7 +37,7 @@ class Wanted:
     happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
     a feature.  ``table`` says that features may be text, or missing: X is then a
     :class:`~drlogit.estimators.tables.frames.ColumnTable`, in which the columns ``texts`` are text
-    whatever they look like.
+    whatever they look like; texts among ``missing_marks`` are missing numbers.
     """
 
     labels: bool = True
@@ -57,6 +52,7 @@ class Wanted:
     zero_based: bool = False
     table: bool = False
     texts: tuple[str, ...] = ()
+    missing_marks: tuple[str, ...] = MISSING_MARKS
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +210,7 @@ class Header:
 
 def is_missing(text: str) -> bool:
     """Whether a field of a text file stands for no value; a hyphen alone may be a label."""
-    return text.strip().lower() in _MISSING
-
-
-def is_missing_text(text: str) -> bool:
-    """Whether a field of a column of text stands for no value."""
-    return text.lower() in _MISSING_TEXT
+    return text.strip() in MISSING_MARKS
 
 
 def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:

@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..estimators.tables.frames import ColumnTable
+from ..estimators.tables.frames import ColumnTable, is_number
 from .columns import FileSamples, Header, Roles, Wanted, check_finite, is_missing, parse_labels
 from .compressed import opened
 from .limits import Allowance, check_claim
 from .opening import DELIMITERS, TextLines, not_utf8, refuse_spreadsheet, text_of
-from .text_column import CODE_BYTES, TextColumn, about_comma, is_comma_number, is_number
+from .text_column import CODE_BYTES, TextColumn, about_comma, is_comma_number
 
 #: Bytes of fields after which a table asks again how much memory it may take.
 _CHECK_EVERY = 2**20
@@ -113,7 +113,9 @@ def _read_table(
     each = iter(rows)
     if has_header:
         next(each)
-    features = [TextColumn(header.names[j], str(path)) for j in roles.features]
+    features = [
+        TextColumn(header.names[j], str(path), wanted.missing_marks) for j in roles.features
+    ]
     labels, weights = TextColumn("labels", str(path)), array("d")
     width, allowance = len(header.names), Allowance(str(path))
     held = checked = 0

@@ -17,6 +17,9 @@ class Fields:
             raise ValueError(f"{unknown[0]!r:.40} is no name that a model file has")
         self._fields = fields
 
+    def has(self, key: str) -> bool:
+        return key in self._fields
+
     def get(self, key: str) -> Any:
         if key not in self._fields:
             raise ValueError(f"{key!r} is missing")

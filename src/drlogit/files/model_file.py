@@ -27,6 +27,7 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
+from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.result import Result, Status, Trace
 from . import strict_json
 from .atomic import write_text
@@ -53,7 +54,7 @@ _KEYS = frozenset(
     "schema version digest drlogit_version n_features feature_names feature_costs classes epsilon "
     "kappa norm fit_intercept tol fits origin".split()
 )
-_KEYS_OF_TABLES = frozenset({"columns", "categories", "bounds"})
+_KEYS_OF_TABLES = frozenset({"columns", "missing_marks", "categories", "bounds"})
 _KEYS_OF_COLUMN = frozenset({"name", "levels", "fill", "kind"})
 _KEYS_OF_FIT = frozenset({"class", "status", "solver", "n_iter", "coefficients", *_FIT_KEYS})
 
@@ -253,6 +254,7 @@ def _tables(model: Any) -> dict[str, Any]:
     n_features = int(model.coef_.shape[1])
     return {
         "columns": None if encoding is None else encoding.to_dict(),
+        "missing_marks": None if encoding is None else list(encoding.missing_marks),
         "categories": (
             None
             if categories is None
@@ -361,7 +363,8 @@ def _parse_tables(
     """The columns of the raw table, groups of columns of the matrix, and bounds for each."""
     encoding = None
     if top.get("columns") is not None:
-        encoding = Encoding(tuple(_parse_column(each) for each in top.listed("columns")))
+        columns = tuple(_parse_column(each) for each in top.listed("columns"))
+        encoding = Encoding(columns, _parse_marks(top))
         if encoding.n_encoded != n_features:
             raise ValueError(f"'columns' must make {n_features} features, got {encoding.n_encoded}")
         names = [column.name for column in encoding.columns]
@@ -391,6 +394,16 @@ def _parse_tables(
             raise ValueError("'bounds' must have lower ends below upper ones")
         bounds = (lower, upper)
     return encoding, categories, bounds
+
+
+def _parse_marks(top: Fields) -> tuple[str, ...]:
+    """Texts that mean "missing"; files did not always say which."""
+    if not top.has("missing_marks"):
+        return MISSING_MARKS
+    marks = top.listed("missing_marks")
+    if not all(isinstance(mark, str) for mark in marks):
+        raise ValueError(f"'missing_marks' must be text, got {marks!r:.60}")
+    return tuple(marks)
 
 
 def _end(value: Any) -> float:

@@ -6,8 +6,8 @@
 skl2onnx converts scikit-learn's steps; :func:`register_onnx` tells it of ours.  The graph computes
 in double precision what ``predict_proba`` does.  A table has an input for each column, of shape
 (rows, 1): text as text, numbers and truth values as such, a missing number as NaN.  Runtimes have
-no missing text, but spell it in one of a few ways, which all count as missing unless training had
-such a level.
+no missing text, but spell it in one of a few ways (``""``, ``"None"``, ``"nan"``), which are among
+the texts that mean "missing" in the model.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import column_names, columns_of, holds_levels, is_frame, missing
 from ..rows.arrays import FloatArray, IndexArray
-
-#: What stands for a missing text: nothing, and what Python makes of None and of NaN.
-_NO_TEXT = ("", "None", "nan", "<NA>")
 
 _ALIAS = "DrlogitRobustLinearClassifier"
 
@@ -202,7 +199,7 @@ class _Graph:
         found, weights = [], []
         for column, place, given, is_text in self._columns(model.encoding_, inputs):
             if is_text and column.levels is not None:
-                spelt = _spellings(column.levels)
+                spelt = _spellings(column.levels, model.encoding_.missing_marks)
                 found.append(self._one_hot_text(given, list(spelt)))
                 weights += place[list(spelt.values())].tolist()
                 continue
@@ -273,9 +270,9 @@ class _Graph:
         return node("Sub", low, node("Log", node("Add", tail, np.array([1.0]))))
 
 
-def _spellings(levels: tuple[str | None, ...]) -> dict[str, int]:
+def _spellings(levels: tuple[str | None, ...], marks: tuple[str, ...]) -> dict[str, int]:
     """The place of each level, and of a missing one under all its names."""
     places = {level: place for place, level in enumerate(levels) if level is not None}
     if None in levels:
-        places |= {word: levels.index(None) for word in _NO_TEXT if word not in places}
+        places |= {word: levels.index(None) for word in marks if word not in places}
     return places

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import is_missing, is_missing_text
+from ..estimators.tables.frames import MISSING_MARKS, is_number
 
 #: Bytes that a field takes, and a text that was not there before; a letter of it.
 CODE_BYTES, _TEXT, _LETTER = 8, 256, 4
@@ -21,8 +22,10 @@ _MANY_NUMBERS, _FEW_TEXTS = 20, 0.1
 class TextColumn:
     """Fields of one column as they come."""
 
-    def __init__(self, name: str, source: str) -> None:
-        self.name, self._source = name, source
+    def __init__(
+        self, name: str, source: str, missing_marks: Collection[str] = MISSING_MARKS
+    ) -> None:
+        self.name, self._source, self._missing = name, source, missing_marks
         self._codes = array("q")
         self._texts: dict[str, int] = {}
         self._letters = 0
@@ -40,12 +43,12 @@ class TextColumn:
         self._codes.append(code)
 
     def array(self, *, as_text: bool = False) -> NDArray[Any]:
-        """Doubles, NaN where one is missing; or text, None where it is missing."""
+        """Doubles, NaN where one is missing; or text as it stands, whatever it means."""
         texts = list(self._texts)
-        there = [text for text in texts if not is_missing(text)]
+        there = [text for text in texts if text not in self._missing]
         codes = np.frombuffer(self._codes, dtype=np.int64)
-        if not as_text and there and all(is_number(text) for text in there):
-            numbers = [np.nan if is_missing(text) else float(text) for text in texts]
+        if not as_text and all(is_number(text) for text in there):
+            numbers = [np.nan if text in self._missing else float(text) for text in texts]
             return np.array(numbers)[codes]
         with_comma = [text for text in there if is_comma_number(text)]
         if not as_text and with_comma and all(is_number(t) or is_comma_number(t) for t in there):
@@ -55,9 +58,7 @@ class TextColumn:
             )
         if not as_text:
             self._check_slips(codes, texts, there)
-        levels = np.empty(len(texts), dtype=object)
-        levels[:] = [None if is_missing_text(text) else text for text in texts]
-        return np.asarray(levels[codes])
+        return np.array(texts, dtype=object)[codes]
 
     def _check_slips(self, codes: NDArray[Any], texts: list[str], there: list[str]) -> None:
         """``ValueError`` for what looks like a column of numbers, but for a few fields."""
@@ -70,17 +71,6 @@ class TextColumn:
                 f"row {row + 1}: correct it, leave it empty, or take the column as a category with "
                 f"--categorical {self.name!r:.60}"
             )
-
-
-def is_number(field: str) -> bool:
-    """Whether a field is a number as we write it: ``float`` would read 1_2 as 12."""
-    if "_" in field:
-        return False
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 def is_comma_number(field: str) -> bool:

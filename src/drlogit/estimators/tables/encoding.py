@@ -22,7 +22,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
-from .frames import column_names, columns_of, holds_levels, kind_of_levels, levels_of, numbers_of
+from .frames import (
+    MISSING_MARKS,
+    column_names,
+    columns_of,
+    holds_levels,
+    kind_of_levels,
+    level_codes,
+    levels_of,
+    numbers_of,
+)
 
 #: What can stand in for a missing number.
 FILLS = ("error", "mean", "median")
@@ -69,9 +78,10 @@ class EncodedColumn:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns of a table, in order, and what becomes of each."""
+    """The columns of a table, in order, and what becomes of each; texts that mean "missing"."""
 
     columns: tuple[EncodedColumn, ...]
+    missing_marks: tuple[str, ...] = MISSING_MARKS
 
     @cached_property
     def places(self) -> list[IndexArray]:
@@ -111,7 +121,7 @@ class Encoding:
     def transform(self, X: Any) -> Matrix:
         """The matrix of a table with these columns; ``ValueError`` says what cannot be encoded."""
         numbers = {
-            j: numbers_of(each, column.name)
+            j: numbers_of(each, column.name, self.missing_marks)
             for j, (column, each) in enumerate(zip(self.columns, columns_of(X), strict=True))
             if column.levels is None
         }
@@ -142,8 +152,7 @@ class Encoding:
                     values = np.where(np.isnan(values), column.fill, values)
                 yield every, np.full(every.size, place[0]), values
                 continue
-            known = {level: k for k, level in enumerate(column.levels)}
-            codes = np.array([known.get(level, -1) for level in levels_of(each)], dtype=np.intp)
+            codes = level_codes(each, column.levels, self.missing_marks)
             rows = np.flatnonzero(codes >= 0)
             yield rows, place[codes[rows]], np.ones(rows.size)
 

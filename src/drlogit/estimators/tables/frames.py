@@ -2,12 +2,16 @@
 
 A column is read as numbers (NaN where one is missing) or as levels (text, None where missing).
 Levels are compared as text, a whole number without a decimal point: pandas makes ``3.0`` of a 3
-when some other row has no value, and a file holds text anyway.
+when some other row has no value, and a file holds text anyway.  Texts that say "no value here"
+(:data:`MISSING_MARKS`) are missing, whoever has read the table: pandas knows most of them, but not
+all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +19,12 @@ import numpy as np
 
 from ...rows.arrays import FloatArray, IndexArray
 from ...rows.row_blocks import is_dask
+
+#: Texts that stand for no value: those of pandas' readers, a question mark, and ``na``.
+MISSING_MARKS = (
+    "", "?", "NA", "N/A", "NaN", "NULL", "None", "na", "n/a", "nan", "null", "-NaN", "-nan", "+nan",
+    "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+)  # fmt: skip
 
 #: Types of polars' text and levels, and of what is neither number nor level.
 _POLARS_LEVELS = frozenset({"Boolean", "Categorical", "Enum", "String", "Utf8"})
@@ -143,11 +153,19 @@ def missing(column: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.array([value is None or value != value for value in array.tolist()], dtype=bool)
 
 
-def numbers_of(column: Any, name: Any) -> FloatArray:
-    """A column of numbers, NaN where one is missing."""
+def numbers_of(column: Any, name: Any, marks: Collection[str] | None = None) -> FloatArray:
+    """A column of numbers, NaN where one is missing.
+
+    With ``marks`` it is known to hold numbers, which may be spelt out among texts that are missing.
+    """
     try:
         if holds_levels(column, name) and not _holds_truth(column):
-            raise TypeError  # NumPy would read "3" as a number
+            if marks is None:
+                raise TypeError  # NumPy would read "3" as a number
+            texts = [text.strip() if text else None for text in _texts(column)]
+            if not all(text is None or text in marks or is_number(text) for text in texts):
+                raise TypeError
+            return np.array([np.nan if t is None or t in marks else float(t) for t in texts])
         if hasattr(column, "is_null"):
             return np.array(column.cast(float).to_numpy(), dtype=np.float64)
         if hasattr(column, "iloc"):
@@ -168,11 +186,57 @@ def _holds_truth(column: Any) -> bool:
     return kind == "b" or str(column.dtype) == "Boolean"
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as we write it: ``float`` would read 1_2 as 12."""
+    if "_" in text:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def levels_of(column: Any) -> np.ndarray[Any, Any]:
     """A column of levels as text, None where one is missing."""
-    gone = missing(column)
-    each = zip(_values(column), gone, strict=True)
-    return np.array([None if lost else _spelt(value) for value, lost in each], dtype=object)
+    marks = set(MISSING_MARKS)
+    found = [None if t is None or t.strip() in marks else t for t in _texts(column)]
+    return np.array(found, dtype=object)
+
+
+def level_codes(
+    column: Any, levels: Sequence[str | None], marks: Collection[str]
+) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Where each value of a column is among some levels, -1 if it is none of them.
+
+    A level that is spelt another way is known if it is like one of them alone: readers of files
+    leave spaces or not, and make ``True`` of ``TRUE`` and 3 of ``3.0``.
+    """
+    texts = _texts(column)
+    known: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
+    alike = {_alike(level): k for level, k in known.items() if level is not None}
+    times = Counter(_alike(level) for level in levels if level is not None)
+    for text in set(texts) - known.keys():
+        if text is None or text.strip() in marks:
+            known[text] = known.get(None, -1)
+        else:
+            known[text] = alike[_alike(text)] if times[_alike(text)] == 1 else -1
+    return np.array([known[text] for text in texts], dtype=np.intp)
+
+
+def _alike(level: str) -> str:
+    """What the spellings of one level have in common."""
+    text = level.strip()
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    # Not 007, which is a code.
+    return str(float(text)) if re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?", text) else text
+
+
+def _texts(column: Any) -> list[str | None]:
+    """Values as they are spelt, None where there is none."""
+    each = zip(_values(column), missing(column), strict=True)
+    return [None if gone else _spelt(value) for value, gone in each]
 
 
 def kind_of_levels(column: Any) -> str:
