@@ -48,7 +48,7 @@ from .average_levels import relative_to_average
 from .linear_predictions import AS_NUMBERS, LinearPredictions, checked_table
 from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
-from .tables.frames import ColumnTable, column_names, is_frame, is_table
+from .tables.frames import column_names, is_frame, is_table
 from .training_data import TrainingData, balanced_weights
 from .unlike_units import UnscaledDataWarning, unlike_columns
 
@@ -165,7 +165,7 @@ class RobustLinearClassifier(LinearPredictions):
         check_unmasked(y, "y")
         categorical = self._find_categorical(X)
         wanted = bool(categorical) or self.missing != "error"
-        if isinstance(X, ColumnTable) or (wanted and is_table(X)):
+        if wanted and is_table(X):
             X, y = self._encoded(X, y, categorical, sample_weight)
         else:
             X, y = validate_data(self, check_numeric(X), y, **AS_NUMBERS)
@@ -388,9 +388,12 @@ class RobustLinearClassifier(LinearPredictions):
         again = clone(self)
         again._keep_dual = True
         given = again._check_data(X, y, sample_weight)
-        kappa = getattr(self, "kappa_", None) or getattr(self, "kappa", None)
-        data, problem = again._prepare(given, self.epsilon_, kappa)
-        again._fit_classes(data, problem, verbose=0)
+        if self._keep_dual:
+            again.results_ = self.results_
+        else:
+            kappa = getattr(self, "kappa_", None) or getattr(self, "kappa", None)
+            data, problem = again._prepare(given, self.epsilon_, kappa)
+            again._fit_classes(data, problem, verbose=0)
         features = digest_of_features(given.X)
         proofs = []
         for k, (result, code) in enumerate(zip(again.results_, given.fitted_classes, strict=True)):

@@ -1,15 +1,17 @@
-"""Telling the format of data files, and reading text by lines of bounded length."""
+"""Telling the format of data files, and opening them compressed or not."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
-
-from .compressed import SUFFIXES, opened
-from .limits import check_line, longest_line
+from typing import IO, Any
 
 FORMATS = ("csv", "npz", "parquet", "svmlight")
 
@@ -24,9 +26,36 @@ _SUFFIXES = {
     ".svmlight": "svmlight",
 }
 
+_OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+
 _SVMLIGHT_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\w]+)+\s*(#.*)?")
 
 DELIMITERS = ",;\t|"
+
+#: How a workbook begins: old Excel's, and what is in the first part of the others, zip archives.
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+_WORKBOOK_PARTS = (b"[Content_Types].xml", b"_rels/", b"xl/", b"opendocument.spreadsheet")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The uncompressed bytes of a file; what is wrong with the compression is a ``ValueError``."""
+    try:
+        with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
+            yield file
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is damaged or incomplete: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # bz2 raises a bare one for damage
+            raise
+        raise ValueError(f"{path} is damaged or incomplete: {error}") from error
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """The same as text."""
+    with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        yield text
 
 
 def format_of(path: Path, given: str | None) -> str:
@@ -34,7 +63,7 @@ def format_of(path: Path, given: str | None) -> str:
     if given is not None:
         return given
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in SUFFIXES:
+    if suffixes and suffixes[-1] in _OPENERS:
         suffixes.pop()
     if suffixes and suffixes[-1] in _SUFFIXES:
         return _SUFFIXES[suffixes[-1]]
@@ -59,11 +88,6 @@ def format_of(path: Path, given: str | None) -> str:
     )
 
 
-#: How a workbook begins: old Excel's, and what is in the first part of the others, zip archives.
-_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
-_WORKBOOK_PARTS = (b"[Content_Types].xml", b"_rels/", b"xl/", b"opendocument.spreadsheet")
-
-
 def refuse_spreadsheet(start: bytes, path: Path) -> None:
     """``ValueError`` if a file that begins so is a workbook, whatever its name is."""
     zipped = start.startswith(b"PK\x03\x04") and any(p in start[:512] for p in _WORKBOOK_PARTS)
@@ -72,40 +96,3 @@ def refuse_spreadsheet(start: bytes, path: Path) -> None:
             f"{path} is a spreadsheet, which is not read: save the sheet as CSV (in Excel: "
             "CSV UTF-8)"
         )
-
-
-def not_utf8(path: Path, error: UnicodeDecodeError) -> ValueError:
-    """What to say of text in another encoding."""
-    return ValueError(
-        f"{path} is not UTF-8 text: it holds the byte 0x{error.object[error.start]:02x}, as text "
-        "in Latin-1 or another encoding does; save it as UTF-8 (in Excel: CSV UTF-8), or convert "
-        "it: iconv -f latin1 -t utf-8"
-    )
-
-
-def text_of(file: IO[bytes]) -> io.TextIOWrapper:
-    """A file as text, line ends as they are (as the csv module wants it)."""
-    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-
-
-class TextLines:
-    """The lines of a text file, with their ends.
-
-    ``pending`` counts the characters since whoever reads last set it to zero, and may not exceed
-    the length of the longest line that memory allows: a quoted field can span many lines.
-    """
-
-    def __init__(self, text: io.TextIOWrapper, source: str) -> None:
-        self._text, self._source = text, source
-        self._most = longest_line()
-        self.pending = 0
-
-    def __iter__(self) -> Iterator[str]:
-        number = 0
-        while line := self._text.readline(self._most):
-            number += 1
-            self.pending += len(line)
-            check_line(self.pending, self._most, f"{self._source}, line {number}")
-            if "\0" in line:
-                raise ValueError(f"{self._source}, line {number}: a NUL byte, which text has not")
-            yield line
