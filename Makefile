@@ -9,7 +9,7 @@
 #   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
 #   make reproduce  the paper's tables and figures, in a few minutes; all of it, over an hour:
 #                   make reproduce REPRODUCE_ARGS=all
-#   make stress   ten minutes of generated problems and files of every awkward kind
+#   make stress   ten minutes of generated problems of every awkward kind
 #
 # Another interpreter: make demo PYTHON=python3.12
 
@@ -83,8 +83,7 @@ reproduce: $(VENV)/.test
 	$(BIN)/python -m benchmarks.paper $(REPRODUCE_ARGS) --out build/paper
 
 stress: $(VENV)/.test
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py \
-		tests/test_certificate.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_certificate.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
 	$(BIN)/python -m benchmarks.degenerate --count 1000
 

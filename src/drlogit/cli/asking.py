@@ -19,6 +19,7 @@ from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
 from ..robustness.spaces import Placed, space_of
 from ..rows.arrays import FloatArray, Matrix
+from ..rows.row_blocks import is_in_blocks
 from .console import Console
 from .labels import match_labels
 
@@ -43,7 +44,8 @@ class ModelAndSamples:
     @cached_property
     def matrix(self) -> Matrix:
         """The features that coefficients are multiplied with."""
-        return self.model._as_matrix(self.samples.X)
+        X = self.samples.X
+        return X if is_in_blocks(X) else self.model._as_matrix(X)
 
     @cached_property
     def codes(self) -> NDArray[np.intp]:

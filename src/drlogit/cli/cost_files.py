@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.tables.frames import is_number
 from ..files import strict_json
 from ..rows.arrays import FloatArray
 
@@ -46,7 +47,7 @@ def _cost_file(path: Path) -> Any:
                 raise ValueError(f"a line must be name,cost, got {','.join(row)!r:.60}")
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path}: no file of costs: {error}") from None
-    if rows and not _is_cost(rows[0][1]):
+    if rows and not is_number(rows[0][1]):
         rows = rows[1:]  # a header
     return {name.strip(): cost for name, cost in rows}
 

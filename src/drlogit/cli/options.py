@@ -294,6 +294,6 @@ def add_block_option(parser: argparse.ArgumentParser) -> None:
         "--block-rows",
         type=int,
         metavar="N",
-        help="read the file N rows at a time, as is done anyway where memory is short: svmlight "
-        "text, Parquet (columns as they are, with --target), or .npy (with --labels)",
+        help="read the file N rows at a time: svmlight text, CSV or Parquet (columns of numbers, "
+        "as they are, with --target), or .npy (with --labels)",
     )

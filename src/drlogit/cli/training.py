@@ -52,8 +52,9 @@ class Training:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """What an estimator is given: of two classes the second is positive, however spelt."""
-        return self.codes if len(self.classes) == 2 else np.array(self.classes)[self.codes]
+        """What an estimator is given: codes where the positive class would not sort last."""
+        classes = np.array(self.classes)
+        return classes[self.codes] if (classes[:-1] < classes[1:]).all() else self.codes
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, with the classes as they are in the file."""
@@ -68,7 +69,9 @@ class Training:
         for name in stated:
             if name not in self.names:
                 near = difflib.get_close_matches(name, [*others, *self.names[:1000]], n=1)
-                meant = f": did you mean {near[0]}?" if near else ""
+                meant = (
+                    f": did you mean {near[0]}?" if near else "".join(f", nor {o}" for o in others)
+                )
                 raise ValueError(f"{option}: {name!r} is not a feature of {self.source}{meant}")
         return {self.names.index(name): value for name, value in stated.items()}
 
@@ -192,7 +195,9 @@ def _levels(X: Any) -> dict[str, int]:
     """The columns of a frame that are categories, and how many levels each has."""
     if not hasattr(X, "dtypes"):
         return {}
-    return {str(name): X[name].nunique() for name in X if X[name].dtype.kind not in "iuf"}
+    return {
+        str(name): X[name].nunique(dropna=False) for name in X if X[name].dtype.kind not in "iuf"
+    }
 
 
 def _without_identifiers(

@@ -168,7 +168,12 @@ class RobustLinearClassifier(LinearPredictions):
         if wanted and is_table(X):
             X, y = self._encoded(X, y, categorical, sample_weight)
         else:
-            X, y = validate_data(self, check_numeric(X), y, **AS_NUMBERS)
+            try:
+                X, y = validate_data(self, check_numeric(X), y, **AS_NUMBERS)
+            except ValueError:
+                if is_frame(X) and not find_categorical(X, "from_dtype"):
+                    fit_encoding(X, ())  # says in which columns numbers are missing
+                raise
         return self._with_labels(settled(X), y, sample_weight)
 
     def _find_categorical(self, X: Any) -> list[int]:

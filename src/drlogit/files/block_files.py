@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ..rows.arrays import Matrix
 from ..rows.row_blocks import BLOCK_BYTES, RowBlocks, cut_rows
 from .columns import Wanted
-from .formats import format_of, opened
+from .formats import opened
 from .matrices import parse_svmlight
 from .reading import load_array
 from .tables import read_csv_blocks, read_parquet_blocks
@@ -99,13 +99,16 @@ def open_blocks(
                 f"{path} must hold a 2-D array of numbers that is not empty, got {array.dtype} of "
                 f"shape {array.shape!s:.60}"
             )
-        return OpenedBlocks(RowBlocks.from_array(array, block_rows), load_array(Path(target)))
-    kind = format_of(path, None) if path.suffix else "svmlight"
+        lengths = cut_rows(array.shape[0], array[0].nbytes, block_rows)
+        read = _ArrayBlocks(path, tuple(accumulate(lengths, initial=0)))
+        return OpenedBlocks(RowBlocks(read, lengths, array.shape[1]), load_array(Path(target)))
+    kind = "csv" if {".csv", ".tsv"} & set(path.suffixes) else "svmlight"
+    kind = "parquet" if path.suffix in (".parquet", ".pq") else kind
     if kind in ("csv", "parquet"):
         if target is None:
             raise ValueError(f"target must name the column of {path} that holds the labels")
-        read = read_csv_blocks if kind == "csv" else read_parquet_blocks
-        parts: Callable[[], Parts] = partial(read, path, Wanted(target=str(target)), block_rows)
+        tables = read_csv_blocks if kind == "csv" else read_parquet_blocks
+        parts: Callable[[], Parts] = partial(tables, path, Wanted(target=str(target)), block_rows)
     else:
         parts = partial(_svmlight_blocks, path, block_rows)
     facts = path.stat()
@@ -195,6 +198,21 @@ def _opened(folder: Path) -> OpenedBlocks:
     read = _Blocks(folder, about["width"], about["first"], about["sparse"])
     X = RowBlocks(read, about["lengths"], about["width"], about["names"])
     return OpenedBlocks(X, load_array(folder / "labels.npy"))
+
+
+@dataclass(frozen=True)
+class _ArrayBlocks:
+    """``read`` for rows of an array in a file, mapped only while a block is copied.
+
+    A map of all of it would count as memory of this process.
+    """
+
+    path: Path
+    ends: tuple[int, ...]
+
+    def __call__(self, index: int) -> Matrix:
+        array = load_array(self.path, mmap_mode="r")
+        return np.array(array[self.ends[index] : self.ends[index + 1]])
 
 
 @dataclass(frozen=True)

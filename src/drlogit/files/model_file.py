@@ -292,12 +292,13 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
         known = _KEYS if version == VERSIONS[0] else _KEYS | _KEYS_OF_TABLES
         _check_keys(document, known)
         model = _parse(document, tables=version == VERSIONS[1])
+        origin = _get(document, "origin", _is(dict), "an object")
         if "digest" in document and document["digest"] != _digest(document):
             raise ValueError(
                 "its 'digest' is not that of its contents, so it was changed after it was written; "
                 "if that was meant, remove 'digest'"
             )
-        return ModelFile(model, _get(document, "origin", _is(dict), "an object"))
+        return ModelFile(model, origin)
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
 

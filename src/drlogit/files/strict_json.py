@@ -26,9 +26,17 @@ def dumps(value: Any, *, indent: int | None = 1) -> str:
 def read(path: Path) -> Any:
     """The value of a JSON file; ``ValueError`` without its name says what is wrong with it."""
     try:
+        return loads(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError("it is not text") from None
+
+
+def loads(text: str) -> Any:
+    """The value of JSON text."""
+    try:
         value = json.loads(
-            path.read_text("utf-8-sig"), parse_constant=_double, parse_float=_double,
-            parse_int=_whole, object_pairs_hook=_object,
+            text, parse_constant=_double, parse_float=_double, parse_int=_whole,
+            object_pairs_hook=_object,
         )  # fmt: skip
         json.dumps(value, ensure_ascii=False).encode()  # fails for half of a surrogate pair
     except RecursionError:

@@ -16,7 +16,7 @@ import numpy as np
 from ..estimators.tables.frames import is_number
 from ..rows.row_blocks import BLOCK_BYTES
 from .columns import FileSamples, Header, Roles, Wanted
-from .formats import DELIMITERS, open_text, refuse_spreadsheet
+from .formats import DELIMITERS, open_text, opened, refuse_spreadsheet
 from .values import check_finite, check_whole, parse_labels, text_column, tidy_labels
 
 #: How pandas calls an index without a name: no feature.
@@ -51,14 +51,10 @@ def read_csv(path: Path, wanted: Wanted) -> FileSamples:
 
 def csv_layout(path: Path, wanted: Wanted) -> dict[str, Any]:
     """Delimiter, width and names of a CSV file, found out from its beginning."""
+    with opened(path) as file:
+        refuse_spreadsheet(file.read(512), path)
     with _errors_of(path), open_text(path) as text:
-        start = text.read(1 << 16)
-        while start and not start.endswith("\n") and (more := text.read(1 << 16)):
-            start += more  # whole lines
-            if len(start) > 1 << 20:
-                break
-    refuse_spreadsheet(start[:512].encode("utf-8", "replace"), path)
-    lines = start.splitlines(keepends=True)
+        lines = text.readlines(1 << 16)
     delimiter = wanted.delimiter or _delimiter(lines[0] if lines else "", path)
     with _errors_of(path):
         reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
@@ -78,7 +74,7 @@ def csv_options(layout: dict[str, Any], wanted: Wanted, as_text: set[int]) -> di
         "names": list(range(layout["width"])),
         "index_col": False,
         "dtype": dict.fromkeys(as_text, str),
-        "na_values": [mark for mark in wanted.missing_marks if mark] or None,
+        "na_values": list(wanted.missing_marks),
         "keep_default_na": False,
         "na_filter": bool(wanted.missing_marks),
         "skipinitialspace": True,
@@ -258,16 +254,18 @@ def _samples(
     features = {
         j: feature(frame[j], header.names[j], texts, wanted, source) for j in roles.features
     }
-    X = _pandas().DataFrame(features, copy=False)
-    numeric = [j for j in X if X[j].dtype.kind in "iuf"]
-    check_finite(
-        X[numeric].to_numpy(np.float64), [header.names[j] for j in numeric], source,
-        gaps=wanted.table,
-    )  # fmt: skip
-    table = len(numeric) < len(features) or (wanted.table and X.isna().any(axis=None))
+    numeric = [j for j, values in features.items() if values.dtype.kind in "iuf"]
+    matrix = np.empty((len(frame), len(numeric)))  # by rows, as it will be used
+    for place, j in enumerate(numeric):
+        matrix[:, place] = features[j]
+    check_finite(matrix, [header.names[j] for j in numeric], source, gaps=wanted.table)
     names = header.feature_names(roles, wanted)
-    if table and names is None:
-        names = [header.names[j] for j in roles.features]
+    if len(numeric) == len(features):
+        X = _pandas().DataFrame(matrix, copy=False)
+    else:
+        X = _pandas().DataFrame(features, copy=False)
+    if names is None and (len(numeric) < len(features) or np.isnan(matrix).any()):
+        names = [header.names[j] for j in roles.features]  # a table, whose columns have names
     X.columns = list(range(len(features))) if names is None else names
     target = None if roles.target is None else header.names[roles.target]
     labels = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import zipfile
@@ -34,7 +35,9 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
             (ball,), (digest,) = (_names(archive, name, 0) for name in ("ball", "digest"))
             moves = _moves(archive, len(doubt))
     except (ValueError, KeyError, IndexError, EOFError, NotImplementedError, RuntimeError,
-            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+            OSError, zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place that cannot be
+            raise
         found = " ".join(str(error).split())
         raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
     proof = Proof(doubt, flip_share, data, model, ball, moves)
