@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -245,6 +246,70 @@ def test_one_price_list_for_models_of_every_kind():
         assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
 
 
+def test_one_ball_for_models_that_were_fitted_in_others():
+    """With prices of 5 and of 1 for a category, the first model's count for both."""
+    dear, cheap = (
+        drlogit.DRLogisticRegression(
+            0.1, 1.5, feature_costs={"age": "std", "pay": "std", "job": price, "home": price}
+        ).fit(FRAME, Y)
+        for price in (5.0, 1.0)
+    )
+    report = audit({"dear": dear, "cheap": cheap}, FRAME, Y, epsilons=[0.1])
+    alone = drlogit.worst_case_loss(
+        cheap, FRAME, Y, epsilon=0.1, kappa=1.5, feature_costs=dear.feature_costs_
+    )
+    assert report["cheap"].rows[0].worst_case_loss == pytest.approx(alone, rel=1e-12)
+    assert report["dear"].rows[0].worst_case_loss == pytest.approx(dear.worst_case_loss_[0])
+    assert "one ball for all, that of dear: distances" in str(report).split("worst-case")[0]
+    assert report.data.content["ball"] == "dear"
+    assert "in one ball, that of dear" in report.to_html().split('id="worst"')[0]
+    other = drlogit.DRLogisticRegression(0.1, 3.0, feature_costs="std").fit(FRAME, Y)
+    assert audit({"other": other, "cheap": cheap}, FRAME, Y, epsilons=[0.1]).kappa == 3.0
+
+    own = audit({"dear": dear, "cheap": cheap}, FRAME, Y, epsilons=[0.1], balls="own")
+    assert own["cheap"].rows[0].worst_case_loss == pytest.approx(cheap.worst_case_loss_[0])
+    assert own.data.content["ball"] == ""  # which is what models are ranked by
+    assert len(own.data.content["allowed"]) == 2
+    assert "so the models are not ranked" in own.to_html().split('id="worst"')[0]
+    assert "each model is in its own ball" in str(own)
+    with pytest.raises(ValueError, match="balls must be 'common' or 'own', got 'both'"):
+        audit(dear, FRAME, Y, balls="both")
+
+
+def test_one_ball_whatever_scales_the_features():
+    """Bounds and prices are those of the features, not of what a pipeline makes of them."""
+    X = FRAME[["age", "pay"]]
+    ours = drlogit.DRLogisticRegression(
+        0.1, 1.5, feature_costs="std", bounds={"age": (-20.0, 200.0)}
+    ).fit(X, Y)
+    scaler, last = StandardScaler().fit(X), LogisticRegression()
+    last.fit(scaler.transform(X), Y)
+    last.coef_ = ours.coef_ * scaler.scale_
+    last.intercept_ = ours.intercept_ + ours.coef_ @ scaler.mean_
+    report = audit({"scaled": make_pipeline(scaler, last), "ours": ours}, X, Y, epsilons=[0.1, 2.0])
+    assert report.ball == "ours"
+    for a, b in zip(report["scaled"].rows, report["ours"].rows, strict=True):
+        assert a.worst_case_loss == pytest.approx(b.worst_case_loss, rel=1e-9)
+        assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
+    unlike = make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)
+    with pytest.raises(ValueError, match=r"the ball of ours has no price for .*balls='own'"):
+        audit({"ours": ours, "unlike": unlike}, X, Y)
+    assert audit({"ours": ours, "unlike": unlike}, X, Y, epsilons=[0.1], balls="own").ball == ""
+
+
+def test_rows_go_by_the_index_of_the_frame():
+    frame = FRAME.set_axis([f"p{k}" for k in range(N)])
+    report = audit(PIPE, frame, Y, epsilons=[0.1])
+    (model,) = report.models
+    for sample in (*model.first_flipped, *model.most_surprising):
+        assert sample.row == f"p{sample.index}"
+        assert f"row {sample.row}:" in str(report)
+    named = report.to_frame("samples")["row"]
+    plain = audit(PIPE, FRAME, Y, epsilons=[0.1]).to_frame("samples")["row"]
+    assert named.tolist() == [f"p{k}" for k in plain]
+    assert "Rows go by their names" in report.to_html()
+
+
 def test_each_class_against_the_rest():
     y = np.array(["a", "b", "c"])[np.digitize(SCORE, [0.3, 1.2])]
     ours = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, feature_costs="std").fit(FRAME, y)
@@ -273,7 +338,7 @@ def test_forms(tmp_path):
     assert (tmp_path / "page.html").read_text("utf-8") == page
     assert len(page) < 1_000_000
     assert re.findall(r"<iframe|@import|https?://(?!www\.w3\.org/)", page) == []
-    assert "The models are not measured alike" in page
+    assert "All models are measured in one ball, that of raw: l1 norm" in page
     shown = report._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert "</script>" not in shown  # escaped, as an attribute must be

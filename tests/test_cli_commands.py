@@ -13,6 +13,7 @@ import types
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
 from sklearn.preprocessing import StandardScaler
@@ -352,6 +353,12 @@ def test_identifiers_are_carried_through(folder, run, answer):
     assert "did you mean 'patient'?" in err
 
 
+def test_an_audit_names_samples(folder, answer):
+    audited = answer("audit small.json named.csv --id patient --against none --epsilons 0.1")
+    listed = audited["models"][0]["most_surprising"]
+    assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
+
+
 def test_a_spreadsheet_runs_no_label(folder, run):
     text = (folder / "small.csv").read_text()
     text = text.replace("malignant", "=1+1").replace("benign", "-x")
@@ -466,13 +473,27 @@ def test_audit_report(folder, run):
     assert data["models"][0]["facts"]["epsilon"] == data["radii"][data["start"]] == 0.1
 
 
-def test_several_models_in_one_audit(answer, run):
+def test_several_models_in_one_audit(folder, cancer, answer, run):
     answer("fit cancer.csv --epsilon 0.01 --kappa 1 --norm l1 -o other.json")
     audited = answer("audit model.json other.json cancer.csv --against none --epsilons 0.1")
     assert [model["name"] for model in audited["models"]] == ["model.json", "other.json"]
     answer("fit cancer.csv --epsilon 0.01 --kappa 5 -o third.json")
+    shared = answer("audit third.json model.json cancer.csv --against none --epsilons 0.1")
+    assert (shared["kappa"], shared["ball"]) == (5, "third.json")
+    third = drlogit.load_model(folder / "third.json")
+    ours = drlogit.load_model(folder / "model.json")
+    X, y, _ = cancer
+    expected = drlogit.worst_case_loss(
+        ours, pd.DataFrame(X, columns=ours.feature_names_in_), y, epsilon=0.1, kappa=5.0,
+        feature_costs=np.ones(30) if third.feature_costs_ is None else third.feature_costs_,
+    )  # fmt: skip
+    assert shared["models"][1]["rows"][0]["worst_case_loss"] == pytest.approx(expected, rel=1e-9)
+    command = "audit third.json model.json cancer.csv --own-balls --against none --epsilons 0.1"
+    own = answer(command)
+    assert own["ball"] == ""
+    worst = own["models"][1]["rows"][0]["worst_case_loss"]
+    assert worst < expected  # in standard deviations, as it was fitted
     for command, message in (
-        ("audit model.json third.json cancer.csv", "kappa 1 and 5: say which with --kappa"),
         ("audit model.json model.json cancer.csv", "the same model is named twice"),
         ("audit model.json cancer.csv --groups nothing", "nothing"),
     ):
@@ -545,9 +566,8 @@ def bad_files(folder):
         ("fit empty.csv", "empty.csv is empty"),
         ("fit small.csv --target z", "small.csv has no column 'z' (--target): it has 'a', 'b'"),
         ("fit one.csv", "all 2 labels of one.csv are 'x'; two classes are wanted"),
-        ("fit nan.csv", "numbers are missing (NaN) in column 'a': fill them in, leave out such"),
-        ("path nan.csv", "the value of column 'a' in row 2 is missing (NaN)"),
-        ("path text.csv", "column 'b' holds 'red' in row 1, but features must be numbers"),
+        ("fit nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
+        ("path nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
         ("fit text.csv --bounds c=0..1", "--bounds: 'c' is not a feature of text.csv"),
         ("fit text.csv --categorical c", "text.csv has no column 'c' (--categorical)"),
         ("fit numbers.csv", "has 50 different labels in 50 samples: is the column of the labels"),

@@ -183,7 +183,7 @@ def test_errors_name_what_is_wrong():
     spoiled = X.copy()
     spoiled[112, 3] = np.nan
     for arguments, wrong in (
-        ((chunked(spoiled, 5), y), "block 2 of X: X must be .*NaN"),
+        ((chunked(spoiled, 5), y), "block 2 of X: X must hold .*NaN in row 2 of column 3"),
         ((lazy, y[:-1]), "one label per row of X: 300, got 299"),
         ((lazy, da.from_array(y[:-1], chunks=9)), "y must have 300 entries, got 299"),
         ((lazy, da.zeros(300, chunks=100)), "two classes, got 1"),
@@ -302,7 +302,7 @@ def test_data_that_turn_bad_are_reported(piece_rows, first, monkeypatch):
     X, y = data()
     rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
     rows.run(_spoil, rows.offsets, 298)
-    message = rf"block 0 of X \(rows {first} to 298\) gave NaN.*bad.*contains NaN"
+    message = rf"block 0 of X \(rows {first} to 298\) gave NaN.*bad.*got NaN in row"
     with pytest.raises(ValueError, match=message):
         rows.run(_sum)
 

@@ -371,7 +371,6 @@ def test_pipelines_that_no_file_holds(tmp_path, pipe, message):
         ({"bounds": [[1, 1, 1], [0, 0, 0]]}, "'bounds' must have lower ends below upper ones"),
         ({"bounds": [[None] * 3, [0, 0, 0]]}, "'bounds' must be two lists of 3 numbers"),
         ({"levels": ["x", "x"]}, "'levels' must be distinct"),
-        ({"levels": []}, "'levels' must be distinct, at least one"),
         ({"levels": [1, 2]}, "'levels' must be texts or null"),
         ({"name": 1.5}, "'name' must be text or a whole number"),
         ({"kind": "date"}, "'kind' must be text, truth or number"),

@@ -215,8 +215,7 @@ def test_the_given_space():
         worst_case_loss(ours().fit(FRAME, Y), FRAME, Y, **ball, space="given")
 
 
-def test_models_of_different_norms_need_one_to_be_stated():
+def test_models_of_different_norms_share_that_of_the_first():
     models = [ours().fit(FRAME, Y), ours(norm="l2").fit(FRAME, Y)]
-    with pytest.raises(ValueError, match="fitted with norm l1 and l2: say which with norm="):
-        audit(models, FRAME, Y)
+    assert audit(models, FRAME, Y, epsilons=[0.0]).norm == "l1"
     assert audit(models, FRAME, Y, norm="l2", epsilons=[0.0]).norm == "l2"

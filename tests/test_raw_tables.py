@@ -183,7 +183,9 @@ def test_what_tells_rows_apart_is_left_out(folder, capsys):
     code, out, err = run("fit named.csv --target income", capsys)
     assert code == 0
     assert json.loads(out)["n_features"] == 4
-    assert f"left out, as it tells rows apart: name ({N} different texts)" in err
+    assert f"column 'name' is left out, as it tells rows apart ({N} different texts)" in err
+    code, out, _ = run("fit named.csv --target income --categorical name", capsys)
+    assert json.loads(out)["n_features"] == 5
 
 
 def test_slips_are_no_categories(folder):

@@ -101,7 +101,8 @@ def test_levels_count_from_the_average_sample():
     average = sum(
         share * fitted.decision_function(frame) for share, frame in zip(shares, there, strict=True)
     )
-    assert np.allclose(fitted.decision_function(new), average, rtol=0.0, atol=1e-12)
+    with pytest.warns(UserWarning, match="most of column 'job'"):
+        assert np.allclose(fitted.decision_function(new), average, rtol=0.0, atol=1e-12)
     assert table["age", None] == fitted.coef_[0, 0]
 
 
@@ -315,7 +316,8 @@ def test_numbers_may_be_spelt_out_where_training_had_numbers():
 def test_other_kinds_of_columns_than_in_training(change, message):
     fitted = model().fit(FRAME, Y)
     if message is None:  # levels that nobody knows
-        assert np.isfinite(fitted.decision_function(FRAME.assign(**change))).all()
+        with pytest.warns(UserWarning, match="most of column 'job'"):
+            assert np.isfinite(fitted.decision_function(FRAME.assign(**change))).all()
     else:
         with pytest.raises(ValueError, match=message):
             fitted.predict(FRAME.assign(**change))
@@ -359,8 +361,6 @@ def test_columns_that_are_neither():
         model(categorical_features=[0]).fit(sp.csr_array(by_hand()), Y)
     with pytest.raises(TypeError, match=r"LazyFrame of polars: collect\(\) it"):
         model().fit(pl.from_pandas(FRAME).lazy(), Y)
-    with pytest.raises(ValueError, match="epsilon='auto' is for features without categories"):
-        DRLogisticRegression("auto", math.inf).fit(FRAME, Y)
     with pytest.raises(ValueError, match="at least one row"):
         model().fit(FRAME[:0], Y[:0])
     with pytest.raises(ValueError, match="feature names should match"):
@@ -385,7 +385,7 @@ def test_a_model_of_scikit_learn_predicts_the_same(labels, numbers):
     assert "drlogit" not in type(plain).__module__
     for frame in (
         PLAIN,
-        PLAIN.assign(job="monk"),
+        PLAIN.assign(job=PLAIN.job.where(PLAIN.index % 3 > 0, "monk")),
         PLAIN.astype({"job": object}),
         pl.from_pandas(PLAIN),
     ):

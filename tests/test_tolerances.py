@@ -9,9 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from drlogit import (
     DRLogisticRegression,
+    DRLogisticRegressionCV,
     allowances,
     cli,
     tolerances,
@@ -43,7 +49,10 @@ def test_prices():
 
 def test_columns_of_their_own():
     found = tolerances(
-        labels=0.0, numbers=0.1, columns={"age": 0.5, "town": 0.2, "income": "0.2 std"}
+        labels=0.0,
+        numbers=0.1,
+        categories=math.inf,
+        columns={"age": 0.5, "town": 0.2, "income": "0.2 std"},
     )
     assert found.kappa == math.inf
     model = DRLogisticRegression(**found.parameters).fit(FRAME, Y)
@@ -52,6 +61,56 @@ def test_columns_of_their_own():
     text = str(found)
     for part in ("labels are right", "0.1 standard deviations", "age: 0.5", "income: 0.2 std"):
         assert part in text
+    assert "categories are beyond doubt" in text
+
+
+def test_what_is_not_named_is_not_beyond_doubt():
+    """Who says that 5 % of labels are wrong has not said that nothing else is."""
+    found = tolerances(labels=0.05)
+    model = DRLogisticRegression(**found.parameters).fit(FRAME, Y)
+    assert np.isfinite(model.feature_costs_).all()
+    assert allowances(model)[0] == "up to 5 % of labels may be wrong"
+    assert "categories may be miscoded: in 10 % each" in allowances(model)
+    assert "0.1 standard deviations" in str(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_labels_alone_give_a_sane_model(seed):
+    """Many levels for few samples: learnt by heart, if nothing but labels were in doubt."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(540, 4)), columns=list("abcd"))
+    score = frame.a - 0.8 * frame.b
+    for k in (3, 8, 30, 60, 120):
+        level = rng.choice(k, 540, p=rng.dirichlet(np.full(k, 0.7)))
+        score = score + (0.5 * rng.normal(size=k))[level]
+        frame[f"levels{k}"] = [f"L{j}" for j in level]
+    y = (score + rng.logistic(size=540) > 0.0).to_numpy()
+    train, test = np.arange(540) < 380, np.arange(540) >= 380
+    model = DRLogisticRegression(**tolerances(labels=0.05).parameters).fit(frame[train], y[train])
+    robust = log_loss(y[test], model.predict_proba(frame[test])[:, 1])
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+        remainder="passthrough",
+    )
+    plain = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(frame[train], y[train])
+    assert robust < log_loss(y[test], plain.predict_proba(frame[test])[:, 1]) + 0.08
+    free = tolerances(labels=0.05, numbers=math.inf, categories=math.inf)
+    with pytest.warns(UserWarning, match=r"\d+ coefficients are not penalised.*'levels120' \("):
+        DRLogisticRegression(**free.parameters).fit(frame[train], y[train])
+
+
+def test_many_unpenalised_coefficients_are_named_once():
+    X = RNG.normal(size=(60, 8))
+    y = X[:, 0] + RNG.logistic(size=60) > 0.0
+    costs = np.array([1.0, *[math.inf] * 7])
+    with pytest.warns(UserWarning, match="7 coefficients are not penalised, with 60 samp") as told:
+        DRLogisticRegression(0.1, 1.0, feature_costs=costs).fit(X, y)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    named = pd.DataFrame(X, columns=list("abcdefgh"))
+    with pytest.warns(UserWarning, match="calls 'b', 'c', 'd', 'e', 'f' and 2 more beyond doubt"):
+        DRLogisticRegressionCV([0.1], [1.0], cv=2, feature_costs=costs).fit(named, y)
+    DRLogisticRegression(0.1, 1.0, feature_costs=[1.0] * 7 + [math.inf]).fit(X, y)  # no warning
 
 
 def test_each_alone_uses_up_the_budget():
@@ -90,6 +149,8 @@ def test_in_sentences():
         "labels are right",
         "numbers may be off on average: by 0.1 each",
     ]
+    one = DRLogisticRegression(0.1, math.inf).fit(FRAME[["age"]], Y)
+    assert allowances(one) == ["labels are right", "numbers may be off on average: age by 0.1"]
     assert allowances(DRLogisticRegression(0.0).fit(FRAME[["age"]], Y)) == [
         "epsilon = 0: the data are taken as they are"
     ]
@@ -121,10 +182,11 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        ({}, "must allow something"),
+        ({"numbers": math.inf, "categories": math.inf}, "must allow something"),
+        ({"numbers": 0}, "numbers must be a positive number, or inf if it is beyond doubt"),
+        ({"columns": {"a": "0 std"}}, "must be a positive number, or inf"),
         ({"labels": 1.5}, "labels must be a number from 0 to 1, got 1.5"),
         ({"numbers": -1}, "numbers must be a number from 0, got -1"),
-        ({"numbers": math.inf}, "numbers must be a number from 0, got inf"),
         ({"categories": True}, "categories must be a number from 0 to 1, got True"),
         ({"columns": {"a": "two std"}}, "must be like '0.1 std', got 'two std'"),
         ({"columns": {"a": "0.1 km"}}, "must be like '0.1 std'"),

@@ -313,7 +313,10 @@ def test_inputs_are_left_alone():
         ({"tol": "small"}, "tol must be finite and > 0"),
         ({"X": X0[:, :3]}, "X has 3 features, but the model has 4"),
         ({"X": X0[:9]}, "y must have one label per row of X: 9, got 60"),
-        ({"X": np.full_like(X0, np.nan)}, "X must be a 2-D array of finite numbers"),
+        (
+            {"X": np.full_like(X0, np.nan)},
+            "X must hold finite numbers, got NaN in row 0 of column 0",
+        ),
         ({"y": np.ones(60)}, "y must hold two classes"),
         ({"model": (1.0, 2.0, 3.0)}, "got a tuple of 3"),
         ({"model": ([1.0, np.nan, 0, 0], 0.0)}, "with NaN or infinity"),

@@ -6,6 +6,12 @@
 """
 
 from . import datasets
+from .estimators.choosing import (
+    RegularizationPath,
+    epsilon_max,
+    regularization_path,
+    suggest_radius,
+)
 from .estimators.classifier import DRLogisticRegression
 from .estimators.classifier_cv import DRLogisticRegressionCV
 from .estimators.tolerances import Tolerances, allowances, tolerances
@@ -13,10 +19,7 @@ from .estimators.unlike_units import UnscaledDataWarning
 from .files.block_files import open_blocks
 from .files.model_file import load_model, save_model
 from .files.onnx_model import register_onnx, to_onnx
-from .fitting.critical_radius import epsilon_max
-from .fitting.paths import RegularizationPath, regularization_path
 from .fitting.solving import solve, solve_subproblem
-from .fitting.suggested_radius import suggest_radius
 from .plots.audits import Audit, audit
 from .problem.result import DualPoint, Result, Status, Trace
 from .robustness.misclassification import MisclassificationBounds, misclassification_bounds

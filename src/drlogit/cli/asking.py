@@ -120,7 +120,10 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         weights=arguments.weights,
         n_features=n_features,
         table=encoding is not None,
-        texts=tuple(str(c.name) for c in encoding.columns if c.levels) if encoding else (),
+        texts=tuple(str(c.name) for c in encoding.columns if c.levels is not None)
+        if encoding
+        else (),
+        numbers=tuple(str(n) for n in file.origin.get("numbers") or () if n in (names or ())),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
     samples = read_samples(arguments.data, wanted, label_file=arguments.labels)

@@ -55,7 +55,16 @@ def add_parser(commands: Commands) -> None:
     group.add_argument(
         "--epsilons", type=numbers, metavar="E,E", help="radii (default: chosen, with the models')"
     )
-    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the models')")
+    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the first model's)")
+    group.add_argument(
+        "--own-balls",
+        action="store_true",
+        help="measure each model with the costs and bounds of its own fit, not all with the "
+        "first's; the same radius then allows different things, and models are not ranked",
+    )
+    group.add_argument(
+        "--id", metavar="COLUMN", help="column that names the samples (default: by number from 0)"
+    )
     group.add_argument(
         "--class",
         dest="of_class",
@@ -89,7 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
         column = np.array(read_column(first, arguments, arguments.groups), dtype=object)
         values = levels_of(column)
         parts = subgroups({arguments.groups: values}, None, len(values))
-    report = audit_asked(questions, arguments.epsilons, arguments.n_listed, parts)
+    names = None if arguments.id is None else read_column(first, arguments, arguments.id)
+    common = next(iter(read)) if len(read) == 1 or not arguments.own_balls else ""
+    report = audit_asked(
+        questions, arguments.epsilons, arguments.n_listed, parts, ball=common, row_names=names
+    )
     if arguments.output is not None:
         shown = ", ".join(report_name for report_name in questions)
         source = Path(first.samples.source).name
@@ -112,23 +125,26 @@ def _named(files: list[str]) -> dict[str, str]:
 
 
 def _questions(read: dict[str, ModelAndSamples], arguments: argparse.Namespace) -> dict[str, Any]:
-    """What is asked of every model, one class at a time, and of what they are compared with."""
+    """What is asked of every model, one class at a time, and of what they are compared with.
+
+    All in the ball of the first model, unless each is to have its own costs and bounds.
+    """
     found: dict[str, Any] = {}
-    kappas = {float(asked.file.model.kappa) for asked in read.values()}
-    kappa = arguments.kappa
-    if kappa is None:
-        if len(kappas) > 1:
-            shown = " and ".join(f"{value:g}" for value in sorted(kappas))
-            raise ValueError(f"the models were fitted with kappa {shown}: say which with --kappa")
-        (kappa,) = kappas
+    first = next(iter(read.values())).file.model
+    ball: dict[str, Any] = {
+        "kappa": float(first.kappa) if arguments.kappa is None else arguments.kappa,
+        "norm": first.norm,
+    }
     for position, (name, asked) in enumerate(read.items()):
         for k, label in _classes(asked, arguments):
             own = name if label is None else f"{name}, {label}"
-            found[own] = _ask(asked, k, label, kappa, None)
+            found[own] = _ask(asked, k, label, None, ball)
             if position == 0 and arguments.against != "none":
                 other = "plain LR" if arguments.against == "lr" else "constant"
                 compared = other if label is None else f"{other}, {label}"
-                found[compared] = _ask(asked, k, label, kappa, arguments.against)
+                found[compared] = _ask(asked, k, label, arguments.against, ball)
+        if position == 0 and not arguments.own_balls:
+            ball["ball"] = next(iter(found.values())).question.ball_of(name)
     return found
 
 
@@ -143,8 +159,10 @@ def _classes(asked: ModelAndSamples, arguments: argparse.Namespace) -> list[tupl
     return [(k, classes[k])]
 
 
-def _ask(asked: ModelAndSamples, k: int, label: Any, kappa: float, instead: str | None) -> Any:
-    """One fit of a model, or what it is compared ``instead``, measured as the model was fitted."""
+def _ask(
+    asked: ModelAndSamples, k: int, label: Any, instead: str | None, ball: dict[str, Any]
+) -> Any:
+    """One fit of a model, or what it is compared with ``instead``."""
     from ..robustness.audits import Asked
     from ..robustness.linear_model import rest_and_class
     from ..robustness.questions import pose_placed
@@ -161,8 +179,7 @@ def _ask(asked: ModelAndSamples, k: int, label: Any, kappa: float, instead: str 
         )
     question = pose_placed(
         asked.placed(k, (classes[0], classes[1]), instead, codes), np.asarray(classes)[codes],
-        epsilon=0.0, kappa=kappa, norm=None, feature_costs=None,
-        sample_weight=asked.samples.weights,
+        epsilon=0.0, feature_costs=None, sample_weight=asked.samples.weights, **ball,
     )  # fmt: skip
     if instead is not None:
         return Asked(question, FittedWith())

@@ -23,7 +23,7 @@ def add_parser(commands: Commands) -> None:
         "demo",
         help="fit, certify and explain a robust model on bundled data",
         description="Fit plain and robust logistic regression on scikit-learn's breast cancer "
-        "data (standardised) and say what each can guarantee.",
+        "data (standardised) and say how bad each can get on them.",
         examples="""
         drlogit demo
         drlogit demo -o demo.html
@@ -75,8 +75,8 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
+    from ..estimators.choosing import suggest_radius
     from ..fitting.solving import solve
-    from ..fitting.suggested_radius import suggest_radius
     from ..plots.audits import audit_asked
     from ..problem.parameters import check_kappa
     from ..robustness.spaces import FittedWith
@@ -103,7 +103,7 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
         labels=labels.tolist(),
         n_features=X.shape[1],
         result=result,
-        audit=audit_asked(asked, radii, 5),
+        audit=audit_asked(asked, radii, 5, ball="robust"),
     )
 
 
@@ -208,7 +208,7 @@ def _curves(demo: _Demo) -> list[str]:
 def _certificate(demo: _Demo) -> list[str]:
     result = demo.result
     lines = [
-        "How sure is that?",
+        "How sure is that, on the data it was fitted to?",
         f"  The robust model's worst-case loss is    {result.objective:.7f}.",
         f"  No linear model can have one below       {result.dual_objective:.7f}.",
         f"  It is therefore optimal up to the gap of {result.gap:.1e}.",

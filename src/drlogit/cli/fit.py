@@ -125,7 +125,7 @@ def _text(model: Any, training: Training, arguments: argparse.Namespace) -> str:
         explain_radius(model.epsilon_, model.kappa, training.X.shape[0]),
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
-        "How good is it?",
+        "How good is it, on the data it was fitted to?",
     ]
     for label, result in zip(training.classes[-len(model.results_) :], model.results_, strict=True):
         if len(model.results_) > 1:

@@ -99,6 +99,13 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         help="columns of numbers that are categories, too (CSV, Parquet)",
     )
     group.add_argument(
+        "--numbers",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="columns of text that are numbers, such as $1,234.50 or 12 %%; other text is missing",
+    )
+    group.add_argument(
         "--missing",
         choices=FILLS,
         default="error",

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..estimators.tables.frames import is_number
 from ..files.atomic import write_bytes
-from ..problem.result import Result
+from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot"}
@@ -140,7 +140,8 @@ def explain_certificate(result: Result) -> str:
         f"({result.solver}, {result.solve_time:.3f} s)",
     ]
     if not result.converged:
-        lines.append(f"  not converged         {result.status}: raise --max-iter, or --tol")
+        raised = "--max-iter, or --tol" if result.status is Status.MAX_ITER else "--tol"
+        lines.append(f"  not converged         {result.status}: raise {raised}")
     return "\n".join(lines)
 
 

@@ -17,12 +17,13 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
+    add_table_options,
     check_numbers,
     new_parser,
     numbers,
 )
 from .outputs import check_outputs, csv_text, save_plot, table
-from .training import Training, read_training, solver_options
+from .training import Training, fit_options, read_training
 
 
 def add_parser(commands: Commands) -> None:
@@ -32,8 +33,8 @@ def add_parser(commands: Commands) -> None:
         "path",
         help="the model over a range of radii",
         description="Fit the model over a range of radii, from the one that makes it constant "
-        "downwards, each fit started from the one before. Coefficients are those of the fit: per "
-        "standard deviation, if features are standardised.",
+        "downwards, each fit started from the one before. Coefficients are those of the fit: of a "
+        "standardised matrix per standard deviation, of a table in its own units.",
         examples="""
         drlogit path data.csv --standardize
         drlogit path data.csv --standardize --plot path.png -o path.csv
@@ -57,6 +58,7 @@ def add_parser(commands: Commands) -> None:
         help="the smallest radius chosen, as a share of the largest",
     )
     add_data_options(parser)
+    add_table_options(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
 
@@ -65,23 +67,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from sklearn.preprocessing import StandardScaler
 
+    from ..estimators.choosing import regularization_path
     from ..estimators.training_data import balanced_weights
-    from ..estimators.unlike_units import unlike_columns
-    from ..fitting.paths import regularization_path
-    from ..rows.checks import check_features
 
     console = Console(arguments)
     check_numbers(arguments)
     check_outputs(arguments)
     training = read_training(arguments, console, two_classes=True)
-    X, weights = check_features(training.X), training.weights
-    if arguments.balanced:
+    X, weights, options = training.X, training.weights, fit_options(arguments, training)
+    if options.pop("class_weight"):
         weights = balanced_weights(training.codes, weights, 2)
-    if arguments.standardize:
+    if arguments.standardize and not (training.categorical or arguments.missing != "error"):
         center = not arguments.no_intercept and not sp.issparse(X)
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
-    elif training.costs is None and (found := unlike_columns(X, training.names, ())):
-        console.note(f"{found}: --standardize measures in standard deviations")
+        options |= {"feature_costs": training.costs, "categorical_features": None}
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
     done = itertools.count(1)
     with console.progress("path") as bar:
@@ -90,8 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
             kappa=arguments.kappa, sample_weight=weights,
             callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
-            norm=arguments.norm, fit_intercept=not arguments.no_intercept,
-            feature_costs=training.costs, **solver_options(arguments),
+            **options,
         )  # fmt: skip
     if arguments.output is not None:
         _write(path, training, arguments.output)
@@ -108,7 +106,7 @@ def _record(path: Any, training: Training) -> dict[str, Any]:
         "kappa": path.kappa,
         "norm": path.norm,
         "epsilon_max": path.epsilon_max,
-        "feature_names": training.names,
+        "feature_names": path.feature_names or training.names,
         "radii": [
             {
                 "epsilon": path.epsilons[i],
@@ -154,7 +152,8 @@ def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
 def _write(path: Any, training: Training, output: str) -> None:
     from ..files.atomic import write_text
 
-    header = ["epsilon", "objective", "gap", "lambda", "intercept", *training.names]
+    header = ["epsilon", "objective", "gap", "lambda", "intercept"]
+    header += path.feature_names or training.names
     columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
     write_text(output, csv_text(header, np.column_stack(columns).tolist()))
 
@@ -163,5 +162,6 @@ def _draw(path: Any, training: Training, arguments: argparse.Namespace) -> None:
     from ..plots.displays.path import RegularizationPathDisplay
 
     unit = "standard deviation" if arguments.standardize else "unit of the feature"
-    display = RegularizationPathDisplay.from_path(path, feature_names=training.names, unit=unit)
+    names = path.feature_names or training.names
+    display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
     save_plot(display.figure_, arguments.plot)

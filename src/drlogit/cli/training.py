@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
 from ..estimators.tolerances import Tolerances, tolerances
 from ..files.columns import FileSamples, Wanted
 from ..files.reading import read_samples
@@ -20,11 +22,17 @@ from .console import Console
 from .cost_files import read_costs
 from .labels import choose_classes, find_label
 
-#: Columns of more levels than this are identifiers if they have more than so many per row.
-_FEW_LEVELS, _IDENTIFIES = 20, 0.5
+#: What to do about text that is no category.
+_REMEDIES = Remedies(
+    "--categorical {name} takes it as a category all the same",
+    "--numbers {name} reads it as numbers",
+    "make days of it before, or leave it out with --drop {name}",
+)
 
 #: Options that need the features in memory.
-_WHOLE_ONLY = ("features", "drop", "weights", "standardize", "delimiter", "categorical", "bounds")
+_WHOLE_ONLY = (
+    "features", "drop", "weights", "standardize", "delimiter", "categorical", "numbers", "bounds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +64,13 @@ class Training:
         classes = np.array(self.classes)
         return classes[self.codes] if (classes[:-1] < classes[1:]).all() else self.codes
 
+    @property
+    def categorical(self) -> list[int] | None:
+        """The columns of a frame that are categories, by position."""
+        if not hasattr(self.X, "dtypes"):
+            return None
+        return [j for j, dtype in enumerate(self.X.dtypes) if dtype.kind not in "iuf"]
+
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, with the classes as they are in the file."""
         estimator.fit(self.X, self.labels, sample_weight=self.weights)
@@ -86,15 +101,14 @@ def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, 
         "fit_intercept": not arguments.no_intercept,
         "feature_costs": costs,
         "missing": arguments.missing,
+        # What tells rows apart is gone, or was asked for.
+        "categorical_features": training.categorical,
         "bounds": training.positions(arguments.bounds, "--bounds"),
         "class_weight": "balanced" if arguments.balanced else None,
-        **solver_options(arguments),
+        "solver": arguments.solver,
+        "tol": arguments.tol,
+        "max_iter": arguments.max_iter,
     }
-
-
-def solver_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """How it is to be solved."""
-    return {"solver": arguments.solver, "tol": arguments.tol, "max_iter": arguments.max_iter}
 
 
 def tolerated(arguments: argparse.Namespace, training: Training) -> Tolerances:
@@ -146,6 +160,7 @@ def read_training(
             "standardized": bool(arguments.standardize),
             "zero_based": bool(arguments.zero_based),
             "balanced": bool(arguments.balanced),
+            "numbers": list(arguments.numbers),
         },
     )
     _describe(training, samples, console)
@@ -165,10 +180,13 @@ def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
         header=arguments.header,
         delimiter=arguments.delimiter,
         zero_based=bool(arguments.zero_based),
-        table="categorical" in arguments,
-        texts=vars(arguments).get("categorical", ()),
+        table=True,
+        texts=arguments.categorical,
+        numbers=arguments.numbers,
     )
     samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
+    for remark in samples.remarks:
+        console.note(f"--numbers: {remark}")
     return _without_identifiers(samples, arguments, console)
 
 
@@ -191,35 +209,29 @@ def _read_blocks(arguments: argparse.Namespace) -> FileSamples:
     return FileSamples(X, y, None, X.feature_names, arguments.target, arguments.data)
 
 
-def _levels(X: Any) -> dict[str, int]:
-    """The columns of a frame that are categories, and how many levels each has."""
-    if not hasattr(X, "dtypes"):
-        return {}
-    return {
-        str(name): X[name].nunique(dropna=False) for name in X if X[name].dtype.kind not in "iuf"
-    }
-
-
 def _without_identifiers(
     samples: FileSamples, arguments: argparse.Namespace, console: Console
 ) -> FileSamples:
-    """Leave out text that names rows: next to nothing can be learnt from a level that occurs once.
+    """Leave out text that names rows, and say what text looks like that is no category.
 
-    Columns that were asked for stay.
+    By the rule of the estimators; columns that were asked for stay.
     """
-    asked = {*vars(arguments).get("categorical", ()), *(arguments.features or ())}
-    most = max(_FEW_LEVELS, _IDENTIFIES * samples.X.shape[0])
-    left_out = {n: k for n, k in _levels(samples.X).items() if k > most and n not in asked}
-    if not left_out:
+    if not hasattr(samples.X, "dtypes"):
         return samples
-    kept = [name for name in samples.X if name not in left_out]
+    asked, kept = {*arguments.categorical, *(arguments.features or ())}, []
+    for name, column in samples.X.items():
+        levels: Counter[Any] = Counter()
+        if name not in asked and hasattr(column.dtype, "categories"):
+            levels = Counter(column.astype(object).where(column.notna(), None).tolist())
+            remark = remark_on_text(name, levels, _REMEDIES)
+            if remark is not None:
+                console.note(remark)
+        if not identifies(len(levels.keys() - {None}), levels.total()):
+            kept.append(name)
     if not kept:
         raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
-    shown = ", ".join(f"{name} ({count} different texts)" for name, count in left_out.items())
-    console.note(
-        f"left out, as it tells rows apart: {shown}; --categorical takes it as a category all the "
-        "same"
-    )
+    if len(kept) == samples.X.shape[1]:
+        return samples
     return replace(samples, X=samples.X[kept], feature_names=kept)
 
 
@@ -238,7 +250,10 @@ def _describe(training: Training, samples: FileSamples, console: Console) -> Non
         f"{samples.source}: {n_samples} samples, {n_features} features; "
         f"labels{column}: {shown}{more}{positive}"
     )
-    levels = [f"{name} ({count} levels)" for name, count in _levels(training.X).items()]
+    levels = [
+        f"{training.names[j]} ({training.X.iloc[:, j].nunique(dropna=False)} levels)"
+        for j in training.categorical or ()
+    ]
     if levels:
         shown = ", ".join(levels[:12]) + (f" and {len(levels) - 12} more" if levels[12:] else "")
         console.note(f"taken as categories: {shown}")

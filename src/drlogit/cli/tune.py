@@ -168,7 +168,8 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         "",
         table(["", "epsilon", "kappa", "flips up to", what, "± (folds)", "largest gap"], rows),
         "",
-        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples:",
+        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
+        "these:",
     ]
     for label, result in zip(
         training.classes[-len(search.results_) :], search.results_, strict=True

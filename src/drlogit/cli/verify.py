@@ -112,8 +112,8 @@ def _text(found: list[tuple[Any, Any]]) -> str:
         of = f" (class {label} against the rest)" if len(found) > 1 else ""
         lines += [
             f"{'proven' if verdict.ok else 'NOT PROVEN'}{of}: {verdict.reason}",
-            f"  this model promises at most   {verdict.upper:.12f}",
-            f"  no model promises less than   {verdict.lower:.12f}",
-            f"  gap                           {verdict.gap:.1e}, all rounding included",
+            f"  worst-case log-loss on these data, at most    {verdict.upper:.12f}",
+            f"  that of any linear model there, at least      {verdict.lower:.12f}",
+            f"  gap, all rounding included                    {verdict.gap:.1e}",
         ]
     return "\n".join(lines)

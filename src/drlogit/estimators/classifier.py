@@ -9,7 +9,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.suggested_radius import suggested_radius_of
 from ..problem.problem import Problem
 from ..problem.result import Result
@@ -23,8 +22,8 @@ class DRLogisticRegression(RobustLinearClassifier):
     Minimises the worst expected log-loss over all distributions within Wasserstein distance
     ``epsilon`` of the training data, where moving a sample costs the transport norm of the move
     and flipping its label costs ``kappa``: ``epsilon / kappa`` is the largest share of labels
-    that the adversary may flip.  Every fit comes with a certificate: no linear model has a
-    worst-case loss below ``worst_case_loss_ - dual_gap_``.
+    that the adversary may flip.  Every fit comes with a certificate: on the data it was fitted to,
+    no linear model has a worst-case loss below ``worst_case_loss_ - dual_gap_``.
 
     Features are used as given.  Scale them so that a step of one means the same everywhere, or
     say with ``feature_costs`` how hard each is to move.
@@ -36,8 +35,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         takes it from :func:`~drlogit.suggest_radius`, which needs no tuning; with more than two
         classes, the largest of the radii that the classes would get.  It allows for sampling
         error of labels that do not flip, so it goes best with ``kappa=inf``: a small ``kappa``
-        turns the same radius into a large share of flipped labels and can bring it close to
-        :func:`~drlogit.epsilon_max`, where nothing is learnt; ``fit`` warns of that.  Weights
+        turns the same radius into a large share of flipped labels; ``fit`` warns of that.  Weights
         enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
         weight of two is not the same as a repeated sample.
     kappa : float
@@ -95,13 +93,14 @@ class DRLogisticRegression(RobustLinearClassifier):
     lambda_ : array of shape (1,) or (n_classes,)
         λ, what a unit of ``epsilon`` adds to the worst-case loss.
     worst_case_loss_ : array of shape (1,) or (n_classes,)
-        Worst expected log-loss of each fit within the radius, in nats.
+        Worst expected log-loss of each fit within the radius of the data it was fitted to, in
+        nats; no bound for new samples.
     dual_gap_ : array of shape (1,) or (n_classes,)
         How much lower the worst-case loss of the best model can be at most, in nats.
     n_iter_ : array of shape (1,) or (n_classes,)
         Iterations of the solver.
-    epsilon_ : float
-        The radius used.
+    epsilon_, kappa_ : float
+        The radius and the flip cost used.
     results_ : list of Result
         How each fit ended: status, times, trace.  Training data are not kept, and nothing of
         their length: ``flip_share`` is empty here.  Ask
@@ -199,52 +198,48 @@ class DRLogisticRegression(RobustLinearClassifier):
         sklearn.exceptions.ConvergenceWarning
             The duality gap is larger than ``tol``.
         UserWarning
-            ``epsilon`` is so large that the model is constant; or ``"auto"`` came close to that.
+            ``epsilon`` is so large that the model is constant; or ``"auto"`` meets labels that may
+            flip; columns are left out, or look like numbers written as text; many coefficients are
+            not penalised.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
+        with self._unless_it_fails():
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         given = self._check_data(X, y, sample_weight)
-        if self.epsilon == "auto" and not (self.categories_ is None and self.bounds_ is None):
-            raise ValueError(
-                "epsilon='auto' is for features without categories or bounds: the theory behind it "
-                "measures moves by a norm; choose epsilon as a number, or say with tolerances() "
-                "what may be wrong"
-            )
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         data, problem = self._prepare(given, epsilon, self.kappa)
-        if epsilon > 0.0:
-            self._advise(data)
+        self._advise(given, robust=epsilon > 0.0)
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.
                 epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
             else:
                 epsilon = self._radius(data, problem)
-            self._warn_about_flips(data, problem, epsilon)
             problem = problem.with_radius(epsilon)
         self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
-        return self
+        if self.epsilon == "auto":
+            self._warn_about_flips(epsilon)
 
     def _radius(self, data: TrainingData, problem: Problem) -> float:
         """The largest of the radii that the classes would get."""
         return max(suggested_radius_of(each) for each in data.against_rest(problem))
 
-    def _warn_about_flips(self, data: TrainingData, problem: Problem, epsilon: float) -> None:
+    def _warn_about_flips(self, epsilon: float) -> None:
         """Warn where labels can flip: the radius was not made for that."""
-        if math.isinf(problem.kappa):
-            return
-        limit = max(epsilon_max_of(each) for each in data.against_rest(problem))
-        if epsilon < limit:  # else there is a warning that the model is constant
+        if math.isfinite(self.kappa_) and self.coef_.any():  # else it is said that it is constant
             warnings.warn(
-                f"epsilon='auto' is {epsilon:.4g}, {epsilon / limit:.0%} of "
-                f"epsilon_max={limit:.4g} (for kappa={problem.kappa:g}, norm={self.norm!r}), from "
-                "which on the model is constant. The radius allows for sampling error, with "
-                f"labels that do not flip, and here up to {min(epsilon / problem.kappa, 1.0):.1%} "
-                "of them may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
+                f"epsilon='auto' is {epsilon:.4g}, which allows for sampling error with labels "
+                f"that do not flip, and with kappa={self.kappa_:g} up to "
+                f"{min(epsilon / self.kappa_, 1.0):.1%} of them may: choose a larger kappa, inf "
+                "if labels are right, or epsilon yourself.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _starts(self, data: TrainingData) -> list[Result | None] | None:

@@ -25,7 +25,7 @@ from ..fitting.grids import (
 )
 from ..fitting.paths import warn_about_gaps
 from ..problem.problem import Problem
-from ..problem.result import Result
+from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
 from ..rows.pieces import in_memory
 from ..rows.row_blocks import is_dask
@@ -230,10 +230,16 @@ tol, max_iter, class_weight
         sklearn.exceptions.ConvergenceWarning
             Duality gaps are larger than ``tol``.
         UserWarning
-            The model chosen is constant, or scores still rise at the end of the radii given.
+            The model chosen is constant, or scores still rise at the end of the radii given; and
+            as in :meth:`DRLogisticRegression.fit`.
         UnscaledDataWarning
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
+        with self._unless_it_fails():
+            self._fit(X, y, sample_weight, params)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> None:
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
         if is_dask(X) and not hasattr(X, "chunks"):
@@ -259,7 +265,7 @@ tol, max_iter, class_weight
             for _, test in splits
         ]
         data, problem = self._prepare(given, 0.0, np.inf)
-        self._advise(data)
+        self._advise(given)
         kappas, epsilons = self._grid(data, problem)
         self.n_splits_ = len(splits)
 
@@ -289,7 +295,8 @@ tol, max_iter, class_weight
             epsilons = [*epsilons[:k], np.append(epsilons[k], smaller), *epsilons[k + 1 :]]
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
-        warn_about_gaps(type(self).__name__, gaps, self.tol)
+        ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
+        warn_about_gaps(type(self).__name__, gaps, self.tol, ended, stacklevel=4)
         if self.at_grid_edge_ and not is_count(self.epsilons):
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
@@ -299,7 +306,6 @@ tol, max_iter, class_weight
             # From nothing, so that the model is exactly that of a fit with these parameters.
             chosen = problem.with_radius(self.epsilon_, self.kappa_)
             self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
-        return self
 
     def _open_end(
         self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
@@ -322,7 +328,7 @@ tol, max_iter, class_weight
             f"{type(self).__name__} chose epsilon={epsilon:.4g}, the {which} radius given, and "
             f"scores still rise there: try {other} ones.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -415,6 +421,8 @@ tol, max_iter, class_weight
         large = start_pays(problem.rows.n_nonzeros, known=False)
         if not (has_starts(self.solver) and large):
             return None
+        if self.verbose:
+            print(f"all samples: {epsilons.size} radii, where the folds start from", flush=True)
         return whole_paths(
             data, problem, epsilons, kappa, from_constant=from_constant, **self._controls()
         )
@@ -450,24 +458,15 @@ tol, max_iter, class_weight
         model.classes_ = self.classes_
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
-                fold, kappas, epsilons, siblings, self._controls(), model, scorer, params
+                fold, kappas, epsilons, siblings, self._controls(), model, scorer, params,
+                f"fold {k} of {len(folds)}" if self.verbose else None,
             )
-            for fold, params in zip(folds, score_params, strict=True)
-        )
+            for k, (fold, params) in enumerate(zip(folds, score_params, strict=True), 1)
+        )  # fmt: skip
         by_fold: list[list[Chain]] = []
         for chains in running:
             by_fold.append(chains)
-            for k, chain in enumerate(chains):
-                done, total = (len(by_fold) - 1) * kappas.size + k + 1, len(folds) * kappas.size
-                what = f"kappa {kappas[k]:.4g}, fold {len(by_fold)}/{len(folds)}"
-                if self._on_fold is not None:
-                    self._on_fold(done, total, what)
-                if self.verbose:
-                    best = int(np.argmax(chain.scores))
-                    print(
-                        f"[{done:{len(str(total))}d}/{total}] {what}: {chain.scores.size} "
-                        f"radii in {chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), "
-                        f"best score {chain.scores[best]:.4f} at epsilon {epsilons[k][best]:.4g}",
-                        flush=True,
-                    )
+            if self._on_fold is not None:
+                done = f"fold {len(by_fold)}/{len(folds)}"
+                self._on_fold(len(by_fold) * kappas.size, len(folds) * kappas.size, done)
         return [list(chains) for chains in zip(*by_fold, strict=True)]

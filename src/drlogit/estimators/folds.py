@@ -51,7 +51,8 @@ def learnt_part(
         rows_of(X, train), y[train], None if weights is None else weights[train]
     )
     encoding = learner.encoding_ if estimator.fit_intercept else None
-    return Fold(data, learner._model(), encoding, learner._as_matrix(rows_of(X, test)), y[test])
+    scored = learner._as_matrix(rows_of(X, test), quiet=True)
+    return Fold(data, learner._model(), encoding, scored, y[test])
 
 
 class Chain(NamedTuple):
@@ -94,8 +95,11 @@ def score_fold(
     classifier: Any,
     scorer: Any,
     score_params: dict[str, Any],
+    name: str | None = None,
 ) -> list[Chain]:
     """Fit each κ over its radii on the training part of a fold, and score the rest.
+
+    Prints a line for each κ if the fold has a ``name``.
 
     ``siblings`` are the fits of the first κ to all samples, if there are any (see
     :func:`whole_paths`); those of one κ are siblings of the next one's.
@@ -132,7 +136,16 @@ def score_fold(
                 sum(result.n_iter for result in results),
                 max(result.gap for result in results),
             ))  # fmt: skip
-        chains.append(Chain(*np.array(found, dtype=float).T))
+        chain = Chain(*np.array(found, dtype=float).T)
+        chains.append(chain)
+        if name is not None:
+            best = int(np.argmax(chain.scores))
+            print(
+                f"{name}, kappa {kappa:.4g} ({k + 1} of {kappas.size}): {radii.size} radii in "
+                f"{chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), best score "
+                f"{chain.scores[best]:.4f} at epsilon {radii[best]:.4g}",
+                flush=True,
+            )
         siblings, started = None, time.perf_counter()
         if k + 1 < kappas.size and problem.domains is None and has_starts(controls["solver"]):
             # Proofs have the length of the data, and are of use for the same shares of labels only.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,18 +14,37 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..rows.arrays import FloatArray, Matrix
-from ..rows.checks import check_numeric, check_unmasked, settled
+from ..rows.checks import AS_NUMBERS, check_numeric, check_unmasked, settled
 from ..rows.row_blocks import RowBlocks, is_in_blocks
 from .tables.encoding import Encoding
-from .tables.frames import is_table
+from .tables.frames import column_names, is_frame, is_table
 
-#: How scikit-learn is to hand over X that is in memory.
-AS_NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+def numeric_data(estimator: Any, X: Any, *labels: Any, reset: bool) -> Any:
+    """X as a matrix of finite numbers, and the labels if given, as scikit-learn checks them."""
+    _check_distinct(X)
+    X = check_numeric(X)
+    found = validate_data(estimator, X, *labels, reset=reset, **AS_NUMBERS)
+    matrix, *rest = found if labels else (found,)
+    matrix = settled(matrix, getattr(X, "columns", None))
+    return (matrix, *rest) if labels else matrix
+
+
+def _check_distinct(X: Any) -> None:
+    """``ValueError`` for a frame with two columns of one name."""
+    if is_frame(X):
+        repeated = [name for name, times in Counter(column_names(X)).items() if times > 1]
+        if repeated:
+            raise ValueError(
+                f"X must have columns of distinct names, got {repeated[0]!r:.60} more than once: "
+                "rename or drop one"
+            )
 
 
 def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """The table, with its columns remembered or compared with those remembered."""
     check_unmasked(X, "X")
+    _check_distinct(X)
     if not is_table(X):
         raise ValueError(f"X must be a table as in training, got {type(X).__name__}")
     if X.shape[0] == 0:
@@ -62,11 +83,16 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
-    def _as_matrix(self, X: Any) -> Matrix:
-        """What the coefficients are multiplied with."""
+    def _as_matrix(self, X: Any, *, quiet: bool = False) -> Matrix:
+        """What the coefficients are multiplied with; warns of levels that nobody knows."""
         if self.encoding_ is None:
-            return validate_data(self, check_numeric(X), reset=False, **AS_NUMBERS)
-        return settled(self.encoding_.transform(checked_table(self, X, reset=False)))
+            return numeric_data(self, X, reset=False)
+        table = checked_table(self, X, reset=False)
+        matrix = settled(self.encoding_.transform(table), self.encoding_.names)
+        found = None if quiet else self.encoding_.mostly_unseen(matrix, table)
+        if found is not None:
+            warnings.warn(found, UserWarning, stacklevel=4)
+        return matrix
 
     def to_sklearn(self) -> Any:
         """The fitted model as one of scikit-learn's own, to be served without drlogit.

@@ -27,5 +27,5 @@ def in_original_units(model: Any, scaler: Any) -> Any:
         results.append(replace(result, coef=coef, intercept=result.intercept - shift, ball=ball))
     model = copy.copy(model)
     model.feature_costs = model.feature_costs_ = costs
-    model._set_results(results, model.epsilon_)
+    model._set_results(results, model.epsilon_, model.kappa_)
     return model

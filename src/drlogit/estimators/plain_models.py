@@ -88,10 +88,10 @@ def _columns(encoding: Encoding, names: Any) -> Any:
     transformer = ColumnTransformer(steps, sparse_threshold=0.0)
     rows = np.empty((2, len(columns)), dtype=object)
     for j, column in enumerate(columns):
-        rows[:, j] = 0.0 if column.levels is None else _levels(column, marks)[0]
+        rows[:, j] = _levels(column, marks)[0] if column.levels else 0.0
     transformer.fit(rows)
     for column, (_, step, _) in zip(columns, transformer.transformers_, strict=True):
-        if column.kind == "number" and column.levels is not None:
+        if column.kind == "number" and column.levels:
             step.fit(_levels(column, marks)[:, None])  # the rows above were not of numbers
     if names is not None:
         transformer.feature_names_in_ = np.array(names, dtype=object)
@@ -113,6 +113,8 @@ def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
+    if column.left_out:
+        return "drop"
     if column.levels is None:
         if column.fill is None:
             return "passthrough"

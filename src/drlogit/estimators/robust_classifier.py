@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,12 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.solving import solve_problem
@@ -34,18 +30,11 @@ from ..problem.problem import Problem
 from ..problem.proof import Proof, model_digest
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
-from ..rows.checks import (
-    check_numeric,
-    check_unmasked,
-    check_weights,
-    find_classes,
-    settled,
-    signs_of,
-)
+from ..rows.checks import check_unmasked, check_weights, find_classes, settled, signs_of
 from ..rows.pieces import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
-from .linear_predictions import AS_NUMBERS, LinearPredictions, checked_table
+from .linear_predictions import LinearPredictions, checked_table, numeric_data
 from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
 from .tables.frames import column_names, is_frame, is_table
@@ -55,6 +44,10 @@ from .unlike_units import UnscaledDataWarning, unlike_columns
 #: Where penalised features together move the margins by less than this, it is worth asking
 #: whether the model is constant.
 _NEARLY_CONSTANT = 1e-2
+
+#: With fewer samples than this for each coefficient that is not penalised there is a warning: the
+#: rule of thumb of plain logistic regression (Peduzzi et al. 1996).
+_SAMPLES_EACH = 10
 
 
 class RobustLinearClassifier(LinearPredictions):
@@ -124,9 +117,24 @@ class RobustLinearClassifier(LinearPredictions):
         costs = isinstance(self.feature_costs, str | Mapping | CostsByKind)
         return self.encoding_ is not None or costs or isinstance(self.bounds, str)
 
-    def _advise(self, data: TrainingData) -> None:
-        """Warn where distance is measured in units that have little to do with each other."""
-        if self.feature_costs is not None or is_in_blocks(data.X):
+    @contextmanager
+    def _unless_it_fails(self) -> Iterator[None]:
+        """Leave the estimator as it was if a fit fails or is interrupted."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _advise(self, data: TrainingData, *, robust: bool = True) -> None:
+        """Warn of what was left out or left free, and of units that have little in common."""
+        said = [] if self.encoding_ is None else [*self.encoding_.remarks]
+        free = self._unpenalised(data.codes.size) if robust else None
+        for each in (*said, *([] if free is None else [free])):
+            warnings.warn(each, UserWarning, stacklevel=4)
+        if self.feature_costs is not None or is_in_blocks(data.X) or not robust:
             return
         n_encoded = data.X.shape[1]
         names = self._model()["names"]
@@ -137,8 +145,36 @@ class RobustLinearClassifier(LinearPredictions):
                 f"{found}: feature_costs='std', or a StandardScaler before, measures in standard "
                 "deviations; feature_costs={} keeps the units.",
                 UnscaledDataWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+
+    def _unpenalised(self, n_samples: int) -> str | None:
+        """What is to be said if many coefficients are free for so many samples."""
+        if self.feature_costs_ is None:
+            return None
+        free = np.isinf(np.asarray(self.feature_costs_, dtype=np.float64))
+        if self.encoding_ is not None:
+            widths = {
+                column.name: 1 if column.levels is None else column.width - 1
+                for column, place in zip(self.encoding_.columns, self.encoding_.places, strict=True)
+                if free[place].any()
+            }
+        else:
+            named = getattr(self, "feature_names_in_", range(free.size))
+            widths = {named[j]: 1 for j in np.flatnonzero(free)}
+        count = sum(widths.values())
+        if count * _SAMPLES_EACH <= n_samples:
+            return None
+        most = sorted(widths, key=lambda name: -widths[name])[:5]
+        shown = ", ".join(
+            f"{name!r:.40}" + (f" ({widths[name]})" if widths[name] > 1 else "") for name in most
+        )
+        more = f" and {len(widths) - len(most)} more" if len(widths) > len(most) else ""
+        return (
+            f"{count} coefficients are not penalised, with {n_samples} samples to learn them from: "
+            f"an infinite cost calls {shown}{more} beyond doubt. They may fit the training data "
+            "far better than any other; give them a finite cost, or a tolerance."
+        )
 
     def _costs_in_blocks(self, names: list[Any]) -> FloatArray:
         """Costs by name where the features are elsewhere, without their standard deviations."""
@@ -168,13 +204,8 @@ class RobustLinearClassifier(LinearPredictions):
         if wanted and is_table(X):
             X, y = self._encoded(X, y, categorical, sample_weight)
         else:
-            try:
-                X, y = validate_data(self, check_numeric(X), y, **AS_NUMBERS)
-            except ValueError:
-                if is_frame(X) and not find_categorical(X, "from_dtype"):
-                    fit_encoding(X, ())  # says in which columns numbers are missing
-                raise
-        return self._with_labels(settled(X), y, sample_weight)
+            X, y = numeric_data(self, X, y, reset=True)
+        return self._with_labels(X, y, sample_weight)
 
     def _find_categorical(self, X: Any) -> list[int]:
         """Positions of the columns of X that are categories."""
@@ -208,8 +239,11 @@ class RobustLinearClassifier(LinearPredictions):
         weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, X.shape[0])
-        self.encoding_ = fit_encoding(X, categorical, fill=self.missing, weights=weights)
-        return self.encoding_.transform(X), y
+        stated = not isinstance(self.categorical_features, str)
+        self.encoding_ = fit_encoding(
+            X, categorical, fill=self.missing, weights=weights, stated=stated
+        )
+        return settled(self.encoding_.transform(X), self.encoding_.names), y
 
     def _remember_columns(self, X: Any) -> None:
         """What scikit-learn does with X in memory; the features are checked by the fit."""
@@ -366,7 +400,7 @@ class RobustLinearClassifier(LinearPredictions):
         if self.encoding_ is not None and self.fit_intercept:
             shares = data.column_means()
             results = [relative_to_average(each, self.encoding_, shares) for each in results]
-        self._set_results(results, problem.epsilon)
+        self._set_results(results, problem.epsilon, problem.kappa)
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
             self._warn(fit, problem, name)
@@ -396,8 +430,7 @@ class RobustLinearClassifier(LinearPredictions):
         if self._keep_dual:
             again.results_ = self.results_
         else:
-            kappa = getattr(self, "kappa_", None) or getattr(self, "kappa", None)
-            data, problem = again._prepare(given, self.epsilon_, kappa)
+            data, problem = again._prepare(given, self.epsilon_, self.kappa_)
             again._fit_classes(data, problem, verbose=0)
         features = digest_of_features(given.X)
         proofs = []
@@ -409,7 +442,7 @@ class RobustLinearClassifier(LinearPredictions):
             proofs.append(result.dual.proof(samples, model, result.ball.digest))
         Proof.together(proofs).save(path)
 
-    def _set_results(self, results: list[Result], epsilon: float) -> None:
+    def _set_results(self, results: list[Result], epsilon: float, kappa: float) -> None:
         """Set the fitted attributes that follow from the results of the fits."""
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
@@ -417,7 +450,7 @@ class RobustLinearClassifier(LinearPredictions):
         self.worst_case_loss_ = np.array([result.objective for result in results])
         self.dual_gap_ = np.array([result.gap for result in results])
         self.n_iter_ = np.array([result.n_iter for result in results])
-        self.epsilon_ = float(epsilon)
+        self.epsilon_, self.kappa_ = float(epsilon), float(kappa)
         self.results_ = results
 
     def _warn(self, fit: _Fit, problem: Problem, name: str) -> None:
@@ -425,9 +458,9 @@ class RobustLinearClassifier(LinearPredictions):
         if not fit.result.converged:
             warnings.warn(
                 f"{title} {fit.result.status}: the gap is {fit.result.gap:.2e} nats, tol is "
-                f"{self.tol:.2e} nats. Raise max_iter, or tol if that gap is small enough for you.",
+                f"{self.tol:.2e} nats. {fit.result.status.remedy}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if fit.epsilon_max is not None:
             warnings.warn(
@@ -437,7 +470,7 @@ class RobustLinearClassifier(LinearPredictions):
                 "learn from the features. "
                 f"{self._if_constant}",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

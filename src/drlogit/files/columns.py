@@ -31,7 +31,8 @@ class Wanted:
     ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
     happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
     a feature.  ``table`` says that features may be text, or missing; the columns ``texts`` are text
-    whatever they look like, and texts among ``missing_marks`` are missing.
+    whatever they look like, ``numbers`` those whose texts hold numbers ($1,234.50), and texts
+    among ``missing_marks`` are missing.
     """
 
     labels: bool = True
@@ -46,12 +47,13 @@ class Wanted:
     zero_based: bool = False
     table: bool = False
     texts: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     missing_marks: tuple[str, ...] = MISSING_MARKS
 
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """What was in a file; ``X`` is a data frame or a matrix.
+    """What was in a file; ``X`` is a data frame or a matrix, ``remarks`` what is to be said of it.
 
     Features without names go by numbers, the first of which is ``first_number``.
     """
@@ -63,6 +65,7 @@ class FileSamples:
     target: str | None
     source: str
     first_number: int = 0
+    remarks: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:

@@ -146,7 +146,7 @@ def fitted_model(
         model.feature_names_in_ = np.array(feature_names, dtype=object)
     model.encoding_, model.categories_, model.bounds_ = encoding, categories, bounds
     model.feature_costs_ = parameters.get("feature_costs")
-    model._set_results(results, parameters["epsilon"])
+    model._set_results(results, parameters["epsilon"], parameters["kappa"])
     return model
 
 
@@ -226,7 +226,7 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
         **tables,
         "classes": classes,
         "epsilon": float(model.epsilon_),
-        "kappa": float(getattr(model, "kappa_", None) or model.kappa),
+        "kappa": float(model.kappa_),
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
@@ -442,8 +442,8 @@ def _parse_tables(top: Fields, n_features: int) -> tuple[Encoding | None, Any, A
 def _parse_column(column: Fields) -> EncodedColumn:
     _check_keys(column, _KEYS_OF_COLUMN)
     levels = _get(column, "levels", _or_null(_listed(_or_null(_is_text))), "texts or null")
-    if levels is not None and (not levels or len(set(levels)) != len(levels)):
-        raise ValueError(f"'levels' must be distinct, at least one, got {levels!r:.40}")
+    if levels is not None and len(set(levels)) != len(levels):
+        raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
     return EncodedColumn(
         _get(column, "name", _is(str, int), "text or a whole number"),
         None if levels is None else tuple(levels),

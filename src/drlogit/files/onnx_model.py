@@ -198,6 +198,8 @@ class _Graph:
             return self._beside([self._number(each) for each in inputs]), slice(None)
         found, weights = [], []
         for column, place, given, is_text in self._columns(model.encoding_, inputs):
+            if column.left_out:
+                continue
             if is_text and column.levels is not None:
                 spelt = _spellings(column.levels, model.encoding_.missing_marks)
                 found.append(self._one_hot_text(given, list(spelt)))

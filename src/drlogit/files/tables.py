@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.tables.frames import is_number
+from ..estimators.tables.text_columns import numbers_in_text
 from ..rows.row_blocks import BLOCK_BYTES
 from .columns import FileSamples, Header, Roles, Wanted
 from .formats import DELIMITERS, open_text, opened, refuse_spreadsheet
@@ -32,7 +33,8 @@ def read_csv(path: Path, wanted: Wanted) -> FileSamples:
     header = Header(layout["names"], layout["width"], str(path))
     roles = header.roles(wanted)
     texts = {header.find(name, "--categorical") for name in wanted.texts}
-    as_text = texts | ({roles.target} if roles.target is not None and wanted.labels else set())
+    as_text = texts | {header.find(name, "--numbers") for name in wanted.numbers}
+    as_text |= {roles.target} if roles.target is not None and wanted.labels else set()
     options = csv_options(layout, wanted, as_text)
     with _errors_of(path):
         frame = _pandas().read_csv(path, **options)
@@ -251,8 +253,13 @@ def _samples(
 ) -> FileSamples:
     """What the columns of a frame, which go by position, are for; each by its meaning."""
     source = header.source
+    remarks: list[str] = []
+    numbers = {header.find(name, "--numbers") for name in wanted.numbers}
     features = {
-        j: feature(frame[j], header.names[j], texts, wanted, source) for j in roles.features
+        j: _numbers_in(frame[j], header.names[j], remarks)
+        if j in numbers
+        else feature(frame[j], header.names[j], texts, wanted, source)
+        for j in roles.features
     }
     numeric = [j for j, values in features.items() if values.dtype.kind in "iuf"]
     matrix = np.empty((len(frame), len(numeric)))  # by rows, as it will be used
@@ -277,7 +284,23 @@ def _samples(
         plain = Wanted(missing_marks=wanted.missing_marks)
         weights = np.asarray(feature(frame[roles.weights], name, set(), plain, source), dtype=float)
         check_finite(weights[:, None], [name], source)
-    return FileSamples(X, labels, weights, names, target, source)
+    return FileSamples(X, labels, weights, names, target, source, remarks=tuple(remarks))
+
+
+def _numbers_in(column: Any, name: str, remarks: list[str]) -> Any:
+    """The numbers that a column of text holds; what else is in it is remarked, and missing."""
+    codes, found = _pandas().factorize(column)
+    if not all(isinstance(text, str) for text in found):
+        return column.to_numpy(np.float64)
+    numbers = np.append(numbers_in_text(found), np.nan)
+    other = [text for text, number in zip(found, numbers, strict=False) if np.isnan(number)]
+    if other:
+        count = int(np.isnan(numbers[codes]).sum() - (codes < 0).sum())
+        remarks.append(
+            f"{count} texts of column {name!r:.60} are no numbers, and missing, such as "
+            f"{other[0]!r:.40}"
+        )
+    return numbers[codes]
 
 
 def feature(column: Any, name: str, texts: set[str], wanted: Wanted, source: str) -> Any:

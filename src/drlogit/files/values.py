@@ -59,7 +59,8 @@ def text_column(
             row = int(np.flatnonzero(where)[0]) + 1
             raise ValueError(
                 f"{column} holds numbers, but {odd[0]!r:.40} in row {row}: correct it, leave it "
-                f"empty, or take the column as a category with --categorical {name!r:.60}"
+                f"empty, take such texts as missing with --numbers {name!r:.60}, or the column as "
+                "a category with --categorical"
             )
     kept = list(dict.fromkeys(there))
     place = {text: k for k, text in enumerate(kept)}

@@ -42,15 +42,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from ..problem.losses import flip_probability
-from ..problem.norms import Norm
-from ..problem.problem import Problem, build_problem
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
@@ -61,8 +59,6 @@ from .null_model import (
     null_model,
     weight_of_positives,
 )
-
-__all__ = ["epsilon_max"]
 
 #: The null model's coefficients at a radius.
 NullModel: TypeAlias = Callable[[float], FloatArray]
@@ -83,40 +79,8 @@ _EXACT = 4.0 * np.finfo(float).eps
 _NOTHING = 1e-6
 
 
-def epsilon_max(
-    X: Any,
-    y: ArrayLike,
-    *,
-    kappa: float,
-    norm: str | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
-    categories: Any = None,
-    bounds: Any = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """The radius from which on the robust model is constant: β = 0 (on penalised features).
-
-    Parameters are those of :func:`drlogit.solve`; ``epsilon / kappa`` is the largest share of
-    labels the adversary may flip.  Never above ``kappa / 2``: who may flip half of the labels
-    leaves nothing to learn.
-
-    Returns
-    -------
-    float
-        ε_max, to about nine digits; with ``categories`` or ``bounds`` to about five, and nine
-        again where labels cannot flip and nothing is immovable.
-    """
-    problem = build_problem(
-        X, y, epsilon=1.0, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        sample_weight=sample_weight,
-    )  # fmt: skip
-    return epsilon_max_of(problem)
-
-
 def epsilon_max_of(problem: Problem) -> float:
-    """:func:`epsilon_max` of a problem; its own ε plays no role."""
+    """The radius from which on the model of a problem is constant; its own ε plays no role."""
     rows, _ = problem.rows.compact or (problem.rows, None)  # as the fits that follow will take them
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:

@@ -11,23 +11,34 @@ Free coefficients (the intercept, those of immovable features) are not held at t
 fitted to the data, whatever the penalised ones are.  To first order this replaces the score by
 ``g_P - H_PF H_FF⁻¹ g_F``, with the logistic Hessian H; with an intercept, ε is then the same
 wherever the origin of the features is.
+
+*Features with domains* count beside the norm, as in their ground cost: a bounded one ``c_j |G_j|``,
+and a category ``c_g`` times what has to change level, the larger of ``Σ(G_k)_+`` and ``Σ(-G_k)_+``.
+A changed sample moves the score by its s; this takes those with s near 1, whom the model gets
+wrong, and no notice of where bounds end: it is the least that may be needed.
+
+*Weights* say how much a sample counts, not how many it stands for: ``Σ w_i²`` grows with unequal
+ones.
+
+*The preliminary model*, of whose scores the covariance is taken, is itself robust (κ = ∞), with the
+radius that comes of the scores of the constant model, which are too large.  An unpenalised fit
+would take chance for signal where features are many, make its ``s_i`` too small and vanish on
+separable data.  What is suggested is therefore, if anything, a little too large.
 """
 
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ..problem.losses import log_loss_terms
-from ..problem.norms import Norm
-from ..problem.problem import Problem, build_problem
+from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockState, State
@@ -48,74 +59,15 @@ _CHUNK = 64
 _PAGE = 1024
 
 
-def suggest_radius(
-    X: Any,
-    y: ArrayLike,
-    *,
-    confidence: float = 0.95,
-    norm: str | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    n_draws: int = 2000,
-    random_state: int | np.random.Generator | None = 0,
-) -> float:
-    """The radius ε at which the ball is as large as sampling error, from one preliminary fit.
-
-    Parameters
-    ----------
-    X, y, norm, fit_intercept, feature_costs
-        As in :func:`drlogit.solve`.
-    confidence : float
-        Probability, in (0, 1), with which the ball should contain a distribution for which the
-        true coefficients are optimal.  Asymptotic, for samples of a logistic model.
-    sample_weight : array of shape (n_samples,), optional
-        Non-negative weights, of which only the proportions matter.  They say how much a sample
-        counts, not how many samples it stands for: unequal weights make for fewer effective
-        samples, hence a larger radius.
-    n_draws : int
-        Draws of the normal vector.
-    random_state : int, numpy.random.Generator or None
-        Seed of the draws.
-
-    Returns
-    -------
-    float
-        ε, proportional to the scale of X and to ``1/√N``; 0 if no feature can move.
-
-    Notes
-    -----
-    The radius answers for sampling error alone, with labels that cannot flip.  It does not know
-    what shift to expect, and says nothing about κ: choose κ as ε over the share of labels that
-    may be wrong, or ``inf``.
-
-    The covariance is that of the scores ``s_i z_i`` of a preliminary model.  An unpenalised fit
-    would take chance for signal where features are many, make its ``s_i`` too small and vanish on
-    separable data.  So the preliminary model is itself robust (κ = ∞), with the radius that comes
-    of the scores of the constant model, which are too large.  What is suggested is therefore, if
-    anything, a little too large.
-    """
-    if not _is_real(confidence) or not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    whole = isinstance(n_draws, numbers.Integral) and not isinstance(n_draws, bool)
-    if not whole or n_draws < 1:
-        raise ValueError(f"n_draws must be a positive integer, got {n_draws!r}")
-    problem = build_problem(
-        X, y, epsilon=1.0, kappa=math.inf, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, sample_weight=sample_weight,
-    )  # fmt: skip
-    return suggested_radius_of(problem, confidence, n_draws, random_state)
-
-
 def suggested_radius_of(
     problem: Problem,
     confidence: float = 0.95,
     n_draws: int = 2000,
     random_state: int | np.random.Generator | None = 0,
 ) -> float:
-    """:func:`suggest_radius` of a problem; its own ε and κ play no role."""
+    """The quantile for a problem; its own ε and κ play no role."""
     problem = problem.with_radius(1.0, math.inf)
-    if not problem.penalised.any():
+    if not problem.penalised.any() and problem.domains is None:
         return 0.0
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**63))  # the same draws both times
@@ -139,7 +91,7 @@ def _null_model(problem: Problem) -> FloatArray:
 def _radius(
     problem: Problem, coefficients: FloatArray, confidence: float, n_draws: int, seed: int
 ) -> float:
-    """The quantile of ``‖c G‖`` for scores at the given coefficients."""
+    """The quantile of what it costs to level G, for scores at the given coefficients."""
     margins = problem.margins(coefficients)
     effective = _effective(problem, margins)
     few = problem.rows.n_columns <= min(_DIRECT_LIMIT, problem.rows.n_samples)
@@ -148,14 +100,33 @@ def _radius(
     sizes: list[float] = []
     while len(sizes) < n_draws:
         G = draw(rng, min(_CHUNK, n_draws - len(sizes)))
-        sizes += [problem.norm.value(g) for g in G.T]
+        sizes += [_cost(problem, g) for g in G.T]
     return float(np.quantile(sizes, confidence))
 
 
+def _cost(problem: Problem, g: FloatArray) -> float:
+    """What it costs to level scores that have been multiplied by the costs (:func:`_effective`)."""
+    n_normed = int(problem.penalised.sum())
+    cost = problem.norm.value(g[:n_normed]) if n_normed else 0.0
+    if problem.domains is None:
+        return cost
+    places = np.split(g[n_normed:], np.cumsum([group.size for group in problem.domains.groups]))
+    levels, bounded = places[:-1], places[-1]
+    changes = (max(-G[G < 0.0].sum(), G[G > 0.0].sum()) for G in levels)
+    return float(cost + sum(changes) + np.abs(bounded).sum())
+
+
 def _effective(problem: Problem, margins: State) -> Effective:
-    """The map ``g ↦ c (g_P - H_PF H_FF⁻¹ g_F)``, of each column of a matrix of scores."""
-    free, kept = np.flatnonzero(problem.free), np.flatnonzero(problem.penalised)
+    """The map ``g ↦ c (g_P - H_PF H_FF⁻¹ g_F)``, of each column of a matrix of scores.
+
+    P are the columns that the norm moves, then those with domains.
+    """
+    kept = np.flatnonzero(problem.penalised)
     costs = problem.costs[kept, None]
+    if problem.domains is not None:
+        kept = np.append(kept, problem.domains.columns)
+        costs = np.append(costs, problem.domains.column_costs)[:, None]
+    free = np.setdiff1d(np.arange(problem.costs.size), kept)
     if free.size == 0:
         return lambda g: costs * g
     columns = [
@@ -246,7 +217,3 @@ def _noise(seed: int, first: int, length: int, count: int) -> FloatArray:
         drawn = np.random.default_rng([seed, page]).standard_normal((_PAGE, count))
         noise[max(start, 0) : start + _PAGE] = drawn[max(-start, 0) : length - start]
     return noise
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -190,7 +190,7 @@
       + `as they are, with a log-loss of ${nats(m.loss)}. Within this radius, `
       + `at most ${percent(m.worst_error[k])} of its predictions can be wrong, and its log-loss is at `
       + `most ${nats(m.worst_loss[k])}.`));
-    if (seen.length > 1 && !data.against_rest) {
+    if (seen.length > 1 && data.ball && !data.against_rest) {
       for (const [measure, words] of [["worst_loss", "log-loss"], ["worst_error", "error"]]) {
         items.push(h("li", {}, best(seen, measure, words)));
       }
@@ -501,7 +501,7 @@
   const facts = () => {
     const known = models.filter((m) => m.facts.gap !== undefined);
     if (!known.length) return;
-    table("fact-table", "Models that carry a certificate: no linear model has a worst-case loss below the bound",
+    table("fact-table", "Models that carry a certificate: on the data they were fitted to, no linear model has a worst-case loss below the bound",
       [["model", false], ["fitted for ε", true], ["κ", true], ["worst-case loss in training", true], ["bound", true],
         ["gap", true]], known.map(({ name: words, facts: f }) => [words, [short(f.epsilon), f.epsilon],
         f.kappa === null ? "∞" : [short(f.kappa), f.kappa], [f.objective.toFixed(6), f.objective],

@@ -7,7 +7,7 @@ those of :mod:`drlogit.robustness`, to seven digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -70,7 +70,7 @@ def audit_data(report: AuditOutcome) -> AuditData:
     radii = np.array(sorted({*np.round(steps, 15).tolist(), *report.epsilons}))
     questions = [each.question for each in report.asked.values()]
     models = [
-        _model(audited, asked, radii)
+        _model(audited, asked, radii, report.row_names)
         for audited, asked in zip(report.models, report.asked.values(), strict=True)
     ]
     _add_broken(models, questions)
@@ -93,16 +93,19 @@ def audit_data(report: AuditOutcome) -> AuditData:
                     "worst_error": _list(risk.worst_errors),
                 }
             )
-    allowed = [_allowed(question, radii) for question in questions]
+    allowed = [_allowed(question, radii) for question in questions[: 1 if report.ball else None]]
     content = {
         "n_samples": report.n_samples,
         "kappa": None if math.isinf(report.kappa) else report.kappa,
         "norm": report.norm,
         "spaces": list(report.spaces),
+        "ball": report.ball,
+        "rows_named": report.row_names is not None
+        and list(report.row_names) != list(range(report.n_samples)),
         "radii": _list(radii),
         "tables_at": [int(np.searchsorted(radii, e)) for e in report.epsilons],
         "start": _start(report, radii),
-        "allowed": allowed[:1] if all(each == allowed[0] for each in allowed) else allowed,
+        "allowed": allowed[:1] if report.ball else allowed,
         "classes": [str(label) for label in questions[0].classes],
         "against_rest": any(str(question.classes[0]).startswith("not ") for question in questions),
         "models": models,
@@ -119,7 +122,9 @@ def _start(report: AuditOutcome, radii: FloatArray) -> int:
     return int(np.abs(radii - wanted).argmin())
 
 
-def _model(audited: ModelAudit, asked: Asked, radii: FloatArray) -> dict[str, Any]:
+def _model(
+    audited: ModelAudit, asked: Asked, radii: FloatArray, row_names: Sequence[Any] | None
+) -> dict[str, Any]:
     question = asked.question
     bought = purchases_of(question, float(radii[-1]))
     losses = loss_curve(question, bought).at(radii)
@@ -144,11 +149,12 @@ def _model(audited: ModelAudit, asked: Asked, radii: FloatArray) -> dict[str, An
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = question if math.isinf(question.problem.kappa) else question.with_labels_right()
     found["moves"] = found["budget"] if moving is question else _budget(moving, radii)
-    found["fragile"] = [_fragile(each) for each in fragile_samples(question, _LISTED_SAMPLES)]
+    fragile = fragile_samples(question, _LISTED_SAMPLES)
+    found["fragile"] = [_fragile(each, row_names) for each in fragile]
     found["one_level"], found["one_level_share"] = [], 0.0
     if question.problem.domains is not None and question.problem.domains.n_groups:
         listed, share = broken_by_one_level(question, _LISTED_SAMPLES)
-        found["one_level"] = [_fragile(each) for each in listed]
+        found["one_level"] = [_fragile(each, row_names) for each in listed]
         found["one_level_share"] = _short(share)
     found["surprising"] = [_sample(each) for each in audited.most_surprising]
     found["first_flipped"] = [_sample(each) for each in audited.first_flipped]
@@ -182,9 +188,9 @@ def _model(audited: ModelAudit, asked: Asked, radii: FloatArray) -> dict[str, An
     return found
 
 
-def _fragile(sample: FragileSample) -> dict[str, Any]:
+def _fragile(sample: FragileSample, row_names: Sequence[Any] | None) -> dict[str, Any]:
     return {
-        "row": sample.index,
+        "row": _row(sample.index if row_names is None else row_names[sample.index]),
         "label": str(sample.label),
         "probability": _short(sample.probability),
         "cost": _short(sample.cost),
@@ -194,9 +200,14 @@ def _fragile(sample: FragileSample) -> dict[str, Any]:
     }
 
 
+def _row(name: Any) -> Any:
+    """What a row is called, for JSON."""
+    return name if isinstance(name, int | float | str) and name == name else str(name)
+
+
 def _sample(sample: AuditSample) -> dict[str, Any]:
     return {
-        "row": sample.index,
+        "row": _row(sample.row),
         "label": str(sample.label),
         "margin": _short(sample.margin),
         "epsilon": None if math.isinf(sample.epsilon) else _short(sample.epsilon),

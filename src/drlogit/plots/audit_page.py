@@ -84,6 +84,8 @@ def _controls(page: Page, content: dict[str, Any]) -> None:
         '<fieldset id="models"><legend>Models</legend></fieldset></div>'
         '<p id="allowed" class="quiet" aria-live="polite"></p>'
     )
+    if len(content["models"]) > 1:
+        page.text(_ball(content), note=True)
     if content["against_rest"]:
         page.text(
             "There are more than two classes. Each is told from the rest: a line of this page is "
@@ -96,11 +98,25 @@ def _controls(page: Page, content: dict[str, Any]) -> None:
     )
 
 
+def _ball(content: dict[str, Any]) -> str:
+    """In which ball, or balls, several models are measured."""
+    if content["ball"]:
+        return (
+            f"All models are measured in one ball, that of {content['ball']}: {content['norm']} "
+            f"norm, distances {content['spaces'][0]}."
+        )
+    return (
+        "Each model is measured in its own ball, as it was fitted: the same radius allows "
+        "different things (see the sentences under the slider), so the models are not ranked."
+    )
+
+
 def _worst_case(page: Page, content: dict[str, Any]) -> None:
     _heading(page, "worst", "How bad can it get?")
     page.text(
-        "Whatever happens to the data within the radius, loss and error stay below these lines, "
-        "and something within the radius brings them there: the lines are exact, no estimates."
+        "Whatever happens to these samples within the radius, loss and error stay below these "
+        "lines, and something within the radius brings them there: the lines are exact, no "
+        "estimates. They are no bounds for other samples."
     )
     page.fragment(
         '<div class="charts">'
@@ -176,8 +192,9 @@ def _closer_look(page: Page, content: dict[str, Any]) -> None:
     )
     page.text(
         "Samples predicted right, and the cheapest change of features that takes each to the "
-        "decision boundary; its cost is in the units of the radius. Rows count from 0. The label "
-        "stays as it is."
+        "decision boundary; its cost is in the units of the radius. Rows "
+        f"{'go by their names' if content['rows_named'] else 'count from 0'}. The label stays as "
+        "it is."
     )
     page.fragment(
         '<ul id="broken-words"></ul><div id="level-table"></div><div id="fragile-table"></div>'
@@ -242,12 +259,6 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
 def _measured(content: dict[str, Any]) -> list[str]:
     """Caveats that only some audits need."""
     lines = []
-    if len(content["allowed"]) > 1:
-        lines.append(
-            "The models are not measured alike: each as it was fitted, so the same radius allows "
-            "different things (see the sentences under the slider). Give feature_costs and bounds "
-            "to measure all alike."
-        )
     inexact = [model["name"] for model in content["models"] if not model["exact"]]
     if inexact:
         lines.append(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from html import escape
@@ -62,6 +62,7 @@ class Audit(AuditOutcome):
             "epsilons": self.epsilons,
             "models": [asdict(model) for model in self.models],
             "spaces": self.spaces,
+            "ball": self.ball,
         }
 
     @cached_property
@@ -139,11 +140,15 @@ def audit(
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
+    balls: str = "common",
     sample_weight: ArrayLike | None = None,
     groups: Any = None,
     n_listed: int = 5,
 ) -> Audit:
     """Worst-case loss and error of one or several fitted models over a range of radii.
+
+    The ball is around the samples given here.  Several models are measured in one ball: what is not
+    stated (norm, κ, costs, bounds) is that of the first model that is ours.
 
     Parameters
     ----------
@@ -159,8 +164,11 @@ sample_weight
         that models of ours were fitted for.
     kappa : float, optional
         Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
-        ``epsilon / kappa`` of the labels can be flipped.  By default that of the models that are
-        ours, else 1.
+        ``epsilon / kappa`` of the labels can be flipped.  By default that of the first model that
+        is ours, else 1.
+    balls : {"common", "own"}
+        Whether all models share a ball, or each has the costs and bounds that it was fitted with:
+        then the same radius allows different things, and models are not ranked.
     groups : optional
         Subgroups to tell apart on the page: the name of a column of X (or a list of names), an
         array with a value per sample, or a mapping of such arrays.
@@ -171,12 +179,14 @@ sample_weight
     -------
     Audit
     """
-    asked = ask(
+    asked, ball = ask(
         model, X, y, norm=norm, kappa=kappa, feature_costs=feature_costs, categories=categories,
-        bounds=bounds, space=space, sample_weight=sample_weight,
+        bounds=bounds, space=space, balls=balls, sample_weight=sample_weight,
     )  # fmt: skip
     n_samples = next(iter(asked.values())).question.problem.rows.n_samples
-    return audit_asked(asked, epsilons, n_listed, subgroups(groups, X, n_samples))
+    names = X.index.tolist() if hasattr(X, "iloc") else None
+    parts = subgroups(groups, X, n_samples)
+    return audit_asked(asked, epsilons, n_listed, parts, ball=ball, row_names=names)
 
 
 def audit_asked(
@@ -184,8 +194,11 @@ def audit_asked(
     epsilons: Iterable[float] | None,
     n_listed: int,
     parts: tuple[Subgroup, ...] = (),
+    *,
+    ball: str,
+    row_names: Sequence[Any] | None = None,
 ) -> Audit:
-    """The audit of models that have been placed among their samples."""
+    """The audit of models that have been placed among their samples, in the ``ball`` of one."""
     if epsilons is None:
         radii = default_radii(asked.values())
     else:
@@ -199,8 +212,12 @@ def audit_asked(
         norm=first.norm.name,
         n_samples=first.rows.n_samples,
         epsilons=radii,
-        models=tuple(audit_model(name, each, radii, n_listed) for name, each in questions.items()),
+        models=tuple(
+            audit_model(name, each, radii, n_listed, row_names) for name, each in questions.items()
+        ),
         spaces=tuple(dict.fromkeys(question.space for question in questions.values())),
+        ball=ball,
+        row_names=None if row_names is None else tuple(row_names),
         asked=asked,
         subgroups=parts,
     )
@@ -219,7 +236,12 @@ def _report(report: Audit) -> list[str]:
         lines.append(
             f"kappa = {report.kappa:g}: at most a share epsilon/kappa of the labels can be flipped"
         )
-    lines += [f"distances {space}" for space in report.spaces]
+    if several and report.ball:
+        lines.append(f"one ball for all, that of {report.ball}: distances {report.spaces[0]}")
+    else:
+        lines += [f"distances {space}" for space in report.spaces]
+    if several and not report.ball:
+        lines.append("each model is in its own ball: the same epsilon allows different things")
     lines += ["", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""
@@ -227,7 +249,7 @@ def _report(report: Audit) -> list[str]:
         if model.first_flipped:
             lines.append("labels the worst case flips first, where an error costs most:")
             lines += [
-                f"  row {s.index}: label {s.label!r}, margin {s.margin:.3g}"
+                f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
                 f", flipped from epsilon = {s.epsilon:.3g}"
                 for s in model.first_flipped
             ]
@@ -235,7 +257,7 @@ def _report(report: Audit) -> list[str]:
             lines.append("no label is worth flipping: moving features hurts this model more")
         lines.append("labels that surprise the model most (the worst case leaves them alone):")
         lines += [
-            f"  row {s.index}: label {s.label!r}, margin {s.margin:.3g}"
+            f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
             for s in model.most_surprising
         ]
     return lines

@@ -42,6 +42,12 @@ class Status(enum.Enum):
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def remedy(self) -> str:
+        """What to do about a gap that is too large."""
+        more = "max_iter, or " if self is Status.MAX_ITER else ""
+        return f"Raise {more}tol if that gap is small enough for you."
+
 
 #: A lower bound, or how to work it out.
 Bound: TypeAlias = float | Callable[[], float]
@@ -235,8 +241,8 @@ class Result:
     coef, intercept, lam
         β, b and λ.
     objective, dual_objective, gap
-        The worst-case expected log-loss of the model, a certified lower bound on what any
-        model can reach, and their difference, all in nats.
+        On the data it was fitted to: the worst-case expected log-loss of the model, a certified
+        lower bound on what any model can reach, and their difference, all in nats.
     dual
         The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
         where nothing of the length of the samples is kept.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..problem.losses import log_loss
 from ..rows.arrays import FloatArray
+from .common_ball import CommonBall
 from .flipped_labels import flips_of
 from .misclassification import best_error, bounds_at, worst_error
 from .questions import Question, pose
@@ -25,6 +26,9 @@ from .worst_case import loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+
+#: One ball for all models, or each measured as it was fitted.
+BALLS = ("common", "own")
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class AuditRow:
 class AuditSample:
     """One sample: its row in the data, its label, its margin, and the radius that reaches it.
 
+    ``index`` is its position, ``row`` what it is called: by the index of a frame, else by position.
     ``epsilon`` is the smallest radius at which the worst case flips the whole of its label
     (``inf`` in lists that are not about flips).
     """
@@ -56,6 +61,7 @@ class AuditSample:
     label: Any
     margin: float
     epsilon: float
+    row: Any = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,11 @@ class ModelAudit:
 
 @dataclass(frozen=True, eq=False)
 class AuditOutcome:
-    """What an audit found; it keeps the samples, for what is computed only when it is asked for."""
+    """What an audit found; it keeps the samples, for what is computed only when it is asked for.
+
+    ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
+    the same radius does not mean the same.
+    """
 
     kappa: float
     norm: str
@@ -102,6 +112,8 @@ class AuditOutcome:
     epsilons: tuple[float, ...]
     models: tuple[ModelAudit, ...]
     spaces: tuple[str, ...] = ()
+    ball: str = ""
+    row_names: tuple[Any, ...] | None = field(default=None, repr=False)
     asked: dict[str, Asked] = field(default_factory=dict, repr=False)
     subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
 
@@ -114,23 +126,49 @@ class Asked:
     fitted: FittedWith
 
 
-def ask(model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, **options: Any) -> dict[str, Asked]:
+def ask(
+    model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, balls: str = "common", **options: Any
+) -> tuple[dict[str, Asked], str]:
     """The questions of one or several models, by name; options are those of :func:`pose`.
 
-    Nothing is asked twice: models are placed among the samples once, each class of several too.
+    All are in one ball, that of the first model that was fitted with one; its name is returned,
+    too, or nothing if each has its own.
     """
+    if balls not in BALLS:
+        raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
-    norm, kappa = _common(models.values(), norm, kappa)
-    found = {}
-    for name, each in models.items():
-        fitted = fitted_with(each) if hasattr(each, "fit") else FittedWith()
-        for part, of_class in _parts(name, each):
+    fits = {
+        name: fitted_with(each) if hasattr(each, "fit") else FittedWith()
+        for name, each in models.items()
+    }
+    first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
+    norm = fits[first].norm or "l1" if norm is None else norm
+    kappa = fits[first].kappa or 1.0 if kappa is None else kappa
+    # One-hot columns of others' pipelines are numbers if they were numbers to that model.
+    as_numbers = (
+        balls == "common"
+        and fits[first].norm is not None
+        and options.get("categories") is None
+        and last_step(models[first]).categories_ is None
+    )
+    ball: CommonBall | None = None
+    asked: dict[str, list[tuple[str, Asked]]] = {}
+    for name in (first, *(other for other in models if other != first)):
+        stated: dict[str, Any] = (
+            {"categories": []} if as_numbers and fits[name].norm is None else {}
+        )
+        asked[name] = []
+        for part, of_class in _parts(name, models[name]):
             question = pose(
-                each, X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class, **options
-            )
-            own = fitted if of_class is None else fitted.of_class(of_class)
-            found[part] = Asked(question, own)
-    return found
+                models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class,
+                ball=ball, **(options | stated),
+            )  # fmt: skip
+            own = fits[name] if of_class is None else fits[name].of_class(of_class)
+            asked[name].append((part, Asked(question, own)))
+        if name == first and balls == "common" and len(models) > 1:
+            ball = asked[first][0][1].question.ball_of(first)
+    common = first if balls == "common" or len(models) == 1 else ""
+    return {part: each for name in models for part, each in asked[name]}, common
 
 
 def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
@@ -147,24 +185,6 @@ def default_radii(asked: Iterable[Asked]) -> tuple[float, ...]:
     scale = _scale([each.question for each in asked])
     known = {e for each in asked if (e := each.fitted.epsilon) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
-
-
-def _common(models: Iterable[Any], norm: Any, kappa: float | None) -> tuple[Any, float]:
-    """The norm and κ of all models: as stated, or as those that are ours were fitted."""
-    known = [fitted_with(model) for model in models if hasattr(model, "fit")]
-    if norm is None:
-        norm = _agreed([each.norm for each in known if each.norm is not None], "norm", "l1")
-    if kappa is None:
-        kappa = _agreed([each.kappa for each in known if each.kappa is not None], "kappa", 1.0)
-    return norm, kappa
-
-
-def _agreed(values: list[Any], name: str, otherwise: Any) -> Any:
-    different = sorted(set(values))
-    if len(different) > 1:
-        shown = " and ".join(f"{value}" for value in different)
-        raise ValueError(f"the models were fitted with {name} {shown}: say which with {name}=")
-    return different[0] if different else otherwise
 
 
 def named_models(model: Any) -> dict[str, Any]:
@@ -208,7 +228,11 @@ def _scale(questions: Iterable[Question]) -> float:
 
 
 def audit_model(
-    name: str, question: Question, radii: tuple[float, ...], n_listed: int
+    name: str,
+    question: Question,
+    radii: tuple[float, ...],
+    n_listed: int,
+    row_names: Sequence[Any] | None = None,
 ) -> ModelAudit:
     """What an audit says about one model."""
     u, w, kappa = question.u, question.weights, question.problem.kappa
@@ -238,16 +262,27 @@ def audit_model(
         sensitivity=question.sensitivity,
         half_wrong_radius=worst[1].radius_of(0.5),
         rows=rows,
-        first_flipped=_listed(question, flips.samples[:n_listed], flips.reached),
-        most_surprising=_listed(question, surprising, np.full(surprising.size, math.inf)),
+        first_flipped=_listed(question, flips.samples[:n_listed], flips.reached, row_names),
+        most_surprising=_listed(
+            question, surprising, np.full(surprising.size, math.inf), row_names
+        ),
     )
 
 
 def _listed(
-    question: Question, indices: NDArray[np.intp], epsilons: FloatArray
+    question: Question,
+    indices: NDArray[np.intp],
+    epsilons: FloatArray,
+    row_names: Sequence[Any] | None,
 ) -> tuple[AuditSample, ...]:
     labels = question.labels(question.signs[indices]).tolist()
     return tuple(
-        AuditSample(int(i), label, float(question.u[i]), float(epsilon))
+        AuditSample(
+            int(i),
+            label,
+            float(question.u[i]),
+            float(epsilon),
+            int(i) if row_names is None else row_names[i],
+        )
         for i, label, epsilon in zip(indices, labels, epsilons, strict=False)
     )

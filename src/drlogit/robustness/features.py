@@ -122,6 +122,7 @@ def of_encoding(encoding: Encoding) -> list[Feature]:
             "a level not seen in training",
         )
         for column, place in zip(encoding.columns, encoding.places, strict=True)
+        if not column.left_out
     ]
 
 

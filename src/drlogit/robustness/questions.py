@@ -34,6 +34,7 @@ from ..rows.matrix import matvec
 from ..rows.memory import MemoryRows
 from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
+from .common_ball import CommonBall
 from .features import Feature, costs_by_feature, describe
 from .linear_model import LinearModel, rest_and_class
 from .spaces import ONE_HOT, Placed, last_step, place
@@ -51,11 +52,20 @@ class Question:
     classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
     space: str  # where distance is measured, in words
     described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
+    stated_costs: FloatArray  # of each column, whether it has a domain or not
+    stated_bounds: Any = None
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The columns as the features that people know."""
         return self.described()
+
+    def ball_of(self, model: str) -> CommonBall:
+        """The ball of this question, for other models, under the name of its own."""
+        lower, upper = (-np.inf, np.inf) if self.stated_bounds is None else self.stated_bounds
+        size = self.stated_costs.size
+        ends = np.broadcast_to(lower, size), np.broadcast_to(upper, size)
+        return CommonBall.of(model, self.space, self.features, self.stated_costs, ends)
 
     @cached_property
     def margins(self) -> State:
@@ -159,18 +169,20 @@ def pose(
     bounds: Any = None,
     space: str = "fitted",
     of_class: int | None = None,
+    ball: CommonBall | None = None,
 ) -> Question:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
     What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
-    ``of_class`` is the position in ``classes_`` of a class that is told from the rest.
+    ``of_class`` is the position in ``classes_`` of a class that is told from the rest; ``ball`` is
+    that of another model, and goes before the fit's own.
     """
     placed = place(model, X, space, categories, of_class)
     labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
     return pose_placed(
         placed, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
         sample_weight=sample_weight, categories=categories, bounds=bounds,
-        check=partial(_check_scores, model, placed.linear, X, of_class),
+        check=partial(_check_scores, model, placed.linear, X, of_class), ball=ball,
     )  # fmt: skip
 
 
@@ -186,6 +198,7 @@ def pose_placed(
     categories: Any = None,
     bounds: Any = None,
     check: Callable[[Matrix], None] | None = None,
+    ball: CommonBall | None = None,
 ) -> Question:
     """The question of a model that has been placed among its samples already.
 
@@ -210,8 +223,15 @@ def pose_placed(
         declared = stated_categories = categories
     groups = check_domains(declared, None, n_features, placed.names).groups
     described = partial(describe, n_features, placed.names, groups, placed.features)
+    space = placed.space
+    if ball is not None:
+        own_costs, own_bounds = ball.by_column(
+            described(), n_features, for_bounds=feature_costs is not None
+        )
+        placed, space = replace(placed, costs=own_costs, bounds=own_bounds), ball.space
     costs = _costs(feature_costs, placed, matrix, weights, described)
     costs = check_costs(costs, n_features)
+    stated_costs = costs.copy()
     rows: Rows
     if blocks:
         rows = StoredRows(samples, signs, weights, intercept=True)
@@ -223,8 +243,8 @@ def pose_placed(
     problem = Problem(rows, epsilon, cost, fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
-    where = f"{placed.space}, with the {given} given" if given else placed.space
-    return Question(problem, joined, classes, where, described)
+    where = f"{space}, with the {given} given" if given and ball is None else space
+    return Question(problem, joined, classes, where, described, stated_costs, limits)
 
 
 def _one_of_several(y: Any, classes: Any, k: int) -> Any:

@@ -107,8 +107,7 @@ def fitted_with(model: Any) -> FittedWith:
     last = last_step(model)
     if not isinstance(last, RobustLinearClassifier):
         return FittedWith()
-    kappa = getattr(last, "kappa_", None) or getattr(last, "kappa", None)
-    return FittedWith(last.norm, kappa, float(last.epsilon_), tuple(last.results_))
+    return FittedWith(last.norm, last.kappa_, float(last.epsilon_), tuple(last.results_))
 
 
 def last_step(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from .arrays import FloatArray, Matrix
 
 #: Features from this size on are refused: their squares overflow.
 TOO_LARGE = 1e150
+
+#: How scikit-learn is to hand over X that is in memory.  Which value is none, and where, we say.
+AS_NUMBERS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,
+}
 
 
 def check_unmasked(values: Any, name: str) -> None:
@@ -88,32 +96,54 @@ def check_features(X: Any) -> Matrix:
     try:
         if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn
             raise ValueError("Dates and times are not numbers")
-        matrix = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", order=None
-        )
+        matrix = check_array(X, **AS_NUMBERS, input_name="X", order=None)
     except (TypeError, ValueError) as error:
         found = str(error).partition("\n")[0].rstrip(".:")
         raise ValueError(
             f"X must be a 2-D array of finite numbers, at least one row and one column: {found}"
         ) from error
-    return settled(matrix)
+    return settled(matrix, getattr(X, "columns", None))
 
 
-def settled(matrix: Matrix) -> Matrix:
-    """What scikit-learn has found to be finite numbers, as products with it need it."""
+def settled(matrix: Matrix, names: Sequence[Any] | None) -> Matrix:
+    """What scikit-learn has made an array of, if it is finite, as products with it need it.
+
+    ``names`` are those of the columns, if they have any.
+    """
     values = matrix.data if sp.issparse(matrix) else matrix
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest >= TOO_LARGE:
-        raise ValueError(
-            f"X must hold numbers below {TOO_LARGE:g}, whose squares can be summed: "
-            f"got one of size {largest:.3g}; change the unit of its feature"
-        )
+    with np.errstate(invalid="ignore"):
+        largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if not largest < TOO_LARGE:  # nor for NaN
+        bad = np.argwhere(~(np.abs(values) < TOO_LARGE))[0]
+        row, column = int(bad[0]), int(bad[-1])
+        if sp.issparse(matrix):
+            row, column = int(np.searchsorted(matrix.indptr, row, "right")) - 1, matrix.indices[row]
+        name = column if names is None else names[column]
+        raise ValueError(no_number(values[tuple(bad)], row, name))
     if not sp.issparse(matrix):
         return matrix
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
+
+
+def no_number(value: float, row: int, column: Any) -> str:
+    """What to say of a value that cannot be computed with; rows count from 0."""
+    where = f"in row {row} of column {column!r:.60}"
+    if np.isnan(value):
+        return (
+            f"X must hold finite numbers, got NaN {where}: fill it in, leave out such rows, or fit "
+            "an estimator with missing='median' (--missing median on the command line)"
+        )
+    if np.isinf(value):
+        return (
+            f"X must hold finite numbers, got {value} {where}: replace it, or leave out such rows"
+        )
+    return (
+        f"X must hold numbers below {TOO_LARGE:g}, whose squares can be summed: got {value:.3g} "
+        f"{where}; change the unit of the column"
+    )
 
 
 def check_label_column(y: Any, n_samples: int) -> np.ndarray[Any, Any]:

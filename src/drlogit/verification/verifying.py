@@ -400,7 +400,7 @@ def fitted_ball(model: Any) -> Ball:
         getattr(model, "categories_", None), getattr(model, "bounds_", None), n_features
     )
     return Ball(
-        float(model.epsilon_), float(getattr(model, "kappa_", None) or model.kappa),
+        float(model.epsilon_), float(model.kappa_),
         get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
         bool(model.fit_intercept), groups, None, lower, upper,
     )  # fmt: skip

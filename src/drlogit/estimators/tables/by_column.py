@@ -164,7 +164,7 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
             ends = [as_numbers(end, f"bounds of column {names[j]!r:.60}") for end in pair]
             if ends[0].size != 1 or ends[1].size != 1:
                 raise ValueError(f"bounds of column {names[j]!r:.60} must be two numbers")
-            if encoding is not None and encoding.columns[j].levels is not None:
+            if encoding is not None and encoding.columns[j].levels:
                 raise ValueError(f"column {names[j]!r:.60} is a category and has no bounds")
             lower[j], upper[j] = float(ends[0]), float(ends[1])
     elif encoding is None:

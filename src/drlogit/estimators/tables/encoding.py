@@ -5,7 +5,9 @@ none left out: the adversary may change one level into any other at one price, s
 special.  The rules where something is missing or new:
 
 - a missing category is a category, if it occurs in training;
-- a missing number is an error, unless ``missing`` says what to put there;
+- a missing number is an error, unless ``missing`` says what to put there, also in columns that
+  were complete in training;
+- text that tells rows apart, and numbers that are all missing, are left out, which is remarked;
 - a level that training did not show has zeros in all columns of its category.  Fits with an
   intercept keep the mean contribution of each category, over the training samples, at zero: so
   such a level counts as the average sample does.
@@ -13,8 +15,9 @@ special.  The rules where something is missing or new:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
+from ...rows.checks import TOO_LARGE, no_number
 from .frames import (
     MISSING_MARKS,
     column_names,
@@ -32,6 +36,7 @@ from .frames import (
     levels_of,
     numbers_of,
 )
+from .text_columns import identifies, remark_on_text
 
 #: What can stand in for a missing number.
 FILLS = ("error", "mean", "median")
@@ -45,15 +50,19 @@ _DENSE_SHARE = 0.25
 class EncodedColumn:
     """A column of the table.
 
-    ``levels`` is None for numbers; in it, None is the level "missing".  ``fill`` stands in for a
-    missing number; None if there is no such thing.  ``kind`` says what the levels are in the
-    table: "text", "truth" or "number".
+    ``levels`` is None for numbers; in it, None is the level "missing"; a column that is left out
+    has none.  ``fill`` stands in for a missing number; None if there is no such thing.  ``kind``
+    says what the levels are in the table: "text", "truth" or "number".
     """
 
     name: Any
     levels: tuple[str | None, ...] | None = None
     fill: float | None = None
     kind: str = "text"
+
+    @property
+    def left_out(self) -> bool:
+        return self.levels == ()
 
     @property
     def width(self) -> int:
@@ -78,10 +87,14 @@ class EncodedColumn:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns of a table, in order, and what becomes of each; texts that mean "missing"."""
+    """The columns of a table, in order, and what becomes of each; texts that mean "missing".
+
+    ``remarks`` are what is to be said of the columns once.
+    """
 
     columns: tuple[EncodedColumn, ...]
     missing_marks: tuple[str, ...] = MISSING_MARKS
+    remarks: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def places(self) -> list[IndexArray]:
@@ -105,9 +118,7 @@ class Encoding:
     def groups(self) -> list[IndexArray]:
         """The columns of the matrix that belong to one category, for each category."""
         return [
-            place
-            for column, place in zip(self.columns, self.places, strict=True)
-            if column.levels is not None
+            place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
     def spread(self, values: Sequence[float]) -> FloatArray:
@@ -126,7 +137,10 @@ class Encoding:
             if column.levels is None
         }
         _check_numbers(
-            {self.columns[j].name: v for j, v in numbers.items() if self.columns[j].fill is None}
+            {
+                self.columns[j].name: (v, self.columns[j].fill is not None)
+                for j, v in numbers.items()
+            }
         )
         n_rows = X.shape[0]
         size = n_rows * self.n_encoded
@@ -152,9 +166,36 @@ class Encoding:
                     values = np.where(np.isnan(values), column.fill, values)
                 yield every, np.full(every.size, place[0]), values
                 continue
+            if column.left_out:
+                continue
             codes = level_codes(each, column.levels, self.missing_marks)
             rows = np.flatnonzero(codes >= 0)
             yield rows, place[codes[rows]], np.ones(rows.size)
+
+    def mostly_unseen(self, matrix: Matrix, X: Any) -> str | None:
+        """What is to be said where training did not show the levels of most rows, if anything.
+
+        ``matrix`` is what :meth:`transform` made of X.
+        """
+        n_rows = matrix.shape[0]
+        seen = np.asarray(matrix.sum(axis=0)).ravel()
+        named = []
+        for column, place, each in zip(self.columns, self.places, columns_of(X), strict=True):
+            if column.levels and 2 * seen[place].sum() < n_rows:
+                codes = level_codes(each, column.levels, self.missing_marks)
+                new = levels_of(each)[codes < 0]
+                named.append(
+                    f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as {new[0]!r:.30}, "
+                    f"where training had {column.levels[0]!r:.30})"
+                )
+        if not named:
+            return None
+        more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+        return (
+            f"most of {'column' if len(named) == 1 else 'columns'} {', '.join(named[:3])}{more} is "
+            "of levels that training did not show, which count as the average sample does: is it "
+            "spelt or coded otherwise?"
+        )
 
     # --- as plain data ----------------------------------------------------------------------
 
@@ -172,38 +213,61 @@ class Encoding:
 
 
 def fit_encoding(
-    X: Any, categorical: Iterable[int], *, fill: str = "error", weights: FloatArray | None = None
+    X: Any,
+    categorical: Iterable[int],
+    *,
+    fill: str = "error",
+    weights: FloatArray | None = None,
+    stated: bool = True,
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
 
-    Levels are those that occur.  Means and medians count weights.
+    Levels are those that occur.  Means and medians count weights.  Where nobody has ``stated``
+    that columns are categories, text that tells rows apart is left out.
     """
     if fill not in FILLS:
         raise ValueError(f"missing must be one of {', '.join(map(repr, FILLS))}, got {fill!r}")
-    chosen, columns = set(categorical), []
+    chosen, columns, remarks = set(categorical), [], []
     counted = None if weights is None else np.asarray(weights, dtype=np.float64)
-    lacking = {}
+    numbers = {}
     for j, (name, column) in enumerate(zip(column_names(X), columns_of(X), strict=True)):
         if j in chosen:
-            found, kind = set(levels_of(column).tolist()), kind_of_levels(column)
-            there = [level for level in found if level is not None]
-            levels = sorted(there, key=(float if kind == "number" else None))
-            absent = [None] if None in found else []
-            columns.append(EncodedColumn(name, (*levels, *absent), kind=kind))
+            levels, kind = Counter(levels_of(column).tolist()), kind_of_levels(column)
+            remark = None if stated or kind != "text" else remark_on_text(name, levels)
+            remarks += [remark] if remark else []
+            columns.append(EncodedColumn(name, _levels_kept(levels, kind, stated), kind=kind))
             continue
-        values = numbers_of(column, name)
-        if fill == "error" or np.isfinite(values).all():
-            lacking[name] = values
-            columns.append(EncodedColumn(name, None, None))
-        else:
-            columns.append(EncodedColumn(name, None, _stand_in(values, counted, fill, name)))
-    _check_numbers(lacking)
-    return Encoding(tuple(columns))
+        numbers[name] = numbers_of(column, name), fill != "error"
+        stand_in = None
+        if fill != "error":
+            stand_in = _stand_in(numbers[name][0], counted, fill)
+            if stand_in is None:
+                remarks.append(f"column {name!r:.60} is left out, as it has no value in any row")
+                columns.append(EncodedColumn(name, (), kind="number"))
+                continue
+        columns.append(EncodedColumn(name, None, stand_in))
+    _check_numbers(numbers)
+    if all(column.left_out for column in columns):
+        raise ValueError(f"X has no column left to be a feature: {'; '.join(remarks):.300}")
+    return Encoding(tuple(columns), remarks=tuple(remarks))
 
 
-def _check_numbers(columns: Mapping[Any, FloatArray]) -> None:
-    """``ValueError`` that names every column in which a number is missing."""
-    lacking = [name for name, values in columns.items() if np.isnan(values).any()]
+def _levels_kept(levels: Counter[Any], kind: str, stated: bool) -> tuple[str | None, ...]:
+    """The levels in order, the missing one last; none if the column is to be left out."""
+    there = [level for level in levels if level is not None]
+    if kind == "text" and not stated and identifies(len(there), levels.total()):
+        return ()
+    absent = [None] if None in levels else []
+    return (*sorted(there, key=(float if kind == "number" else None)), *absent)
+
+
+def _check_numbers(columns: Mapping[Any, tuple[FloatArray, bool]]) -> None:
+    """``ValueError`` that names what is no number: columns with gaps, or one value too large.
+
+    With the values of a column goes whether its gaps are filled.
+    """
+    lacking = [name for name, (values, filled) in columns.items()
+               if not filled and np.isnan(values).any()]  # fmt: skip
     if lacking:
         shown = ", ".join(f"{name!r:.40}" for name in lacking[:10])
         more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
@@ -212,14 +276,19 @@ def _check_numbers(columns: Mapping[Any, FloatArray]) -> None:
             f"{more}: fill them in, leave out such rows, or fit with missing='median' or 'mean' "
             "(--missing median on the command line)"
         )
+    for name, (values, _) in columns.items():
+        large = np.flatnonzero(np.abs(values) >= TOO_LARGE)
+        if large.size:
+            raise ValueError(no_number(values[large[0]], int(large[0]), name))
 
 
-def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str, name: Any) -> float:
+def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> float | None:
+    """What is put for missing numbers; None if all are, or have no weight."""
     there = np.isfinite(values)
     share = np.ones(values.size) if weights is None else weights
     values, share = values[there], share[there]
     if not share.any():
-        raise ValueError(f"column {name!r:.60} has no value to take the {fill} of")
+        return None
     if fill == "mean":
         return float(np.average(values, weights=share))
     order = np.argsort(values, kind="stable")

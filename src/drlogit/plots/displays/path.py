@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...fitting.paths import RegularizationPath, regularization_path
+from ...estimators.choosing import RegularizationPath, regularization_path
 from .axes import kappa_text, names_of_features, new_axes, styles
 
 
@@ -54,7 +54,8 @@ class RegularizationPathDisplay:
         ax: Any = None,
     ) -> RegularizationPathDisplay:
         """Draw a path that is there already."""
-        names = names_of_features(feature_names, None, path.coefs.shape[1])
+        known = path.feature_names if feature_names is None else feature_names
+        names = names_of_features(known, None, path.coefs.shape[1])
         return cls(path, names, unit).plot(n_named=n_named, ax=ax)
 
     @classmethod
@@ -71,8 +72,7 @@ class RegularizationPathDisplay:
     ) -> RegularizationPathDisplay:
         """Compute a path and draw it; options are those of :func:`regularization_path`."""
         path = regularization_path(X, y, **options)
-        names = names_of_features(feature_names, X, path.coefs.shape[1])
-        return cls(path, names, unit).plot(n_named=n_named, ax=ax)
+        return cls.from_path(path, feature_names=feature_names, unit=unit, n_named=n_named, ax=ax)
 
     def plot(self, *, n_named: int = 8, ax: Any = None) -> RegularizationPathDisplay:
         """Draw; the ``n_named`` features with the largest coefficients get colour and name."""

@@ -1,0 +1,299 @@
+"""Choosing ε: the radius that leaves nothing, one from theory, and the models in between.
+
+Functions of what ``fit`` takes, tables included: an estimator checks and encodes the data, and what
+is asked of the problem is in :mod:`drlogit.fitting`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..fitting.critical_radius import epsilon_max_of
+from ..fitting.grids import check_count, check_radii, radii_below
+from ..fitting.paths import solve_radii, warn_about_gaps
+from ..fitting.suggested_radius import suggested_radius_of
+from ..problem.norms import Norm
+from ..problem.problem import Problem
+from ..problem.result import Result, Status
+from ..rows.arrays import FloatArray
+from .average_levels import relative_to_average
+from .classifier import DRLogisticRegression
+from .training_data import TrainingData
+
+
+def epsilon_max(
+    X: Any,
+    y: ArrayLike,
+    *,
+    kappa: float,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: Any = None,
+    categories: Any = None,
+    bounds: Any = None,
+    categorical_features: Any = "from_dtype",
+    missing: str = "error",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The radius from which on the robust model is constant: β = 0 (on penalised features).
+
+    Parameters are those of :class:`drlogit.DRLogisticRegression`, for labels of two kinds;
+    ``epsilon / kappa`` is the largest share of labels the adversary may flip.  Never above
+    ``kappa / 2``: who may flip half of the labels leaves nothing to learn.
+
+    Returns
+    -------
+    float
+        ε_max, to about nine digits; with categories or bounds to about five, and nine again where
+        labels cannot flip and nothing is immovable.
+    """
+    _, _, problem = _posed(
+        X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        categorical_features=categorical_features, missing=missing,
+    )  # fmt: skip
+    return epsilon_max_of(problem)
+
+
+def suggest_radius(
+    X: Any,
+    y: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: Any = None,
+    categories: Any = None,
+    bounds: Any = None,
+    categorical_features: Any = "from_dtype",
+    missing: str = "error",
+    sample_weight: ArrayLike | None = None,
+    n_draws: int = 2000,
+    random_state: int | np.random.Generator | None = 0,
+) -> float:
+    """The radius ε at which the ball is as large as sampling error, from one preliminary fit.
+
+    Parameters
+    ----------
+    X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing
+        As in :class:`drlogit.DRLogisticRegression`, for labels of two kinds.
+    confidence : float
+        Probability, in (0, 1), with which the ball should contain a distribution for which the
+        true coefficients are optimal.  Asymptotic, for samples of a logistic model.
+    sample_weight : array of shape (n_samples,), optional
+        Non-negative weights, of which only the proportions matter.  They say how much a sample
+        counts, not how many samples it stands for: unequal weights make for fewer effective
+        samples, hence a larger radius.
+    n_draws : int
+        Draws of the normal vector.
+    random_state : int, numpy.random.Generator or None
+        Seed of the draws.
+
+    Returns
+    -------
+    float
+        ε, proportional to the scale of X and to ``1/√N``; 0 if no feature can move.
+
+    Notes
+    -----
+    The radius answers for sampling error alone, with labels that cannot flip.  It does not know
+    what shift to expect, and says nothing about κ: choose κ as ε over the share of labels that
+    may be wrong, or ``inf``.  Categories and bounds are no norm, for which the theory is: they get
+    the radius of the same first-order argument, at the least that changing a level can cost.
+    """
+    if not _is_real(confidence) or not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+    whole = isinstance(n_draws, numbers.Integral) and not isinstance(n_draws, bool)
+    if not whole or n_draws < 1:
+        raise ValueError(f"n_draws must be a positive integer, got {n_draws!r}")
+    _, _, problem = _posed(
+        X, y, sample_weight, math.inf, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        categorical_features=categorical_features, missing=missing,
+    )  # fmt: skip
+    return suggested_radius_of(problem, confidence, n_draws, random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizationPath:
+    """Models over a range of radii, one entry or row for each, the largest radius first.
+
+    Attributes
+    ----------
+    epsilons : array of shape (n_epsilons,)
+        Radii ε, descending.
+    coefs : array of shape (n_epsilons, n_features)
+        Coefficients β.
+    intercepts, lambdas : arrays of shape (n_epsilons,)
+        Intercepts b and multipliers λ.
+    objectives, gaps : arrays of shape (n_epsilons,)
+        Worst-case expected log-losses, and how far from optimal each can be at most, in nats.
+    n_iters : array of shape (n_epsilons,)
+        Iterations of the solver.
+    kappa, norm
+        The flip cost κ and the transport norm, the same for all.
+    epsilon_max : float
+        The radius from which on the model is constant.
+    feature_names : list of str or None
+        Names of the columns of ``coefs``: of a table, those of its encoding.
+    """
+
+    epsilons: FloatArray
+    coefs: FloatArray
+    intercepts: FloatArray
+    lambdas: FloatArray
+    objectives: FloatArray
+    gaps: FloatArray
+    n_iters: np.ndarray[Any, np.dtype[np.int64]]
+    kappa: float
+    norm: str
+    epsilon_max: float
+    feature_names: list[str] | None = None
+
+    def __len__(self) -> int:
+        return self.epsilons.size
+
+    def __repr__(self) -> str:
+        return (
+            f"RegularizationPath({len(self)} radii from {self.epsilons[0]:.4g} to "
+            f"{self.epsilons[-1]:.4g}, kappa={self.kappa:g}, norm={self.norm!r}, "
+            f"largest gap {self.gaps.max():.1e})"
+        )
+
+
+def regularization_path(
+    X: Any,
+    y: ArrayLike,
+    epsilons: ArrayLike | None = None,
+    *,
+    n_epsilons: int = 30,
+    min_fraction: float = 1e-3,
+    kappa: float = 1.0,
+    norm: str | Norm = "l1",
+    fit_intercept: bool = True,
+    feature_costs: Any = None,
+    categories: Any = None,
+    bounds: Any = None,
+    categorical_features: Any = "from_dtype",
+    missing: str = "error",
+    sample_weight: ArrayLike | None = None,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    warm_start: bool = True,
+    callback: Callable[[Result], Any] | None = None,
+) -> RegularizationPath:
+    """Fit the model over a range of radii, from the one that makes it constant downwards.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        Features.
+    y : array of shape (n_samples,)
+        Labels of two kinds; the one that sorts last is the positive class.
+    epsilons : array, optional
+        Radii, in any order; by default ``n_epsilons`` of them, evenly spaced on a logarithmic
+        scale from :func:`~drlogit.epsilon_max` down to ``min_fraction`` of it.
+    n_epsilons : int
+        How many radii, if they are not given.
+    min_fraction : float
+        The smallest radius as a fraction of the largest, if radii are not given.
+    kappa : float
+        Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
+        adversary may flip.  ``inf`` if labels are beyond doubt.
+    norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, \
+sample_weight, solver, tol, max_iter
+        As in :class:`~drlogit.DRLogisticRegression`.
+    warm_start : bool
+        Whether each fit starts where the ones before lead to.
+    callback : callable, optional
+        Called with the :class:`~drlogit.Result` of each radius as soon as it is there.
+
+    Returns
+    -------
+    RegularizationPath
+        Radii in descending order with their models and certificates.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        Some gaps are larger than ``tol``.
+
+    Examples
+    --------
+    >>> import drlogit
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> path = drlogit.regularization_path(X, y, n_epsilons=5, kappa=1.0)
+    >>> path.coefs.shape
+    (5, 30)
+    >>> bool((path.gaps <= 1e-6).all())
+    True
+    """
+    learner, data, problem = _posed(
+        X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,
+        feature_costs=feature_costs, categories=categories, bounds=bounds,
+        categorical_features=categorical_features, missing=missing,
+    )  # fmt: skip
+    encoding, names = learner.encoding_, learner._model()["names"]
+    shares = None if encoding is None or not fit_intercept else data.column_means()
+    limit = epsilon_max_of(problem)
+    if epsilons is None:
+        radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
+    else:
+        radii = check_radii(epsilons)
+    results = []
+    for result in solve_radii(
+        problem, radii, kappa, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
+    ):
+        if encoding is not None and shares is not None:
+            result = relative_to_average(result, encoding, shares)
+        results.append(result)
+        if callback is not None:
+            callback(result)
+    capped = any(result.status is Status.MAX_ITER for result in results)
+    warn_about_gaps(
+        "regularization_path",
+        [result.gap for result in results],
+        tol,
+        Status.MAX_ITER if capped else Status.STALLED,
+    )
+    return RegularizationPath(
+        epsilons=radii,
+        coefs=np.array([result.coef for result in results]),
+        intercepts=np.array([result.intercept for result in results]),
+        lambdas=np.array([result.lam for result in results]),
+        objectives=np.array([result.objective for result in results]),
+        gaps=np.array([result.gap for result in results]),
+        n_iters=np.array([result.n_iter for result in results]),
+        kappa=problem.kappa,
+        norm=problem.norm.name,
+        epsilon_max=limit,
+        feature_names=None if names is None else [str(name) for name in names],
+    )
+
+
+def _posed(
+    X: Any, y: Any, sample_weight: Any, kappa: float, **model: Any
+) -> tuple[DRLogisticRegression, TrainingData, Problem]:
+    """The problem that an estimator would be fitted to, with ε = 1, the samples and the way."""
+    learner = DRLogisticRegression(1.0, kappa, **model)
+    data = learner._check_data(X, y, sample_weight)
+    if data.n_classes != 2:
+        shown = ", ".join(repr(c) for c in learner.classes_[:5].tolist())
+        more = ", ..." if data.n_classes > 5 else ""
+        raise ValueError(f"y must hold two classes, got {data.n_classes} ({shown}{more})")
+    return learner, data, learner._pose(data, 1.0, kappa)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
