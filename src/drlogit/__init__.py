@@ -22,6 +22,7 @@ from .files.onnx_model import register_onnx, to_onnx
 from .fitting.solving import solve, solve_subproblem
 from .plots.audits import Audit, audit
 from .problem.result import DualPoint, Result, Status, Trace
+from .robustness.guarantees import Guarantee, guarantee
 from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
 from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
 from .rows.row_blocks import RowBlocks
@@ -34,6 +35,7 @@ __all__ = [
     "DRLogisticRegression",
     "DRLogisticRegressionCV",
     "DualPoint",
+    "Guarantee",
     "MisclassificationBounds",
     "RegularizationPath",
     "Result",
@@ -49,6 +51,7 @@ __all__ = [
     "audit",
     "datasets",
     "epsilon_max",
+    "guarantee",
     "load_model",
     "misclassification_bounds",
     "open_blocks",

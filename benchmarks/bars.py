@@ -1,0 +1,260 @@
+"""The speed bars in one run: ratios of processor time, one thread on both sides, gaps beside them.
+
+    python -m benchmarks.bars [small tables search first dense paths sets] [--repeats 3]
+
+Shapes and seeds here were never used to choose a constant of the package: whoever tunes, tunes
+elsewhere.  A ratio is our time over the other's, each the best of several, taken in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import gmean
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_svmlight_file
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from threadpoolctl import threadpool_limits
+
+import drlogit
+
+SEED = 20_261_117
+TABLES = (
+    "breast-cancer", "tic-tac-toe", "kr-vs-kp", "vote", "car", "lymph", "balance-scale", "credit-g",
+    "heart-c", "hepatitis", "colic", "vehicle", "segment", "cmc", "spect", "splice",
+)  # fmt: skip
+SEARCHED = ("breast-cancer", "credit-g", "heart-c", "hepatitis", "colic", "vote")
+SETS = {
+    "a1a": 123,
+    "a5a": 123,
+    "a9a": 123,
+    "w1a": 300,
+    "w8a": 300,
+    "mushrooms": 112,
+    "phishing": 68,
+}
+
+
+def folder() -> Path:
+    return Path(os.environ["DRLOGIT_DATA"])
+
+
+def best_times(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Processor seconds of each job, the best of several, in turns."""
+    times = dict.fromkeys(jobs, np.inf)
+    for _ in range(repeats):
+        for name, job in jobs.items():
+            started = time.process_time()
+            job()
+            times[name] = min(times[name], time.process_time() - started)
+    return times
+
+
+def synthetic(n: int, p: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    truth = rng.standard_normal(p) / np.sqrt(p)
+    y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * X @ truth)), 1, -1)
+    return X, y
+
+
+def small(repeats: int) -> Iterator[tuple[str, float, float]]:
+    for n, p in ((40, 3), (120, 7), (350, 12), (800, 25), (2200, 18), (6000, 50)):
+        X, y = synthetic(n, p, SEED + n)
+        for epsilon, kappa in ((0.01, 1.0), (0.05, 2.0), (0.1, np.inf)):
+            clf = drlogit.DRLogisticRegression(epsilon=epsilon, kappa=kappa)
+            times = best_times(
+                {"ours": lambda: clf.fit(X, y), "plain": lambda: LogisticRegression().fit(X, y)},  # noqa: B023
+                3 * repeats,
+            )
+            gap = float(np.max(clf.dual_gap_))
+            yield f"({n},{p}) eps={epsilon} kappa={kappa}", times["ours"] / times["plain"], gap
+
+
+def table(name: str) -> tuple[pd.DataFrame, Any]:
+    frame = pd.read_csv(folder() / "tables" / f"{name}.csv.bz2")
+    y = frame.pop(frame.columns[0] if name == "spect" else frame.columns[-1])
+    if name == "splice":
+        frame = frame.drop(columns=[c for c in frame if frame[c].nunique() > 0.5 * len(frame)])
+    return frame, np.where(y == y.value_counts().index[0], 1, 0)
+
+
+def pipeline(frame: pd.DataFrame, last: Any) -> Any:
+    text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
+    numbers = [c for c in frame if c not in text]
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), text),
+        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
+    )
+    return make_pipeline(columns, last)
+
+
+def tables(repeats: int) -> Iterator[tuple[str, float, float]]:
+    for name in TABLES:
+        frame, y = table(name)
+        plain = pipeline(frame, LogisticRegression(max_iter=1000))
+        for epsilon, kappa in ((0.03, 3.0), (0.15, np.inf)):
+            clf = drlogit.DRLogisticRegression(
+                epsilon=epsilon, kappa=kappa, feature_costs="std", missing="median",
+                categorical_features="from_dtype",
+            )  # fmt: skip
+            times = best_times(
+                {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
+                repeats,
+            )
+            gap = float(np.max(clf.dual_gap_))
+            yield f"{name} eps={epsilon} kappa={kappa}", times["ours"] / times["plain"], gap
+
+
+def search(repeats: int) -> Iterator[tuple[str, float, float]]:
+    for name in SEARCHED:
+        frame, y = table(name)
+        plain = pipeline(frame, LogisticRegressionCV(max_iter=1000))
+        clf = drlogit.DRLogisticRegressionCV(
+            feature_costs="std", missing="median", categorical_features="from_dtype"
+        )
+        times = best_times(
+            {"ours": lambda: clf.fit(frame, y), "plain": lambda: plain.fit(frame, y)},  # noqa: B023
+            max(1, repeats // 2),
+        )
+        what = f"{name}, {times['ours']:.2f} s"
+        yield what, times["ours"] / times["plain"], float(np.max(clf.dual_gap_))
+
+
+FIRST = """
+import time, numpy as np, scipy.sparse as sp, pandas as pd, drlogit
+rng = np.random.default_rng(1)
+X = rng.standard_normal((300, 8)); y = X[:, 0] + rng.standard_normal(300) > 0
+if {kind!r} == "sparse": X = sp.random_array((300, 40), density=.1, rng=1, format="csr")
+options = dict(epsilon=.05, kappa=2.)
+if {kind!r} == "table":
+    X = pd.DataFrame(X[:, :2]).assign(c=rng.choice(list("abcd"), 300))
+    X.columns = ["a", "b", "c"]
+    options["categorical_features"] = "from_dtype"
+times = []
+for _ in range(3):
+    start = time.perf_counter(); drlogit.DRLogisticRegression(**options).fit(X, y)
+    times.append(time.perf_counter() - start)
+print(1e3 * (times[0] - min(times[1:])))
+"""
+
+
+def first(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Milliseconds by which the first fit of a process exceeds the second."""
+    for kind in ("dense", "sparse", "table"):
+        runs = [
+            subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", FIRST.format(kind=kind)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            for _ in range(repeats)
+        ]
+        yield f"{kind}, ms over the second", min(float(run.stdout) for run in runs), 0.0
+
+
+def dense(repeats: int) -> Iterator[tuple[str, float, float]]:
+    for n, p in ((12_000, 40), (30_000, 90), (150_000, 25), (90_000, 110), (9_000, 250)):
+        X, y = synthetic(n, p, SEED + p)
+        plain = min(
+            best_times({"plain": lambda: LogisticRegression(solver="lbfgs").fit(X, y)}, repeats)  # noqa: B023
+            .values()
+        )  # fmt: skip
+        for kappa in (1.0, np.inf):
+            limit = drlogit.epsilon_max(X, y, kappa=kappa)
+            for share in (0.01, 0.2, 0.7, 0.95, 0.99):
+                results = []
+
+                def job() -> None:
+                    found = drlogit.solve(X, y, epsilon=share * limit, kappa=kappa, n_jobs=1)  # noqa: B023
+                    results.append(found)  # noqa: B023
+
+                ours = min(best_times({"ours": job}, max(1, repeats - 1)).values())
+                yield f"({n},{p}) {share} eps_max kappa={kappa}", ours / plain, results[-1].gap
+
+
+def paths(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Time of 30 radii through the public ``start=``, over that of the same from nothing."""
+    cases = {"(15000,60)": synthetic(15_000, 60, SEED), "(70000,30)": synthetic(70_000, 30, SEED)}
+    for name in ("a9a", "phishing"):
+        cases[name] = svmlight(name)
+    for name, (X, y) in cases.items():
+        limit = drlogit.epsilon_max(X, y, kappa=1.0)
+        radii = limit * np.geomspace(0.9, 1e-3, 30)
+        gaps = []
+
+        def run(warm: bool) -> None:
+            start = None
+            for epsilon in radii:  # noqa: B023
+                start = drlogit.solve(
+                    X, y, epsilon=float(epsilon), kappa=1.0, n_jobs=1,  # noqa: B023
+                    start=start if warm else None,
+                )  # fmt: skip
+                gaps.append(start.gap)  # noqa: B023
+
+        times = best_times({"warm": lambda: run(True), "cold": lambda: run(False)}, 1)
+        yield name, times["warm"] / times["cold"], max(gaps)
+
+
+def svmlight(name: str) -> tuple[Any, Any]:
+    path = folder() / "libsvm" / f"{name}.bz2"
+    X, y = load_svmlight_file(str(path), n_features=SETS[name], zero_based=False)
+    return X.tocsr(), np.where(y == y.max(), 1, -1)
+
+
+def sets(repeats: int) -> Iterator[tuple[str, float, float]]:
+    """Against scikit-learn's default, and the fastest of its solvers (in brackets)."""
+    for name in SETS:
+        X, y = svmlight(name)
+        results = []
+
+        def job() -> None:
+            results.append(drlogit.solve(X, y, epsilon=0.1, kappa=1.0, n_jobs=1))  # noqa: B023
+
+        jobs: dict[str, Callable[[], Any]] = {"ours": job}
+        for solver in ("lbfgs", "newton-cholesky", "newton-cg"):
+            tol = 1e-4 if solver == "lbfgs" else 1e-6
+            jobs[solver] = lambda solver=solver, tol=tol: LogisticRegression(  # type: ignore[misc]
+                solver=solver, tol=tol, max_iter=1000
+            ).fit(X, y)  # noqa: B023
+        times = best_times(jobs, repeats)
+        ours = times.pop("ours")
+        fastest = ours / min(times.values())
+        yield f"{name} [{fastest:.2f}x the fastest]", ours / times["lbfgs"], results[-1].gap
+
+
+SUITES = {f.__name__: f for f in (small, tables, search, first, dense, paths, sets)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", default=list(SUITES), metavar="SUITE")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1):
+        for name in options.suites:
+            found = []
+            for what, ratio, gap in SUITES[name](options.repeats):
+                found.append(ratio)
+                print(f"{name:7} {what:45} {ratio:8.2f}  gap {gap:.1e}", flush=True)
+            print(f"{name:7} {'geometric mean':45} {gmean(found):8.2f}", flush=True)
+            print(f"{name:7} {'worst':45} {max(found):8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
