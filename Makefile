@@ -9,7 +9,9 @@
 #   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
 #   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
 #   make inplace  the compiled modules beside their sources: PYTHONPATH=src runs what you edit
-#   make stress   ten minutes of generated problems and files of every awkward kind
+#   make reproduce  the paper's tables and figures, in a few minutes; all of it, over an hour:
+#                   make reproduce REPRODUCE_ARGS=all
+#   make stress   ten minutes of generated problems of every awkward kind
 #
 # Another interpreter: make demo PYTHON=python3.12
 
@@ -27,7 +29,8 @@ UV := uv>=0.5
 unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
-.PHONY: help demo test everywhere coverage lint format types docs dist oldest stress clean inplace
+.PHONY: help demo test everywhere coverage lint format types docs dist oldest reproduce stress clean \
+	inplace
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -82,9 +85,12 @@ oldest: pyproject.toml | $(BIN)/python
 	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct ".[test]"
 	$(OLDEST)/bin/python -m pytest $(PYTEST_ARGS)
 
+REPRODUCE_ARGS ?= all --quick
+reproduce: $(VENV)/.test
+	$(BIN)/python -m benchmarks.paper $(REPRODUCE_ARGS) --out build/paper
+
 stress: $(VENV)/.test
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_fuzzed_files.py \
-		tests/test_certificate.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_certificate.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
 	$(BIN)/python -m benchmarks.degenerate --count 1000
 

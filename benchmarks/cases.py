@@ -11,9 +11,10 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from drlogit import datasets
-from drlogit.reproduce import paper as published
-from drlogit.reproduce.data import size_of, synthetic
+from drlogit.datasets import make_synthetic
+
+from .paper import datasets, published
+from .paper.datasets import size_of, synthetic
 
 #: Every real data set of the paper.
 PAPER = (*published.TABLE_2, *published.TABLE_4)
@@ -70,9 +71,9 @@ def given_storage(data: str) -> str:
 def load(data: str, storage: str) -> tuple[Any, Any]:
     """X and y by name; every competitor gets these very objects."""
     if data.startswith("synthetic-"):
-        X, y = datasets.make_synthetic(*size_of(data), random_state=0)
+        X, y = make_synthetic(*size_of(data), random_state=0)
     else:
-        X, y = datasets.load(data, return_X_y=True)
+        X, y = datasets.load(data)
     if storage == "csr" and not sp.issparse(X):
         X = sp.csr_matrix(X)
     return X, y

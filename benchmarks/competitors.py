@@ -10,7 +10,8 @@ from typing import Any
 import drlogit
 
 from .cases import Case
-from .judge import plain_objective_and_gap
+from .ipopt import Answer, ipopt
+from .judge import plain_objective_and_gap, robust_objective_and_gap
 
 
 @dataclass(frozen=True)
@@ -29,30 +30,29 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Competitor:
-    """``fit(X, y, case)`` is timed; ``judge(X, y, fitted)`` is not."""
+    """``fit(X, y, case)`` is timed; ``judge(X, y, fitted, case)`` is not."""
 
     fit: Callable[[Any, Any, Case], Any]
-    judge: Callable[[Any, Any, Any], Outcome]
+    judge: Callable[[Any, Any, Any, Case], Outcome]
 
 
 def competitor(name: str) -> Competitor:
     """By name: ``scikit-learn``, ``drlogit`` (auto), or a solver, with its form after a colon."""
     if name == "scikit-learn":
         return Competitor(_fit_plain, _judge_plain)
+    if name == "ipopt":
+        return Competitor(_fit_ipopt, _judge_ipopt)
     solver, _, form = name.partition(":")
     options = {"formulation": form} if form else {}
     solver = "auto" if solver == "drlogit" else solver
 
     def fit(X: Any, y: Any, case: Case) -> drlogit.Result:
-        return drlogit.solve(
-            X, y, epsilon=case.epsilon, kappa=case.kappa, norm=case.norm, tol=case.tol,
-            fit_intercept=case.fit_intercept, solver=solver, **options,
-        )  # fmt: skip
+        return drlogit.solve(X, y, tol=case.tol, solver=solver, **_ball(case), **options)
 
     return Competitor(fit, _judge_robust)
 
 
-def _judge_robust(X: Any, y: Any, result: drlogit.Result) -> Outcome:
+def _judge_robust(X: Any, y: Any, result: drlogit.Result, case: Case) -> Outcome:
     """The library's certificate, which ``solve`` computes for whatever a solver returns."""
     return Outcome(
         problem="robust",
@@ -70,6 +70,19 @@ def _judge_robust(X: Any, y: Any, result: drlogit.Result) -> Outcome:
     )
 
 
+def _ball(case: Case) -> dict[str, Any]:
+    return {n: getattr(case, n) for n in ("epsilon", "kappa", "norm", "fit_intercept")}
+
+
+def _fit_ipopt(X: Any, y: Any, case: Case) -> Answer:
+    return ipopt(X, y, tol=case.tol, **_ball(case))
+
+
+def _judge_ipopt(X: Any, y: Any, found: Answer, case: Case) -> Outcome:
+    objective, gap = robust_objective_and_gap(X, y, found.coef, found.intercept, **_ball(case))
+    return Outcome("robust", found.status, gap, objective, found.n_iter)
+
+
 def _fit_plain(X: Any, y: Any, case: Case) -> Any:
     """The plain fit of the comparison: settings of scikit-learn, but for tol and max_iter."""
     from sklearn.linear_model import LogisticRegression
@@ -80,7 +93,7 @@ def _fit_plain(X: Any, y: Any, case: Case) -> Any:
         return plain.fit(X, y)
 
 
-def _judge_plain(X: Any, y: Any, plain: Any) -> Outcome:
+def _judge_plain(X: Any, y: Any, plain: Any, case: Case) -> Outcome:
     objective, gap = plain_objective_and_gap(X, y, plain.coef_, float(plain.intercept_[0]))
     iterations = int(plain.n_iter_.max())
     status = "CONVERGED" if iterations < plain.max_iter else "MAX_ITER"

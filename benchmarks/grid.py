@@ -20,6 +20,7 @@ import drlogit
 
 from . import store
 from .measure import circumstances, thread_limits
+from .paper import datasets
 
 DATA, N_SAMPLES, FOLDS = "a9a", 5000, 5
 #: Folds on which every pair is solved once more, cold.
@@ -28,7 +29,7 @@ COLD_FOLDS = 2
 
 def measure() -> store.Row:
     """One row: the search, and the single fits."""
-    X, y = drlogit.datasets.load(DATA, return_X_y=True)
+    X, y = datasets.load(DATA)
     X, y = X[:N_SAMPLES], y[:N_SAMPLES]
     drlogit.solve(X[:300], y[:300], epsilon=0.1, kappa=1.0)  # compile
     search = drlogit.DRLogisticRegressionCV(epsilons=10, kappas=5, cv=FOLDS, refit=False)

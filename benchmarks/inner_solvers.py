@@ -1,7 +1,7 @@
 """The inner solvers of (C) inside LP-ADMM at fixed λ: ``python -m benchmarks.inner_solvers``.
 
 ε = 0.1, κ = 1 and no intercept, as in the paper; seconds are those of the processor.  The rest of
-the paper's framework is measured by ``drlogit reproduce``.
+the paper's framework is measured by ``benchmarks.paper``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import time
 
 import numpy as np
 
+from drlogit.paper.ball_qp import INNER_SOLVERS
+from drlogit.paper.lp_admm import lp_admm
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
-from drlogit.reproduce import paper
-from drlogit.reproduce.data import load, synthetic
-from drlogit.solvers.inner.ball_qp import INNER_SOLVERS
-from drlogit.solvers.paper.lp_admm import lp_admm
+
+from .paper import published
+from .paper.datasets import as_in_the_paper, synthetic
 
 #: Near the optimal λ.
 LAMBDAS = {"a9a": 1.394, "w8a": 1.588, "mushrooms": 2.192, "mnist-0v3": 2.24}
@@ -28,10 +29,10 @@ def measure(names: list[str], count: int) -> None:
     header = ("data", "norm", "inner", "steps/it", "seconds", "gap after")
     print(" | ".join(f"{word:>20}" for word in header))
     for name in names:
-        X, y = load(name)
+        X, y = as_in_the_paper(name)
         lam = LAMBDAS.get(name, 0.3)
         for norm in ("l1", "l2", "linf"):
-            problem = build_problem(X, y, **(paper.MODEL | {"norm": norm}))
+            problem = build_problem(X, y, **(published.MODEL | {"norm": norm}))
             for solver in INNER_SOLVERS[norm]:
                 monitor = Monitor(callback=lambda it: it.elapsed > 60.0)
                 started = time.process_time()

@@ -1,4 +1,4 @@
-"""How good an answer to the plain problem is; answers to the robust one bring their gap.
+"""How good an answer is: of others to the robust problem, and to the plain one.
 
 scikit-learn's ``LogisticRegression`` solves
 
@@ -14,6 +14,22 @@ from typing import Any
 
 import numpy as np
 from scipy.special import entr, expit
+
+import drlogit
+
+#: Gap of the fit whose bound judges others.
+_EXACT = 1e-9
+
+
+def robust_objective_and_gap(
+    X: Any, y: Any, coef: Any, intercept: float, *, epsilon: float, kappa: float, **options: Any
+) -> tuple[float, float]:
+    """The worst-case loss of a model, and how far above the certified bound of a fit it is."""
+    ball = {"epsilon": epsilon, "kappa": kappa, **options}
+    bound = drlogit.solve(X, y, tol=_EXACT, **ball).dual_objective
+    ball.pop("fit_intercept", None)
+    value = drlogit.worst_case_loss((coef, intercept), X, y, **ball)
+    return float(value), float(value - bound)
 
 
 def plain_objective_and_gap(

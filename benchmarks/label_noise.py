@@ -29,6 +29,7 @@ import drlogit
 
 from . import store
 from .measure import circumstances
+from .paper import datasets
 
 SUITE = "label-noise"
 RATES = (0.0, 0.1, 0.2, 0.3)
@@ -47,12 +48,8 @@ def breast_cancer(seed: int) -> Parts:
 
 def a1a(seed: int) -> Parts:
     """As many training samples as a1a has, drawn anew from a1a and its test set together."""
-    parts = [drlogit.datasets.load(name) for name in ("a1a", "a1a.t")]
-    columns = max(part.data.shape[1] for part in parts)
-    matrices = [sp.csr_array(part.data) for part in parts]
-    for matrix in matrices:
-        matrix.resize(matrix.shape[0], columns)
-    X, y = sp.vstack(matrices, format="csr"), np.concatenate([part.target for part in parts])
+    matrices, labels = zip(*(datasets.load(name) for name in ("a1a", "a1a.t")), strict=True)
+    X, y = sp.vstack(matrices, format="csr"), np.concatenate(labels)
     X, X_test, y, y_test = train_test_split(X, y, train_size=1605, stratify=y, random_state=seed)
     return X, y, X_test, y_test
 

@@ -20,10 +20,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.reproduce.environment import environment, thread_limits
 
 from .cases import Case, load
 from .competitors import Outcome, competitor
+from .environment import environment, thread_limits
 from .store import Row
 
 #: Names this process in its rows: times compare within one run.
@@ -92,7 +92,7 @@ def clock(name: str, X: Any, y: Any, case: Case) -> Clocked:
         # The kind only: messages may hold paths of this machine.
         outcome = Outcome("", "ERROR", info={"error": type(fitted).__name__})
         return Clocked(outcome, None, None, reached)
-    return Clocked(competitor(name).judge(X, y, fitted), seconds, cpu_seconds, reached)
+    return Clocked(competitor(name).judge(X, y, fitted, case), seconds, cpu_seconds, reached)
 
 
 def attempt(name: str, X: Any, y: Any, case: Case) -> Any:

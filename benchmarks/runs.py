@@ -16,10 +16,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from drlogit.reproduce.environment import THREAD_VARIABLES
-
 from . import store
 from .cases import SUITES, Case, select
+from .environment import THREAD_VARIABLES
 from .measure import measure
 
 

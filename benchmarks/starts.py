@@ -34,6 +34,7 @@ from drlogit.problem.result import Result
 from . import store
 from .domains import load
 from .measure import circumstances, thread_limits
+from .paper import datasets
 
 SETS = ("a1a", "a9a", "w8a", "phishing", "mnist-0v3", "(10000, 100)", "(100000, 100)")
 EASY = ("(10000, 100)", "(100000, 100)", "(1000000, 100)", "(300000, 20)", "(10000, 1000)")
@@ -43,7 +44,7 @@ PAIRS = ((0.02, 1.0), (0.1, 1.0), (0.02, math.inf))
 def data(name: str) -> tuple[Any, Any]:
     """A real set, or standard normal features with labels of a logistic model."""
     if not name.startswith("("):
-        return drlogit.datasets.load(name, return_X_y=True)
+        return datasets.load(name)
     n_samples, n_features = map(int, name.strip("()").split(","))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_samples, n_features))

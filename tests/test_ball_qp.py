@@ -10,19 +10,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from drlogit.problem.norms import NORMS
-from drlogit.problem.problem import build_problem
-from drlogit.solvers.inner import active_set_newton
-from drlogit.solvers.inner.active_set_newton import ActiveSetNewton
-from drlogit.solvers.inner.ball_qp import (
+from drlogit.paper import active_set_newton, beta_step
+from drlogit.paper.active_set_newton import ActiveSetNewton
+from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
     active_set_cg,
     make_inner_solver,
     projected_gradient,
 )
-from drlogit.solvers.inner.quadratic import NormBall, Quadratic
-from drlogit.solvers.paper import beta_step
-from drlogit.solvers.paper.beta_step import BetaStep
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.quadratic import NormBall, Quadratic
+from drlogit.problem.norms import NORMS
+from drlogit.problem.problem import build_problem
 from zoo import NORM_NAMES, planted
 
 PAIRS = [(norm, name) for norm in NORM_NAMES for name in ("auto", *INNER_SOLVERS[norm])]
@@ -281,7 +280,7 @@ def test_all_columns_free_and_dependent():
 
 
 def test_compiled_sweeps_do_what_their_source_says():
-    from drlogit.solvers.inner.coordinate_loop import sweep
+    from drlogit.paper.coordinate_loop import sweep
 
     rng = np.random.default_rng(3)
     A, c = rng.standard_normal((12, 5)), rng.standard_normal(5)
@@ -299,7 +298,7 @@ def test_compiled_sweeps_do_what_their_source_says():
 
 
 def test_few_factors_are_kept_and_all_are_right(monkeypatch):
-    monkeypatch.setattr("drlogit.solvers.inner.active_set_newton._FACTOR_ENTRIES", 1)
+    monkeypatch.setattr("drlogit.paper.active_set_newton._FACTOR_ENTRIES", 1)
     rng = np.random.default_rng(4)
     A = rng.standard_normal((30, 6))
     H = Quadratic.from_matrix(A.T @ A)

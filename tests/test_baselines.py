@@ -12,15 +12,15 @@ from scipy.optimize import minimize_scalar
 import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
+from drlogit.paper import beta_step, standard_admm
+from drlogit.paper.admm import first_point
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.pdhg import pdhg_steps
+from drlogit.paper.scaled_ball import ScaledBall
+from drlogit.paper.standard_admm import semismooth_newton, standard_admm_steps
+from drlogit.paper.subgradient import subgradient_steps
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
-from drlogit.solvers.paper import beta_step, standard_admm
-from drlogit.solvers.paper.admm import first_point
-from drlogit.solvers.paper.beta_step import BetaStep
-from drlogit.solvers.paper.pdhg import pdhg_steps
-from drlogit.solvers.paper.scaled_ball import ScaledBall
-from drlogit.solvers.paper.standard_admm import semismooth_newton, standard_admm_steps
-from drlogit.solvers.paper.subgradient import subgradient_steps
 from zoo import NORM_NAMES, ZOO, planted
 
 #: At radius zero λ bounds nothing, and the fixed-λ problem is refused.

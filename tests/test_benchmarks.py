@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import cases, plots, runs, store, tables
+from benchmarks.competitors import Competitor
+from benchmarks.judge import plain_objective_and_gap
+from benchmarks.paper.datasets import names
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))  # benchmarks are not installed
-
-from benchmarks import cases, plots, runs, store, tables  # noqa: E402
-from benchmarks.competitors import Competitor  # noqa: E402
-from benchmarks.judge import plain_objective_and_gap  # noqa: E402
 
 SMALL = cases.Case("paper", cases.synthetic(40, 3), ("scikit-learn", "drlogit"), repeats=2)
 
@@ -120,7 +118,7 @@ def test_every_table_and_the_plot_take_rows_of_their_suite(tmp_path):
 
 
 def test_suites_hold_what_the_design_names():
-    known = set(drlogit.datasets.names())
+    known = set(names())
     for suite in cases.SUITES:
         full, quick = cases.select(suite), cases.select(suite, quick=True)
         assert 0 < len(quick) < len(full)

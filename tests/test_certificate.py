@@ -18,10 +18,10 @@ from drlogit.dual.bound import ADMITTED
 from drlogit.dual.certify import certify
 from drlogit.dual.coordinates import pair_coordinates
 from drlogit.fitting.solving import solve, solve_subproblem
+from drlogit.paper.quadratic import NormBall
 from drlogit.problem.losses import entropy, flip_probability
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import Problem, build_problem
-from drlogit.solvers.inner.quadratic import NormBall
 
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12

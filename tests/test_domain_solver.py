@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.cutting_planes import cutting_planes
 
 import domain_zoo
 import drlogit
@@ -25,7 +26,7 @@ cvxpy = pytest.importorskip("cvxpy")
 def test_equal_to_cutting_planes(seed):
     case = domain_zoo.generated(seed)
     found = drlogit.solve(**case)
-    reference = drlogit.solve(**case, solver="conic")
+    reference = cutting_planes(**case)
     assert found.gap <= 1e-6
     assert found.status is drlogit.Status.OPTIMAL
     assert found.objective <= reference.objective + 1e-6
@@ -36,8 +37,8 @@ def test_equal_to_cutting_planes(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_cutting_planes_find_what_all_pieces_say(seed):
     case = domain_zoo.generated(seed, n_samples=6)
-    planes = drlogit.solve(**case, solver="conic")
-    everything = drlogit.solve(**case, solver="conic", pieces="all")
+    planes = cutting_planes(**case)
+    everything = cutting_planes(**case, pieces="all")
     assert planes.objective == pytest.approx(everything.objective, abs=1e-7)
 
 
@@ -158,7 +159,7 @@ def test_far_from_zero_without_an_intercept(kappa):
     found = drlogit.solve(**case)
     assert found.converged
     assert drlogit.verify(found, X, y).ok
-    assert found.dual_objective <= drlogit.solve(**case, solver="conic").objective + 1e-9
+    assert found.dual_objective <= cutting_planes(**case).objective + 1e-9
 
 
 def test_separable_data_without_flips():

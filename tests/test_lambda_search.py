@@ -8,18 +8,18 @@ import os
 import numpy as np
 import pytest
 import sklearn
+from benchmarks.paper import datasets
 
 import drlogit
-from drlogit import datasets
 from drlogit.datasets import make_synthetic
+from drlogit.paper import probes
+from drlogit.paper.admm import first_point
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.cuts import Cut
+from drlogit.paper.lambda_search import lambda_search, margin_scale
+from drlogit.paper.probes import LambdaSearch
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
-from drlogit.solvers.paper import probes
-from drlogit.solvers.paper.admm import first_point
-from drlogit.solvers.paper.beta_step import BetaStep
-from drlogit.solvers.paper.cuts import Cut
-from drlogit.solvers.paper.lambda_search import lambda_search, margin_scale
-from drlogit.solvers.paper.probes import LambdaSearch
 from zoo import NORM_NAMES, ZOO, planted
 
 SEARCHES = ("derivative", "golden")
@@ -324,7 +324,7 @@ def test_options_are_checked(option, message):
 )
 @pytest.mark.parametrize("search", SEARCHES)
 def test_real_data(search, name, objective, lam):
-    X, y = datasets.load(name, return_X_y=True)
+    X, y = datasets.load(name)
     options = {"epsilon": 0.1, "kappa": 1.0, "fit_intercept": False, "lambda_search": search}
     result = solve(X, y, tol=1e-6, **options)
     assert result.converged

@@ -21,5 +21,6 @@ def test_heavy_packages_are_left_alone():
     run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     imported, used = (set(line.split()) for line in run.stdout.splitlines())
     assert "drlogit" in imported
+    assert not {name for name in used if name.startswith("drlogit.paper.")}
     assert imported & (HEAVY | {"sklearn.datasets", "sklearn.model_selection"}) == set()
     assert used & HEAVY == set()

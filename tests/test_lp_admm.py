@@ -11,14 +11,14 @@ import pytest
 import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.dual.certify import certify
+from drlogit.paper import beta_step
+from drlogit.paper.admm import PROVEN_PENALTY, first_point
+from drlogit.paper.ball_qp import INNER_SOLVERS
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.cuts import cut_of
+from drlogit.paper.lp_admm import lp_admm, lp_admm_steps
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.result import Monitor, Status
-from drlogit.solvers.inner.ball_qp import INNER_SOLVERS
-from drlogit.solvers.paper import beta_step
-from drlogit.solvers.paper.admm import PROVEN_PENALTY, first_point
-from drlogit.solvers.paper.beta_step import BetaStep
-from drlogit.solvers.paper.cuts import cut_of
-from drlogit.solvers.paper.lp_admm import lp_admm, lp_admm_steps
 from zoo import NORM_NAMES, ZOO, planted
 
 #: At radius zero λ bounds nothing, and the fixed-λ problem is refused.

@@ -18,12 +18,12 @@ from scipy.special import expit
 
 import drlogit
 from drlogit.datasets import make_synthetic
+from drlogit.paper.admm import PROVEN_PENALTY, AdmmStart, first_point
+from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.lp_admm import lp_admm_steps
+from drlogit.paper.standard_admm import standard_admm_steps
 from drlogit.problem.losses import LAMBDA_CONSTANT
 from drlogit.problem.problem import Problem, build_problem
-from drlogit.solvers.paper.admm import PROVEN_PENALTY, AdmmStart, first_point
-from drlogit.solvers.paper.beta_step import BetaStep
-from drlogit.solvers.paper.lp_admm import lp_admm_steps
-from drlogit.solvers.paper.standard_admm import standard_admm_steps
 from zoo import NORM_NAMES, planted
 
 # --- Proposition 3.1 ------------------------------------------------------------------------

@@ -6,6 +6,7 @@ On real tables into which gaps, spelt in many ways, and levels that training did
 from __future__ import annotations
 
 import csv
+import json
 import os
 from pathlib import Path
 
@@ -15,7 +16,6 @@ import pytest
 
 from drlogit import DRLogisticRegression, cli, load_model, save_model
 from drlogit.estimators.tables.frames import MISSING_MARKS
-from drlogit.files import strict_json
 
 _FOLDER = Path(os.environ.get("DRLOGIT_DATA", ""))
 _TABLES = sorted(
@@ -87,7 +87,7 @@ def check_both(path, data, capsys):
     frame = pd.read_csv(data)[[str(name) for name in model.feature_names_in_]]
     assert code == cli.DONE, err
     probabilities, predicted = model.predict_proba(frame), model.predict(frame)
-    found = strict_json.loads(out)
+    found = json.loads(out)
     assert np.abs(probabilities - np.array(found["probabilities"])).max() < 1e-12
     assert [str(label) for label in predicted] == [str(label) for label in found["predictions"]]
 

@@ -11,6 +11,7 @@ import sys
 import textwrap
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
@@ -18,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
 from drlogit.files import block_files
-from drlogit.files.svmlight import blocks as svmlight_blocks
 from drlogit.problem.problem import build_problem
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -244,7 +244,7 @@ def test_npy_files_are_read_in_place(tmp_path):
     assert pickle.loads(pickle.dumps(blocks)).shape == (300, 6)
     np.save(tmp_path / "vector.npy", y)
     (tmp_path / "text.npy").write_text("no")
-    for name, wrong in (("vector", r"2-D array of numbers, got bool of shape \(300,\)"),
+    for name, wrong in (("vector", r"2-D array of numbers .* got bool of shape \(300,\)"),
                         ("text", "no NumPy array")):  # fmt: skip
         with pytest.raises(ValueError, match=wrong):
             drlogit.open_blocks(tmp_path / f"{name}.npy", target=tmp_path / "y.npy")
@@ -256,8 +256,7 @@ def test_npy_files_are_read_in_place(tmp_path):
 
 @pytest.mark.parametrize("compression", ["", ".gz", ".bz2"])
 @pytest.mark.parametrize("first", [0, 1])
-def test_svmlight_files_become_sparse_blocks(tmp_path, monkeypatch, compression, first):
-    monkeypatch.setattr(svmlight_blocks, "_TEXT_BYTES", 500)  # many pieces
+def test_svmlight_files_become_sparse_blocks(tmp_path, compression, first):
     X, y = data()
     X[:, 0] = X[:, 0] if first == 0 else 0.0
     path = tmp_path / "data.svm"
@@ -287,7 +286,7 @@ def test_parquet_files_become_dense_blocks(tmp_path):
     pq.write_table(pa.table({**columns, "label": names}), tmp_path / "t.parquet", row_group_size=77)
     blocks, labels = drlogit.open_blocks(tmp_path / "t.parquet", target="label", block_rows=100)
     assert blocks.block(0).dtype == np.float32  # as on disk
-    np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in range(3)]), X)
+    np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in blocks.filled]), X)
     np.testing.assert_array_equal(labels, names)
     pq.write_table(
         pa.table({**columns, "label": names, "n": np.arange(300)}), tmp_path / "u.parquet"
@@ -298,12 +297,28 @@ def test_parquet_files_become_dense_blocks(tmp_path):
     model = drlogit.DRLogisticRegression(**OPTIONS).fit(blocks, labels)
     assert model.feature_names_in_.tolist() == blocks.feature_names == [f"f{j}" for j in range(6)]
     assert model.classes_.tolist() == ["no", "yes"]
-    with pytest.raises(ValueError, match="no column 'y'; it has f0, f1"):
+    with pytest.raises(ValueError, match=r"no column 'y' \(--target\): it has 'f0', 'f1'"):
         drlogit.open_blocks(tmp_path / "t.parquet", target="y")
-    with pytest.raises(ValueError, match=r"column 'label' of .* does not hold numbers"):
+    with pytest.raises(ValueError, match=r"column 'label' holds '\w+' in row"):
         drlogit.open_blocks(tmp_path / "t.parquet", target="f0")
     with pytest.raises(ValueError, match="target must name the column"):
         drlogit.open_blocks(tmp_path / "t.parquet")
+
+
+def test_csv_files_become_dense_blocks(tmp_path):
+    X, y = data()
+    path = tmp_path / "t.csv.gz"
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(6)])
+    frame.assign(label=np.where(y, "yes", "no")).to_csv(path, index=False)
+    blocks, labels = drlogit.open_blocks(path, target="label", block_rows=70)
+    assert blocks.lengths == (70, 70, 70, 70, 20)
+    np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in range(5)]), X)
+    np.testing.assert_array_equal(labels == "yes", y)
+    assert blocks.feature_names == frame.columns.tolist()
+    frame.loc[100, "f2"] = np.nan
+    frame.assign(label=y).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="from row 71 on: the value of column 'f2' in row 31 is"):
+        drlogit.open_blocks(path, target="label", block_rows=70)
 
 
 def test_binary_copies_are_kept_on_demand_and_follow_the_file(tmp_path, monkeypatch):
@@ -312,10 +327,8 @@ def test_binary_copies_are_kept_on_demand_and_follow_the_file(tmp_path, monkeypa
     dump_svmlight_file(X, y, str(path))
     drlogit.open_blocks(path, cache=cache)
     converted = []
-    convert = block_files.convert_svmlight
-    monkeypatch.setattr(
-        block_files, "convert_svmlight", lambda *a: converted.append(1) or convert(*a)
-    )
+    convert = block_files._convert
+    monkeypatch.setattr(block_files, "_convert", lambda *a: converted.append(1) or convert(*a))
     again, _ = drlogit.open_blocks(path, cache=cache)
     assert (again.shape, len(converted)) == ((300, 6), 0)
     dump_svmlight_file(X[:200], y[:200], str(path))

@@ -21,7 +21,7 @@ from drlogit import (
     save_model,
     solve,
 )
-from drlogit.estimators.tables.frames import ColumnTable, rows_of
+from drlogit.estimators.tables.frames import rows_of
 
 N = 80
 RNG = np.random.default_rng(5)
@@ -239,8 +239,7 @@ SPREAD = by_hand()[:, [0, 7]] * np.where(np.arange(N) < 40, 1.0, 3.0)[:, None]
 LEARNT = {
     "pandas": (UNLIKE, {"missing": "median"}),
     "polars": (pl.from_pandas(UNLIKE), {"missing": "mean"}),
-    "a file's table": (ColumnTable(list(UNLIKE), [UNLIKE[c].to_numpy(object) for c in UNLIKE]),
-                       {"missing": "median", "fit_intercept": False}),
+    "objects": (UNLIKE.astype(object), {"missing": "median", "fit_intercept": False}),
     "array": (UNLIKE[["age", "children"]].to_numpy(), {"missing": "mean"}),
     "deviations": (SPREAD, {"feature_costs": "std"}),
     "by name": (pd.DataFrame(SPREAD, columns=["a", "b"]), {"feature_costs": {"b": "std"}}),

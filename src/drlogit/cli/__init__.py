@@ -23,13 +23,13 @@ from typing import Any
 
 from .. import __version__
 from ..estimators.unlike_units import UnscaledDataWarning
-from . import audit, datasets, demo, evaluate, fit, path, predict, reproduce, tune, verify
+from . import audit, datasets, demo, evaluate, fit, path, predict, tune, verify
 from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, NOT_PROVEN, USAGE, printable
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, verify, reproduce, datasets)
+_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, verify, datasets)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             # Ours are for the user, whatever the interpreter was told to do with warnings.
             warnings.simplefilter("default", UserWarning)
-            warnings.simplefilter("ignore", UnscaledDataWarning)  # it is said with the data
             if arguments.quiet:
                 warnings.simplefilter("ignore")
             code: int = arguments.run(arguments)
@@ -86,6 +85,9 @@ def _describe(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
     """Warnings as one line each, without the place in our code they came from."""
+    if issubclass(category, UnscaledDataWarning):  # its remedy as an option
+        units = str(message).partition(": feature_costs=")[0]
+        message = f"{units}: --standardize measures in standard deviations"
     print(printable(f"drlogit: warning: {' '.join(str(message).split())}"), file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,135 +11,71 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..datasets.known import read_data
 from ..estimators.tables.frames import MISSING_MARKS
-from ..files.columns import FileSamples, Wanted, with_numbers
+from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
+from ..files.reading import read_samples
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
 from ..robustness.questions import widened
 from ..robustness.spaces import Placed, space_of
 from ..rows.arrays import FloatArray, Matrix
-from ..rows.matrix import matvec
+from ..rows.row_blocks import is_in_blocks
 from .console import Console
+from .labels import match_labels
 
 
 @dataclass(frozen=True, eq=False)
 class ModelAndSamples:
-    """A model, samples with the model's features in the model's order, and scores."""
+    """A model, and samples with the model's features in the model's order."""
 
     file: ModelFile
     samples: FileSamples
 
     @property
-    def classes(self) -> list[Any]:
-        labels: list[Any] = self.file.model.classes_.tolist()
-        return labels
-
-    @cached_property
-    def probabilities(self) -> FloatArray:
-        """A column for each class."""
-        return np.asarray(self._nameless.predict_proba(self.samples.X))
-
-    @cached_property
-    def log_probabilities(self) -> FloatArray:
-        """Their logarithms, finite however sure the model is."""
-        return np.asarray(self._nameless.predict_log_proba(self.samples.X))
-
-    @cached_property
-    def predicted_codes(self) -> NDArray[np.intp]:
-        """Positions of the predicted labels in ``classes``."""
-        model = copy.copy(self._nameless)
-        model.classes_ = np.arange(len(self.classes))
-        return np.asarray(model.predict(self.samples.X))
+    def model(self) -> Any:
+        """The estimator."""
+        return self.file.model
 
     @property
-    def predictions(self) -> list[Any]:
-        """The predicted labels."""
-        classes = self.classes
-        return [classes[code] for code in self.predicted_codes]
+    def classes(self) -> list[Any]:
+        labels: list[Any] = self.model.classes_.tolist()
+        return labels
 
     @cached_property
     def matrix(self) -> Matrix:
         """The features that coefficients are multiplied with."""
-        if self.file.model.encoding_ is None:
-            return self.samples.X
-        return self._nameless._as_matrix(self.samples.X)
-
-    @property
-    def names(self) -> list[str]:
-        """What these features are called."""
-        encoding = self.file.model.encoding_
-        return self.samples.names if encoding is None else encoding.names
-
-    @property
-    def moves(self) -> dict[str, Any]:
-        """How distance was measured in the fit."""
-        model = self.file.model
-        return {
-            "norm": model.norm,
-            "feature_costs": model.feature_costs_,
-            "categories": model.categories_,
-            "bounds": widened(model.bounds_, self.matrix, self.names)[0],
-        }
-
-    @property
-    def space(self) -> str:
-        """Where distance was measured in the fit, in words."""
-        return space_of(self.file.model)
-
-    def scores(self, k: int = 0) -> FloatArray:
-        """``x·β + b`` of one fit."""
-        model = self.file.model
-        return matvec(self.matrix, model.coef_[k]) + float(model.intercept_[k])
-
-    def linear(self, k: int = 0) -> LinearModel:
-        """One fit as a linear model that tells label 1 from label 0."""
-        model = self.file.model
-        return LinearModel(model.coef_[k], float(model.intercept_[k]), (0, 1))
-
-    def placed(
-        self, k: int, classes: tuple[Any, Any], instead: str | None, codes: NDArray[np.intp]
-    ) -> Placed:
-        """One fit among its samples, or ``instead`` of it a plain or constant model there."""
-        model = self.file.model
-        linear = LinearModel(model.coef_[k], float(model.intercept_[k]), classes)
-        if instead is not None:
-            fit = _plain if instead == "lr" else _constant
-            coef, intercept = fit(self.matrix, codes, self.samples.weights)
-            linear = LinearModel(coef, intercept, classes)
-        encoding = model.encoding_
-        return Placed(
-            linear,
-            self.matrix,
-            self.space,
-            norm=model.norm,
-            kappa=float(model.kappa),
-            costs=model.feature_costs_,
-            categories=model.categories_,
-            bounds=model.bounds_,
-            names=self.names,
-            features=() if encoding is None else tuple(of_encoding(encoding)),
-        )
+        X = self.samples.X
+        return X if is_in_blocks(X) else self.model._as_matrix(X)
 
     @cached_property
     def codes(self) -> NDArray[np.intp]:
         """The class of each sample; ``ValueError`` for a label that the model does not know."""
         assert self.samples.labels is not None
-        return match_labels(
-            self.samples.labels,
-            self.classes,
-            self.file.origin.get("positive_against_rest"),
-            self.samples.source,
-        )
+        against_rest = self.file.origin.get("positive_against_rest")
+        return match_labels(self.samples.labels, self.classes, against_rest, self.samples.source)
 
-    @cached_property
-    def _nameless(self) -> Any:
-        """The estimator without feature names: they have been matched when the file was read."""
-        model = copy.copy(self.file.model)
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_
-        return model
+    def placed(
+        self, k: int, classes: tuple[Any, Any], instead: str | None, codes: NDArray[np.intp]
+    ) -> Placed:
+        """One fit among its samples, or ``instead`` of it a plain or constant model there."""
+        model, encoding = self.model, self.model.encoding_
+        coef, intercept = model.coef_[k], float(model.intercept_[k])
+        if instead is not None:
+            fit = _plain if instead == "lr" else _constant
+            coef, intercept = fit(self.matrix, codes, self.samples.weights)
+        return Placed(
+            LinearModel(coef, intercept, classes),
+            self.matrix,
+            space_of(model),
+            norm=model.norm,
+            kappa=float(model.kappa),
+            costs=model.feature_costs_,
+            categories=model.categories_,
+            bounds=model.bounds_,
+            names=self.samples.names if encoding is None else encoding.names,
+            features=() if encoding is None else tuple(of_encoding(encoding)),
+        )
 
 
 def _plain(
@@ -176,32 +111,23 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
                 f"drlogit {arguments.command} {arguments.data} {arguments.model}"
             ) from None
         raise
-    origin = file.origin
-    names = file.feature_names
+    encoding, names = file.model.encoding_, file.feature_names
     n_features = int(file.model.n_features_in_)
-    encoding = file.model.encoding_
-    target = arguments.target if arguments.target is not None else origin.get("target")
-    zero_based = arguments.zero_based
-    numbers = [str(name) for name in origin.get("numbers") or () if str(name) in (names or ())]
-    wanted = Wanted(
+    wanted = _wanted(
+        arguments,
+        file.origin,
         labels=labels,
-        target=None if target is None else str(target),
         features=None if names is None else tuple(names),
         weights=arguments.weights,
         n_features=n_features,
-        format=arguments.format,
-        header=arguments.header,
-        delimiter=arguments.delimiter,
-        zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
         table=encoding is not None,
-        texts=(
-            *(str(c.name) for c in (encoding.columns if encoding else ()) if c.levels is not None),
-            *numbers,
-        ),
+        texts=tuple(str(c.name) for c in encoding.columns if c.levels is not None)
+        if encoding
+        else (),
+        numbers=tuple(str(n) for n in file.origin.get("numbers") or () if n in (names or ())),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
-    samples = read_data(arguments.data, wanted, label_file=arguments.labels)
-    samples, _ = with_numbers(samples, numbers)
+    samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
     found = samples.X.shape[1]
     if found != n_features:
         raise ValueError(
@@ -214,48 +140,33 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
             f"warning: {arguments.model} was fitted without feature names, so the columns of "
             f"{samples.source} are taken in the order in which they stand: {shown}"
         )
+    if names is None and hasattr(samples.X, "columns"):
+        samples.X.columns = range(n_features)
     return ModelAndSamples(file, samples)
 
 
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
     """The values of a column of the data that need not be a feature, as they stand there."""
-    origin = asked.file.origin
-    target = arguments.target if arguments.target is not None else origin.get("target")
-    wanted = Wanted(
-        labels=False,
-        target=None if target is None or target == name else str(target),
-        features=(name,),
-        format=arguments.format,
-        header=arguments.header,
-        delimiter=arguments.delimiter,
-        table=True,
-        texts=(name,),
-    )
-    X = read_data(arguments.data, wanted, label_file=arguments.labels).X
-    values: list[Any] = (X.arrays[0] if hasattr(X, "arrays") else np.asarray(X)[:, 0]).tolist()
+    wanted = _wanted(
+        arguments, asked.file.origin, labels=False, features=(name,), table=True, texts=(name,),
+        missing_marks=(),
+    )  # fmt: skip
+    X = read_samples(arguments.data, wanted, label_file=arguments.labels).X
+    values: list[Any] = (X.iloc[:, 0] if hasattr(X, "iloc") else np.asarray(X)[:, 0]).tolist()
     return values
 
 
-def match_labels(
-    labels: NDArray[Any], classes: list[Any], against_rest: Any, source: str
-) -> NDArray[np.intp]:
-    """Positions of labels in the classes of a model, numbers and text compared as text if mixed."""
-    if against_rest is not None:
-        return _same(labels, against_rest).astype(np.intp)
-    codes = np.full(labels.size, -1, dtype=np.intp)
-    for position, label in enumerate(classes):
-        codes[_same(labels, label)] = position
-    unknown = np.flatnonzero(codes < 0)
-    if unknown.size:
-        shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
-        raise ValueError(
-            f"{source}: row {unknown[0] + 1} has the label {labels[unknown[0]].item()!r}, which "
-            f"the model does not know; its classes are {shown}"
-        )
-    return codes
-
-
-def _same(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
-    if labels.dtype.kind == "U" or isinstance(label, str):
-        return np.asarray(labels.astype(str) == str(label))
-    return np.asarray(labels == label)
+def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **options: Any) -> Wanted:
+    """What to read of the data, as the model's were read where nobody says otherwise."""
+    target = arguments.target if arguments.target is not None else origin.get("target")
+    if target is not None and str(target) in (options.get("features") or ()):
+        target = None
+    zero_based = arguments.zero_based
+    return Wanted(
+        target=None if target is None else str(target),
+        format=arguments.format,
+        header=arguments.header,
+        delimiter=arguments.delimiter,
+        zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
+        **options,
+    )

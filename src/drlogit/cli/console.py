@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 from ..files.strict_json import dumps
 from ..problem.result import Iterate
@@ -56,54 +55,43 @@ class Console:
 
 
 class ProgressBar:
-    """A bar that is redrawn on a terminal, and a line now and then in a log."""
+    """A bar that is redrawn on a terminal, and a line now and then in a log.
 
-    def __init__(
-        self,
-        title: str,
-        *,
-        silent: bool = False,
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._title = title
-        self._stream = sys.stderr if stream is None else stream
-        self._silent = silent
-        self._clock = clock
-        self._terminal = self._stream.isatty()
-        self._every = 0.1 if self._terminal else 2.0
-        # Work that is over before that shows nothing.
-        self._next = clock() + (0.3 if self._terminal else self._every)
-        self._width = 0
+    Work that is over soon shows nothing.
+    """
+
+    def __init__(self, title: str, *, silent: bool = False) -> None:
+        self._title, self._silent = title, silent
+        self._terminal = sys.stderr.isatty()
+        self._every = 0.2 if self._terminal else 2.0
+        self._next = time.monotonic() + self._every
+        self._shown = False
 
     def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._stream.flush()
+        if self._shown and self._terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     @property
     def due(self) -> bool:
         """Whether something would be shown now."""
-        return not self._silent and self._clock() >= self._next
+        return not self._silent and time.monotonic() >= self._next
 
-    def show(self, share: float, detail: str = "") -> None:
+    def show(self, share: float, detail: str) -> None:
         """Say that a share (0 to 1) of the work is done."""
         if not self.due:
             return
-        self._next = self._clock() + self._every
+        self._next, self._shown = time.monotonic() + self._every, True
         share = min(max(share, 0.0), 1.0)
-        if not self._terminal:
-            self._stream.write(f"{self._title}: {share:.0%}, {detail}\n")
-        else:
+        if self._terminal:
             filled = round(_BAR * share)
-            line = f"{self._title} [{'#' * filled}{'.' * (_BAR - filled)}] {share:4.0%}  {detail}"
-            line = line[: shutil.get_terminal_size().columns - 1]  # a longer one would not be wiped
-            self._stream.write("\r" + line.ljust(self._width))
-            self._width = len(line)
-        self._stream.flush()
+            bar = f"[{'#' * filled}{'.' * (_BAR - filled)}]"
+            print(f"\r\x1b[K{self._title} {bar} {share:4.0%}  {detail}", end="", file=sys.stderr)
+            sys.stderr.flush()
+        else:
+            print(f"{self._title}: {share:.0%}, {detail}", file=sys.stderr, flush=True)
 
     def parts(self, done: int, total: int, what: str) -> None:
         """Say that so many parts of the work are done, and what the last of them was."""

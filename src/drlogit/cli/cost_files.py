@@ -3,82 +3,65 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..estimators.tables.frames import is_number
 from ..files import strict_json
-from ..files.limits import check_memory
-from ..files.opening import not_utf8
 from ..rows.arrays import FloatArray
-from .labels import as_number
-
-#: Bytes that a letter of a file of costs can take once it is read.
-_COST_BYTES = 64
 
 
 def read_costs(
-    file: str | os.PathLike[str] | None,
-    immovable: tuple[str, ...],
-    names: list[str],
-    source: str,
+    file: str | None, immovable: tuple[str, ...], names: list[str], source: str
 ) -> FloatArray | None:
-    """The costs of moving features, from ``--feature-costs`` and ``--immovable``."""
+    """A cost for each feature; None if none is stated."""
     if file is None and not immovable:
         return None
-    position = {name: j for j, name in enumerate(names)}
-    costs = np.ones(len(names))
-    if file is not None:
-        given = _cost_file(Path(file))
-        if isinstance(given, list):
-            if len(given) != len(names):
-                raise ValueError(f"{file} lists {len(given)} costs for {len(names)} features")
-            given = dict(zip(names, given, strict=True))
-        for name, cost in given.items():
-            if name not in position:
-                raise ValueError(f"{file}: {name!r} is not a feature of {source}")
-            costs[position[name]] = _cost(cost, name, file)
-    for name in immovable:
-        if name not in position:
-            raise ValueError(f"--immovable: {name!r} is not a feature of {source}")
-        costs[position[name]] = np.inf
-    return costs
+    given = {} if file is None else _cost_file(Path(file))
+    if isinstance(given, list):
+        if len(given) != len(names):
+            raise ValueError(f"{file} lists {len(given)} costs for {len(names)} features")
+        given = dict(zip(names, given, strict=True))
+    costs = dict.fromkeys(names, 1.0)
+    for option, stated in ((file, given), ("--immovable", dict.fromkeys(immovable, np.inf))):
+        for name, cost in stated.items():
+            if name not in costs:
+                raise ValueError(f"{option}: {name!r} is not a feature of {source}")
+            costs[name] = _cost(cost, name, option)
+    return np.array(list(costs.values()))
 
 
 def _cost_file(path: Path) -> Any:
-    if path.suffix.lower() == ".json":
-        try:
+    """A JSON object or list, or CSV lines name,cost with a header or not."""
+    try:
+        if path.suffix.lower() == ".json":
             given = strict_json.read(path)
-        except ValueError as error:
-            raise ValueError(f"{path} is not JSON: {error}") from None
-        if not isinstance(given, list | dict):
-            raise ValueError(f"{path} must hold a JSON object or list, got {given!r:.40}")
-        return given
-    check_memory(_COST_BYTES * path.stat().st_size, str(path))
-    try:
-        text = path.read_text("utf-8-sig")
-        rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
-    except csv.Error as error:
-        raise ValueError(f"{path} is not a CSV file: {error}") from None
-    if rows and len(rows[0]) == 2 and as_number(rows[0][1]) is None:
+            if not isinstance(given, list | dict):
+                raise ValueError(f"it must hold an object or a list, got {given!r:.40}")
+            return given
+        rows = [row for row in csv.reader(path.read_text("utf-8-sig").splitlines()) if row]
+        for row in rows:
+            if len(row) != 2:
+                raise ValueError(f"a line must be name,cost, got {','.join(row)!r:.60}")
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path}: no file of costs: {error}") from None
+    if rows and not is_number(rows[0][1]):
         rows = rows[1:]  # a header
-    for row in rows:
-        if len(row) != 2:
-            raise ValueError(f"{path}: a line must be name,cost, got {','.join(row)!r:.60}")
-    return {name.strip(): cost.strip() for name, cost in rows}
+    return {name.strip(): cost for name, cost in rows}
 
 
-def _cost(value: Any, name: str, file: str | os.PathLike[str]) -> float:
+def _is_cost(value: Any) -> bool:
     try:
-        cost = float(value)
+        return float(value) > 0.0 and not isinstance(value, bool)
     except (TypeError, ValueError, OverflowError):
-        cost = np.nan
-    if not cost > 0.0 or isinstance(value, bool):
+        return False
+
+
+def _cost(value: Any, name: str, option: Any) -> float:
+    if not _is_cost(value):
         raise ValueError(
-            f"{file}: the cost of {name!r} must be a positive number or inf, got {value!r:.40}"
+            f"{option}: the cost of {name!r} must be a positive number or inf, got {value!r:.40}"
         )
-    return cost
+    return float(value)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..robustness.spaces import space_of
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
+from .labels import match_labels
 from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser
 from .outputs import table
 
@@ -51,11 +53,11 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
 
     codes, classes = asked.codes, asked.classes
     weights = asked.samples.weights
-    model = asked.file.model
+    model, X = asked.model, asked.samples.X
     # In logarithms, so that a sure mistake is a large loss and not an infinite one.
-    log_probabilities = asked.log_probabilities
+    log_probabilities = model.predict_log_proba(X)
     losses = -log_probabilities[np.arange(codes.size), codes]
-    predicted = asked.predicted_codes
+    predicted = match_labels(model.predict(X), classes, None, asked.samples.source)
     record: dict[str, Any] = {
         "model": arguments.model,
         "data": asked.samples.source,
@@ -68,7 +70,9 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
     if len(classes) == 2:
         both = np.unique(codes).size == 2
         record["roc_auc"] = (
-            float(roc_auc_score(codes, asked.scores(), sample_weight=weights)) if both else None
+            float(roc_auc_score(codes, model.decision_function(X), sample_weight=weights))
+            if both
+            else None
         )
         record["worst_case"] = _worst_case(asked, arguments)
     record["training"] = {
@@ -80,20 +84,25 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
 
 
 def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, float]:
+    from ..robustness.linear_model import LinearModel
     from ..robustness.misclassification import misclassification_bounds
     from ..robustness.worst_case import worst_case_loss
 
-    model = asked.file.model
+    model = asked.model
     ball = {
         "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
         "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
     }
     question: dict[str, Any] = {
         **ball,
-        **asked.moves,
+        "norm": model.norm,
+        "feature_costs": model.feature_costs_,
+        "categories": model.categories_,
+        "bounds": model.bounds_,
         "sample_weight": asked.samples.weights,
     }
-    data = (asked.linear(), asked.matrix, asked.codes)
+    linear = LinearModel(model.coef_[0], float(model.intercept_[0]), (0, 1))
+    data = (linear, asked.matrix, asked.codes)
     error = misclassification_bounds(*data, **question)
     return {
         **ball,
@@ -125,7 +134,7 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
-            f"  (distances {asked.space})",
+            f"  (distances {space_of(asked.model)})",
             f"  log-loss   {worst['log_loss']:.4f}",
             f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
         ]

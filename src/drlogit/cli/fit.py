@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import numpy as np
-
 from .console import DONE, NOT_CONVERGED, Console
 from .options import (
     DATA_HELP,
@@ -41,7 +39,7 @@ def add_parser(commands: Commands) -> None:
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
         drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
-        drlogit fit breast-cancer --standardize --json
+        drlogit fit cancer.csv --standardize --json
         """,
     )
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
@@ -70,7 +68,6 @@ def add_parser(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from ..estimators.classifier import DRLogisticRegression
-    from ..files.atomic import write_bytes
     from ..files.model_file import write_model
 
     console = Console(arguments)
@@ -86,32 +83,16 @@ def run(arguments: argparse.Namespace) -> int:
         options |= tolerated(arguments, training).parameters
     estimator = DRLogisticRegression(**options)
     with console.progress("fit") as bar:
-        estimator._callback = bar.iterations(arguments.tol, training.n_fits)
+        n_fits = 1 if len(training.classes) == 2 else len(training.classes)
+        estimator._callback = bar.iterations(arguments.tol, n_fits)
         estimator._keep_dual = arguments.proof is not None
         model = training.fit(estimator)
     if arguments.proof is not None:
-        write_bytes(arguments.proof, _proof(model, training))
+        model.save_proof(arguments.proof, training.X, training.labels, training.weights)
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     _answer(model, training, arguments, console)
     return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
-
-
-def _proof(model: Any, training: Training) -> bytes:
-    """The proofs of all fits as one file."""
-    from ..problem.proof import Proof
-    from ..rows.checks import settled
-    from ..rows.pieces import digest_of_features, digest_of_samples
-
-    encoding = model.encoding_
-    encoded = training.digest or settled(encoding.transform(training.X), encoding.names)
-    features = training.digest or digest_of_features(encoded)
-    return Proof.together(
-        [
-            result.proof(digest_of_samples(features, np.where(target, 1.0, -1.0), training.weights))
-            for result, target in zip(model.results_, training.targets, strict=True)
-        ]
-    ).to_bytes()
 
 
 def _answer(

@@ -36,19 +36,38 @@ def choose_classes(
 
 
 def find_label(text: str, classes: list[Any], source: str) -> int:
-    """Position of a label given as text."""
-    for position, label in enumerate(classes):
-        if str(label) == text:
-            return position
-        if isinstance(label, int | float) and as_number(text) == label:
-            return position
+    """Position of a label given as text, such as 1 or 1.0."""
+    found = [k for k, label in enumerate(classes) if same_label(np.array([label]), text)[0]]
+    if found:
+        return found[0]
     shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
     raise ValueError(f"no sample of {source} has the label {text!r}; its labels are {shown}")
 
 
-def as_number(text: str) -> float | None:
-    """The number that a text spells, if it does."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def same_label(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
+    """Which labels are this one: as numbers where both are, else as text."""
+    if labels.dtype.kind != "U":
+        try:
+            return np.asarray(labels == float(label))
+        except ValueError:
+            pass
+    return np.asarray(labels.astype(str) == str(label))
+
+
+def match_labels(
+    labels: NDArray[Any], classes: list[Any], against_rest: Any, source: str
+) -> NDArray[np.intp]:
+    """Positions of labels in the classes of a model."""
+    if against_rest is not None:
+        return same_label(labels, against_rest).astype(np.intp)
+    codes = np.full(labels.size, -1, dtype=np.intp)
+    for position, label in enumerate(classes):
+        codes[same_label(labels, label)] = position
+    unknown = np.flatnonzero(codes < 0)
+    if unknown.size:
+        shown = ", ".join(map(str, classes[:8])) + (", …" if len(classes) > 8 else "")
+        raise ValueError(
+            f"{source}: row {unknown[0] + 1} has the label {labels[unknown[0]].item()!r}, which "
+            f"the model does not know; its classes are {shown}"
+        )
+    return codes

@@ -14,10 +14,7 @@ from ..problem.parameters import check_epsilon, check_kappa
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
 
-DATA_HELP = (
-    "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz; or the "
-    "name of a data set (see drlogit datasets)"
-)
+DATA_HELP = "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz"
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -304,6 +301,6 @@ def add_block_option(parser: argparse.ArgumentParser) -> None:
         "--block-rows",
         type=int,
         metavar="N",
-        help="read the file N rows at a time, as is done anyway where memory is short: svmlight "
-        "text, Parquet (columns as they are, with --target), or .npy (with --labels)",
+        help="read the file N rows at a time: svmlight text, CSV or Parquet (columns of numbers, "
+        "as they are, with --target), or .npy (with --labels)",
     )

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .console import DONE, NOT_CONVERGED, Console
 from .options import (
@@ -64,26 +65,36 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from sklearn.preprocessing import StandardScaler
+
     from ..estimators.choosing import regularization_path
+    from ..estimators.training_data import balanced_weights
 
     console = Console(arguments)
     check_numbers(arguments)
     check_outputs(arguments)
     training = read_training(arguments, console, two_classes=True)
+    X, weights, options = training.X, training.weights, fit_options(arguments, training)
+    if options.pop("class_weight"):
+        weights = balanced_weights(training.codes, weights, 2)
+    if arguments.standardize and not (training.categorical or arguments.missing != "error"):
+        center = not arguments.no_intercept and not sp.issparse(X)
+        X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
+        options |= {"feature_costs": training.costs, "categorical_features": None}
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
     done = itertools.count(1)
     with console.progress("path") as bar:
         path = regularization_path(
-            training.X, training.codes, arguments.epsilons,
+            X, training.codes, arguments.epsilons,
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
-            kappa=arguments.kappa, sample_weight=training.weights,
+            kappa=arguments.kappa, sample_weight=weights,
             callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
-            **fit_options(arguments, training),
+            **options,
         )  # fmt: skip
     if arguments.output is not None:
         _write(path, training, arguments.output)
     if arguments.plot is not None:
-        _draw(path, training, arguments.plot)
+        _draw(path, training, arguments)
     console.answer(_record(path, training), lambda: _text(path, training, arguments))
     return DONE if (path.gaps <= arguments.tol).all() else NOT_CONVERGED
 
@@ -147,10 +158,10 @@ def _write(path: Any, training: Training, output: str) -> None:
     write_text(output, csv_text(header, np.column_stack(columns).tolist()))
 
 
-def _draw(path: Any, training: Training, output: str) -> None:
+def _draw(path: Any, training: Training, arguments: argparse.Namespace) -> None:
     from ..plots.displays.path import RegularizationPathDisplay
 
-    unit = "unit of the feature" if training.scaler is None else "standard deviation"
+    unit = "standard deviation" if arguments.standardize else "unit of the feature"
     names = path.feature_names or training.names
     display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
-    save_plot(display.figure_, output)
+    save_plot(display.figure_, arguments.plot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .asking import ModelAndSamples, read_asked, read_column
+from .asking import read_asked, read_column
 from .console import DONE, Console
 from .options import DATA_HELP, Commands, add_sample_options, new_parser
 from .outputs import check_outputs, csv_text
@@ -47,28 +47,31 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(arguments)
     check_outputs(arguments)
     asked = read_asked(arguments, labels=False)
-    probabilities = asked.probabilities
+    probabilities = asked.model.predict_proba(asked.samples.X)
     ids = None if arguments.id is None else read_column(asked, arguments, arguments.id)
+    predictions = asked.model.predict(asked.samples.X).tolist()
     if console.json:
         record = {
             "classes": asked.classes,
-            "predictions": asked.predictions,
+            "predictions": predictions,
             "probabilities": probabilities,
             **({} if ids is None else {"ids": ids}),
         }
         console.answer(record, "")
+    first = 1 if len(asked.classes) == 2 else 0
+    columns = [predictions, *probabilities[:, first:].T.tolist()]
+    text = _csv(asked.classes, columns, arguments.id, ids)
     if arguments.output is not None:
-        write_text(arguments.output, _csv(asked, arguments.id, ids))
+        write_text(arguments.output, text)
         console.note(f"{len(probabilities)} predictions written to {arguments.output}")
     elif not console.json:
-        print(_csv(asked, arguments.id, ids), end="")
+        print(text, end="")
     return DONE
 
 
-def _csv(asked: ModelAndSamples, id_name: str | None, ids: list[Any] | None) -> str:
-    first = 1 if len(asked.classes) == 2 else 0  # of two, the positive class says all
-    header = ["prediction", *(f"probability_{label}" for label in asked.classes[first:])]
-    columns = [asked.predictions, *asked.probabilities[:, first:].T.tolist()]
-    if id_name is not None and ids is not None:
+def _csv(classes: list[Any], columns: list[Any], id_name: str | None, ids: Any) -> str:
+    first = 1 if len(classes) == 2 else 0  # of two, the positive class says all
+    header = ["prediction", *(f"probability_{label}" for label in classes[first:])]
+    if id_name is not None:
         header, columns = [id_name, *header], [ids, *columns]
     return csv_text(header, zip(*columns, strict=True))

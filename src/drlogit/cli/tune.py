@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(arguments)
     check_numbers(arguments)
     check_outputs(arguments)
-    training = read_training(arguments, console, fold_by_fold=True)
+    training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
         one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
     """A model and samples whose features stay in their file."""
     from ..files.block_files import open_blocks
-    from ..files.columns import FileSamples, tidy_labels
+    from ..files.columns import FileSamples
     from ..files.model_file import read_model
 
     if arguments.weights:
@@ -82,10 +82,7 @@ def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
         n_features=int(file.model.n_features_in_),
         zero_based=bool(file.origin.get("zero_based") if zero_based is None else zero_based),
     )
-    labels = tidy_labels(y, arguments.data)
-    return ModelAndSamples(
-        file, FileSamples(X, labels, None, X.feature_names, target, arguments.data)
-    )
+    return ModelAndSamples(file, FileSamples(X, y, None, X.feature_names, target, arguments.data))
 
 
 def _verify(asked: ModelAndSamples, path: str) -> list[tuple[Any, Any]]:

@@ -36,7 +36,7 @@ from .average_levels import relative_to_average
 from .linear_predictions import LinearPredictions, checked_table, numeric_data
 from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
-from .tables.frames import ColumnTable, column_names, is_frame, is_table
+from .tables.frames import column_names, is_frame, is_table
 from .training_data import TrainingData, balanced_weights
 from .unlike_units import UnscaledDataWarning, unlike_columns
 
@@ -196,7 +196,7 @@ class RobustLinearClassifier(LinearPredictions):
         check_unmasked(y, "y")
         categorical = self._find_categorical(X)
         wanted = bool(categorical) or self.missing != "error"
-        if isinstance(X, ColumnTable) or (wanted and is_table(X)):
+        if wanted and is_table(X):
             X, y = self._encoded(X, y, categorical, sample_weight)
         else:
             X, y = numeric_data(self, X, y, reset=True)
@@ -426,8 +426,11 @@ class RobustLinearClassifier(LinearPredictions):
         again = clone(self)
         again._keep_dual = True
         given = again._check_data(X, y, sample_weight)
-        data, problem = again._prepare(given, self.epsilon_, self.kappa_)
-        again._fit_classes(data, problem, verbose=0)
+        if self._keep_dual:
+            again.results_ = self.results_
+        else:
+            data, problem = again._prepare(given, self.epsilon_, self.kappa_)
+            again._fit_classes(data, problem, verbose=0)
         features = digest_of_features(given.X)
         proofs = []
         for k, (result, code) in enumerate(zip(again.results_, given.fitted_classes, strict=True)):

@@ -1,38 +1,44 @@
 """Files as row blocks: NumPy arrays where they lie, text and Parquet by way of a binary copy.
 
-A fit passes over the data some dozens of times.  A ``.npy`` file is read in place; svmlight text
-would have to be parsed anew in every pass, and a column store be turned into rows, which takes
-many times as long as the fit's own work.  So those are converted once, block by block, into a
-folder of plain binary files, which is temporary or, with ``cache``, kept and found again.
+A fit passes over the data some dozens of times.  A ``.npy`` file is read in place; text would have
+to be parsed anew in every pass, and a column store be turned into rows, which takes many times as
+long as the fit's own work.  So those are converted once, block by block, into a folder of arrays,
+which is temporary or, with ``cache``, kept and found again.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..rows.row_blocks import RowBlocks, cut_rows
-from . import strict_json
-from .binary_files import DenseFile, SparseFiles
-from .compressed import SUFFIXES
-from .limits import free_memory
-from .npy.array import load_array
-from .npy.blocks import npy_blocks
-from .parquet.blocks import convert_parquet
-from .svmlight.blocks import convert_svmlight
+from ..rows.arrays import Matrix
+from ..rows.row_blocks import BLOCK_BYTES, RowBlocks, cut_rows
+from .columns import Wanted
+from .formats import opened
+from .matrices import parse_svmlight
+from .reading import load_array
+from .tables import read_csv_blocks, read_parquet_blocks
+from .values import tidy_labels
 
 #: Changes whenever older copies could no longer be read.
-_LAYOUT = 2
+_LAYOUT = 3
+
+#: Features, labels and names of the columns, some rows at a time.
+Parts = Iterator[tuple[Matrix, NDArray[Any], list[str] | None]]
 
 
 class OpenedBlocks(NamedTuple):
@@ -56,11 +62,12 @@ def open_blocks(
     Parameters
     ----------
     path : path
-        By its ending: ``.npy`` (a 2-D array of numbers, read in place), ``.parquet`` (columns of
-        numbers), or anything else for svmlight text (``.gz``, ``.bz2`` and ``.xz`` too).
+        By its ending: ``.npy`` (a 2-D array of numbers, read in place), ``.parquet`` or ``.csv``
+        (columns of numbers), or anything else for svmlight text; text also ``.gz``, ``.bz2`` and
+        ``.xz``.
     target : str or path
-        The labels: another ``.npy`` file, or the name of a column of a Parquet file.  svmlight
-        text has its own.
+        The labels: another ``.npy`` file, or the name of a column of a table.  svmlight text has
+        its own.
     block_rows : int, optional
         Rows of a block; None for blocks of about 32 MB.
     cache : path, optional
@@ -82,111 +89,148 @@ def open_blocks(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
+    cut_rows(1, 1, block_rows)  # says what is wrong with block_rows
     if path.suffix == ".npy":
         if target is None:
             raise ValueError(f"{path} holds features only; target must name a .npy file of labels")
-        return OpenedBlocks(npy_blocks(path, block_rows), load_array(Path(target)))
-    if path.suffix in (".parquet", ".pq"):
+        array = load_array(path, mmap_mode="r")
+        if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
+            raise ValueError(
+                f"{path} must hold a 2-D array of numbers that is not empty, got {array.dtype} of "
+                f"shape {array.shape!s:.60}"
+            )
+        lengths = cut_rows(array.shape[0], array[0].nbytes, block_rows)
+        read = _ArrayBlocks(path, tuple(accumulate(lengths, initial=0)))
+        return OpenedBlocks(RowBlocks(read, lengths, array.shape[1]), load_array(Path(target)))
+    kind = "csv" if {".csv", ".tsv"} & set(path.suffixes) else "svmlight"
+    kind = "parquet" if path.suffix in (".parquet", ".pq") else kind
+    if kind in ("csv", "parquet"):
         if target is None:
             raise ValueError(f"target must name the column of {path} that holds the labels")
-        convert = partial(convert_parquet, path, str(target))
+        tables = read_csv_blocks if kind == "csv" else read_parquet_blocks
+        parts: Callable[[], Parts] = partial(tables, path, Wanted(target=str(target)), block_rows)
     else:
-        convert = partial(convert_svmlight, path, n_features, zero_based)
-    options = [str(target), n_features, zero_based]
-    return _opened(_converted(path, convert, options, cache), block_rows)
-
-
-def is_large(path: str | os.PathLike[str]) -> bool:
-    """Whether a file of svmlight text or Parquet had better not be read as a whole.
-
-    In memory it takes about as much as it does as text, more if it is compressed, and a fit needs
-    room for its vectors besides.
-    """
-    path = Path(path)
-    growth = 6 if path.suffix in (*SUFFIXES, ".parquet", ".pq") else 1
-    return 2 * growth * path.stat().st_size > free_memory()
-
-
-# --- binary copies --------------------------------------------------------------------------
-
-
-def _opened(folder: _Folder, block_rows: int | None) -> OpenedBlocks:
-    about = strict_json.read(folder.path / "about.json")
-    n_rows, n_features = about["shape"]
-    dtype = np.dtype(about["dtype"])
-    row_bytes = about["n_entries"] * (dtype.itemsize + 4 * about["sparse"]) // max(n_rows, 1)
-    lengths = cut_rows(n_rows, row_bytes, block_rows)
-    read: Any = (
-        SparseFiles(folder.path, dtype, lengths, n_features)
-        if about["sparse"]
-        else DenseFile(folder.path / "data", 0, dtype, lengths, n_features)
-    )
-    X = RowBlocks(read, lengths, n_features, about.get("names"))
-    y = load_array(folder.path / "labels.npy")
-    if folder.temporary:
-        weakref.finalize(X, shutil.rmtree, folder.path, ignore_errors=True)
-    return OpenedBlocks(X, y)
-
-
-class _Folder(NamedTuple):
-    path: Path
-    temporary: bool
-
-
-def _converted(
-    path: Path,
-    convert: Callable[[Path], dict[str, Any]],
-    options: list[Any],
-    cache: str | os.PathLike[str] | None,
-) -> _Folder:
-    """The folder with the binary copy of a file, made if there is none yet."""
+        parts = partial(_svmlight_blocks, path, block_rows)
     facts = path.stat()
+    options = [str(target), n_features, zero_based, block_rows]
     wanted = {"layout": _LAYOUT, "bytes": facts.st_size, "time": facts.st_mtime_ns, "as": options}
+    convert = partial(_convert, parts, path, n_features, zero_based, wanted)
     if cache is None:
         folder = Path(tempfile.mkdtemp(prefix="drlogit-"))
-        try:
-            _write(folder, convert, wanted)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        return _Folder(folder, temporary=True)
-    folder = Path(cache) / f"{path.name}.blocks"
-    if _is_copy(folder, wanted):
-        return _Folder(folder, temporary=False)
-    # Under another name until it is complete, so that nobody ever reads half a copy.
-    unfinished = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-    unfinished.mkdir(parents=True)
+    else:
+        folder = Path(cache) / f"{path.name}.blocks"
+        if _is_copy(folder, wanted):
+            return _opened(folder)
+        # Under another name until it is complete, so that nobody ever reads half a copy.
+        final, folder = folder, folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+        folder.mkdir(parents=True)
     try:
-        _write(unfinished, convert, wanted)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(unfinished, folder)
+        convert(folder)
+        if cache is not None:
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(folder, final)
+            return _opened(final)
     except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
-    return _Folder(folder, temporary=False)
+    found = _opened(folder)
+    weakref.finalize(found.X, shutil.rmtree, folder, ignore_errors=True)
+    return found
 
 
-def _write(folder: Path, convert: Callable[[Path], dict[str, Any]], wanted: dict[str, Any]) -> None:
-    about = convert(folder)
-    (folder / "about.json").write_text(strict_json.dumps({**about, "of": wanted}), "utf-8")
+def _svmlight_blocks(path: Path, block_rows: int | None) -> Parts:
+    """Some lines at a time, columns counted from 0."""
+    with opened(path) as file:
+        while (
+            lines := list(islice(file, block_rows)) if block_rows else file.readlines(BLOCK_BYTES)
+        ):
+            X, labels = parse_svmlight(b"".join(lines), path, zero_based=True)
+            if X.shape[0]:
+                yield X, labels, None
+
+
+def _convert(
+    parts: Callable[[], Parts], path: Path, n_features: int | None, zero_based: bool | str,
+    wanted: dict[str, Any], folder: Path,
+) -> None:  # fmt: skip
+    """Write the blocks and the labels, and at last what there is."""
+    lengths: list[int] = []
+    labels: list[NDArray[Any]] = []
+    names, width, least = None, 0, 1
+    for X, y, columns in parts():
+        if sp.issparse(X):
+            sp.save_npz(folder / f"{len(lengths)}.npz", X, compressed=False)
+            least = min(least, int(X.indices.min(initial=1)))
+        else:
+            np.save(folder / f"{len(lengths)}.npy", X)
+        width, names = max(width, X.shape[1]), columns
+        lengths.append(X.shape[0])
+        labels.append(y)
+    if not lengths:
+        raise ValueError(f"{path} is empty")
+    first = 0
+    if names is None:
+        first = 0 if zero_based is True or (zero_based == "auto" and least == 0) else 1
+        if least < first:
+            raise ValueError(f"{path} has the index {least}, but indices were to begin with 1")
+        if n_features is not None and width - first > n_features:
+            raise ValueError(f"{path} has {width - first} features, expected at most {n_features}")
+        width = (n_features or width - first) + first
+    if width - first < 1:
+        raise ValueError(f"{path} has no features, only labels")
+    if len({part.dtype.kind in "US" for part in labels}) > 1:
+        raise ValueError(f"{path}: labels are numbers in some rows and text in others")
+    np.save(folder / "labels.npy", tidy_labels(np.concatenate(labels), str(path)))
+    about = {"of": wanted, "lengths": lengths, "width": width - first, "first": first,
+             "names": names, "sparse": names is None}  # fmt: skip
+    (folder / "about.json").write_text(json.dumps(about), "utf-8")
 
 
 def _is_copy(folder: Path, wanted: dict[str, Any]) -> bool:
-    """Whether a folder holds such a copy, all of it: what is damaged is made again."""
     try:
-        about = strict_json.read(folder / "about.json")
-        (n_rows, n_features), n_entries = about["shape"], about["n_entries"]
-        sizes = {"data": n_entries * {"float32": 4, "float64": 8}[about["dtype"]]}
-        if about["sparse"] is True:
-            sizes |= {"indices": 4 * n_entries, "indptr": 8 * (n_rows + 1)}
-        elif n_entries != n_rows * n_features:
-            return False
-        whole = all((folder / name).stat().st_size == size for name, size in sizes.items())
-        return bool(
-            about["of"] == wanted
-            and whole
-            and n_features >= 1
-            and load_array(folder / "labels.npy").shape == (n_rows,)
-        )
+        return bool(json.loads((folder / "about.json").read_text("utf-8"))["of"] == wanted)
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def _opened(folder: Path) -> OpenedBlocks:
+    about = json.loads((folder / "about.json").read_text("utf-8"))
+    read = _Blocks(folder, about["width"], about["first"], about["sparse"])
+    X = RowBlocks(read, about["lengths"], about["width"], about["names"])
+    return OpenedBlocks(X, load_array(folder / "labels.npy"))
+
+
+@dataclass(frozen=True)
+class _ArrayBlocks:
+    """``read`` for rows of an array in a file, mapped only while a block is copied.
+
+    A map of all of it would count as memory of this process.
+    """
+
+    path: Path
+    ends: tuple[int, ...]
+
+    def __call__(self, index: int) -> Matrix:
+        array = load_array(self.path, mmap_mode="r")
+        return np.array(array[self.ends[index] : self.ends[index + 1]])
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """``read`` for the blocks in a folder; sparse ones count columns from ``first``."""
+
+    folder: Path
+    width: int
+    first: int
+    sparse: bool
+
+    def __call__(self, index: int) -> Matrix:
+        if not self.sparse:
+            return load_array(self.folder / f"{index}.npy")
+        found = sp.load_npz(self.folder / f"{index}.npz")
+        indices = found.indices - self.first if self.first else found.indices
+        matrix = sp.csr_array(
+            (found.data, indices, found.indptr), shape=(found.shape[0], self.width)
+        )
+        matrix.has_canonical_format = True  # so scikit-learn reads it
+        return matrix

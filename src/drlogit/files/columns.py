@@ -7,21 +7,15 @@ as written in svmlight files.
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS, ColumnTable, holds_levels, levels_of
-from ..estimators.tables.text_columns import numbers_in_text
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.checks import TOO_LARGE
-from .limits import check_memory
+from ..estimators.tables.frames import MISSING_MARKS
+from ..rows.arrays import FloatArray
 
 #: Columns taken for the labels if nobody says which, whatever their case; else the last one.
 USUAL_TARGETS = ("target", "label", "class", "y")
@@ -36,9 +30,9 @@ class Wanted:
 
     ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
     happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
-    a feature.  ``table`` says that features may be text, or missing: X is then a
-    :class:`~drlogit.estimators.tables.frames.ColumnTable`, in which the columns ``texts`` are text
-    whatever they look like; texts among ``missing_marks`` are missing numbers.
+    a feature.  ``table`` says that features may be text, or missing; the columns ``texts`` are text
+    whatever they look like, ``numbers`` those whose texts hold numbers ($1,234.50), and texts
+    among ``missing_marks`` are missing.
     """
 
     labels: bool = True
@@ -53,12 +47,13 @@ class Wanted:
     zero_based: bool = False
     table: bool = False
     texts: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     missing_marks: tuple[str, ...] = MISSING_MARKS
 
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """What was in a file.  ``X`` may be anything that :func:`drlogit.solve` takes.
+    """What was in a file; ``X`` is a data frame or a matrix, ``remarks`` what is to be said of it.
 
     Features without names go by numbers, the first of which is ``first_number``.
     """
@@ -70,6 +65,7 @@ class FileSamples:
     target: str | None
     source: str
     first_number: int = 0
+    remarks: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -102,12 +98,11 @@ class Header:
         self.source = source
         self._first = first
         self._last = {name: j for j, name in enumerate(self.names)}
-        self._times = Counter(self.names) if len(self._last) < len(self.names) else None
 
     def find(self, text: str, purpose: str) -> int:
         """Position of a column given by name or number; ``ValueError`` if there is none."""
         if text in self._last:
-            times = 1 if self._times is None else self._times[text]
+            times = self.names.count(text)
             if times > 1:
                 raise ValueError(
                     f"{self.source} has {times} columns named {text!r:.60} ({purpose})"
@@ -166,7 +161,7 @@ class Header:
         taken = set() if weights is None else {weights}
         return max(set(range(len(self.names))) - taken, default=None)
 
-    def _check_names(self, features: Iterable[int]) -> None:
+    def _check_names(self, features: Sequence[int]) -> None:
         """Names must tell the features apart, if there are names."""
         if not self.named:
             return
@@ -204,163 +199,3 @@ class Header:
                 if lowered in name.lower() or (len(name) >= 3 and name.lower() in lowered)
             ]
         return list(dict.fromkeys(found))[:3]
-
-
-def with_numbers(samples: FileSamples, names: Sequence[str]) -> tuple[FileSamples, list[str]]:
-    """The samples with the numbers that columns of text hold, and what else there was in them."""
-    if not isinstance(samples.X, ColumnTable):
-        return samples, []
-    arrays, remarks = [], []
-    for name, column in zip(samples.X.names, samples.X.arrays, strict=True):
-        if name in names and holds_levels(column, name):
-            texts = levels_of(column)
-            column = numbers_in_text(texts)
-            other = [text for text in texts[np.isnan(column)] if text is not None]
-            if other:
-                remarks.append(
-                    f"{len(other)} texts of column {name!r:.60} are no numbers, and missing, such "
-                    f"as {other[0]!r:.40}"
-                )
-        arrays.append(column)
-    return replace(samples, X=ColumnTable(samples.X.names, arrays)), remarks
-
-
-# --- values ---------------------------------------------------------------------------------
-
-
-def is_missing(text: str) -> bool:
-    """Whether a field of a text file stands for no value; a hyphen alone may be a label."""
-    return text.strip() in MISSING_MARKS
-
-
-def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:
-    """Labels as whole numbers if all are, else as numbers if all are, else as text.
-
-    Numbers that 64 bits do not tell apart, or that are none (infinity), stay text.  Labels that
-    only leading zeros tell apart are refused: they may be two codes or one number.
-    """
-    stripped = [text.strip() for text in texts]
-    if any("_" in text for text in stripped):  # int would read 1_2 as 12
-        return text_labels(stripped, source)
-    numbers: NDArray[Any]
-    try:
-        numbers = np.array([int(text) for text in stripped], dtype=np.int64)
-    except OverflowError:
-        return text_labels(stripped, source)
-    except ValueError:
-        try:
-            numbers = np.array([float(text) for text in stripped])
-        except (ValueError, OverflowError):
-            return text_labels(stripped, source)
-        if not np.isfinite(numbers).all():
-            return text_labels(stripped, source)
-    _check_leading_zeros(stripped, source)
-    return numbers
-
-
-def _check_leading_zeros(texts: Sequence[str], source: str) -> None:
-    """``ValueError`` for labels such as 01 and 1 in one column."""
-    spelt: dict[str, str] = {}
-    for text in dict.fromkeys(texts):
-        without_sign = text.removeprefix("+")
-        number = re.sub(r"^(-?)0+(?=\d)", r"\1", without_sign)
-        other = spelt.setdefault(number, without_sign)
-        if other != without_sign:
-            raise ValueError(
-                f"{source} has the labels {other!r:.60} and {text!r:.60}, which are one number: "
-                "spell them alike, or with a letter if they are two codes"
-            )
-
-
-def text_labels(texts: Sequence[str], source: str) -> NDArray[np.str_]:
-    """Labels as an array of text, every one of which takes as much as the longest."""
-    longest = max(map(len, texts), default=0)
-    check_memory(
-        4 * longest * len(texts), f"{source}: {len(texts)} labels, one of {longest} letters,"
-    )
-    labels = np.array(texts, dtype=np.str_)
-    check_text(labels, f"labels of {source}")
-    return labels
-
-
-def check_text(array: NDArray[Any], what: str) -> None:
-    """``ValueError`` for text that is not Unicode, or that holds the NUL which NumPy strips."""
-    try:
-        for text in set(array.ravel().tolist()):
-            text.encode()
-            if "\0" in text:
-                raise ValueError("a NUL character")
-    except ValueError as error:
-        raise ValueError(f"{what} are not all text: {error}") from error
-
-
-def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
-    """Labels of an array: whole numbers as such, text as text, none missing."""
-    array = np.asarray(labels)
-    if array.ndim == 2 and 1 in array.shape:
-        array = array.ravel()
-    if array.ndim != 1:
-        raise ValueError(f"labels of {source} must be one column, got shape {array.shape}")
-    if array.dtype.kind == "S":
-        check_memory(4 * array.nbytes, f"labels of {source}")
-        try:
-            array = np.char.decode(array, "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"labels of {source} are not all text: {error}") from error
-    if array.dtype.kind not in "biufU":
-        raise ValueError(f"labels of {source} must be numbers or text, got {array.dtype!s:.60}")
-    if array.dtype.kind == "U":
-        check_text(array, f"labels of {source}")
-    if array.dtype.kind == "f":
-        array = as_double(array)
-        bad = np.flatnonzero(~np.isfinite(array))
-        if bad.size:
-            raise ValueError(f"{source}: the label of row {bad[0] + 1} is missing")
-        if (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53:
-            array = array.astype(np.int64)
-    return array
-
-
-def as_double(array: NDArray[Any]) -> FloatArray:
-    """Numbers in double precision; what is too large becomes infinite, without a warning."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(np.float64, copy=False)
-
-
-def check_finite(X: Matrix, names: Sequence[str] | None, source: str, *, first: int = 0) -> None:
-    """``ValueError`` with column and row of the first value that cannot be computed with.
-
-    Columns without names go by numbers, the first of which is ``first``.
-    """
-    if sp.issparse(X):
-        bad = np.flatnonzero(~_usable(X.data))
-        if not bad.size:
-            return
-        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
-        column, value = int(X.indices[bad[0]]), X.data[bad[0]]
-    else:
-        usable = _usable(X)
-        if usable.all():
-            return
-        row, column = (int(k) for k in np.argwhere(~usable)[0])
-        value = X[row, column]
-    name = f"{names[column] if names is not None else str(first + column)!r:.60}"
-    what = "is missing (NaN)" if np.isnan(value) else f"is {value}, which is too large"
-    raise ValueError(
-        f"{source}: the value of column {name} in row {row + 1} {what}; fill in or leave out such "
-        "rows first"
-    )
-
-
-def _usable(values: Any) -> Any:
-    """Which values are numbers whose square is one too, in double precision."""
-    if values.dtype == np.float32:
-        return np.isfinite(values)
-    return np.abs(values) < TOO_LARGE  # not so for NaN
-
-
-def take_columns(X: Matrix, columns: Sequence[int]) -> Matrix:
-    """Some of the columns; X itself if that is all of them in order."""
-    if list(columns) == list(range(X.shape[1])):
-        return X
-    return X[:, list(columns)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.result import Result, Status, Trace
 from . import strict_json
 from .atomic import write_text
-from .json_fields import Fields, checked_number
 
 #: Version 2 adds the way from a raw table to numbers, and domains; models that need neither are
 #: written as version 1, which older readers know.
@@ -291,9 +290,15 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
         )
     try:
         known = _KEYS if version == VERSIONS[0] else _KEYS | _KEYS_OF_TABLES
-        found = _parse(Fields(document, known), tables=version == VERSIONS[1])
-        _check_digest(document)
-        return found
+        _check_keys(document, known)
+        model = _parse(document, tables=version == VERSIONS[1])
+        origin = _get(document, "origin", _is(dict), "an object")
+        if "digest" in document and document["digest"] != _digest(document):
+            raise ValueError(
+                "its 'digest' is not that of its contents, so it was changed after it was written; "
+                "if that was meant, remove 'digest'"
+            )
+        return ModelFile(model, origin)
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
 
@@ -307,140 +312,143 @@ def looks_like_model(path: str | os.PathLike[str]) -> bool:
         return f'"schema": "{SCHEMA}"'.encode() in file.read(256)
 
 
-def _check_digest(document: dict[str, Any]) -> None:
-    """Damage that leaves a sound model is still damage; whoever means a change drops the digest."""
-    if "digest" in document and document["digest"] != _digest(document):
-        raise ValueError(
-            "its 'digest' is not that of its contents, so it was changed after it was written; "
-            "if that was meant, remove 'digest'"
-        )
+Fields = Mapping[str, Any]
+Test = Callable[[Any], bool]
 
 
-def _parse(top: Fields, *, tables: bool) -> ModelFile:
-    n_features = top.whole("n_features", least=1)
-    names = top.texts("feature_names", n_features)
-    costs = top.numbers("feature_costs", n_features, optional=True, infinite=True)
-    if costs is not None and not (costs > 0.0).all():
-        raise ValueError("'feature_costs' must be positive")
-    classes = _checked_classes(top.listed("classes"))
-    epsilon = top.number("epsilon", least=0.0)
-    kappa = top.number("kappa", infinite=True)
-    if not kappa > 0.0:
-        raise ValueError(f"'kappa' must be positive, got {kappa}")
-    norm = top.text("norm", ("l1", "l2", "linf"))
-    fit_intercept = top.truth("fit_intercept")
-    tol = top.number("tol", least=0.0)
-    fits = top.listed("fits")
+def _check_keys(fields: Fields, known: frozenset[str]) -> None:
+    unknown = sorted(fields.keys() - known)
+    if unknown:
+        raise ValueError(f"{unknown[0]!r:.40} is no name that a model file has")
+
+
+def _get(fields: Fields, key: str, good: Test, wanted: str) -> Any:
+    """A field, if it is as it should be."""
+    if key not in fields:
+        raise ValueError(f"{key!r} is missing")
+    if not good(fields[key]):
+        raise ValueError(f"{key!r} must be {wanted}, got {fields[key]!r:.40}")
+    return fields[key]
+
+
+def _is(*kinds: type) -> Test:
+    """Of one of these types; a truth value is no number."""
+    return lambda value: isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+
+
+_is_number, _is_text = _is(int, float), _is(str)
+
+
+def _is_cost(value: Any) -> bool:
+    return value == "inf" or (_is_number(value) and value > 0.0)
+
+
+def _listed(good: Test, length: int | None = None) -> Test:
+    """A list of such values, of that length if one is given."""
+    return lambda value: (
+        isinstance(value, list) and all(map(good, value)) and length in (None, len(value))
+    )
+
+
+def _or_null(good: Test) -> Test:
+    return lambda value: value is None or good(value)
+
+
+def _number(fields: Fields, key: str, least: float = -math.inf) -> float:
+    return float(_get(fields, key, lambda v: _is_number(v) and v >= least, _at_least(least)))
+
+
+def _at_least(least: float) -> str:
+    return "a number" if math.isinf(least) else f"a number >= {least:g}"
+
+
+def _parse(top: Fields, *, tables: bool) -> DRLogisticRegression:
+    n = _get(top, "n_features", lambda v: _is(int)(v) and v >= 1, "a whole number >= 1")
+    names = _get(top, "feature_names", _or_null(_listed(_is_text, n)), f"{n} texts, or null")
+    costs = _get(top, "feature_costs", _or_null(_listed(_is_cost, n)), f"{n} positive numbers")
+    classes = _checked_classes(_get(top, "classes", _is(list), "a list"))
+    fits = _get(top, "fits", _listed(_is(dict)), "a list of objects")
     wanted = 1 if len(classes) == 2 else len(classes)
     if len(fits) != wanted:
         raise ValueError(
             f"'fits' must have {wanted} entries for {len(classes)} classes, got {len(fits)}"
         )
-    results = []
+    tol, results = _number(top, "tol", 0.0), []
     for fit, label in zip(fits, classes[-wanted:], strict=True):
-        if not isinstance(fit, dict):
-            raise ValueError(f"'fits' must hold objects, got {fit!r:.40}")
+        _check_keys(fit, _KEYS_OF_FIT)
         if fit.get("class") != label:
             raise ValueError(f"'class' of a fit must be {label!r}, got {fit.get('class')!r:.40}")
-        results.append(_parse_fit(Fields(fit, _KEYS_OF_FIT), n_features))
+        results.append(_parse_fit(fit, n))
         _check_certificate(results[-1], tol)
-    origin = top.get("origin")
-    if not isinstance(origin, dict):
-        raise ValueError(f"'origin' must be an object, got {origin!r:.40}")
-
-    encoding, categories, bounds = _parse_tables(top, n_features) if tables else (None,) * 3
-    model = fitted_model(
+    encoding, categories, bounds = _parse_tables(top, n) if tables else (None,) * 3
+    return fitted_model(
         results, classes, names, encoding, categories, bounds,
-        epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept, feature_costs=costs,
+        epsilon=_number(top, "epsilon", 0.0),
+        kappa=float(_get(top, "kappa", _is_cost, "a positive number")),
+        norm=_get(top, "norm", ("l1", "l2", "linf").__contains__, "l1, l2 or linf"),
+        fit_intercept=_get(top, "fit_intercept", _is(bool), "true or false"),
+        feature_costs=None if costs is None else np.array(costs, dtype=float),
         tol=tol,
     )  # fmt: skip
-    return ModelFile(model, origin)
 
 
-def _parse_tables(
-    top: Fields, n_features: int
-) -> tuple[Encoding | None, list[list[int]] | None, Any]:
+def _parse_fit(fit: Fields, n_features: int) -> Result:
+    coef = _get(fit, "coefficients", _listed(_is_number, n_features), f"{n_features} numbers")
+    status = _get(fit, "status", _is_text, "text")
+    if status not in Status.__members__:
+        raise ValueError(
+            f"'status' must be one of {', '.join(Status.__members__)}, got {status!r:.40}"
+        )
+    numbers: dict[str, Any] = {name: _number(fit, key) for key, name in _FIT_KEYS.items()}
+    return Result(
+        coef=np.array(coef, dtype=float),
+        dual=None,
+        status=Status[status],
+        n_iter=_get(fit, "n_iter", lambda v: _is(int)(v) and v >= 0, "a whole number >= 0"),
+        solver=_get(fit, "solver", _is_text, "text"),
+        trace=Trace(),
+        **numbers,
+    )
+
+
+def _parse_tables(top: Fields, n_features: int) -> tuple[Encoding | None, Any, Any]:
     """The columns of the raw table, groups of columns of the matrix, and bounds for each."""
     encoding = None
-    if top.get("columns") is not None:
-        columns = tuple(_parse_column(each) for each in top.listed("columns"))
-        encoding = Encoding(columns, _parse_marks(top))
+    columns = _get(top, "columns", _or_null(_listed(_is(dict))), "a list of objects, or null")
+    if columns is not None:
+        marks = top.get("missing_marks", list(MISSING_MARKS))  # files did not always say which
+        if not _listed(_is_text)(marks):
+            raise ValueError(f"'missing_marks' must be text, got {marks!r:.60}")
+        encoding = Encoding(tuple(_parse_column(each) for each in columns), tuple(marks))
         if encoding.n_encoded != n_features:
             raise ValueError(f"'columns' must make {n_features} features, got {encoding.n_encoded}")
         names = [column.name for column in encoding.columns]
         if len(set(names)) != len(names):
             raise ValueError("'columns' must have distinct names")
-    categories = None
-    if top.get("categories") is not None:
-        categories = top.listed("categories")
-        places = [
-            j for group in categories for j in (group if isinstance(group, list) else [group])
-        ]
-        whole = all(isinstance(j, int) and not isinstance(j, bool) for j in places)
-        lists = all(isinstance(group, list) and group for group in categories)
-        if not (whole and lists and len(set(places)) == len(places)) or not all(
-            0 <= j < n_features for j in places
-        ):
-            raise ValueError(f"'categories' must be lists of distinct features, got {places!r:.60}")
-    bounds = None
-    if top.get("bounds") is not None:
-        ends = top.listed("bounds")
-        if len(ends) != 2 or not all(isinstance(end, list) for end in ends):
-            raise ValueError("'bounds' must be two lists")
-        lower, upper = (np.array([_end(value) for value in end]) for end in ends)
-        if lower.shape != (n_features,) or upper.shape != (n_features,):
-            raise ValueError(f"'bounds' must be two lists of {n_features} numbers")
-        if not (lower <= upper).all():
+    lists = _or_null(_listed(lambda group: bool(group) and _listed(_is(int))(group)))
+    categories = _get(top, "categories", lists, "lists of features")
+    places = [j for group in categories or () for j in group]
+    if len(set(places)) != len(places) or not all(0 <= j < n_features for j in places):
+        raise ValueError(f"'categories' must be lists of distinct features, got {places!r:.60}")
+    ends = _listed(lambda v: v in ("inf", "-inf") or _is_number(v), n_features)
+    bounds = _get(top, "bounds", _or_null(_listed(ends, 2)), f"two lists of {n_features} numbers")
+    if bounds is not None:
+        bounds = tuple(np.array(each, dtype=float) for each in bounds)
+        if not (bounds[0] <= bounds[1]).all():
             raise ValueError("'bounds' must have lower ends below upper ones")
-        bounds = (lower, upper)
     return encoding, categories, bounds
 
 
-def _parse_marks(top: Fields) -> tuple[str, ...]:
-    """Texts that mean "missing"; files did not always say which."""
-    if not top.has("missing_marks"):
-        return MISSING_MARKS
-    marks = top.listed("missing_marks")
-    if not all(isinstance(mark, str) for mark in marks):
-        raise ValueError(f"'missing_marks' must be text, got {marks!r:.60}")
-    return tuple(marks)
-
-
-def _end(value: Any) -> float:
-    return -math.inf if value == "-inf" else checked_number(value, "bounds", True)
-
-
-def _parse_column(found: Any) -> EncodedColumn:
-    if not isinstance(found, dict):
-        raise ValueError(f"'columns' must hold objects, got {found!r:.40}")
-    column = Fields(found, _KEYS_OF_COLUMN)
-    name = column.get("name")
-    if not isinstance(name, str | int) or isinstance(name, bool):
-        raise ValueError(f"'name' must be text or a whole number, got {name!r:.40}")
-    levels = column.get("levels")
-    if levels is not None:
-        levels = column.listed("levels")
-        if not all(level is None or isinstance(level, str) for level in levels):
-            raise ValueError(f"'levels' must be text or null, got {levels!r:.40}")
-        if len(set(levels)) != len(levels):
-            raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
-    fill = None if column.get("fill") is None else column.number("fill")
-    kind = column.text("kind", ("text", "truth", "number"))
-    return EncodedColumn(name, None if levels is None else tuple(levels), fill, kind)
-
-
-def _parse_fit(fit: Fields, n_features: int) -> Result:
-    coef = fit.numbers("coefficients", n_features)
-    assert coef is not None
-    numbers: dict[str, Any] = {name: fit.number(key) for key, name in _FIT_KEYS.items()}
-    return Result(
-        coef=coef,
-        dual=None,
-        status=Status[fit.text("status", Status.__members__)],
-        n_iter=fit.whole("n_iter", least=0),
-        solver=fit.text("solver"),
-        trace=Trace(),
-        **numbers,
+def _parse_column(column: Fields) -> EncodedColumn:
+    _check_keys(column, _KEYS_OF_COLUMN)
+    levels = _get(column, "levels", _or_null(_listed(_or_null(_is_text))), "texts or null")
+    if levels is not None and len(set(levels)) != len(levels):
+        raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
+    return EncodedColumn(
+        _get(column, "name", _is(str, int), "text or a whole number"),
+        None if levels is None else tuple(levels),
+        None if column.get("fill") is None else _number(column, "fill"),
+        _get(column, "kind", ("text", "truth", "number").__contains__, "text, truth or number"),
     )
 
 

@@ -8,17 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from .columns import FileSamples, Wanted, is_missing, parse_labels, tidy_labels
-from .compressed import opened
-from .csv_file import read_csv
-from .limits import Allowance
-from .npy.archive import read_npz
-from .npy.array import load_array
-from .opening import TextLines, format_of, text_of
-from .parquet.samples import read_parquet
-from .svmlight.samples import read_svmlight
+from .columns import FileSamples, Wanted
+from .formats import format_of, open_text
+from .matrices import read_npz, read_svmlight
+from .tables import read_csv, read_parquet
+from .values import is_missing, parse_labels, tidy_labels
 
 _READERS = {
     "csv": read_csv,
@@ -26,10 +23,6 @@ _READERS = {
     "parquet": read_parquet,
     "svmlight": read_svmlight,
 }
-
-
-#: Bytes that a line of text takes while it is read, beside its letters.
-_LABEL = 128
 
 
 def read_samples(
@@ -42,6 +35,8 @@ def read_samples(
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     reader = _READERS[format_of(path, wanted.format)]
     if label_file is None:
         return reader(path, wanted)
@@ -58,24 +53,25 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     path = Path(path)
     if path.suffix == ".npy":
         return tidy_labels(load_array(path), str(path))
-    labels: list[str] = []
-    held, allowance, gap = 0, Allowance(str(path)), 0
     try:
-        with opened(path) as file, text_of(file) as text:
-            lines = TextLines(text, str(path))
-            for number, line in enumerate(lines, 1):
-                lines.pending = 0
-                label = line.strip()
-                if not label:  # empty lines at the end are none
-                    gap = gap or number
-                    continue
-                if gap or is_missing(label):
-                    raise ValueError(f"{path}, line {gap or number}: the label is missing")
-                labels.append(label)
-                held += _LABEL + 4 * len(label)
-                allowance.check(held)
+        with open_text(path) as text:
+            lines = [line.strip() for line in text.read().rstrip().splitlines()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is neither .npy nor text with one label per line") from error
-    if not labels:
+    if not lines:
         raise ValueError(f"{path} is empty")
-    return parse_labels(labels, str(path))
+    for number, label in enumerate(lines, 1):
+        if is_missing(label):
+            raise ValueError(f"{path}, line {number}: the label is missing")
+    return parse_labels(lines, str(path))
+
+
+def load_array(path: Path, **options: Any) -> NDArray[Any]:
+    """The array in a ``.npy`` file; pickled objects, which could run code, are refused."""
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False, **options)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive of arrays")
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged or no NumPy array: {error!s:.120}") from None
+    return array

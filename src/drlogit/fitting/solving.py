@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -23,32 +24,36 @@ from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.threads import single_threaded_blas
-from ..solvers.external.conic import conic, conic_subproblem
-from ..solvers.external.ipopt import ipopt
-from ..solvers.paper.lambda_search import lambda_search
-from ..solvers.paper.linearized_admm import linearized_admm
-from ..solvers.paper.lp_admm import lp_admm
-from ..solvers.paper.pdhg import pdhg
-from ..solvers.paper.standard_admm import standard_admm
-from ..solvers.paper.subgradient import subgradient
 from .exact_faces import on_exact_face
+
+
+def _when_asked(module: str, name: str) -> Callable[..., Solution]:
+    """A solver whose module is imported when it is called: few fits need it."""
+
+    def solver(*arguments: Any, **options: Any) -> Solution:
+        solution: Solution = getattr(import_module(module, __package__), name)(
+            *arguments, **options
+        )
+        return solution
+
+    return solver
+
 
 #: Solvers of the joint problem (P).
 JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "interior-point": interior_point,
-    "lp-admm": lambda_search,
-    "conic": conic,
-    "ipopt": ipopt,
+    "lp-admm": _when_asked("..paper.lambda_search", "lambda_search"),
+    "conic": _when_asked("..solvers.external.conic", "conic"),
 }
 
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
-    "lp-admm": lp_admm,
-    "linearized-admm": linearized_admm,
-    "standard-admm": standard_admm,
-    "pdhg": pdhg,
-    "subgradient": subgradient,
-    "conic": conic_subproblem,
+    "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
+    "linearized-admm": _when_asked("..paper.linearized_admm", "linearized_admm"),
+    "standard-admm": _when_asked("..paper.standard_admm", "standard_admm"),
+    "pdhg": _when_asked("..paper.pdhg", "pdhg"),
+    "subgradient": _when_asked("..paper.subgradient", "subgradient"),
+    "conic": _when_asked("..solvers.external.conic", "conic_subproblem"),
 }
 
 
@@ -318,14 +323,10 @@ def _lookup(
 
 def _with_domains(name: str) -> Callable[..., Solution]:
     """The solver of that name for features with domains."""
-    if name == "conic":
-        from ..solvers.external.conic_domains import conic_domains
-
-        return conic_domains
     if name not in ("auto", "interior-point"):
         raise ValueError(
-            "solver must be 'auto', 'interior-point' or 'conic' for features with categories or "
-            f"bounds, got {name!r}"
+            "solver must be 'auto' or 'interior-point' for features with categories or bounds, "
+            f"got {name!r}"
         )
     return interior_point_with_domains
 

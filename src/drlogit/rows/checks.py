@@ -135,7 +135,7 @@ def no_number(value: float, row: int, column: Any) -> str:
     if np.isnan(value):
         return (
             f"X must hold finite numbers, got NaN {where}: fill it in, leave out such rows, or fit "
-            "an estimator with missing='median'"
+            "an estimator with missing='median' (--missing median on the command line)"
         )
     if np.isinf(value):
         return (

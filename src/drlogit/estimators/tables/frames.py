@@ -1,4 +1,4 @@
-"""Tables column by column, whoever made them: pandas, polars, arrays, files.
+"""Tables column by column, whoever made them: pandas, polars, arrays.
 
 A column is read as numbers (NaN where one is missing) or as levels (text, None where missing).
 Levels are compared as text, a whole number without a decimal point: pandas makes ``3.0`` of a 3
@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,25 +29,8 @@ MISSING_MARKS = (
 _POLARS_LEVELS = frozenset({"Boolean", "Categorical", "Enum", "String", "Utf8"})
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnTable:
-    """A table as a file gives it: names, and an array of one dimension for each."""
-
-    names: Sequence[Any]
-    arrays: Sequence[np.ndarray[Any, Any]]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (len(self.arrays[0]) if self.arrays else 0, len(self.arrays))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-
 def is_frame(X: Any) -> bool:
-    """Whether X has columns of different kinds: a frame of pandas or polars, or our own."""
-    if isinstance(X, ColumnTable):
-        return True
+    """Whether X has columns of different kinds: a frame of pandas or polars."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X must be in memory, got a LazyFrame of polars: collect() it")
     return hasattr(X, "columns") and (hasattr(X, "iloc") or _is_polars(X)) and not is_dask(X)
@@ -65,23 +47,17 @@ def is_table(X: Any) -> bool:
 
 def column_names(X: Any) -> list[Any]:
     """Names of the columns, numbers from 0 where X is an array."""
-    if isinstance(X, ColumnTable):
-        return list(X.names)
     return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
 
 
 def rows_of(X: Any, rows: IndexArray) -> Any:
     """Some rows of a frame or matrix."""
-    if isinstance(X, ColumnTable):
-        return ColumnTable(X.names, [column[rows] for column in X.arrays])
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def columns_of(X: Any) -> Iterator[Any]:
     """The columns, each as the table keeps it."""
-    if isinstance(X, ColumnTable):
-        yield from X.arrays
-    elif not is_frame(X):
+    if not is_frame(X):
         for j in range(X.shape[1]):
             yield X[:, j]
     elif _is_polars(X):

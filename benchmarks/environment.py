@@ -1,0 +1,100 @@
+"""The machine, the versions and the limit on threads that go with every measured row."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+import drlogit
+from drlogit.rows.threads import core_count, limit_threads
+
+from .store import Row
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "casadi")
+
+#: Read by BLAS, OpenMP, Numba and Clarabel's threads when they are loaded.
+THREAD_VARIABLES = tuple(
+    f"{library}_NUM_THREADS" for library in "OMP OPENBLAS MKL BLIS NUMBA RAYON".split()
+)
+
+#: Packages of the library that show or store what others measure.
+_NOT_MEASURED = ("cli", "files", "plots", "datasets", "verification")
+
+
+#: Read when the library is loaded, not later, when its files may have been edited.
+_SOURCES = [
+    path.read_text(encoding="utf-8")
+    for path in Path(drlogit.__file__).parent.rglob("*.py")
+    if path.relative_to(Path(drlogit.__file__).parent).parts[0] not in _NOT_MEASURED
+]
+
+
+def source_digest() -> str:
+    """Which state of the library is measured: versions do not change with every edit.
+
+    Only statements count, and not where they stand: neither a module's name, nor its imports,
+    comments and docstrings change what is measured.
+    """
+    parts = [ast.dump(node) for source in _SOURCES for node in _statements(source)]
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:10]
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """The statements of a module without imports and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [part for part in body if not isinstance(part, ast.Import | ast.ImportFrom)]
+            if kept and isinstance(kept[0], ast.Expr) and isinstance(kept[0].value, ast.Constant):
+                del kept[0]
+            node.body = kept  # type: ignore[attr-defined]
+    return tree.body
+
+
+@cache
+def environment() -> Row:
+    """Versions and processor; nothing that names the machine or its folders."""
+    return {
+        "cpu": cpu_model(),
+        "cores": core_count(),
+        "python": platform.python_version(),
+        "drlogit": drlogit.__version__,
+        "drlogit_source": source_digest(),
+        **{package.replace("-", "_"): version(package) for package in PACKAGES},
+    }
+
+
+def cpu_model() -> str:
+    """The processor's name."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def version(package: str) -> str | None:
+    """Of an installed package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@contextmanager
+def thread_limits(threads: int) -> Iterator[None]:
+    """The same limit for BLAS, OpenMP and our own loops.
+
+    Libraries that are loaded later read :data:`THREAD_VARIABLES`.
+    """
+    with threadpool_limits(limits=threads), limit_threads(threads):
+        yield

@@ -1,0 +1,100 @@
+"""Figures 2 and 3, with matplotlib."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..store import Row
+from . import published, times
+from .curves import METHODS as CURVES
+from .datasets import size_of, title_of
+from .rows import Rows, data_of
+
+#: Colours that can be told apart without colour vision (Okabe and Ito), with markers besides.
+_STYLES = {
+    "clarabel": {"color": "#D55E00", "marker": "s"},
+    "ipopt": {"color": "#CC79A7", "marker": "D"},
+    "published-adaptive": {"color": "#56B4E9", "marker": "v"},
+    "adaptive": {"color": "#0072B2", "marker": "^"},
+    "interior-point": {"color": "#009E73", "marker": "o"},
+}
+_CURVE_STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#0072B2"},
+    {"color": "#56B4E9", "linestyle": "--"},
+    {"color": "#009E73", "linestyle": "-."},
+    {"color": "#E69F00", "linestyle": ":"},
+    {"color": "#CC79A7", "linestyle": (0, (5, 1))},
+    {"color": "#D55E00", "linestyle": (0, (3, 1, 1, 1))},
+    {"color": "#888888"},
+)
+
+
+def _new_figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def figure2(rows: Rows, synthetic: list[Row], real: list[Row]) -> Any:
+    """Time against size: a panel for Table 1 and one for Table 2."""
+    figure = _new_figure(9.0, 4.6)
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, tasks, title in (
+        (axes[0], synthetic, "synthetic, (N, n)"),
+        (axes[1], real, "a1a to a9a, samples"),
+    ):
+        sets = data_of(tasks)
+        if axis is axes[0]:
+            xs = list(range(len(sets)))  # two of the sizes have equally many entries
+            lines = [published.TABLE_1[size_of(data)] for data in sets]
+            yalmip, theirs = [p.yalmip[0] for p in lines], [p.adaptive[0] for p in lines]
+            axis.set_xticks(xs, [title_of(data) for data in sets], rotation=60, ha="right")
+        else:
+            xs = [published.TABLE_2[data].n_samples for data in sets]
+            yalmip = [published.TABLE_2[data].yalmip for data in sets]
+            theirs = [published.TABLE_2[data].ours for data in sets]
+            axis.set_xscale("log")
+            axis.set_xticks([2000, 5000, 10000, 20000], ["2,000", "5,000", "10,000", "20,000"])
+            axis.minorticks_off()
+        quiet = {"color": "#888888", "linewidth": 1.0}
+        axis.plot(xs, yalmip, linestyle=":", label="paper, YALMIP", **quiet)
+        axis.plot(xs, theirs, linestyle="--", label="paper, adaptive LP-ADMM", **quiet)
+        for method, style in _STYLES.items():
+            found = [times.timing(rows, tasks, data, method) for data in sets]
+            points = [(x, t.seconds) for x, t in zip(xs, found, strict=True) if t is not None]
+            if points:
+                axis.plot(*zip(*points, strict=True), label=times.METHODS[method].label,
+                          markersize=4, linewidth=1.2, **style)  # fmt: skip
+        axis.set(yscale="log", title=title)
+        axis.grid(alpha=0.3, linewidth=0.5)
+    axes[0].set_ylabel("seconds of the processor")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def figure3(rows: Rows, tasks: list[Row]) -> Any:
+    """A panel for each size: how far above the optimum, against iterations."""
+    sets = data_of(tasks)
+    lines = -(-len(sets) // 3)
+    figure = _new_figure(9.0, 2.7 * lines + 1.0)
+    axes = figure.subplots(lines, 3, squeeze=False)
+    found = {(row["data"], row["method"]): row for row in rows.of(tasks)}
+    handles = {}
+    for axis, data in zip(axes.flat, sets, strict=False):
+        for method, style in zip(CURVES, _CURVE_STYLES, strict=True):
+            row = found.get((data, method))
+            if row is not None:
+                heights = [max(value, 1e-13) for value in row["above"]]
+                (handles[method],) = axis.plot(row["at"], heights, linewidth=1.3, **style)
+        axis.set(xscale="log", yscale="log", title=title_of(data))
+        axis.grid(alpha=0.3, linewidth=0.5)
+    for axis in axes.flat[len(sets) :]:
+        axis.set_axis_off()
+    for axis in axes[-1]:
+        axis.set_xlabel("iterations")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("F − F*")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3,
+                  frameon=False, fontsize=9)  # fmt: skip
+    return figure

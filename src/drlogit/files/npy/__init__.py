@@ -1,1 +1,0 @@
-"""NumPy's own formats: arrays (.npy), archives of them (.npz), and row blocks."""

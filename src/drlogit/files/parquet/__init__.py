@@ -1,1 +1,0 @@
-"""Parquet, through pyarrow: tables, samples in memory, and row blocks."""

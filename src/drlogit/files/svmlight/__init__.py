@@ -1,1 +1,0 @@
-"""Svmlight (libsvm) text: its lines, samples in memory, and row blocks."""

@@ -1,0 +1,212 @@
+"""The inner problem (C): a quadratic over the ball of the dual norm.
+
+    minimise  ½ θᵀHθ - cᵀθ   subject to  ‖θ‖_* ≤ r
+
+The β-step of every ADMM variant here, with H fixed (ZᵀWZ in the coordinates of ``beta_step``)
+and only c moving, so that everything that depends on H alone is worked out once.  All solvers
+start from the last θ and stop on the duality gap ``⟨g, θ⟩ + r‖g‖``, ``g = Hθ - c``.
+
+The paper's three (its Appendix B; the latter two for the box only):
+
+    ``projected_gradient``       Algorithm 5, any norm: for well-conditioned H
+    ``coordinate_minimization``  the remark after Algorithm 6 (Hsieh et al. 2008): for N ≪ n
+    ``active_set_cg``            Algorithm 6 (Cheng et al. 2014): for ill-conditioned H
+
+and two exact ones, which ``auto`` uses: H is small and its factors can be kept, so that they
+were at least as fast in every case measured (``benchmarks/inner_solvers.py``), whatever
+the condition of H.  Where H is too large to form, ``auto`` falls back on the paper's.
+
+    ``active_set_newton``        box and ℓ1 ball (see there)
+    ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
+
+Deviations: Algorithm 5 takes the gradient at the extrapolated point and the step ``1/λ_max(H)``
+(the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops its momentum when that
+points uphill (O'Donoghue and Candès 2015), without which it is not linear.  Algorithm 6 goes
+to the first bound only when projecting the whole step would raise the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from ..problem.norms import Norm
+from ..rows.arrays import FloatArray
+from .active_set_newton import ActiveSetNewton
+from .quadratic import Inner, NormBall, Quadratic
+
+#: ``(c, ball, start, tol) -> Inner``, made once per H.
+InnerSolver: TypeAlias = Callable[[FloatArray, NormBall, FloatArray, float], Inner]
+
+
+def projected_gradient(
+    H: Quadratic,
+    c: FloatArray,
+    ball: NormBall,
+    start: FloatArray,
+    tol: float,
+    max_iter: int = 10_000,
+) -> Inner:
+    """Accelerated projected gradient (Algorithm 5), for every norm."""
+    step = 1.0 / H.largest_eigenvalue
+    theta = ball.project(start)
+    point, momentum = theta, 0
+    for k in range(max_iter):
+        gradient = H.product(point) - c
+        previous, theta = theta, ball.project(point - step * gradient)
+        if float(gradient @ (theta - previous)) > 0.0:
+            momentum = 0
+        point = theta + (momentum / (momentum + 3)) * (theta - previous)
+        momentum += 1
+        # The gap wants the gradient at θ itself: look at it only now and then.
+        if k % 10 == 0:
+            gap = ball.gap(H.product(theta) - c, theta)
+            if gap <= tol:
+                return Inner(theta, gap, k + 1)
+    return Inner(theta, ball.gap(H.product(theta) - c, theta), max_iter)
+
+
+def coordinate_minimization(
+    H: Quadratic,
+    c: FloatArray,
+    ball: NormBall,
+    start: FloatArray,
+    tol: float,
+    max_iter: int = 10_000,
+) -> Inner:
+    """Cyclic exact minimisation over one coordinate at a time, for the box."""
+    from .coordinate_loop import sweep  # compiled: imported only when needed
+
+    theta = ball.project(start)
+    gradient = H.product(theta) - c
+    gap, k = ball.gap(gradient, theta), 0
+    while gap > tol and k < max_iter:
+        # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
+        k += sweep(H.dense, gradient, theta, ball.radius, tol, min(10, max_iter - k))
+        gradient = H.product(theta) - c
+        gap = ball.gap(gradient, theta)
+    return Inner(theta, gap, k)
+
+
+def active_set_cg(
+    H: Quadratic,
+    c: FloatArray,
+    ball: NormBall,
+    start: FloatArray,
+    tol: float,
+    max_iter: int = 10_000,
+) -> Inner:
+    """Conjugate gradients on the coordinates off the bounds (Algorithm 6), for the box."""
+    radius = ball.radius
+    theta = ball.project(start)
+    gradient = H.product(theta) - c
+    direction = np.zeros_like(theta)
+    free, length, restart = np.zeros(theta.size, dtype=bool), 0.0, True
+    for k in range(max_iter):
+        gap = ball.gap(gradient, theta)
+        if gap <= tol:
+            return Inner(theta, gap, k)
+        # A coordinate stays on its bound while the gradient presses it there.
+        free, before = ~((np.abs(theta) >= radius) & (gradient * theta <= 0.0)), free
+        residual = np.where(free, -gradient, 0.0)
+        length, previous = float(residual @ residual), length
+        if length == 0.0:
+            return Inner(theta, gap, k)
+        restart = restart or k % 100 == 0 or not np.array_equal(free, before)
+        direction = residual if restart else residual + (length / previous) * direction
+        product = H.product(direction)
+        curvature = float(direction @ product)
+        # Along a null direction of H the minimum is on the boundary.
+        farthest = 2.0 * radius / float(np.max(np.abs(direction)))
+        alpha = min(length / curvature, farthest) if curvature > 0.0 else farthest
+        target = theta + alpha * direction
+        moved = ball.project(target)
+        if np.array_equal(moved, target):
+            theta, gradient, restart = moved, gradient + alpha * product, False
+            continue
+        value = float(theta @ (gradient - c))
+        slope = H.product(moved) - c
+        if float(moved @ (slope - c)) > value:
+            # Only as far as the first bound, which is some way as long as the direction is
+            # that of the residual; another one may lead out of the box at once.
+            first = _longest(radius - np.sign(direction) * theta, np.abs(direction))
+            if first <= 0.0:
+                restart = True
+                continue
+            moved = ball.project(theta + first * direction)
+            slope = H.product(moved) - c
+        theta, gradient, restart = moved, slope, True
+    return Inner(theta, ball.gap(H.product(theta) - c, theta), max_iter)
+
+
+def _longest(room: FloatArray, speed: FloatArray) -> float:
+    """Largest α with ``α · speed ≤ room``."""
+    moving = speed > 0.0
+    return float(np.min(room[moving] / speed[moving], initial=np.inf))
+
+
+def secular_equation(
+    H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float, max_iter: int = 100
+) -> Inner:
+    """Euclidean ball: ``θ = (H + τI)⁻¹c`` with ``τ ≥ 0`` and ``‖θ‖ = r`` unless ``τ = 0``.
+
+    In the eigenvectors of H this is a root of ``1/‖θ(τ)‖ - 1/r``, nearly linear in τ, so
+    that Newton's method from the left needs a few steps (Moré and Sorensen 1983).
+    """
+    values, vectors = H.eigen
+    projections = vectors.T @ c
+    radius = ball.radius
+    # Where H has no curvature, c has no component but rounding.
+    flat = values <= 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
+    tau, k = 0.0, 0
+    inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, values))
+    theta = inverse * projections
+    while k < max_iter:
+        length = float(np.linalg.norm(theta))
+        if length <= radius * (1.0 + 1e-15):
+            break
+        k += 1
+        slope = float(theta @ (inverse * theta)) / length**2  # -d log‖θ‖ / dτ
+        tau += (length / radius - 1.0) / slope
+        inverse = np.where(flat, 0.0, 1.0 / (np.where(flat, 1.0, values) + tau))
+        theta = inverse * projections
+    solution = ball.project(vectors @ theta)
+    return Inner(solution, ball.gap(H.product(solution) - c, solution), k)
+
+
+#: Names of the inner solvers by transport norm; the first is what ``auto`` means.
+INNER_SOLVERS = {
+    "l1": ("active-set-newton", "active-set-cg", "coordinate", "projected-gradient"),
+    "l2": ("secular", "projected-gradient"),
+    "linf": ("active-set-newton", "projected-gradient"),
+}
+
+_FUNCTIONS: dict[str, Callable[..., Inner]] = {
+    "projected-gradient": projected_gradient,
+    "coordinate": coordinate_minimization,
+    "active-set-cg": active_set_cg,
+    "secular": secular_equation,
+}
+
+
+def make_inner_solver(name: str, H: Quadratic, norm: Norm) -> InnerSolver:
+    """The inner solver of that name for H, or the best one for ``"auto"``."""
+    known = INNER_SOLVERS[norm.name]
+    if name == "auto":
+        matrix_free = "active-set-cg" if norm.name == "l1" else "projected-gradient"
+        name = known[0] if H.matrix is not None else matrix_free
+    if name not in known:
+        raise ValueError(
+            f"inner must be one of {', '.join(map(repr, ('auto', *known)))} for norm"
+            f" {norm.name!r}, got {name!r}"
+        )
+    if name == "active-set-newton":
+        return ActiveSetNewton(H, norm)
+    function = _FUNCTIONS[name]
+
+    def solve(c: FloatArray, ball: NormBall, start: FloatArray, tol: float) -> Inner:
+        return function(H, c, ball, start, tol)
+
+    return solve

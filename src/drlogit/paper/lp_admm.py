@@ -1,0 +1,226 @@
+"""LP-ADMM for the fixed-λ problem (B), split into margins μ and coefficients β:
+
+    minimise    Σ w_i [h(μ_i) + (μ_i - κλ)_+]   over β, μ
+    subject to  Zβ = μ,   ‖β/c‖_* ≤ λ
+
+Algorithm 1 of Li, Huang and So (2019): the β-step solves (C), the μ-step takes the log-loss at
+its linearisation and the kink exactly, so that it is a shrinkage in closed form.
+
+Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ → ``rho / N``, γ → ``gamma``;
+f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
+
+Deviations: starts from ``v = s - a`` of the null model; the published code starts from ``w = 1``,
+N times the natural size of the multiplier.  Stops on the certified gap.  By default ρ follows
+a safeguarded rule; growing without end, it freezes the iterates whether or not they are
+optimal.  One display of the μ-step in the appendix has a plus; Algorithm 1's minus is right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.reductions import Sum
+from . import fixed_lambda
+from .admm import PROVEN_PENALTY, AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
+from .beta_step import BetaStep
+from .cuts import cut_of
+from .fixed_lambda import FixedLambdaStep
+
+
+def lp_admm(
+    problem: Problem,
+    *,
+    lam: float,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 20_000,
+    start: Result | None = None,
+    rho: float | None = None,
+    gamma: float | None = None,
+    inner: str = "auto",
+    stop: str = "gap",
+    residual_tol: float = 1e-6,
+) -> Solution:
+    """Solve (B) by LP-ADMM.
+
+    The sequence converges, and averages of the objective at the rate 1/K, for constant
+    ``rho`` above ``(√3+1) L_f = (√3+1)/(4N)`` (Theorem 4.2).
+
+    Parameters
+    ----------
+    problem : Problem
+        Any instance of (P), on any kind of rows.
+    lam : float
+        The λ at which to solve.
+    tol : float
+        Wanted duality gap.
+    monitor : Monitor
+        Told at every look at the gap.
+    max_iter : int
+        Limit on iterations.
+    start : Result, optional
+        Where to start from; a result of any solver at any λ.
+    rho : float, optional
+        Penalty ρ₀, in the units of the paper; None for 1/N, within the proven range.
+    gamma : float, optional
+        Growth of ρ per iteration as in the paper (its experiments: ``rho=0.001, gamma=1.05``);
+        1 keeps it constant; None lets it follow the residuals, within bounds.
+    inner : str
+        Solver of (C): ``"auto"`` or a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`.
+    stop : {"gap", "residual"}
+        The certified gap, or the paper's rule ``‖Zβ - μ‖ ≤ residual_tol``, which with a growing
+        ρ or a warm start says nothing about optimality: look at the gap of the result.
+    residual_tol : float
+        Used with ``stop="residual"`` only.
+    """
+    check_penalty(rho, gamma)
+    check_stop(stop)
+    beta_step = BetaStep.build(problem, inner)
+    first = first_point(problem, start, rho, multiplier_for(stop))
+    steps = lp_admm_steps(problem, lam, first, beta_step, gamma=gamma)
+    if stop == "residual":
+        return _run_to_residual(problem, lam, steps, residual_tol, max_iter, monitor)
+    return run_admm(
+        problem, lam, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter,
+        warm=start is not None,
+    )  # fmt: skip
+
+
+def lp_admm_steps(
+    problem: Problem,
+    lam: float,
+    first: AdmmStart,
+    beta_step: BetaStep,
+    *,
+    gamma: float | None = None,
+    eta: float = 0.0,
+) -> Iterator[FixedLambdaStep]:
+    """The iterates of Algorithm 1, without end; ``eta`` is the linearised ADMM's (see there)."""
+    rows, kink = problem.rows, problem.cost.pair.kink(lam)
+    penalty = _Penalty(first.rho, gamma)
+    beta, residual = first.beta, math.inf
+    state, (target,) = rows.run(_first_target, first.state, penalty.now)
+    while True:
+        rho = penalty.now
+        # β-step: the inner problem (C), optimality (4.1)
+        beta = beta_step(target, lam, beta, inner_tolerance(residual))
+        # μ-step: linearised, then shrunk, optimality (4.2); w-step; all in one pass
+        before = state
+        state, sums = rows.run(_sample_step, state, beta, rho, penalty.next, kink, eta)
+        target, residual, move, margins, multipliers = sums[0], *map(math.sqrt, sums[1:])
+        yield FixedLambdaStep(beta, state, before, rho, residual * math.sqrt(rows.n_samples))
+        # grow ρ, or balance the residuals
+        penalty.advance((residual / margins, rho * move / multipliers))
+
+
+class _Penalty:
+    """The penalty of this iteration and of the next, per unit of sample weight.
+
+    With ``gamma``: geometric growth, as in the paper.  Without: relative residual balancing
+    (Wohlberg 2017), never below the proven range, by at most a factor 4 and at iterations 10,
+    20, 40, … only: the penalty is constant for ever longer, as the theory for constant ρ asks.
+    """
+
+    def __init__(self, rho: float | None, gamma: float | None) -> None:
+        self.now = 1.0 if rho is None else rho
+        self.next = self.now * (gamma or 1.0)
+        self._gamma = gamma
+        self._k, self._change = 0, 10
+
+    def advance(self, residuals: tuple[float, float]) -> None:
+        """Go to the next iteration; the primal and the dual residual are those of the last."""
+        self.now = self.next
+        self._k += 1
+        if self._gamma is not None:
+            self.next = self.now * self._gamma
+        elif self._k == self._change:
+            self._change *= 2
+            primal, dual = residuals
+            ratio = primal / max(dual, 1e-300)
+            if not 0.2 <= ratio <= 5.0:
+                factor = min(max(math.sqrt(ratio), 0.25), 4.0)
+                self.next = max(self.now * factor, 1.01 * PROVEN_PENALTY)
+
+
+def _first_target(
+    block: Block, state: tuple[FloatArray, FloatArray], rho: float
+) -> tuple[Any, tuple[Sum]]:
+    mu, v = state
+    return state, (Sum(block.adjoint(block.weights * (mu + v / rho))),)
+
+
+def _sample_step(
+    block: Block,
+    state: tuple[FloatArray, FloatArray],
+    beta: FloatArray,
+    rho: float,
+    rho_next: float,
+    kink: float,
+    eta: float,
+) -> tuple[Any, tuple[Sum, ...]]:
+    """μ- and w-step of one block; what the next β-step and the penalty rule need."""
+    mu, v = state
+    weights = block.weights
+    u = block.margins(beta)
+    # Without the kink: the minimiser of the linearised log-loss, h'(μ) = -s(μ).
+    new = (rho * u + eta * mu + expit(-mu) - v) / (rho + eta)
+    if math.isfinite(kink):
+        # Prox of the hinge, which is that of ½|· - κλ| after a step along ½.
+        new = np.where(new <= kink, new, np.maximum(new - 1.0 / (rho + eta), kink))
+    difference = u - new
+    v = v - rho * difference
+    tiny = np.finfo(float).tiny  # the last two are divided by
+    return (new, v), (
+        Sum(block.adjoint(weights * (new + v / rho_next))),
+        Sum(float(weights @ np.square(difference))),
+        Sum(float(weights @ np.square(new - mu))),
+        Sum(float(weights @ np.square(u)) + tiny),
+        Sum(float(weights @ np.square(v)) + tiny),
+    )
+
+
+def multiplier_for(stop: str) -> float:
+    """The multiplier to begin with: that of β = 0, unless the residual is to be the judge.
+
+    Where no label is flipped, Zβ - μ after a step is (v - s(μ))/ρ with the old v and μ.  From a v
+    that fits its μ it is zero at once, however much β moved; so the paper's rule begins with 0.
+    """
+    return 0.5 if stop == "gap" else 0.0
+
+
+def check_stop(stop: str) -> None:
+    """``ValueError`` unless ``stop`` is one of the two rules."""
+    if stop not in ("gap", "residual"):
+        raise ValueError(f"stop must be 'gap' or 'residual', got {stop!r}")
+
+
+def _run_to_residual(
+    problem: Problem,
+    lam: float,
+    steps: Iterator[FixedLambdaStep],
+    residual_tol: float,
+    max_iter: int,
+    monitor: Monitor,
+) -> Solution:
+    """The paper's rule: the last iterate, when Zβ and μ agree.  Its gap may be anything."""
+    stopped, agree, check = False, False, fixed_lambda.CHECK_EVERY
+    for k, step in enumerate(steps, start=1):
+        agree = step.residual <= residual_tol
+        if not agree and k < min(check, max_iter):
+            continue
+        check = fixed_lambda.next_check(k)
+        value = problem.objective(step.beta, lam)
+        stopped = monitor.report(k, value, -math.inf, lam, residual=step.residual, rho=step.rho)
+        if agree or stopped or k >= max_iter:
+            break
+    status = Status.OPTIMAL if agree else Status.STOPPED if stopped else Status.MAX_ITER
+    return Solution(step.beta, status, k, flip_share=cut_of(problem, lam, step).shares)

@@ -1,1 +1,0 @@
-"""Solvers of the inner problem (C), a quadratic over the ball of the dual norm."""
