@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from drlogit.fitting.solving import solve, solve_subproblem
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Result, Status
-from drlogit.solvers.external import conic as conic_module
-from drlogit.solvers.external.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
+from drlogit.paper import conic as conic_module
+from drlogit.paper.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
 
 pytest.importorskip("cvxpy")
 pytest.importorskip("clarabel")

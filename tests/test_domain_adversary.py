@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from drlogit.problem.pieces import find_pieces, fingerprints, unmoved, width
 from scipy.optimize import linprog
 
 import domain_zoo
 import drlogit
 from drlogit.problem.best_price import best_price
 from drlogit.problem.domain_loss import prices_of
-from drlogit.problem.pieces import find_pieces, fingerprints, unmoved, width
 from drlogit.problem.problem import build_problem
 from drlogit.problem.worst_moves import Weighed
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.cutting_planes import cutting_planes
+from drlogit.solvers.domains.method import solve_with_pieces
 
 import domain_zoo
 import drlogit
@@ -17,7 +18,6 @@ from drlogit.dual.certify import certify
 from drlogit.dual.pieces import PieceMasses, piece_bound
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
-from drlogit.solvers.domains.method import solve_with_pieces
 
 cvxpy = pytest.importorskip("cvxpy")
 

@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from drlogit.solvers.domains.method import solve_with_pieces
 
 import domain_zoo
 import drlogit
@@ -21,7 +22,6 @@ from drlogit.cli import main
 from drlogit.dual import bound, certify, pieces
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
-from drlogit.solvers.domains.method import solve_with_pieces
 from drlogit.verification.proof_file import BrokenProofError, read_proof
 
 mp.mp.dps = 50

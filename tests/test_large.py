@@ -55,7 +55,7 @@ def test_fits_are_those_of_the_driver_on_all_samples(norm, kappa, share, plain):
     options = {"epsilon": epsilon, "kappa": kappa, "norm": norm}
     found, reference = drlogit.solve(X, y, **options), plain(X, y, **options)
     same(found, reference)
-    assert 0.0 < found.info["sample_grams"]
+    assert found.info["sample_grams"] > 0.0
     assert found.info["grams"] < reference.info["grams"]
 
 
@@ -179,4 +179,3 @@ def test_callbacks_hear_of_surveys_and_stop_the_run():
     assert heard[-1].gap == pytest.approx(result.gap, abs=1e-8)
     stopped = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
     assert stopped.status is drlogit.Status.STOPPED
-

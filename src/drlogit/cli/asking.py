@@ -17,7 +17,6 @@ from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..files.reading import read_samples
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
-from ..robustness.questions import widened
 from ..robustness.spaces import Placed, space_of
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.row_blocks import is_in_blocks

@@ -309,14 +309,18 @@ class Level:
             while True:
                 step = self._survey(here, best, promised, near, dual, length)
                 there = step.there.objective
-                good = here.objective - there >= SETTINGS.gained * length * (here.objective - promised)
+                good = here.objective - there >= SETTINGS.gained * length * (
+                    here.objective - promised
+                )
                 good = good or min(here.objective, there) - self.bound <= tol
                 if good or length < 1e-3:
                     return step
                 if length == 1.0 and again and step.unseen > 0.5 * step.missed:
                     break
                 length *= 0.5
-            state, _ = self.rows.run(_widen, step.there.state, self._kink(here.model), self._kink(best))
+            state, _ = self.rows.run(
+                _widen, step.there.state, self._kink(here.model), self._kink(best)
+            )
             here, begin, off = here._replace(state=state), best, step.missed
         return None
 
@@ -445,12 +449,12 @@ def _survey(
 
 
 def dual_probability(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
-    """s of the dual point of a survey."""
+    """S of the dual point of a survey."""
     return k.s, ()
 
 
 def flip_share(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
-    """a of the dual point of a survey."""
+    """A of the dual point of a survey."""
     return k.a, ()
 
 

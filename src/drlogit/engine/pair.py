@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dual.certify import certify
 from ..dual.bound import FREE, IN_NORM, Coordinates
+from ..dual.certify import certify
 from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -25,7 +25,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..solvers.starts import dual_point_of, is_for
+from ..starts.earlier import dual_point_of, is_for
 from ..starts.start import Start, sampling_error, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm

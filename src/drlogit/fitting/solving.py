@@ -43,7 +43,7 @@ def _when_asked(module: str, name: str) -> Callable[..., Solution]:
 JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "interior-point": interior_point,
     "lp-admm": _when_asked("..paper.lambda_search", "lambda_search"),
-    "conic": _when_asked("..solvers.external.conic", "conic"),
+    "conic": _when_asked("..paper.conic", "conic"),
 }
 
 #: Solvers of the fixed-λ problem (B).
@@ -53,7 +53,7 @@ SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
     "standard-admm": _when_asked("..paper.standard_admm", "standard_admm"),
     "pdhg": _when_asked("..paper.pdhg", "pdhg"),
     "subgradient": _when_asked("..paper.subgradient", "subgradient"),
-    "conic": _when_asked("..solvers.external.conic", "conic_subproblem"),
+    "conic": _when_asked("..paper.conic", "conic_subproblem"),
 }
 
 

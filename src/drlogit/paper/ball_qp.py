@@ -35,6 +35,7 @@ import numpy as np
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
 from .active_set_newton import ActiveSetNewton
+from ._coordinates import sweep
 from .quadratic import Inner, NormBall, Quadratic
 
 #: ``(c, ball, start, tol) -> Inner``, made once per H.
@@ -77,14 +78,12 @@ def coordinate_minimization(
     max_iter: int = 10_000,
 ) -> Inner:
     """Cyclic exact minimisation over one coordinate at a time, for the box."""
-    from .coordinate_loop import sweep  # compiled: imported only when needed
-
     theta = ball.project(start)
     gradient = H.product(theta) - c
     gap, k = ball.gap(gradient, theta), 0
     while gap > tol and k < max_iter:
         # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
-        k += sweep(H.dense, gradient, theta, ball.radius, tol, min(10, max_iter - k))
+        k += sweep(np.ascontiguousarray(H.dense), gradient, theta, ball.radius, tol, min(10, max_iter - k))
         gradient = H.product(theta) - c
         gap = ball.gap(gradient, theta)
     return Inner(theta, gap, k)

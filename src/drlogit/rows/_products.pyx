@@ -149,7 +149,7 @@ cdef class CsrRows(CompiledRows):
         self.values, self.indices = np.empty(most if self.single else 1), np.empty(most if self.wide_indices else 1, np.int32)
         self.starts = np.empty(self.panel + 1, np.intp)
         # Sums by panels round less, and cost a pass over the columns for each.
-        self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (x.indptr[-1] - x.indptr[0]) + self.n_samples
+        self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (x.indptr[x.shape[0]] - x.indptr[0]) + self.n_samples
         self.partial = np.empty(self.n_columns)
         self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 

@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ...dual.certify import certify
-from ...dual.pair import parts
-from ...problem.problem import Problem
-from ...problem.result import Monitor, Result, Solution, Status
-from ...rows.arrays import FloatArray, Matrix
-from ...rows.matrix import density
+from ..dual.certify import certify
+from ..dual.pair import parts
+from ..problem.problem import Problem
+from ..problem.result import Monitor, Result, Solution, Status
+from ..rows.arrays import FloatArray, Matrix
+from ..rows.matrix import density
 
 
 class Formulation(NamedTuple):

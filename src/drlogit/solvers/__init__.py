@@ -1,1 +1,0 @@
-"""Solvers of the robust problem, one algorithm per file."""

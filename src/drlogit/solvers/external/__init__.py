@@ -1,1 +1,0 @@
-"""Other packages as references: cvxpy with Clarabel, and IPOPT."""
