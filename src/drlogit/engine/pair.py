@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dual.certify import certify
 from ..dual.bound import FREE, IN_NORM, Coordinates
+from ..dual.certify import certify
 from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status

@@ -34,6 +34,7 @@ from .domains import Domains, ItemTable
 #: Samples whose items are listed at a time, by the number of items: 2^20 entries of a buffer.
 _BUFFER = 1 << 20
 
+
 class Weighed(NamedTuple):
     """What a model makes of the domains: everything the loops need besides the samples.
 
@@ -100,7 +101,12 @@ class Envelopes(NamedTuple):
 
 
 def envelopes(
-    scores: FloatArray, y: FloatArray, kappa: float | FloatArray, least: float, table: ItemTable, model: Weighed
+    scores: FloatArray,
+    y: FloatArray,
+    kappa: float | FloatArray,
+    least: float,
+    table: ItemTable,
+    model: Weighed,
 ) -> Envelopes:
     """Edges with a rate above ``least``, the lowest price that is possible at all."""
     width = 2 * model.n_items + 2
