@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import domain_zoo
 import drlogit
 from drlogit.dual.certify import certify
-from drlogit.dual.pieces import Pieces, piece_bound
+from drlogit.dual.pieces import PieceMasses, piece_bound
 from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
@@ -195,7 +195,7 @@ def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
             flipped = (rng.random(own.size) < 0.3) & math.isfinite(problem.kappa)
             q = rng.random(own.size) ** 5
             s = 0.5 + spread * (rng.random(q.size) - 0.5)
-            return Pieces(own, flipped, items, q, q * s), ()
+            return PieceMasses(own, flipped, items, q, q * s), ()
 
         pieces, _ = problem.rows.run(guess)
         assert piece_bound(problem, model, pieces).value <= best.objective

@@ -18,11 +18,10 @@ import domain_zoo
 import drlogit
 from damaged import damaged_copies
 from drlogit.cli import main
-from drlogit.problem import domain_certificate, free_pieces
-from drlogit.problem.moves import moves_of
+from drlogit.dual import bound, certify, pieces
+from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.problem import build_problem
-from drlogit.problem.result import DualPoint, Monitor
-from drlogit.solvers.domains.method import solve_with_pieces
+from drlogit.problem.result import Monitor
 from drlogit.verification.proof_file import BrokenProofError, read_proof
 
 mp.mp.dps = 50
@@ -106,11 +105,11 @@ def entropy(case, result):
 
     left = [mp.mpf(1)] * len(weights)
     value = mp.mpf(0)
-    for i, share, s in zip(dual.moves.sample, dual.moves.share, dual.moves.doubt, strict=True):
+    for i, share, s in zip(dual.moves.sample, dual.moves.share, dual.moves.s, strict=True):
         left[i] -= mp.mpf(share)
         value += weights[i] * mp.mpf(share) * entropy_of(s)
     assert min(left) >= 0
-    stays = zip(weights, left, dual.doubt, strict=True)
+    stays = zip(weights, left, dual.s, strict=True)
     return (value + mp.fsum(w * q * entropy_of(s) for w, q, s in stays)) / total
 
 
@@ -184,8 +183,8 @@ def test_every_way_to_fail_has_its_sentence(tmp_path):
     def broken(**changes):
         return replace(proof, moves=(replace(moves, **changes),))
 
-    refused("doubt of moves", broken(doubt=moves.doubt + 1.0))
-    refused("doubt must lie", replace(proof, doubt=proof.doubt - 1.0))
+    refused("s of moves", broken(s=moves.s + 1.0))
+    refused("s must lie", replace(proof, s=proof.s - 1.0))
     refused("at most 1 for a sample", broken(share=moves.share + 1.0))
     refused("at most 1 for a sample", broken(share=-moves.share))
     refused("of samples that there are", broken(sample=moves.sample + 30))
@@ -193,7 +192,7 @@ def test_every_way_to_fail_has_its_sentence(tmp_path):
     refused("differ in length", broken(share=moves.share[1:]))
     refused("items", broken(items=np.zeros((moves.sample.size, 9), dtype=np.uint8)))
     refused("both of its ends", broken(items=np.full_like(moves.items, 255)))
-    refused("among the moves", replace(proof, flip_share=proof.doubt))
+    refused("among the moves", replace(proof, flip_share=proof.s))
     refused("labels are flipped", replace(proof, ball=""), model=replace(
         result, ball=replace(result.ball, kappa=inf)))  # fmt: skip
     plain = drlogit.solve(X, CASE["y"], epsilon=0.1, kappa=1.0)
@@ -220,15 +219,15 @@ def test_tampered_proofs_are_refused_or_prove_the_same(tmp_path):
     stood = 0
     for _ in range(40):
         proof, moves = result.proof(), result.dual.moves
-        name = str(rng.choice(["own doubt", "doubt", "share", "flipped", "items", "sample"]))
-        if name == "own doubt":
-            doubt = proof.doubt.copy()
-            doubt[0, rng.integers(doubt.size)] = rng.random()
-            proof = replace(proof, doubt=doubt)
+        name = str(rng.choice(["own s", "s", "share", "flipped", "items", "sample"]))
+        if name == "own s":
+            s = proof.s.copy()
+            s[0, rng.integers(s.size)] = rng.random()
+            proof = replace(proof, s=s)
         else:
             values = getattr(moves, name).copy()
             k = int(rng.integers(len(values)))
-            if name in ("doubt", "share"):
+            if name in ("s", "share"):
                 values[k] = rng.random()
             elif name == "flipped":
                 values[k] = ~values[k]
@@ -350,24 +349,19 @@ def test_proofs_are_of_the_samples_given_even_if_fewer_were_fitted(tmp_path):
 
 #: What a careless hand could do to the certificate: what stood there, and what stands there now.
 MUTANTS = {
-    "1e-9 more": ("max(float(value) - factor * charge, 0.0)",
-                  "max(float(value) - factor * charge + 1e-9, 0.0)"),
-    "1e-9 less promised": ("primal = value + _rounding_of_margins(problem, coefficients)",
-                           "primal = value - 1e-9"),
-    "charge added": ("float(value) - factor * charge", "float(value) + factor * charge"),
-    "no scaling": ("factor = min(1.0, problem.epsilon / used * (1.0 - 4.0 * UNIT))",
+    "1e-9 more": ("value = factor * kept", "value = 1e-9 + factor * kept"),
+    "1e-9 less promised": ("@ domains.widths)\n    return lam, value +",
+                           "@ domains.widths)\n    return lam, value - 1e-9 + 0.0 *"),
+    "no scaling": ("factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY",
                    "factor = 1.0"),
-    "value before scaling": ("run(scaled_value, here.weights, factor)",
-                             "run(scaled_value, here.weights, 1.0)"),
-    "norm forgotten": ("across = problem.transport_norm(np.abs(here.g[:p]) + slack * scale)",
-                       "across = 0.0"),
-    "moves for nothing": ("used = across + here.spent * (1.0 + _noise(problem))", "used = across"),
-    "leftovers for nothing": ("* exact.distance + leftover", "* exact.distance"),
-    "categories never outweigh": ("0.5 * (np.abs(entries).sum() - low[k] + high[k])", "-1.0"),
-    "nothing above none": ("max(up + high[k], down - low[k])", "-1.0"),
-    "bounded features forgotten": ("np.max((np.abs(left) + change) / sigma, initial=0.0), ",
-                                   "0.0, "),
-    "coefficients next to nothing": ("float(ratio) * _CONSTANT", "1e-3 * float(ratio) * _CONSTANT"),
+    "norm forgotten": ("used = coordinates.used(sums.gradient, rounding) +", "used = 0.0 +"),
+    "moves for nothing": ("+ sums.spent * (1.0 + rounding)", "+ 0.0"),
+    "not charged": ("(1.0 - rounding) - charge", "(1.0 - rounding)"),
+    "groups for nothing": ("total += max(float(upwards +", "total += 0.0 * max(float(upwards +"),
+    "bounded features forgotten": ("for categories, high in self.groups:",
+                                   "total = 0.0\n        for categories, high in self.groups:"),
+    "none forgotten": ("kind[self.none[g]], scale[self.none[g]] = GROUP + g, 2.0",
+                       "spread[self.none[g]], scale[self.none[g]] = 0.0, 2.0"),
 }  # fmt: skip
 
 
@@ -378,8 +372,8 @@ def problems():
     for seed in (24, 25, 27):
         case = domain_zoo.generated(seed)
         problem = build_problem(**case)
-        solution = solve_with_pieces(problem, tol=1e-6, monitor=Monitor(None, 0))
-        points = [problem.rows.run(_tilted, solution.pieces, by)[0] for by in (0.0, 0.05)]
+        solution = interior_point_with_domains(problem, tol=1e-6, monitor=Monitor(None, 0))
+        points = [problem.rows.run(_tilted, solution.pieces, by)[0] for by in (0.0, 1e-7, 1e-6)]
         for share, some in ((1.0, points), (0.6, points[:1])):
             radius = case["epsilon"] * share
             result = drlogit.solve(**case | {"epsilon": radius})
@@ -387,10 +381,10 @@ def problems():
     return found
 
 
-def _tilted(block, weights, by):
+def _tilted(block, point, by):
     """Less of every other piece, so that no equation holds."""
-    factor = np.where(np.arange(weights.p.size) % 2 == 0, 1.0 - by, 1.0)
-    return weights._replace(p=weights.p * factor), ()
+    factor = np.where(np.arange(point.m.size) % 2 == 0, 1.0 - by, 1.0)
+    return point._replace(m=point.m * factor), ()
 
 
 def refuted(module):
@@ -402,11 +396,10 @@ def is_proven(module, case, problem, result, point):
     """Whether the certificate of a dual point is."""
     coefficients = problem.join(result.coef, result.intercept)
     # The first bound that comes is enough: the best one leaves nothing to be charged.
-    found = module.certify_domains(problem, coefficients, point, 10.0)
-    doubt, moves = moves_of(problem, found.pieces)
+    found = module.certify(problem, coefficients, pieces=point, tol=10.0)
     claim = replace(
         result, objective=found.primal, dual_objective=found.dual, lam=found.lam,
-        dual=DualPoint(doubt, np.zeros(doubt.size), moves),
+        dual=found.dual_point(problem),
     )  # fmt: skip
     verdict = checked(case, claim)
     assert verdict.lower <= result.objective
@@ -414,31 +407,21 @@ def is_proven(module, case, problem, result, point):
 
 
 def test_certificates_are_proven():
-    assert refuted(domain_certificate) == 0
+    assert refuted(certify) == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "nothing", "seed"), [("_offset", 0.0, 30), ("_immovable", (0.0, 0.0), 23)]
-)
-def test_equations_that_are_forgotten_are_noticed(name, nothing, seed, monkeypatch):
-    """Those of the intercept, and of immovable features, at points that do not meet them."""
-    case = domain_zoo.generated(seed)
-    problem = build_problem(**case)
-    pieces = solve_with_pieces(problem, tol=1e-6, monitor=Monitor(None, 0)).pieces
-    tilted = problem.rows.run(_tilted, pieces, 0.05)[0]
-    asked = (domain_certificate, case, problem, drlogit.solve(**case), tilted)
-    assert is_proven(*asked)
-    monkeypatch.setattr(free_pieces, name, lambda *_: nothing)
-    assert not is_proven(*asked)
+#: The modules of the certificate, in the order of their imports.
+CERTIFICATE = bound, pieces, certify
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda name: name.replace(" ", "-"))
 def test_mutants_of_the_certificate_are_caught(mutant, monkeypatch):
-    source = Path(domain_certificate.__file__).read_text("utf-8")
     old, new = MUTANTS[mutant]
-    assert old in source
-    wrong = ModuleType("drlogit.problem.wrong_certificate")
-    wrong.__package__ = "drlogit.problem"
-    monkeypatch.setitem(sys.modules, wrong.__name__, wrong)  # for its dataclasses
-    exec(compile(source.replace(old, new), "wrong_certificate", "exec"), wrong.__dict__)
+    sources = [Path(module.__file__).read_text("utf-8") for module in CERTIFICATE]
+    assert sum(old in source for source in sources) == 1
+    for module, source in zip(CERTIFICATE, sources, strict=True):
+        wrong = ModuleType(module.__name__)
+        wrong.__package__ = "drlogit.dual"
+        monkeypatch.setitem(sys.modules, wrong.__name__, wrong)  # for those that import it
+        exec(compile(source.replace(old, new), f"wrong {wrong.__name__}", "exec"), wrong.__dict__)
     assert refuted(wrong) > 0

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 
 import drlogit
-from drlogit.problem.result import Status
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks are not installed
 
@@ -168,39 +167,6 @@ def test_what_was_found_is_certified(case):
     totals = torture.Totals()
     torture.check(case, totals)
     assert totals.ended == {"certified": 1}
-
-
-#: No bound for all models, but for those that doubles can tell apart: copies but for rounding, a
-#: column of subnormal numbers.
-BEYOND = [
-    replace(
-        PLAIN, seed=1739, n_samples=436, n_features=6, shape="columns in two units", spread=6.0,
-        weights="wide", costs="all immovable", epsilon=0.0, kappa=inf, in_units=False,
-    ),
-    replace(
-        PLAIN, seed=309, n_samples=12, n_features=5, shape="columns in two units", spread=2.0,
-        costs="all immovable", epsilon=0.001, kappa=0.31622776601683794, norm="linf",
-    ),
-    replace(
-        PLAIN, seed=22452, n_samples=2, n_features=5, shape="subnormal", storage="F",
-        costs="some immovable", epsilon=0.22132895765551427, kappa=2.4952164967006287, norm="linf",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BEYOND, ids=lambda case: case.shape)
-def test_what_doubles_do_not_resolve_is_said_to_be_so(case):
-    totals = torture.Totals()
-    torture.check(case, totals)
-    assert totals.ended == {"beyond doubles": 1}
-    assert not totals.given_up
-    # Nothing is excused that was merely not finished, or in data of another kind.
-    X, y, options = torture.data(case)
-    assert drlogit.solve(X, y, max_iter=1, **options).status is not Status.UNRESOLVED
-    totals = torture.Totals()
-    result = drlogit.solve(X, y, **options)
-    assert totals.leave(result, replace(case, shape="plain"), "open") == "not certified"
-    assert totals.open_cases == ["open"]
 
 
 def test_trust_rows_give_way_in_the_end():

@@ -20,11 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problem.norms import Norm
+from ..problem.parameters import ADMITTED
 from ..rows.arrays import FloatArray, IndexArray
-
-#: Log-odds per standard deviation, between two categories of a group, and at the reference point
-#: (means of the columns, least category of each group): the models that the bound speaks of.
-ADMITTED = 1e4
 
 #: Kinds of coordinates; ``GROUP + g`` is a category of group g, ``-1 - g`` its highest one.
 IN_NORM, FREE, GROUP = 0, 1, 2

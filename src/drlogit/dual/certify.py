@@ -21,7 +21,7 @@ from ..rows.interface import State
 from ..rows.reductions import Listed
 from .flip_shares import flip_shares_of, no_flips
 from .pair import pair_bound, parts
-from .pieces import Pieces, piece_bound
+from .pieces import PieceMasses, piece_bound
 
 _UNIT = 2.0**-53
 
@@ -31,7 +31,7 @@ class Certificate:
     """Primal value, certified lower bound, and the dual point that proves it.
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
-    taken from it.  ``point`` is a pair (s, a) per block or, with domains, :class:`Pieces`.
+    taken from it.  ``point`` is a pair (s, a) per block or, with domains, :class:`PieceMasses`.
     """
 
     primal: float
@@ -156,7 +156,7 @@ def pieces_of_dual_point(problem: Problem, dual: DualPoint | None) -> State | No
 
 
 def _listed(
-    block: Block, state: tuple[Pieces, float]
+    block: Block, state: tuple[PieceMasses, float]
 ) -> tuple[None, tuple[Listed[list[tuple[Any, ...]]]]]:
     pieces, first = state
     n, own, w = block.y.size, pieces.own, block.weights
@@ -176,7 +176,7 @@ def _listed(
 
 def _pieces(
     block: Block, state: tuple[FloatArray, float], moves: Moves
-) -> tuple[Pieces, tuple[()]]:
+) -> tuple[PieceMasses, tuple[()]]:
     s, first = state
     n, w = block.y.size, block.weights
     begin, end = np.searchsorted(moves.sample, [first, first + n])
@@ -185,7 +185,7 @@ def _pieces(
     q = w[own] * mine.share
     left = np.maximum(w - np.bincount(own, q, minlength=n), 0.0)
     none = np.zeros((n, mine.items.shape[1]), dtype=np.uint8)
-    return Pieces(
+    return PieceMasses(
         np.concatenate([np.arange(n), own]),
         np.concatenate([np.zeros(n, dtype=bool), mine.flipped]),
         np.concatenate([none, mine.items]),
@@ -194,8 +194,8 @@ def _pieces(
     ), ()
 
 
-def _no_pieces(block: Block, _: None) -> tuple[Pieces, tuple[()]]:
+def _no_pieces(block: Block, _: None) -> tuple[PieceMasses, tuple[()]]:
     n = block.y.size
     none = np.zeros((n, 1), dtype=np.uint8)
     no = np.zeros(n)
-    return Pieces(np.arange(n), np.zeros(n, dtype=bool), none, block.weights, no), ()
+    return PieceMasses(np.arange(n), np.zeros(n, dtype=bool), none, block.weights, no), ()

@@ -54,7 +54,7 @@ class DualBound:
     """A lower bound and the point that proves it, scaled into the ball."""
 
     value: float
-    point: State  # a Pair per block, or Pieces
+    point: State  # a Pair per block, or PieceMasses
 
     def parts(self, problem: Problem) -> tuple[State, State]:
         """``s`` and ``a`` apart, for the pair."""

@@ -45,7 +45,7 @@ _RANGE = 1e-9
 _ROOM = 2.0**-50
 
 
-class Pieces(NamedTuple):
+class PieceMasses(NamedTuple):
     """A block's part of a dual point; the samples' own pieces included.
 
     ``own`` is the sample, ``flipped`` whether the label is the other one, ``items`` a bit for each
@@ -59,13 +59,13 @@ class Pieces(NamedTuple):
     q: FloatArray
     m: FloatArray
 
-    def picked(self, places: IndexArray) -> Pieces:
+    def picked(self, places: IndexArray) -> PieceMasses:
         """Some of them."""
         arrays: Any = (values[places] for values in self)
-        return Pieces(*arrays)
+        return PieceMasses(*arrays)
 
 
-class Layout:
+class PieceCoordinates:
     """Where the coordinates of a problem with domains are."""
 
     def __init__(self, problem: Problem) -> None:
@@ -146,8 +146,8 @@ class Layout:
 def piece_bound(
     problem: Problem, coefficients: FloatArray, pieces: State, wanted: float = math.inf
 ) -> DualBound:
-    """Best bound of :class:`Pieces` per block, corrected if it is not what is wanted."""
-    rows, layout = problem.rows, Layout(problem)
+    """Best bound of :class:`PieceMasses` per block, corrected if it is not what is wanted."""
+    rows, layout = problem.rows, PieceCoordinates(problem)
     coordinates = layout.coordinates(problem)
     tables = layout.domains.tables(rows)
 
@@ -190,7 +190,7 @@ def piece_bound(
     return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
 
 
-def _tied(layout: Layout, hessian: FloatArray) -> FloatArray:
+def _tied(layout: PieceCoordinates, hessian: FloatArray) -> FloatArray:
     if not layout.tied:
         return hessian
     change = np.eye(layout.size)
@@ -213,7 +213,9 @@ class _Moved(NamedTuple):
     cost: FloatArray
 
     @classmethod
-    def of(cls, block: Block, table: ItemTable, pieces: Pieces, layout: Layout) -> _Moved:
+    def of(
+        cls, block: Block, table: ItemTable, pieces: PieceMasses, layout: PieceCoordinates
+    ) -> _Moved:
         domains = layout.domains
         items, own = unpacked(pieces.items, domains), pieces.own
         sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
@@ -249,7 +251,7 @@ class _Moved(NamedTuple):
         base = block.y * block.margins(step[: block.n_columns])
         return np.asarray(self.sign * (base[own] + self.changes @ step))
 
-    def reduced(self, block: Block, pieces: Pieces) -> tuple[Sum, Sum, Max, Sum]:
+    def reduced(self, block: Block, pieces: PieceMasses) -> tuple[Sum, Sum, Max, Sum]:
         """Σ m z, (Σ q H(s), Σ q d), and the additions behind them."""
         slope = pieces.m * self.sign
         whole = np.bincount(pieces.own, slope, minlength=block.y.size)
@@ -265,8 +267,8 @@ class _Moved(NamedTuple):
 
 
 def _within(
-    block: Block, state: tuple[ItemTable, Pieces], layout: Layout, least: float
-) -> tuple[Pieces, tuple[Any, ...]]:
+    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, least: float
+) -> tuple[PieceMasses, tuple[Any, ...]]:
     """Masses within the samples' weights, ``0 ≤ m ≤ q``, none below a share; and the sums."""
     table, pieces = state
     w, own, n = block.weights, pieces.own, block.y.size
@@ -279,8 +281,8 @@ def _within(
 
 
 def _nearer(
-    block: Block, state: tuple[ItemTable, Pieces], layout: Layout, share: float
-) -> tuple[Pieces, tuple[Any, ...]]:
+    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, share: float
+) -> tuple[PieceMasses, tuple[Any, ...]]:
     """A share of every mass; what is left of the samples stays as it is, with s = 0."""
     table, pieces = state
     pieces = pieces._replace(q=share * pieces.q, m=share * pieces.m)
@@ -295,8 +297,8 @@ def _filled(q: FloatArray, own: IndexArray, w: FloatArray, n: int) -> FloatArray
 
 
 def _corrected(
-    block: Block, state: tuple[ItemTable, Pieces], layout: Layout, step: FloatArray
-) -> tuple[Pieces, tuple[Any, ...]]:
+    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, step: FloatArray
+) -> tuple[PieceMasses, tuple[Any, ...]]:
     table, pieces = state
     moved = _Moved.of(block, table, pieces, layout)
     m = pieces.m - _curvature(pieces) * moved.scores(block, pieces.own, step)
@@ -305,13 +307,13 @@ def _corrected(
     return pieces, moved.reduced(block, pieces)
 
 
-def _curvature(pieces: Pieces) -> FloatArray:
+def _curvature(pieces: PieceMasses) -> FloatArray:
     """``q s (1 - s)``."""
     return np.asarray(pieces.m * (1.0 - pieces.m / np.where(pieces.q > 0.0, pieces.q, 1.0)))
 
 
 def _hessian(
-    block: Block, state: tuple[ItemTable, Pieces], layout: Layout
+    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates
 ) -> tuple[None, tuple[Sum]]:
     table, pieces = state
     gram = np.zeros((layout.size, layout.size))
@@ -330,6 +332,6 @@ def _hessian(
     return None, (Sum(gram),)
 
 
-def _scaled(block: Block, pieces: Pieces, factor: float) -> tuple[Pieces, tuple[()]]:
+def _scaled(block: Block, pieces: PieceMasses, factor: float) -> tuple[PieceMasses, tuple[()]]:
     """Masses and slopes times a factor; the rest of each sample stays as it is, with s = 0."""
     return pieces._replace(q=factor * pieces.q, m=factor * pieces.m), ()

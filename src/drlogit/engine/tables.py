@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..dual.bound import FREE, GROUP, IN_NORM, Coordinates
 from ..dual.certify import certify, pieces_of_dual_point
-from ..dual.pieces import Pieces
+from ..dual.pieces import PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
 from ..problem.losses import flip_probability
@@ -513,7 +513,7 @@ def _optimal_already(
     return Solution(coefficients, Status.OPTIMAL, 0, pieces=pieces, info=info)
 
 
-def _plain(block: Block, both: Any, n_items: int) -> tuple[Pieces, tuple[()]]:
+def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()]]:
     """A dual point as the certificate knows it."""
     state, point = both
     kept = np.flatnonzero(point[:, 0] > 0.0)
@@ -523,7 +523,7 @@ def _plain(block: Block, both: Any, n_items: int) -> tuple[Pieces, tuple[()]]:
         bitorder="little", count=n_items,
     )  # fmt: skip
     flipped = state.pieces[kept, 0] != block.y[own]
-    return Pieces(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
+    return PieceMasses(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
 
 
 def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State:
@@ -531,17 +531,17 @@ def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State
     _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
     parts = sorted(parts, key=lambda part: part[0])
     own, *others = (np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True))
-    return given.run(_copied, given.scatter(origin), Pieces(own, *others), rows.weights())[0]
+    return given.run(_copied, given.scatter(origin), PieceMasses(own, *others), rows.weights())[0]
 
 
-def _listed(block: Block, state: tuple[Pieces, int]) -> tuple[None, tuple[Listed]]:
+def _listed(block: Block, state: tuple[PieceMasses, int]) -> tuple[None, tuple[Listed]]:
     pieces, first = state
     return None, (Listed([(first, pieces._replace(own=pieces.own + int(first)))]),)
 
 
 def _copied(
-    block: Block, origin: FloatArray, pieces: Pieces, weights: FloatArray
-) -> tuple[Pieces, tuple[()]]:
+    block: Block, origin: FloatArray, pieces: PieceMasses, weights: FloatArray
+) -> tuple[PieceMasses, tuple[()]]:
     merged = origin.astype(np.intp)
     starts = np.searchsorted(pieces.own, np.arange(weights.size + 1))
     counts = np.diff(starts)[merged] * (block.weights > 0.0)

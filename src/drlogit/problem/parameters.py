@@ -12,6 +12,12 @@ from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers
 
 
+#: Log-odds per standard deviation of a free column, between two categories of a group, and at the
+#: reference point (means of the columns, least category of each group): the models that lower
+#: bounds speak of.
+ADMITTED = 1e4
+
+
 def check_epsilon(epsilon: Any) -> float:
     """A finite radius ε ≥ 0."""
     if not isinstance(epsilon, numbers.Real) or isinstance(epsilon, bool):

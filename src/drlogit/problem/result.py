@@ -22,6 +22,7 @@ from ..rows.interface import State
 from ..rows.pieces import digest_of_features, digest_of_samples, in_memory
 from .ball import Ball
 from .moves import Moves
+from .parameters import ADMITTED
 from .proof import Proof, model_digest
 
 
@@ -167,7 +168,7 @@ class Solution:
 
     ``s`` and ``flip_share`` are its dual point, as states of the rows; None lets the certificate
     derive them from the coefficients.  ``pieces`` is that of a problem with domains
-    (:class:`drlogit.dual.pieces.Pieces` per block).  ``lam`` is about the best one for the
+    (:class:`drlogit.dual.pieces.PieceMasses` per block).  ``lam`` is about the best one for the
     coefficients.
     """
 
@@ -230,7 +231,11 @@ class Result:
         β, b and λ.
     objective, dual_objective, gap
         The worst-case expected log-loss of the model, a certified lower bound on what any
-        model can reach, and their difference, all in nats.
+        model of the class can reach, and their difference, all in nats.
+    admitted
+        The class: models with up to so many log-odds per standard deviation of features that
+        cannot move or are bounded, between two categories of one group, and at the means of all
+        features.  Coefficients of features that can move are not restricted.
     dual
         The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
         where nothing of the length of the samples is kept.
@@ -263,6 +268,11 @@ class Result:
     trace: Trace
     info: dict[str, Any] = field(default_factory=dict)
     ball: Ball | None = None
+
+    @property
+    def admitted(self) -> float:
+        """Log-odds per standard deviation up to which the bound speaks of models."""
+        return ADMITTED
 
     @property
     def flip_share(self) -> FloatArray:

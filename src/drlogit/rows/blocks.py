@@ -14,7 +14,6 @@ from ._products import CompiledRows, compiled_rows, weighted_gram
 from .arrays import BoolArray, FloatArray, Matrix
 from .matrix import (
     ShiftedArray,
-    absolute_matvec,
     are_whole,
     full_columns,
     largest_entries,
@@ -101,11 +100,6 @@ class Block:
     def mean_squares(self) -> FloatArray:
         """``Σ_i w_i z_ij²`` for each column."""
         return self.squared_columns(self.weights)
-
-    def absolute_margins(self, v: FloatArray) -> FloatArray:
-        """``|Z| v``: margins of the sizes of the entries."""
-        product = absolute_matvec(self.X, v[: self.X.shape[1]])
-        return product + v[-1] if self.intercept else product
 
     def largest_entries(self, samples: BoolArray) -> FloatArray:
         """The size of the largest entry of each column in these samples."""

@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from ..problem.moves import Moves
 from ..rows.arrays import BoolArray, FloatArray
 from .domain import Domain
-from .samples import (
+from .instance import (
     DOWN,
     LOGARITHMS,
     TINY,
     UP,
     Columns,
     Enclosed,
-    Samples,
+    Instance,
     exact_sum,
     gamma,
     norm_of,
@@ -48,7 +48,7 @@ _CLASS = 1.0 + 1e-9
 _RANGE = 1e-9
 
 
-def upper_bound(samples: Samples, lam: float | None, wanted: float) -> float:
+def upper_bound(samples: Instance, lam: float | None, wanted: float) -> float:
     """What the model promises at most; at λ, if that is below ``wanted``, else at the best one."""
     ball, margins = samples.ball, samples.margins
     u = margins.value
@@ -93,7 +93,7 @@ class Lower(NamedTuple):
     charge: float
 
 
-def lower_bound(samples: Samples, s: FloatArray, flip_share: FloatArray) -> Lower:
+def lower_bound(samples: Instance, s: FloatArray, flip_share: FloatArray) -> Lower:
     """What no model promises less than, as far as (s, a) proves it."""
     w, total, ball = samples.weights, samples.total_weight, samples.ball
     r = samples.signs * (w * (s - flip_share))
@@ -110,7 +110,7 @@ def lower_bound(samples: Samples, s: FloatArray, flip_share: FloatArray) -> Lowe
     return _scaled(samples, left, value / total, spent / total, charge / total)
 
 
-def piece_lower_bound(samples: Samples, s: FloatArray, moves: Moves) -> Lower:
+def piece_lower_bound(samples: Instance, s: FloatArray, moves: Moves) -> Lower:
     """The same with domains: ``s`` of the samples as they are, and of their moved pieces."""
     domain, w, total = samples.domain, samples.weights, samples.total_weight
     assert domain is not None
@@ -151,7 +151,7 @@ def piece_lower_bound(samples: Samples, s: FloatArray, moves: Moves) -> Lower:
 
 
 def _moves(
-    samples: Samples,
+    samples: Instance,
     domain: Domain,
     moves: Moves,
     label: FloatArray,
@@ -218,7 +218,7 @@ def _charge(sizes: FloatArray, spread: FloatArray) -> float:
         return exact_sum(sizes[there] / spread[there]) * UP
 
 
-def _scaled(samples: Samples, left: Enclosed, value: float, spent: float, charge: float) -> Lower:
+def _scaled(samples: Instance, left: Enclosed, value: float, spent: float, charge: float) -> Lower:
     """Scale into the ball and charge."""
     kept, epsilon, total = samples.kept, samples.ball.epsilon, samples.total_weight
     with np.errstate(over="ignore"):

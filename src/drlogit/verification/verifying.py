@@ -31,8 +31,8 @@ from ..rows.pieces import (
 )
 from .bounds import Lower, item_bits, lower_bound, piece_lower_bound, upper_bound
 from .domain import Domain, OutsideError, domain_of
+from .instance import Instance
 from .proof_file import BrokenProofError, read_proof
-from .samples import Samples
 from .worst_case import worst_case
 
 #: What rounding may leave between a claim, which does not account for all of it, and its proof.
@@ -151,7 +151,7 @@ def verify(
         domain, ball = domain_of(ball, X, weights)
     except OutsideError as error:
         return Verification(False, 0.0, math.inf, f"other data: {error}")
-    given = Samples(X, signs, weights, ball, linear.coef, linear.intercept, domain)
+    given = Instance(X, signs, weights, ball, linear.coef, linear.intercept, domain)
     wanted = -math.inf if claim is None else claim.upper + CLAIM
     upper = (upper_bound if domain is None else worst_case)(given, fit.lam, wanted)
     refused = _Refusal(upper)
@@ -173,7 +173,7 @@ def verify(
     return _judged(lower, upper, claim, tol)
 
 
-def _infeasible(proof: Proof, given: Samples) -> str | None:
+def _infeasible(proof: Proof, given: Instance) -> str | None:
     """Why a proof has no dual point."""
     s, a, ball, domain = proof.s[0], proof.flip_share[0], given.ball, given.domain
     moves = next(iter(proof.moves), None)
@@ -423,7 +423,7 @@ def _proof_of(fit: _AskedAbout, proof: Any) -> Proof | None:
     return None if dual is None else dual.proof()
 
 
-def _mismatch(proof: Proof, given: Samples, weights: Any) -> str | None:
+def _mismatch(proof: Proof, given: Instance, weights: Any) -> str | None:
     """Why a proof is not about these samples, this ball or this model."""
     n_samples = given.signs.size
     if proof.s.shape != (1, n_samples) or proof.flip_share.shape != (1, n_samples):

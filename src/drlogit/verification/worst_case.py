@@ -24,13 +24,13 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 from .domain import Domain
-from .samples import DOWN, LOGARITHMS, TINY, UP, Samples, exact_sum, gamma
+from .instance import DOWN, LOGARITHMS, TINY, UP, Instance, exact_sum, gamma
 
 #: Looks at λ that a search for the best one takes at most.
 _LOOKS = 100
 
 
-def worst_case(given: Samples, lam: float | None, wanted: float) -> float:
+def worst_case(given: Instance, lam: float | None, wanted: float) -> float:
     """What the model promises at most; at λ, if that is below ``wanted``, else at the best one."""
     best = math.inf
     if lam is not None and math.isfinite(lam):
@@ -38,7 +38,7 @@ def worst_case(given: Samples, lam: float | None, wanted: float) -> float:
     return best if best <= wanted else min(best, _least(given))
 
 
-def _least(given: Samples) -> float:
+def _least(given: Instance) -> float:
     """The least value over λ: where two tangents cross, again and again, as the value is convex."""
     low = given.least_lambda
     best, slope = _at(given, low)
@@ -64,7 +64,7 @@ def _least(given: Samples) -> float:
     return best
 
 
-def _at(given: Samples, lam: float) -> tuple[float, float]:
+def _at(given: Instance, lam: float) -> tuple[float, float]:
     """``ελ + Σ w_i R_i`` rounded upwards, and about its slope in λ."""
     assert given.domain is not None
     ball, margins = given.ball, given.margins
@@ -94,7 +94,7 @@ class _Table:
     costs: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, given: Samples, domain: Domain, part: Any) -> _Table:
+    def of(cls, given: Instance, domain: Domain, part: Any) -> _Table:
         beta = given.coef
         rates: list[list[FloatArray]] = [[], []]
         costs: list[list[FloatArray]] = [[], []]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...dual.pieces import Pieces
+from ...dual.pieces import PieceMasses
 from ...problem.domain_loss import prices_of
 from ...problem.domains import Domains
 from ...problem.losses import flip_probability, log_loss
@@ -45,7 +45,7 @@ _SETTINGS: dict[str, Any] = {
 #: Steps, as shares of the longest ones, where Clarabel fails with its own (1 of 60 small problems).
 _SHORTER = 0.8
 
-#: Pieces of one sample up to which all of them are listed.
+#: PieceMasses of one sample up to which all of them are listed.
 _LIMIT = 20_000
 
 
@@ -246,11 +246,11 @@ class _Samples:
         items = np.packbits(np.stack(moved, axis=1), axis=1)
         q = np.maximum(masses, 0.0)
         s = flip_probability(sign * (rows @ x))
-        whole = Pieces(own, sign != self.y[own], items, q, q * s)
+        whole = PieceMasses(own, sign != self.y[own], items, q, q * s)
         return self.problem.rows.run(_part, self.problem.rows.offsets, whole)[0]
 
 
-def _part(block: Block, first: int, whole: Pieces) -> tuple[Pieces, tuple[()]]:
+def _part(block: Block, first: int, whole: PieceMasses) -> tuple[PieceMasses, tuple[()]]:
     """A block's part of the dual point."""
     first = int(first)
     inside = np.flatnonzero((whole.own >= first) & (whole.own < first + block.y.size))

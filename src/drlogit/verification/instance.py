@@ -84,7 +84,7 @@ class Enclosed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Instance:
     """Samples, ball, linear model, and what features can be if that is not any number."""
 
     X: Any  # checked, if it is in memory
