@@ -44,6 +44,8 @@ class Settings:
     """Centring per unit of Newton decrement over complementarity, so that μ does not run ahead."""
     most_sigma: float = 3.0
     """... and never above this."""
+    kept_product: float = 0.3
+    """Without flips: share of the aimed complementarity below which a step may not end."""
     allowance: float = 0.5
     """Rise of the loss beyond its parabola, per decrement or complementarity, to shorten a step."""
     least_step: float = 1e-9
