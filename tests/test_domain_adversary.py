@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 
 import domain_zoo
 import drlogit
+from drlogit.engine.tables import LOSS, PieceSamples, TableLayout
 from drlogit.problem.best_price import best_price
 from drlogit.problem.domain_loss import prices_of
 from drlogit.problem.problem import build_problem
-from drlogit.problem.worst_moves import Weighed
 
 
 def case_of(seed):
@@ -33,22 +33,19 @@ def test_worst_values_are_those_of_all_moves(seed):
     case, coef, intercept = case_of(seed)
     problem = build_problem(**case | {"fit_intercept": True})
     vector = problem.join(coef, intercept)
-    domains, block = problem.domains, problem.rows.together()
-    (table,) = domains.tables(problem.rows)
     offers = domain_zoo.offers(case, coef, intercept, steps=3)
-    prices, model = prices_of(problem.rows, problem.cost, vector), Weighed.by(domains, vector)
-    pieces = unmoved(block, problem.kappa, width(domains, block.n_columns))
-    scores, none = block.y * block.margins(vector), np.full(block.y.size, np.inf)
-    for lam in (0.0, 0.1, 0.7, 3.0, prices.least, prices.least + 0.4):
+    prices, layout = prices_of(problem.rows, problem.cost, vector), TableLayout.of(problem)
+    samples = PieceSamples(problem.rows, layout)
+    for lam in (0.1, 0.7, 3.0, prices.least, prices.least + 0.4):
         best = [float((loss - lam * cost).max()) for cost, loss in (o.T for o in offers)]
-        worst, _ = find_pieces(
-            scores, block.y, problem.kappa, lam, table, model, pieces, fingerprints(domains),
-            none, 1, block.n_columns,
-        )  # fmt: skip
-        assert worst == pytest.approx(best, abs=1e-9)
+        expected = domain_zoo.weights_of(case) @ best
+        # As the interior point asks the adversary, and as questions about models do.
+        x = layout.inside(vector, lam, 0.0)
+        _, sums = samples.linearise(samples.open(x, 0.1, problem.kappa), x, 0.0, 0.0, 0.1)
+        assert sums[LOSS] == pytest.approx(expected, abs=1e-9)
         if lam >= prices.least:
-            expected = case["epsilon"] * lam + domain_zoo.weights_of(case) @ best
-            assert prices.value(case["epsilon"], lam) == pytest.approx(expected, abs=1e-9)
+            value = prices.value(case["epsilon"], lam)
+            assert value == pytest.approx(case["epsilon"] * lam + expected, abs=1e-9)
 
 
 def test_many_features_are_moved_in_the_order_of_what_they_gain():

@@ -20,6 +20,7 @@ import drlogit
 from damaged import damaged_copies
 from drlogit.cli import main
 from drlogit.dual import bound, certify, pieces
+from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor
 from drlogit.verification.proof_file import BrokenProofError, read_proof
@@ -372,7 +373,7 @@ def problems():
     for seed in (24, 25, 27):
         case = domain_zoo.generated(seed)
         problem = build_problem(**case)
-        solution = solve_with_pieces(problem, tol=1e-6, monitor=Monitor(None, 0))
+        solution = interior_point_with_domains(problem, tol=1e-6, monitor=Monitor(None, 0))
         points = [problem.rows.run(_tilted, solution.pieces, by)[0] for by in (0.0, 1e-7, 1e-6)]
         for share, some in ((1.0, points), (0.6, points[:1])):
             radius = case["epsilon"] * share

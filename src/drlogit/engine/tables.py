@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..dual.bound import FREE, GROUP, IN_NORM, Coordinates
 from ..dual.certify import certify, pieces_of_dual_point
-from ..dual.pieces import Pieces
+from ..dual.pieces import PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
 from ..problem.losses import flip_probability
@@ -42,7 +42,7 @@ from .settings import SETTINGS
 _DENSE = 0.2
 
 #: Where the loss is in the sums of ``linearise``.
-_LOSS = -8
+LOSS = -8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,8 @@ class TableLayout:
     bounded features, dense columns, b if there is one, λ.
 
     Groups are complete, "none" being their last category where it is one, and their least
-    coefficient is zero: b takes the rest.  There is a b if there is an intercept, or a group that has
-    a 1 in every row to stand for it; else ``b = -Σ coefficient of "none"``.
+    coefficient is zero: b takes the rest.  There is a b if there is an intercept, or a group that
+    has a 1 in every row to stand for it; else ``b = -Σ coefficient of "none"``.
     """
 
     domains: Domains
@@ -78,7 +78,7 @@ class TableLayout:
         rows, domains = problem.rows, problem.domains
         assert domains is not None
         kept = rows.__dict__.get("_layout")
-        if kept is not None and kept.domains is domains and kept.costs is problem.costs:
+        if isinstance(kept, cls) and kept.domains is domains and kept.costs is problem.costs:
             return kept
         layout = cls._made(problem, domains)
         rows.__dict__["_layout"] = layout
@@ -121,9 +121,9 @@ class TableLayout:
         if problem.fit_intercept:
             coordinate[-1] = place
         return cls(
-            domains, problem.norm, problem.costs, mean, scale, problem.fit_intercept, rows.n_samples,
-            uuid4().bytes, offset, np.array(first), none.astype(np.int32), coordinate, tuple(held),
-            high, start, place + int(offset) + 1,
+            domains, problem.norm, problem.costs, mean, scale, problem.fit_intercept,
+            rows.n_samples, uuid4().bytes, offset, np.array(first), none.astype(np.int32),
+            coordinate, tuple(held), high, start, place + int(offset) + 1,
         )  # fmt: skip
 
     # --- what the compiled loops read -------------------------------------------------------
@@ -301,29 +301,20 @@ class TableLayout:
 
     def _rows(self) -> PairRows:
         """``0 ≤ β_k ≤ high_g``, then trust rows of groups and bounded features."""
-        domains = self.domains
-        n_categories, G = int(self.first[-1]), domains.n_groups
-        categories = np.arange(n_categories)
-        highs = self.high + np.repeat(np.arange(G), np.diff(self.first))
-        high, box = self.high + np.arange(G), self.bounded
-        true, trust = np.zeros(n_categories), np.ones(G)
-        parts = [
-            (categories, 1.0, categories, 0.0, true), (highs, 1.0, categories, -1.0, true),
-            (high, -1.0, high, 0.0, domains.group_costs * trust),
-            (box, -1.0, box, 0.0, domains.bounded_costs),
-            (box, 1.0, box, 0.0, domains.bounded_costs),
-        ]  # fmt: skip
-        columns = np.array(
-            [np.concatenate([part[place] for part in parts]) for place in (0, 2)], dtype=np.int32
-        )
-        entries = np.array(
-            [np.concatenate([np.full(len(part[0]), part[e]) for part in parts]) for e in (1, 3)]
-        )
-        price = np.concatenate([part[4] for part in parts])
-        n_true, n_rows = 2 * n_categories, price.size
-        weight = np.full(n_rows, 1.0 / max(n_rows, self.n_samples))
-        weight[n_true:] = 1.0 / max(n_rows - n_true, 1)  # trust rows together: one product
-        return PairRows(columns, entries, price, weight, price[n_true:].copy(), self.size - 1)
+        domains, n_true = self.domains, 2 * int(self.first[-1])
+        categories, groups = np.arange(n_true // 2), np.arange(domains.n_groups)
+        highs = self.high + np.repeat(groups, np.diff(self.first))
+        trusted = np.concatenate([self.high + groups, self.bounded, self.bounded])
+        costs = np.concatenate([domains.group_costs, *[domains.bounded_costs] * 2])
+        columns = np.array([[*categories, *highs, *trusted], [*categories, *categories, *trusted]])
+        entries = np.zeros((2, n_true + costs.size))
+        entries[0] = np.where(np.arange(entries.shape[1]) < n_true, 1.0, -1.0)
+        entries[0, n_true + groups.size + self.bounded.size :] = 1.0
+        entries[1, n_true // 2 : n_true] = -1.0
+        weight = np.full(entries.shape[1], 1.0 / max(entries.shape[1], self.n_samples))
+        weight[n_true:] = 1.0 / max(costs.size, 1)  # trust rows together: one product
+        price = np.append(np.zeros(n_true), costs)
+        return PairRows(columns.astype(np.int32), entries, price, weight, costs, self.size - 1)
 
 
 def _columns(block: Block, _: None) -> tuple[None, tuple[Sum, Sum]]:
@@ -355,7 +346,7 @@ class PieceSamples:
         return state, sums
 
     def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> Seen:
-        """Where a run begins; with ``slope`` (s per sample) the loss is -s u (``critical_radius``)."""
+        """Where a run begins; with ``slope``, s per sample, the loss is -s u."""
         self.visits += 1
         state, _ = self.rows.run(_open, slope, self.layout, np.array([kappa]), coef, mu)
         return Seen(state, SETTINGS.first_lift, 0.0)
@@ -364,7 +355,7 @@ class PieceSamples:
         self, seen: Seen, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[Seen, FloatArray]:
         state, sums = self._run(_linearise, seen.state, coef, primal, dual, mu, seen.lift, False)
-        return self._seen(state, sums, float(sums[_LOSS])), sums
+        return self._seen(state, sums, float(sums[LOSS])), sums
 
     def with_missing(
         self, seen: Seen, trial: Seen, coef: FloatArray, mu: float
@@ -372,7 +363,7 @@ class PieceSamples:
         self.nulls += 1
         both, _ = self.rows.run(_join_missing, self.rows.pair(seen.state, trial.state))
         state, sums = self._run(_linearise, both, coef, 0.0, 0.0, mu, trial.lift, True)
-        sums[_LOSS] = sums[_LOSS + 1] = seen.loss  # the adversary was not asked
+        sums[LOSS] = sums[LOSS + 1] = seen.loss  # the adversary was not asked
         return self._seen(state, sums, seen.loss), sums
 
     def _seen(self, state: State, sums: FloatArray, loss: float) -> Seen:
@@ -424,7 +415,7 @@ def _certify(block: Block, both: Any, layout: TableLayout, dx: FloatArray, first
     return (state, point), (Sum(sums),)
 
 
-# --- fits ------------------------------------------------------------------------------------------
+# --- fits -----------------------------------------------------------------------------------------
 
 
 def interior_point_with_domains(
@@ -522,7 +513,7 @@ def _optimal_already(
     return Solution(coefficients, Status.OPTIMAL, 0, pieces=pieces, info=info)
 
 
-def _plain(block: Block, both: Any, n_items: int) -> tuple[Pieces, tuple[()]]:
+def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()]]:
     """A dual point as the certificate knows it."""
     state, point = both
     kept = np.flatnonzero(point[:, 0] > 0.0)
@@ -532,7 +523,7 @@ def _plain(block: Block, both: Any, n_items: int) -> tuple[Pieces, tuple[()]]:
         bitorder="little", count=n_items,
     )  # fmt: skip
     flipped = state.pieces[kept, 0] != block.y[own]
-    return Pieces(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
+    return PieceMasses(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
 
 
 def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State:
@@ -540,17 +531,17 @@ def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State
     _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
     parts = sorted(parts, key=lambda part: part[0])
     own, *others = (np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True))
-    return given.run(_copied, given.scatter(origin), Pieces(own, *others), rows.weights())[0]
+    return given.run(_copied, given.scatter(origin), PieceMasses(own, *others), rows.weights())[0]
 
 
-def _listed(block: Block, state: tuple[Pieces, int]) -> tuple[None, tuple[Listed]]:
+def _listed(block: Block, state: tuple[PieceMasses, int]) -> tuple[None, tuple[Listed]]:
     pieces, first = state
     return None, (Listed([(first, pieces._replace(own=pieces.own + int(first)))]),)
 
 
 def _copied(
-    block: Block, origin: FloatArray, pieces: Pieces, weights: FloatArray
-) -> tuple[Pieces, tuple[()]]:
+    block: Block, origin: FloatArray, pieces: PieceMasses, weights: FloatArray
+) -> tuple[PieceMasses, tuple[()]]:
     merged = origin.astype(np.intp)
     starts = np.searchsorted(pieces.own, np.arange(weights.size + 1))
     counts = np.diff(starts)[merged] * (block.weights > 0.0)

@@ -19,8 +19,8 @@ constant below E as well: there ``ψ(s(ε)) ≥ ε``, and the β that attains ψ
 all those up to the next root of ``Σ w_i [s_i(ε) u_i - (u_i - κ)_+] = ε``, where ψ is asked for
 again until no β is left.
 
-*Domains.*  The same with what moves within domains cost, ``engine.tables.critical_radius``.  Below E
-no move pays, and the same data as numbers give the answer.
+*Domains.*  The same with what moves within domains cost (``engine.tables.critical_radius``).  Below
+E no move pays, and the same data as numbers give the answer.
 """
 
 from __future__ import annotations

@@ -1,0 +1,40 @@
+from typing import Any, NamedTuple
+
+from ..rows.arrays import FloatArray
+
+class PieceState(NamedTuple):
+    kappa: FloatArray
+    slope: FloatArray
+    starts: Any
+    pieces: FloatArray
+    sets: Any
+    score: FloatArray
+    top: FloatArray
+    step: FloatArray
+    dscore: FloatArray
+    dtop: FloatArray
+    dlam: float
+    missing: tuple[Any, FloatArray, Any]
+
+class Table:
+    def __init__(self, X: Any, y: FloatArray, w: FloatArray, codes: Any, layout: Any) -> None: ...
+
+def open_pieces(
+    t: Table, kappa: FloatArray, slope: FloatArray, x: FloatArray, mu: float
+) -> PieceState: ...
+def linearise(
+    t: Table,
+    state: PieceState,
+    x: FloatArray,
+    primal: float,
+    dual: float,
+    mu: float,
+    lift: float,
+    stay: bool,
+) -> tuple[PieceState, FloatArray]: ...
+def follow(
+    t: Table, state: PieceState, dx: FloatArray, centre: float, share: float, predictor: bool
+) -> tuple[PieceState, FloatArray]: ...
+def certify(
+    t: Table, state: PieceState, point: FloatArray | None, dx: FloatArray
+) -> tuple[FloatArray, FloatArray]: ...
