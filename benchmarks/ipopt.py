@@ -73,7 +73,7 @@ def ipopt(
         "g": ca.vertcat(*constraints),
     }
     # IPOPT stops on the complementarity of one constraint; the gap is the sum over all.
-    options = {
+    options: Any = {
         "print_time": False,
         "error_on_fail": False,
         "ipopt": {

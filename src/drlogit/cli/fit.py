@@ -18,7 +18,7 @@ from .options import (
     check_numbers,
     new_parser,
 )
-from .outputs import certificate_record, check_outputs, explain_certificate, explain_radius
+from .outputs import certificate_record, check_outputs, explain_fits, explain_radius
 from .training import Training, fit_options, read_training, tolerated
 
 
@@ -126,11 +126,8 @@ def _text(model: Any, training: Training, arguments: argparse.Namespace) -> str:
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",
+        *explain_fits(model.results_, training.classes),
     ]
-    for label, result in zip(training.classes[-len(model.results_) :], model.results_, strict=True):
-        if len(model.results_) > 1:
-            lines.append(f" class {label} against the rest")
-        lines.append(explain_certificate(result))
     if arguments.output is None:
         lines += ["", "The model is not kept: name a file to write it to with -o model.json"]
     else:

@@ -131,6 +131,16 @@ def explain_radius(epsilon: float, kappa: float, n_samples: int) -> str:
     return "\n".join(lines)
 
 
+def explain_fits(results: Sequence[Result], classes: Sequence[Any]) -> list[str]:
+    """How sure the outcome of each fit is, one class against the rest if there are several."""
+    lines = []
+    for label, result in zip(classes[-len(results) :], results, strict=True):
+        if len(results) > 1:
+            lines.append(f" class {label} against the rest")
+        lines.append(explain_certificate(result))
+    return lines
+
+
 def explain_certificate(result: Result) -> str:
     """How sure the outcome of a fit is."""
     lines = [

@@ -128,7 +128,10 @@ def read_training(
     """Read the data of a command that fits a model."""
     by_block = getattr(arguments, "block_rows", None) is not None
     by_block |= "block_rows" in arguments and Path(arguments.data).suffix == ".npy"
-    samples = _read_blocks(arguments) if by_block else _read_whole(arguments, console)
+    if by_block:
+        samples = read_blocks(arguments, arguments.target, arguments.n_features)
+    else:
+        samples = _read_whole(arguments, console)
     assert samples.labels is not None
     found, codes = np.unique(samples.labels, return_inverse=True)
     labels = found.tolist()
@@ -190,7 +193,9 @@ def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
     return _without_identifiers(samples, arguments, console)
 
 
-def _read_blocks(arguments: argparse.Namespace) -> FileSamples:
+def read_blocks(
+    arguments: argparse.Namespace, target: Any, n_features: int | None, zero_based: Any = None
+) -> FileSamples:
     """Samples whose features stay in their file."""
     from ..files.block_files import open_blocks
 
@@ -201,12 +206,12 @@ def _read_blocks(arguments: argparse.Namespace) -> FileSamples:
         raise ValueError(f"with --block-rows, {arguments.data} has its own labels: no --labels")
     X, y = open_blocks(
         arguments.data,
-        target=arguments.labels or arguments.target,
+        target=arguments.labels or target,
         block_rows=arguments.block_rows,
-        n_features=arguments.n_features,
-        zero_based=bool(arguments.zero_based),
+        n_features=n_features,
+        zero_based=bool(zero_based if arguments.zero_based is None else arguments.zero_based),
     )
-    return FileSamples(X, y, None, X.feature_names, arguments.target, arguments.data)
+    return FileSamples(X, y, None, X.feature_names, target, arguments.data)
 
 
 def _without_identifiers(

@@ -24,7 +24,7 @@ from .options import (
 from .outputs import (
     certificate_record,
     check_outputs,
-    explain_certificate,
+    explain_fits,
     save_plot,
     table,
 )
@@ -170,13 +170,8 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         "",
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
         "these:",
+        *explain_fits(search.results_, training.classes),
     ]
-    for label, result in zip(
-        training.classes[-len(search.results_) :], search.results_, strict=True
-    ):
-        if len(search.results_) > 1:
-            lines.append(f" class {label} against the rest")
-        lines.append(explain_certificate(result))
     written = [name for name in (arguments.output, arguments.plot) if name is not None]
     lines += ["", f"Written: {', '.join(written)}"] if written else []
     return "\n".join(lines)

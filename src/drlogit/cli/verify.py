@@ -10,6 +10,7 @@ from ..estimators.training_data import balanced_weights
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
 from .options import DATA_HELP, Commands, add_block_option, add_sample_options, new_parser
+from .training import read_blocks
 
 
 def add_parser(commands: Commands) -> None:
@@ -66,23 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
     """A model and samples whose features stay in their file."""
-    from ..files.block_files import open_blocks
-    from ..files.columns import FileSamples
     from ..files.model_file import read_model
 
-    if arguments.weights:
-        raise ValueError("--block-rows takes all columns as they are: no --weights with it")
     file = read_model(arguments.model)
     target = arguments.target or file.origin.get("target")
-    zero_based = arguments.zero_based
-    X, y = open_blocks(
-        arguments.data,
-        target=arguments.labels or target,
-        block_rows=arguments.block_rows,
-        n_features=int(file.model.n_features_in_),
-        zero_based=bool(file.origin.get("zero_based") if zero_based is None else zero_based),
-    )
-    return ModelAndSamples(file, FileSamples(X, y, None, X.feature_names, target, arguments.data))
+    n_features = int(file.model.n_features_in_)
+    samples = read_blocks(arguments, target, n_features, file.origin.get("zero_based"))
+    return ModelAndSamples(file, samples)
 
 
 def _verify(asked: ModelAndSamples, path: str) -> list[tuple[Any, Any]]:

@@ -18,7 +18,14 @@ from ..estimators.tables.text_columns import numbers_in_text
 from ..rows.row_blocks import BLOCK_BYTES
 from .columns import FileSamples, Header, Roles, Wanted
 from .formats import DELIMITERS, open_text, opened, refuse_spreadsheet
-from .values import check_finite, check_whole, parse_labels, text_column, tidy_labels
+from .values import (
+    check_finite,
+    check_whole,
+    is_missing,
+    parse_labels,
+    text_column,
+    tidy_labels,
+)
 
 #: How pandas calls an index without a name: no feature.
 _PANDAS_INDEX = "__index_level_"
@@ -46,8 +53,8 @@ def read_csv(path: Path, wanted: Wanted) -> FileSamples:
         truths = {j for j in roles.features if frame[j].dtype.kind == "b"} - texts
         if truths:
             again = _pandas().read_csv(path, **csv_options(layout, wanted, as_text | truths))
-            frame = frame.assign(**{str(j): again[j] for j in truths}).drop(columns=[*truths])
-            frame.columns = [int(name) for name in frame.columns]
+            frame = frame.astype(dict.fromkeys(truths, object))
+            frame[[*truths]] = again[[*truths]]
     return _samples(frame, header, roles, wanted, {header.names[j] for j in texts})
 
 
@@ -176,6 +183,8 @@ def read_parquet(path: Path, wanted: Wanted) -> FileSamples:
     if not len(frame):
         raise ValueError(f"{path} has no samples")
     texts = {header.names[header.find(name, "--categorical")] for name in wanted.texts}
+    for j in roles.features:
+        check_whole(frame[header.names[j]], header.names[j], str(path))
     # The file knows what is text: codes such as 007 are not numbers.
     texts |= {name for name in chosen if _holds_text(frame[name])}
     frame.columns = used
@@ -200,6 +209,8 @@ def read_parquet_blocks(path: Path, wanted: Wanted, block_rows: int | None) -> I
                 continue
             frame = parquet_frame(_pyarrow().Table.from_batches([batch]))[names]
             header.source = f"{path}, from row {done + 1} on"
+            for name in features:
+                check_whole(frame[name], name, header.source)
             texts = {name for name in features if _holds_text(frame[name])}
             frame.columns = list(range(len(names)))
             found = _samples(frame, header, roles, wanted, texts)
@@ -308,7 +319,6 @@ def feature(column: Any, name: str, texts: set[str], wanted: Wanted, source: str
     kind = getattr(column.dtype, "kind", "O")
     if name not in texts:
         if kind in "iuf":
-            check_whole(column, name, source)
             return column.to_numpy()
         if kind == "b":
             return column.to_numpy() if wanted.table else column.to_numpy(np.float64)
@@ -317,10 +327,18 @@ def feature(column: Any, name: str, texts: set[str], wanted: Wanted, source: str
                 f"{source}: column {name!r:.60} holds {column.dtype}, but features must be numbers "
                 f"or text: leave it out with --drop {name!r:.60}, or make it a number"
             )
-    codes, found = _pandas().factorize(column)
+    try:
+        codes, found = _pandas().factorize(column)
+    except TypeError:
+        raise ValueError(
+            f"{source}: column {name!r:.60} holds values of several parts, but features must be "
+            "numbers or text"
+        ) from None
     values = list(found)
     if name not in texts and not all(isinstance(value, str) for value in values):
-        return column.to_numpy(dtype=object)  # truth values with gaps, whole numbers of any size
+        if all(isinstance(value, bool) for value in values):
+            return column.to_numpy(dtype=object)  # with gaps
+        return column.to_numpy(dtype=np.float64)  # whole numbers beyond 64 bits
     spelt = [str(value).strip() for value in values]
     return text_column(
         codes, spelt, name, source, as_text=name in texts, table=wanted.table,
@@ -338,7 +356,7 @@ def _labels(column: Any, name: str, source: str) -> Any:
     if not all(isinstance(label, str) for label in found):
         return tidy_labels(column.to_numpy(), f"{source} ({name})")
     texts = [str(label) for label in found]
-    blank = [k for k, text in enumerate(texts) if not text.strip()]
+    blank = [k for k, text in enumerate(texts) if is_missing(text)]
     if blank:
         row = int(np.flatnonzero(codes == blank[0])[0])
         raise ValueError(f"{source}: the label (column {name!r:.60}) of row {row + 1} is missing")

@@ -42,19 +42,19 @@ def text_column(
     if not as_text and not odd:
         numbers = [np.nan if text in marks else float(text) for text in texts]
         return np.append(numbers, np.nan)[codes]
-    column = f"{source}: column {name!r:.60}"
+    column, code_of = f"{source}: column {name!r:.60}", {text: k for k, text in enumerate(texts)}
     commas = [text for text in odd if _is_comma_number(text)]
     if commas and len(commas) == len(odd) and not as_text:
         raise ValueError(f"{column} holds {commas[0]!r:.60}: {_about_comma(commas[0])}")
     if not table:
         text = (odd or there)[0]
-        row = int(np.flatnonzero(codes == texts.index(text))[0]) + 1
+        row = int(np.flatnonzero(codes == code_of[text])[0]) + 1
         raise ValueError(
             f"{column} holds {text!r:.40} in row {row}, but features must be numbers: leave it out "
             f"with --drop {name!r:.60}, or code it as numbers (a column per category)"
         )
     if not as_text and len(there) - len(odd) > _MANY_NUMBERS:
-        where = np.isin(codes, [texts.index(text) for text in odd])
+        where = np.isin(codes, [code_of[text] for text in odd])
         if where.mean() < _FEW_TEXTS:
             row = int(np.flatnonzero(where)[0]) + 1
             raise ValueError(
