@@ -3,6 +3,7 @@
 #
 #   make demo     fit, certify and explain a robust model on bundled data
 #   make test     all checks: lint, format, types, tests
+#   make everywhere the numerical tests as other processors would run them, a line for each
 #   make coverage the lines of src that no test runs
 #   make docs     the documentation, in build/docs; warnings are errors
 #   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
@@ -25,7 +26,7 @@ UV := uv>=0.5
 unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
-.PHONY: help demo test coverage lint format types docs dist oldest stress clean
+.PHONY: help demo test everywhere coverage lint format types docs dist oldest stress clean
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -36,6 +37,10 @@ demo: $(VENV)/.demo
 
 test: lint types
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+# All settings of tests/everywhere.py, or some: make everywhere SETTINGS="haswell prescott"
+everywhere: $(VENV)/.test
+	@PYTEST_ARGS="$(PYTEST_ARGS)" $(BIN)/python tests/everywhere.py $(SETTINGS)
 
 # Data of processes that outlived pytest, such as workers that were idle, are added after it.
 coverage: $(VENV)/.test

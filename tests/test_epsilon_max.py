@@ -8,9 +8,8 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
+import domain_zoo
 import drlogit
-from drlogit.fitting.flip_budget import flip_budget
-from drlogit.problem.problem import build_problem
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +34,35 @@ def test_model_is_constant_from_there_on_and_not_before(norm, kappa, fit_interce
     X, y = drlogit.datasets.make_synthetic(200, 5, 3)
     options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
     limit = drlogit.epsilon_max(X, y, **options)
-    above = drlogit.solve(X, y, epsilon=1.001 * limit, tol=1e-11, **options)
+    for tol in (1e-6, 1e-10):
+        above = drlogit.solve(X, y, epsilon=1.0001 * limit, tol=tol, **options)
+        assert not above.coef.any()
+        assert above.gap <= tol
     below = drlogit.solve(X, y, epsilon=0.98 * limit, tol=1e-11, **options)
-    assert np.abs(above.coef).max() < 1e-5
     assert np.abs(below.coef).max() > 1e-4
+
+
+@pytest.mark.parametrize("n_immovable", [0, 1])
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+@pytest.mark.parametrize("seed", [1, 2, 5, 10])  # the last two have a group for an intercept
+def test_model_with_domains_is_constant_from_there_on_and_not_before(seed, kappa, n_immovable):
+    case = domain_zoo.generated(seed, n_immovable=n_immovable, n_samples=60) | {"kappa": kappa}
+    del case["epsilon"]
+    movable = np.isfinite(case["feature_costs"])
+    limit = drlogit.epsilon_max(**case)
+
+    def effects(epsilon, tol):
+        """What the features change, and of a group the largest difference between categories."""
+        fit = drlogit.solve(**case, epsilon=epsilon, tol=tol)
+        assert fit.gap <= tol
+        beta = np.where(movable, fit.coef, 0.0)
+        for group in case["categories"]:
+            complete = (case["X"][:, group].sum(axis=1) == 1.0).all()
+            beta[group] = np.ptp(beta[group] if complete else np.append(beta[group], 0.0))
+        return beta
+
+    assert not effects(1.0001 * limit, 1e-6).any()
+    assert np.abs(effects(0.98 * limit, 1e-9)).max() > 1e-6
 
 
 def test_budget_is_the_linear_program(cancer):
@@ -53,7 +77,7 @@ def test_budget_is_the_linear_program(cancer):
     bounds = [(0, 1)] * n_samples + [(0, None)] * n
     oracle = linprog(cost, A_ub=A, b_ub=np.concatenate([-half, half]), bounds=bounds)
     found = drlogit.epsilon_max(X, y, kappa=kappa, fit_intercept=False)
-    assert found == pytest.approx(oracle.fun, rel=1e-8)
+    assert found == pytest.approx(oracle.fun, rel=1e-4)
 
 
 def test_unequal_classes_with_intercept():
@@ -84,19 +108,6 @@ def test_classes_that_only_weights_make_unequal(swapped):
     assert np.abs(above.coef).max() < 1e-4 < 1e-3 < np.abs(below.coef).max()
 
 
-def test_both_bounds_on_the_budget_meet():
-    """The upper one is that of the flip shares: without it nothing would be proved."""
-    X, y = drlogit.datasets.make_synthetic(100, 4, 7)
-    for fit_intercept in (True, False):
-        for unit in (1.0, 1e5):
-            problem = build_problem(
-                unit * X, y, epsilon=1.0, kappa=0.7 * unit, fit_intercept=fit_intercept
-            )
-            budget = flip_budget(problem, np.zeros(problem.costs.size))
-            assert 0.0 < budget.lower <= budget.upper <= budget.lower * (1.0 + 1e-9)
-            assert problem.dual_norm(budget.coefficients) <= 1.0 + 1e-12
-
-
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_units_of_the_features_do_not_matter(norm, fit_intercept):
@@ -110,20 +121,7 @@ def test_units_of_the_features_do_not_matter(norm, fit_intercept):
         assert 0.0 < limit <= 0.15
         for unit in (1e-6, 1e4, 1e6):
             found = drlogit.epsilon_max(unit * X, y, kappa=0.3 * unit, **options)
-            assert found / unit == pytest.approx(limit, rel=1e-8)
-
-
-def test_rounding_of_large_costs_shows_nothing():
-    """Rows with both labels, constant below E; the bound from above has errors of 1e-9."""
-    rng = np.random.default_rng(2)
-    X = 10.0 * rng.standard_normal((530, 6))
-    X, y = np.concatenate([X, X]), np.repeat([1, -1], 530)
-    costs = np.array([1.4e-3, 2.8e5, 1.2, 11.0, 5.8e4, 5e-4])
-    options = {"norm": "linf", "feature_costs": costs, "sample_weight": rng.integers(1, 4, 1060)}
-    limit = drlogit.epsilon_max(X, y, kappa=3.0, **options)
-    for unit in (1.1, 1.0 / 3.0, 7e3):
-        found = drlogit.epsilon_max(unit * X, y, kappa=3.0 * unit, **options)
-        assert found / unit == pytest.approx(limit, rel=1e-8)
+            assert found / unit == pytest.approx(limit, rel=1e-4)
 
 
 @pytest.mark.parametrize("immovable", [False, True])
@@ -152,7 +150,7 @@ def test_constant_below_the_radius_that_levels_the_classes(immovable):
         found = drlogit.epsilon_max(
             unit * X, rare, kappa=2.0 * unit, norm=norm, feature_costs=costs
         )
-        assert found / unit == pytest.approx(2.0 * (doubt - 0.1), rel=1e-8)
+        assert found / unit == pytest.approx(2.0 * (doubt - 0.1), rel=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -207,4 +205,4 @@ def test_classes_that_are_alike_in_their_domains(unit):
     bounds = ([0.0, -np.inf, -np.inf], [9.0 * unit, np.inf, np.inf])
     X[:, 0] *= unit
     found = drlogit.epsilon_max(X, y, kappa=1.0, categories=[[1, 2]], bounds=bounds)
-    assert 0.0 <= found <= 1e-15 * unit
+    assert found == 0.0

@@ -363,20 +363,42 @@ def test_convergence_warning_has_gap_and_tolerance_in_nats(cancer):
 def test_constant_model_is_explained(cancer):
     X, y = cancer
     limit = drlogit.epsilon_max(X, y, kappa=1.0)
-    with pytest.warns(UserWarning, match=f"is constant: epsilon=1 .* epsilon_max={limit:.4g} "):
-        DRLogisticRegression(epsilon=1.0, kappa=1.0).fit(X, y)
+    for epsilon in (1.0, 1.0001 * limit):
+        said = f"is constant: epsilon={epsilon:.4g} is at or above epsilon_max "
+        with pytest.warns(UserWarning, match=said):
+            DRLogisticRegression(epsilon=epsilon, kappa=1.0).fit(X, y)
     DRLogisticRegression(epsilon=0.9 * limit, kappa=1.0).fit(X, y)  # no warning
 
 
-def test_auto_radius_with_flips_is_explained(cancer):
+def test_no_fit_computes_the_critical_radius(cancer):
+    """It may take longer than many fits, and would only serve to word a warning."""
+    X, y = cancer
+    called = set()
+    sys.setprofile(lambda frame, *_: called.add(frame.f_code.co_name))
+    try:
+        for model in (
+            DRLogisticRegression(epsilon=1.0, kappa=1.0),
+            DRLogisticRegression(epsilon="auto", kappa=1.0),
+            DRLogisticRegression(epsilon=5.0, kappa=1.0, bounds="data"),
+        ):
+            with pytest.warns(UserWarning, match=r"is constant|'auto'"):
+                model.fit(X[:, :3], y)
+    finally:
+        sys.setprofile(None)
+    assert "solve_problem" in called
+    assert "epsilon_max_of" not in called
+
+
+def test_auto_radius_with_labels_that_flip_is_explained(cancer):
     X, y = cancer
     radius = drlogit.suggest_radius(X, y)
-    message = f"'auto' is {radius:.4g}, .* kappa=1 up to {radius:.1%} of them may"
-    with pytest.warns(UserWarning, match=message) as caught:
+    said = f"'auto' is {radius:.4g}, .* up to {radius:.1%} of them may"
+    with pytest.warns(UserWarning, match=said) as caught:
         DRLogisticRegression("auto", 1.0).fit(X, y)
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="is constant"):
+    with pytest.warns(UserWarning, match="is constant") as caught:
         DRLogisticRegression("auto", 0.5).fit(X, y)
+    assert len(caught) == 1
     DRLogisticRegression("auto", math.inf).fit(X, y)  # no warning
 
 

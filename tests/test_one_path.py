@@ -228,7 +228,7 @@ def both(tmp_path, capsys, monkeypatch):
         ("iris", "--epsilon 0.05 --norm l2", {"epsilon": 0.05, "norm": "l2"}, None),
         ("iris", "--epsilon 0.6", {"epsilon": 0.6}, "(class 'setosa') is constant"),
         ("iris", "--epsilon auto", {"epsilon": "auto"}, "(class 'versicolor') is constant"),
-        ("iris", "--epsilon auto --kappa 0.5", {"epsilon": "auto", "kappa": 0.5}, "% of epsilon_m"),
+        ("iris", "--epsilon auto --kappa 0.5", {"epsilon": "auto", "kappa": 0.5}, "of them may"),
         ("iris", "--max-iter 2", {"max_iter": 2}, "(class 'setosa') stopped at max_iter before"),
         ("iris", "--balanced --no-intercept",
          {"class_weight": "balanced", "fit_intercept": False}, None),

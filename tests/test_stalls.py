@@ -11,7 +11,7 @@ import pytest
 import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
-from drlogit.solvers.interior_point import barrier, method, predictor_corrector
+from drlogit.solvers.interior_point import method
 from drlogit.solvers.interior_point.barrier_samples import HingeSamples
 from drlogit.solvers.interior_point.progress import Progress
 
@@ -95,19 +95,6 @@ def test_complementarity_waits_for_the_residuals(seed, epsilon, intercept):
     )
     assert result.gap <= 1e-6
     assert result.n_iter <= 45
-
-
-def test_another_method_goes_on_where_the_barrier_stands_still(monkeypatch):
-    monkeypatch.setattr(barrier, "_EXCESS", math.inf)
-    monkeypatch.setattr(predictor_corrector, "_MOST_SIGMA", 1.0)
-    data, epsilon, kappa, norm, intercept = NEARLY_SEPARABLE[0]
-    options = {"epsilon": epsilon, "kappa": kappa, "norm": norm, "fit_intercept": intercept}
-    alone = drlogit.solve(*data, hinge="barrier", **options)
-    assert alone.gap > 1e-6, "this barrier was to be broken"
-    result = drlogit.solve(*data, **options)
-    assert result.gap <= 1e-6
-    assert result.info["hinge"] == "barrier+barrier+smoothed"
-    assert result.n_iter <= 110  # of which either barrier spends a dozen and more on standing still
 
 
 def test_iterations_are_divided_and_the_best_point_is_handed_over(monkeypatch):

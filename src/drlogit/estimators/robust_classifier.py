@@ -7,7 +7,6 @@ differ in their signs alone.
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ..fitting.critical_radius import epsilon_max_of
+from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
 from ..problem.problem import Problem
 from ..problem.proof import Proof, model_digest
@@ -40,10 +39,6 @@ from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
 from .tables.frames import ColumnTable, column_names, is_frame, is_table
 from .training_data import TrainingData, balanced_weights
 from .unlike_units import UnscaledDataWarning, unlike_columns
-
-#: Where penalised features together move the margins by less than this, it is worth asking
-#: whether the model is constant.
-_NEARLY_CONSTANT = 1e-2
 
 #: With fewer samples than this for each coefficient that is not penalised there is a warning: the
 #: rule of thumb of plain logistic regression (Peduzzi et al. 1996).
@@ -384,8 +379,11 @@ class RobustLinearClassifier(LinearPredictions):
         *,
         verbose: int,
         starts: list[Result | None] | None = None,
-    ) -> None:
-        """Solve for every class (once, if there are two) and set the fitted attributes."""
+    ) -> bool:
+        """Solve for every class (once, if there are two) and set the fitted attributes.
+
+        Returns whether all models are constant, of which there are warnings.
+        """
         controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
         starts = starts or [None] * len(data.fitted_classes)
         tasks = (
@@ -404,6 +402,7 @@ class RobustLinearClassifier(LinearPredictions):
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
             self._warn(fit, problem, name)
+        return all(fit.constant for fit in fits)
 
     def save_proof(
         self,
@@ -459,13 +458,11 @@ class RobustLinearClassifier(LinearPredictions):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        if fit.epsilon_max is not None:
+        if fit.constant:
             warnings.warn(
-                f"{title} is constant: epsilon={problem.epsilon:.4g} is not below "
-                f"epsilon_max={fit.epsilon_max:.4g} (for kappa={problem.kappa:g}, "
-                f"norm={self.norm!r}), the radius from which on the worst case leaves nothing to "
-                "learn from the features. "
-                f"{self._if_constant}",
+                f"{title} is constant: epsilon={problem.epsilon:.4g} is at or above epsilon_max "
+                f"(for kappa={problem.kappa:g}, norm={self.norm!r}), the radius from which on the "
+                f"worst case leaves nothing to learn from the features. {self._if_constant}",
                 UserWarning,
                 stacklevel=5,
             )
@@ -473,15 +470,17 @@ class RobustLinearClassifier(LinearPredictions):
 
 class _Fit(NamedTuple):
     result: Result
-    epsilon_max: float | None  # only if the model is constant
+    constant: bool
 
 
 def _fit_one(problem: Problem, controls: dict[str, Any], keep_dual: bool) -> _Fit:
     """One class against the rest, if wanted without what has the length of the data."""
     result = solve_problem(problem, **controls)
-    limit = epsilon_max_of(problem) if _may_be_constant(problem, result) else math.inf
-    kept = result if keep_dual else replace(result, dual=None)
-    return _Fit(kept, limit if problem.epsilon >= limit else None)
+    # One that was stopped may have got no further than that.
+    constant = result.converged and is_constant(
+        problem, problem.join(result.coef, result.intercept)
+    )
+    return _Fit(result if keep_dual else replace(result, dual=None), constant)
 
 
 def _of_given_samples(result: Result, data: TrainingData) -> Result:
@@ -489,14 +488,3 @@ def _of_given_samples(result: Result, data: TrainingData) -> Result:
     if result.dual is None or data.origin is None:
         return result
     return replace(result, dual=result.dual.for_samples(data.origin))
-
-
-def _may_be_constant(problem: Problem, result: Result) -> bool:
-    """Whether the features that the adversary can move hardly move the margins."""
-    coefficients = problem.join(result.coef, result.intercept)
-    effects = (np.abs(coefficients) * problem.rows.column_scale)[problem.penalised]
-    if problem.domains is not None:
-        low, high = problem.domains.ranges(coefficients)
-        widths = np.abs(coefficients[problem.domains.bounded]) * problem.domains.widths
-        effects = np.concatenate([effects, high - low, widths])
-    return bool(effects.size and effects.sum() < _NEARLY_CONSTANT)

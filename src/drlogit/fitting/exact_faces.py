@@ -11,9 +11,9 @@ certified solution is compared with the points that it is close to,
 
 and gives way to them.  This can do no harm.  The lower bound holds for every β: of the new point
 it proves a gap that is within ``tol`` if that of the old one was.  The null model must not be
-worse beyond rounding; a face may cost, where margins leave the kink of the loss, as much as
-the gap, which is what the solver left undecided anyhow.  It takes one product with the data, and
-none where there is nothing to move.
+worse by more than a thousandth of ``tol``; a face may cost, where margins leave the kink of the
+loss, as much as the gap, which is what the solver left undecided anyhow.  It takes one product with
+the data, and none where there is nothing to move.  With domains there is the null model only.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -35,7 +36,9 @@ from .null_model import (
     weight_of_positives,
 )
 
-#: Relative error of an objective: 1e-16 times the root of some thousand terms.
+#: The null model may be worse than the solution by this share of ``tol``, which is not for last
+#: bits to decide, and by the relative error of an objective: 1e-16 times the root of some thousand.
+_UNDECIDED = 1e-3
 _ROUNDING = 1e-14
 
 #: Coefficients count as negligible up to this multiple of ``gap/ε``.  A multiplier of the order
@@ -56,18 +59,51 @@ def on_exact_face(
 ) -> tuple[FloatArray, float, Certificate]:
     """The solution ``(β, b)``, or a point of a face next to it, and its certificate."""
     coefficients = problem.join(coef, intercept)
-    if not coefficients[problem.penalised].any():
+    if is_constant(problem, coefficients):
         return coef, intercept, certificate
-    no_worse = certificate.primal * (1.0 + _ROUNDING)
-    for null in _null_models(problem, coefficients, certificate, tol, no_worse):
+    numbers = problem
+    if problem.domains is not None:
+        from ..solvers.domains.start import as_numbers  # compiled
+
+        numbers = as_numbers(problem)
+    elif not problem.penalised.any():
+        return coef, intercept, certificate
+    rounding = certificate.primal * (1.0 + _ROUNDING)
+    room = min(certificate.primal + _UNDECIDED * tol, certificate.dual + tol)
+    no_worse = max(rounding, room)
+    nulls = _null_models(numbers, coefficients, certificate, tol, no_worse)
+    if numbers is not problem and not problem.fit_intercept:  # a group may stand for the intercept
+        nulls = chain([_levelled(problem, coefficients)], nulls)
+    for null in nulls:
         if problem.objective(problem.join(*problem.split(null))) <= no_worse:
             return *problem.split(null), _under_same_bound(problem, null, certificate)
+    if problem.domains is not None:
+        return coef, intercept, certificate
     face = _face(problem, coefficients, certificate)
     if face is not None:
         moved = _under_same_bound(problem, face, certificate)
         if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
             return *problem.split(face), moved
     return coef, intercept, certificate
+
+
+def is_constant(problem: Problem, coefficients: FloatArray) -> bool:
+    """Whether no feature that the adversary can move has an effect."""
+    used = np.abs(coefficients[problem.penalised])
+    if problem.domains is not None:
+        low, high = problem.domains.ranges(coefficients)
+        used = np.concatenate([used, high - low, np.abs(coefficients[problem.domains.bounded])])
+    return used.size > 0 and not used.any()
+
+
+def _levelled(problem: Problem, coefficients: FloatArray) -> FloatArray:
+    """The solution without what it says of features that the adversary can move."""
+    level = np.where(problem.free, coefficients, 0.0)
+    if problem.domains is not None:
+        level[problem.domains.bounded] = 0.0
+        for group, none in zip(problem.domains.groups, problem.domains.with_none, strict=True):
+            level[group] = 0.0 if none else level[group].mean()
+    return level
 
 
 def _null_models(
@@ -88,7 +124,7 @@ def _null_models(
         yield levelled_model(problem, positive)
     # Without its other coefficients the solution is a rough null model: far above the bound, no
     # better one will be optimal.
-    alone = np.where(problem.free, coefficients, 0.0)
+    alone = _levelled(problem, coefficients)
     if _under_same_bound(problem, alone, certificate).gap <= _PLAUSIBLE * math.sqrt(tol):
         yield null_model(problem)
 
@@ -98,6 +134,11 @@ def _under_same_bound(
 ) -> Certificate:
     """Another point, as it will be returned, with the lower bound that is known."""
     coefficients = problem.join(*problem.split(coefficients))
+    if problem.domains is not None:
+        from ..problem.best_price import best_price  # compiled
+
+        lam, primal = best_price(problem, coefficients)
+        return replace(known, primal=primal, lam=lam)
     margins = problem.margins(coefficients)
     lam, primal = primal_value(problem, coefficients, margins, None, known.lam)
     return replace(known, primal=primal, lam=lam)

@@ -30,7 +30,7 @@ _SHARES = (1.0, 0.5, 0.0)
 #: 0.15 to 0.56 with 10 and 30 radii on a1a, phishing and (10000, 100).
 _MISSED = 0.3
 
-#: Shares of labels that differ by no more are the same: ``epsilon_max`` has about nine digits.
+#: Shares of labels that differ by no more are the same.
 _SAME_SHARE = 1e-8
 
 

@@ -251,7 +251,7 @@ class _Call:
             coef, intercept = problem.split(solution.coefficients)
             returned = problem.join(coef, intercept)
             certificate = self._certify(problem, returned, solution, lam)
-            if lam is None and problem.domains is None:
+            if lam is None:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )
