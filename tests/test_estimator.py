@@ -389,11 +389,11 @@ def test_no_fit_computes_the_critical_radius(cancer):
     assert "epsilon_max_of" not in called
 
 
-def test_auto_radius_with_flips_is_explained(cancer):
+def test_auto_radius_with_labels_that_flip_is_explained(cancer):
     X, y = cancer
     radius = drlogit.suggest_radius(X, y)
-    message = f"'auto' is {radius:.4g}, .* kappa=1 up to {radius:.1%} of them may"
-    with pytest.warns(UserWarning, match=message) as caught:
+    said = f"'auto' is {radius:.4g}, .* up to {radius:.1%} of them may"
+    with pytest.warns(UserWarning, match=said) as caught:
         DRLogisticRegression("auto", 1.0).fit(X, y)
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="is constant") as caught:

@@ -51,8 +51,7 @@ def epsilon_max(
     Returns
     -------
     float
-        ε_max, to about nine digits; with categories or bounds to about five, and nine again where
-        labels cannot flip and nothing is immovable.
+        ε_max, to four digits.
     """
     _, _, problem = _posed(
         X, y, sample_weight, kappa, norm=norm, fit_intercept=fit_intercept,

@@ -222,22 +222,23 @@ class DRLogisticRegression(RobustLinearClassifier):
             else:
                 epsilon = self._radius(data, problem)
             problem = problem.with_radius(epsilon)
-        self._fit_classes(data, problem, verbose=self.verbose, starts=self._starts(data))
-        if self.epsilon == "auto":
-            self._warn_about_flips(epsilon)
+        starts = self._starts(data)
+        constant = self._fit_classes(data, problem, verbose=self.verbose, starts=starts)
+        if self.epsilon == "auto" and not constant:
+            self._warn_about_flips(problem)
 
     def _radius(self, data: TrainingData, problem: Problem) -> float:
         """The largest of the radii that the classes would get."""
         return max(suggested_radius_of(each) for each in data.against_rest(problem))
 
-    def _warn_about_flips(self, epsilon: float) -> None:
+    def _warn_about_flips(self, problem: Problem) -> None:
         """Warn where labels can flip: the radius was not made for that."""
-        if math.isfinite(self.kappa_) and self.coef_.any():  # else it is said that it is constant
+        if math.isfinite(problem.kappa):
+            share = min(problem.epsilon / problem.kappa, 1.0)
             warnings.warn(
-                f"epsilon='auto' is {epsilon:.4g}, which allows for sampling error with labels "
-                f"that do not flip, and with kappa={self.kappa_:g} up to "
-                f"{min(epsilon / self.kappa_, 1.0):.1%} of them may: choose a larger kappa, inf "
-                "if labels are right, or epsilon yourself.",
+                f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
+                f"labels that do not flip; for kappa={problem.kappa:g} up to {share:.1%} of them "
+                "may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -479,7 +479,10 @@ class _Fit(NamedTuple):
 def _fit_one(problem: Problem, controls: dict[str, Any], keep_dual: bool) -> _Fit:
     """One class against the rest, if wanted without what has the length of the data."""
     result = solve_problem(problem, **controls)
-    constant = is_constant(problem, problem.join(result.coef, result.intercept))
+    # One that was stopped may have got no further than that.
+    constant = result.converged and is_constant(
+        problem, problem.join(result.coef, result.intercept)
+    )
     return _Fit(result if keep_dual else replace(result, dual=None), constant)
 
 
