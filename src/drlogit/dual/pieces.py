@@ -101,6 +101,8 @@ class PieceCoordinates:
             scale[group], mean[group] = 2.0 * np.square(scale[group]), 0.0
             if self.none[g] >= 0:
                 kind[self.none[g]], scale[self.none[g]] = GROUP + g, 2.0
+        for levels in domains.held:
+            scale[levels] = np.square(scale[levels])
         places, widths = domains.bounded, domains.widths
         varies = spread[places] > _RANGE * widths
         spread[places] = np.where(varies, spread[places], widths)

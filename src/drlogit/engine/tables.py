@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..dual.bound import FREE, GROUP, IN_NORM, Coordinates
+from ..dual.bound import FREE, IN_NORM, Coordinates
 from ..dual.certify import certify, pieces_of_dual_point
-from ..dual.pieces import PieceMasses
+from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
 from ..problem.losses import flip_probability
@@ -57,9 +57,7 @@ class TableLayout:
 
     domains: Domains
     norm: Norm
-    costs: FloatArray  # of the problem's columns, as all that follow but for the coordinates
-    mean: FloatArray
-    rms: FloatArray
+    costs: FloatArray  # of the problem's columns
     intercept: bool
     n_samples: int
     token: bytes  # what this layout is known by, wherever it travels
@@ -89,7 +87,7 @@ class TableLayout:
         rows = problem.rows
         n = rows.n_columns - int(rows.intercept)
         offset = problem.fit_intercept or domains.constant_sum is not None
-        _, (mean, stored) = rows.run(_columns)
+        _, (stored,) = rows.run(_stored)
         scale = rows.column_scale
         coordinate = np.full(rows.n_columns, -1, dtype=np.int32)
         first, place = [0], 0
@@ -121,8 +119,8 @@ class TableLayout:
         if problem.fit_intercept:
             coordinate[-1] = place
         return cls(
-            domains, problem.norm, problem.costs, mean, scale, problem.fit_intercept,
-            rows.n_samples, uuid4().bytes, offset, np.array(first), none.astype(np.int32),
+            domains, problem.norm, problem.costs, problem.fit_intercept, rows.n_samples,
+            uuid4().bytes, offset, np.array(first), none.astype(np.int32),
             coordinate, tuple(held), high, start, place + int(offset) + 1,
         )  # fmt: skip
 
@@ -241,63 +239,37 @@ class TableLayout:
 
     # --- what the bound and the steps know of them --------------------------------------------
 
-    @cached_property
-    def coordinates(self) -> Coordinates:
-        """For the bound: rounding counts a sample's row and its changes."""
-        domains, G = self.domains, self.domains.n_groups
-        kind = np.full(self.size - 1, FREE, dtype=np.int32)
-        costs, spread, mean, size = (np.ones(self.size - 1) for _ in range(4))
-        mean[:] = 0.0
-        own = np.flatnonzero(self._left)
-        at, squares = self.coordinate[own], np.square(self.rms[own])
-        middle = self.mean[own] if self.offset else np.zeros(own.size)
-        width = np.sqrt(np.maximum(squares - np.square(middle), 0.0))
-        constant = width <= 1e-7 * np.sqrt(squares)
-        spread[at] = np.where(constant, np.sqrt(squares), width)
-        mean[at] = np.where(constant, 0.0, middle)
-        size[at] = np.sqrt(squares)
-        norm = np.isfinite(self.costs[own])
-        kind[at[norm]], costs[at[norm]] = IN_NORM, self.costs[own[norm]]
-        mean[at[norm]] = 0.0
-        # A category comes with its samples and goes with those that change it.
-        for group in (*domains.groups, *(levels for _, levels in self.held)):
-            size[self.coordinate[group]] = 2.0 * np.square(self.rms[group])
-        for g in range(G):
-            part = slice(self.first[g], self.first[g + 1])
-            kind[part], kind[self.high + g] = GROUP + g, -1 - g
-            mean[part], size[self.high + g] = 0.0, 1.0
-            if domains.with_none[g]:
-                size[self.first[g + 1] - 1] = 3.0  # without b, every row has it
-        size[self.bounded] = 3.0 * np.maximum(np.abs(domains.lower), np.abs(domains.upper))
-        if self.offset:
-            spread[-1], mean[-1] = 1.0, 0.0
-        spread[self.bounded] = np.where(
-            spread[self.bounded] > 0.0, spread[self.bounded], domains.widths
-        )
-        return Coordinates(
-            kind, costs, self.norm, spread, mean, size, self.size - 2 if self.offset else None
-        )
-
-    @cached_property
-    def scale(self) -> FloatArray:
-        """The user's units per unit of the steps': costs in the norm, standard deviations else."""
-        known, scale = self.coordinates, np.ones(self.size)
-        norm = np.flatnonzero(known.kind == IN_NORM)
-        scale[norm] = known.costs[norm]
-        free = known.kind == FREE
+    def newton(self, problem: Problem, epsilon: float, x: FloatArray, mu: float) -> Newton:
+        """The driver's half of an iterate, opened at these coordinates."""
+        known = self._coordinates(problem)
+        norm, free, last = known.kind == IN_NORM, known.kind == FREE, self.size - 1
         free[self.bounded] = False
-        scale[:-1][free] = 1.0 / np.where(known.spread[free] > 0.0, known.spread[free], 1.0)
-        return scale
-
-    def newton(self, epsilon: float) -> Newton:
-        """The driver's half of an iterate."""
-        norm = np.flatnonzero(self.coordinates.kind == IN_NORM)
-        last = self.size - 1
-        of_norm = cone_of(self.norm.name, norm, last) if norm.size else no_norm(last)
+        scale = np.ones(self.size)  # costs in the norm, standard deviations of free columns
+        scale[:last][norm], scale[:last][free] = known.costs[norm], 1.0 / known.spread[free]
+        places = np.flatnonzero(norm)
+        cone = cone_of(self.norm.name, places, last) if places.size else no_norm(last)
         length = self.n_samples // 64 + 300
-        return Newton(
-            self.scale, epsilon, BothCones(of_norm, self._rows()), self.coordinates, length
-        )
+        newton = Newton(scale, epsilon, BothCones(cone, self._rows()), known, length)
+        newton.open(x / scale, mu)
+        return newton
+
+    def _coordinates(self, problem: Problem) -> Coordinates:
+        """What the bound knows of them, in this order."""
+        there = PieceCoordinates(problem)
+        known = there.coordinates(problem)
+        own = np.flatnonzero(self._left)
+        at = np.full(self.size - 1, there.offset)
+        at[self.coordinate[own]] = own
+        at[self.high + np.arange(self.domains.n_groups)] = there.high
+        some = np.flatnonzero(self.domains.with_none)
+        at[self.first[some + 1] - 1] = there.none[some]
+        spread, place = known.spread[at], None
+        if self.offset:
+            place, spread[-1] = self.size - 2, 1.0
+        return Coordinates(
+            known.kind[at], known.costs[at], known.norm, spread, known.mean[at], known.size[at],
+            place,
+        )  # fmt: skip
 
     def _rows(self) -> PairRows:
         """``0 ≤ β_k ≤ high_g``, then trust rows of groups and bounded features."""
@@ -317,12 +289,12 @@ class TableLayout:
         return PairRows(columns.astype(np.int32), entries, price, weight, costs, self.size - 1)
 
 
-def _columns(block: Block, _: None) -> tuple[None, tuple[Sum, Sum]]:
-    """Means of the columns, and how many entries of each are stored."""
+def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
+    """How many entries of each column are stored."""
     X = block.X if block.thin is None else block.thin
     n = X.shape[1]
     stored = np.bincount(X.indices, minlength=n) if sp.issparse(X) else np.full(n, block.y.size)
-    return None, (Sum(block.means), Sum(stored.astype(np.float64)))
+    return None, (Sum(stored.astype(np.float64)),)
 
 
 class Seen(NamedTuple):
@@ -435,9 +407,8 @@ def interior_point_with_domains(
     rows, origin = given.compact or (given, None)
     problem = replace(problem, rows=rows)
     layout = TableLayout.of(problem)
-    samples, newton = PieceSamples(rows, layout), layout.newton(problem.epsilon)
-    x, mu = _opening(problem, layout, start)
-    newton.open(x / layout.scale, mu)
+    samples, (x, mu) = PieceSamples(rows, layout), _opening(problem, layout, start)
+    newton = layout.newton(problem, problem.epsilon, x, mu)
 
     def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
         return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
@@ -562,13 +533,13 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     """
     layout, domains = TableLayout.of(problem), problem.domains
     assert domains is not None
-    samples, newton = PieceSamples(problem.rows, layout), layout.newton(0.0)
+    samples = PieceSamples(problem.rows, layout)
     slope, _ = problem.rows.run(_doubts, None, null)
     typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
     push, mu, lam = SETTINGS.table_push, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
     x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
+    newton = layout.newton(problem, 0.0, x, mu)
     newton.pinned = True
-    newton.open(x / layout.scale, mu)
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
         driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)

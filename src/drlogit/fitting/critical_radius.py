@@ -118,8 +118,10 @@ def _with_domains(problem: Problem) -> float:
     if math.isinf(problem.kappa):
         null = _null_of_groups(problem) if grouped else null_model(numbers)
     found = critical_radius(problem, null)
+    if found <= _NOTHING * min(domains.largest_cost + _typical(problem), problem.kappa):
+        return 0.0
     if math.isinf(problem.kappa) or grouped:
-        return found if found > _NOTHING * (domains.largest_cost + _typical(problem)) else 0.0
+        return found
     level = _level(numbers)
     return found if found > level * (1.0 + _SAME) else epsilon_max_of(numbers)
 
