@@ -179,4 +179,3 @@ def test_callbacks_hear_of_surveys_and_stop_the_run():
     assert heard[-1].gap == pytest.approx(result.gap, abs=1e-8)
     stopped = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
     assert stopped.status is drlogit.Status.STOPPED
-

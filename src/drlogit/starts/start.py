@@ -67,8 +67,13 @@ def start_from(problem: Problem, result: Result) -> Start | None:
             return Start(model, np.nan, _UNKNOWN)
         change += epsilon * (kappa / ball.kappa - 1.0) ** 2
         lam *= ball.kappa / kappa
-    return Start(model, lam, error + 0.5 * lam * change, not same and error > 0.5 * lam * change,
-                 result.dual if same else None)
+    return Start(
+        model,
+        lam,
+        error + 0.5 * lam * change,
+        not same and error > 0.5 * lam * change,
+        result.dual if same else None,
+    )
 
 
 def with_lambda(problem: Problem, start: Start) -> Start:
