@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from drlogit.problem.problem import build_problem
-from drlogit.rows import matrix, sparse_gram, threads
+from drlogit.rows import matrix, threads
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
 from drlogit.rows.matrix import (
@@ -21,11 +21,14 @@ from drlogit.rows.matrix import (
     sparse_chunks,
     squared_columns,
     thin_copy,
-    weighted_gram,
-    weighted_products,
 )
 from drlogit.rows.memory import MemoryRows
 from drlogit.rows.reductions import Max, Min, Stack, Sum
+
+
+def weighted_gram(X, d, intercept=False):
+    """``Xᵀ diag(d) X``, of a block with these features."""
+    return Block(X, np.ones(d.size), np.ones(d.size), intercept).gram(d)
 
 
 def entries(n_rows: int = 53, n_columns: int = 9, density: float = 0.4, seed: int = 0):
@@ -129,24 +132,17 @@ def test_products_equal_numpy(stored):
         assert product.dtype == np.float64
 
 
-@pytest.mark.parametrize("route", ["sparse", "dense"])
-def test_gram_equals_numpy(stored, route, monkeypatch):
+def test_gram_equals_numpy(stored):
     X, reference = stored
-    monkeypatch.setattr(matrix, "SPARSE_GRAM_DENSITY", 2.0 if route == "sparse" else 0.0)
     d = np.random.default_rng(2).random(53)
     d[5:9] = 0.0
     gram = weighted_gram(X, d)
     np.testing.assert_allclose(gram, reference.T @ (d[:, None] * reference), atol=1e-13)
     np.testing.assert_array_equal(gram, gram.T)
     np.testing.assert_allclose(np.diagonal(gram), squared_columns(X, d), atol=1e-13)
-    # with a column of ones, and with the columns named that are not empty
     Z = np.column_stack([reference, np.ones(53)])
-    used = np.flatnonzero(reference.any(axis=0))
-    for columns in (None, used):
-        gram = weighted_gram(X, d, intercept=True, used=columns)
-        np.testing.assert_allclose(gram, Z.T @ (d[:, None] * Z), atol=1e-13)
-        gram = weighted_gram(X, d, used=columns)
-        np.testing.assert_allclose(gram, reference.T @ (d[:, None] * reference), atol=1e-13)
+    gram = weighted_gram(X, d, intercept=True)
+    np.testing.assert_allclose(gram, Z.T @ (d[:, None] * Z), atol=1e-13)
 
 
 @pytest.mark.parametrize("make", ["C", "F", "float32", "array-csr", "float32-csr"])
@@ -160,9 +156,6 @@ def test_products_do_not_depend_on_the_chunks(make, monkeypatch):
     assert len(list(row_chunks(300, 9))) == 5
     for call, whole in zip(calls, expected, strict=True):
         np.testing.assert_allclose(call(), whole, atol=1e-12)
-    monkeypatch.setattr(matrix, "SPARSE_GRAM_DENSITY", 0.0)
-    D = dense(X)
-    np.testing.assert_allclose(weighted_gram(X, d), D.T @ (d[:, None] * D), atol=1e-12)
 
 
 def test_row_chunks_cover_every_row_once():
@@ -208,9 +201,7 @@ def test_products_of_what_lies_at_odd_addresses():
     np.testing.assert_allclose(matvec(odd, v), X @ v, rtol=1e-13)
     np.testing.assert_allclose(rmatvec(odd, r), X.T @ r, rtol=1e-12)
     np.testing.assert_allclose(rmatvec(odd, r[:, None])[:, 0], X.T @ r, rtol=1e-12)
-    upper, adjoint = weighted_products(odd, d, r[:, None])
-    np.testing.assert_allclose(upper, np.triu(X.T @ X), rtol=1e-12)
-    np.testing.assert_allclose(adjoint[:, 0], X.T @ r, rtol=1e-12)
+    np.testing.assert_allclose(weighted_gram(odd, d), X.T @ X, rtol=1e-12)
 
 
 def traced_peak(function, *arguments) -> int:
@@ -262,45 +253,6 @@ def test_building_a_problem_does_not_copy_the_data(dtype):
     )
     csr = csr.astype(dtype)
     assert np.shares_memory(build(csr).rows.blocks[0].X.data, csr.data)
-
-
-# --- the compiled loop and its threads -----------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_sparse_gram_with_threads(count, monkeypatch):
-    monkeypatch.setattr(sparse_gram, "_PAIRS_PER_THREAD", 10)
-    X = sp.csr_array(entries(200, 12, 0.3))
-    d = np.random.default_rng(8).random(200)
-    with threads.limit_threads(count):
-        upper = sparse_gram.sparse_weighted_gram(X, d, 12)
-    np.testing.assert_allclose(
-        upper, np.triu(X.toarray().T @ (d[:, None] * X.toarray())), atol=1e-13
-    )
-
-
-def test_compiled_sparse_gram_does_what_its_source_says():
-    X = sp.csr_array(entries(60, 9, 0.3))
-    d = np.where(np.arange(60) % 4 == 0, 0.0, np.random.default_rng(9).random(60))
-    compiled, interpreted = np.zeros((9, 9)), np.zeros((9, 9))
-    arguments = (X.data, X.indices, X.indptr, d, 0, 60)
-    for function, out in (
-        (sparse_gram._accumulate, compiled),
-        (sparse_gram._accumulate.py_func, interpreted),
-    ):
-        function(*arguments, out)
-    np.testing.assert_allclose(compiled, interpreted, rtol=1e-12)
-
-
-def test_failure_in_a_thread_is_not_silent(monkeypatch):
-    def fail(*_):
-        raise RuntimeError("lost")
-
-    monkeypatch.setattr(sparse_gram, "_PAIRS_PER_THREAD", 10)
-    monkeypatch.setattr(sparse_gram, "_accumulate", fail)
-    X = sp.csr_array(entries(200, 12, 0.3))
-    with threads.limit_threads(2), pytest.raises(RuntimeError, match="lost"):
-        sparse_gram.sparse_weighted_gram(X, np.ones(200), 12)
 
 
 def test_thread_count_follows_limit_then_environment(monkeypatch):
@@ -472,7 +424,6 @@ def test_rows_made_for_many_passes_have_the_same_products(monkeypatch, n_blocks,
     thin, origin = rows.compact
     assert origin is None
     assert all(block.thin is not None for block in thin.blocks)
-    assert all(block._rare is not None for block in thin.blocks)
     v, d, r = rng.standard_normal(12 + intercept), rng.random(130), rng.standard_normal((130, 3))
     cuts = np.cumsum([block.y.size for block in rows.blocks])[:-1]
     for one, other, d_, r_ in zip(
@@ -481,6 +432,4 @@ def test_rows_made_for_many_passes_have_the_same_products(monkeypatch, n_blocks,
         np.testing.assert_allclose(one.margins(v), other.margins(v), atol=1e-13)
         np.testing.assert_allclose(one.adjoint(r_[:, 0]), other.adjoint(r_[:, 0]), atol=1e-13)
         np.testing.assert_allclose(one.adjoint(r_), other.adjoint(r_), atol=1e-13)
-        upper, adjoint = other.gram_and_adjoint(d_, r_)
-        np.testing.assert_allclose(upper, np.triu(one.gram(d_)), atol=1e-13)
-        np.testing.assert_allclose(adjoint, one.adjoint(r_), atol=1e-13)
+        np.testing.assert_allclose(other.gram(d_), one.gram(d_), atol=1e-13)

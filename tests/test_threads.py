@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
-from drlogit.rows.matrix import row_range, transposed, weighted_gram
+from drlogit.rows.matrix import row_range, transposed
 from drlogit.rows.reductions import Sum
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -84,22 +84,6 @@ def test_failure_in_a_block_is_not_silent():
 
     with pytest.raises(RuntimeError, match="lost"):
         build_problem(X, y, n_jobs=2, **OPTIONS).rows.run(fail)
-
-
-@pytest.mark.parametrize("rough", [False, True])
-@pytest.mark.parametrize("used", [None, np.array([0, 2, 5])])
-def test_gram_matrix_without_the_interpreter_lock_is_the_same(rough, used):
-    X, _ = data()
-    if used is not None:
-        X[:, [1, 3, 4]] = 0.0
-    d = np.random.default_rng(1).random(400)
-    alone = weighted_gram(X, d, intercept=True, used=used, rough=rough)
-    with threads.sharing_cores():
-        assert threads.cores_are_shared()
-        shared = weighted_gram(X, d, intercept=True, used=used, rough=rough)
-    np.testing.assert_allclose(shared, alone, rtol=1e-5 if rough else 1e-12, atol=1e-4 * rough)
-    np.testing.assert_array_equal(shared, shared.T)
-    assert not threads.cores_are_shared()
 
 
 def test_row_ranges_share_the_entries():

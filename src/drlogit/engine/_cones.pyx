@@ -56,6 +56,12 @@ cdef class Cone:
             self.mult[k] += dual * self.dmult[k]
         self.refresh()
 
+    cdef void raise_by(self, double factor) noexcept:
+        """All multipliers, in proportion."""
+        cdef Py_ssize_t k
+        for k in range(self.mult.shape[0]): self.mult[k] *= factor
+        self.refresh()
+
 
 cdef class LinearCone(Cone):
     """Slacks that are linear in (x, λ); each product aims at ``weight · centre``."""
@@ -515,6 +521,10 @@ cdef class BothCones(Cone):
     cdef void move(self, double primal, double dual) noexcept:
         self.one.move(primal, dual)
         self.two.move(primal, dual)
+
+    cdef void raise_by(self, double factor) noexcept:
+        self.one.raise_by(factor)
+        self.two.raise_by(factor)
 
     cdef void begin_proof(self) noexcept:
         self.one.begin_proof()

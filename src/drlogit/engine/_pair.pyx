@@ -81,8 +81,7 @@ cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal
 cdef class PairState:
     def __init__(self, kappa, slope, now, second=None, step=None):
         self.kappa, self.slope, self.now = kappa, slope, now
-        if second is not None: self.second = second
-        if step is not None: self.step = step
+        self.second, self.step = second, step
 
     @property
     def flip_share(self): return np.asarray(self.now[4]).copy()
@@ -104,6 +103,7 @@ cdef class PairState:
 cdef PairState new_state(const double[::1] kappa, const double[::1] slope, double[:, ::1] now):
     cdef PairState state = PairState.__new__(PairState)
     state.kappa, state.slope, state.now = kappa, slope, now
+    state.second = state.step = None
     return state
 
 

@@ -290,3 +290,19 @@ def compiled_rows(x, y, w, bint intercept, shift=None, dense=None):
         rows = DenseRows(x if x.flags.aligned else x.copy(), shift, intercept)
     rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift, dense)
     return rows
+
+
+def weighted_gram(CompiledRows rows, const double[::1] d):
+    """``Xᵀ diag(d) X`` for ``d ≥ 0``, with the constant column if there is one, as a full symmetric array."""
+    cdef Py_ssize_t block, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride
+    found = np.zeros((P, P))
+    cdef double[:, ::1] out = found
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.gram(lo, hi, &d[lo], &out[0, 0])
+        for lo in range(P):
+            for hi in range(lo): out[hi, lo] = out[lo, hi]
+    rows.free()
+    return found[:-1, :-1].copy()

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._products import CompiledRows, compiled_rows
-from .arrays import BoolArray, FloatArray, IndexArray, Matrix
+from ._products import CompiledRows, compiled_rows, weighted_gram
+from .arrays import BoolArray, FloatArray, Matrix
 from .matrix import (
-    RareColumns,
     ShiftedArray,
     absolute_matvec,
     are_whole,
@@ -27,12 +26,10 @@ from .matrix import (
     shifted,
     squared_columns,
     transposed,
-    weighted_gram,
-    weighted_products,
 )
 
 #: What a block finds out about its columns, whatever the labels are.
-_OF_COLUMNS = ("mean_squares", "means", "_used", "_rare", "_transposed")
+_OF_COLUMNS = ("mean_squares", "means", "_transposed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,36 +70,9 @@ class Block:
         total = np.ascontiguousarray(signed.T).sum(axis=-1, keepdims=True)
         return np.concatenate([product, total.T if r.ndim > 1 else total])
 
-    def gram(self, d: FloatArray, *, rough: bool = False) -> FloatArray:
-        """``Zᵀ diag(d) Z`` for ``d ≥ 0``; ``rough`` allows single precision (and twice the speed).
-
-        Columns whose squares would leave the range of single precision are never rough.
-        """
-        return weighted_gram(self.X, d, **self._gram_options(rough))
-
-    def gram_and_adjoint(
-        self, d: FloatArray, r: FloatArray, *, rough: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
-        """:meth:`gram`, with zeros below the diagonal, and ``Zᵀ r`` for the columns of r.
-
-        A dense X is read once for both.
-        """
-        signed = self.y[:, None] * r
-        upper, product = weighted_products(self.X, d, signed, **self._gram_options(rough))
-        if self.intercept:
-            product = np.concatenate([product, signed.sum(axis=0, keepdims=True)])
-        return upper, product
-
-    def _gram_options(self, rough: bool) -> dict[str, Any]:
-        squares = self.mean_squares[self.mean_squares > 0.0]
-        rough = rough and bool(((squares > 1e-16) & (squares < 1e16)).all())
-        return {
-            "intercept": self.intercept,
-            "used": self._used,
-            "rare": self._rare,
-            "rough": rough,
-            "transposed": self._transposed,
-        }
+    def gram(self, d: FloatArray) -> FloatArray:
+        """``Zᵀ diag(d) Z`` for ``d ≥ 0``."""
+        return weighted_gram(self.compiled, np.ascontiguousarray(d, dtype=np.float64))
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its upper triangle."""
@@ -112,21 +82,6 @@ class Block:
             for rows in row_chunks(signed.size, signed.size):
                 matrix[rows] += np.outer(signed[rows] * column_scale[-1] ** 2, signed)
         return matrix
-
-    @cached_property
-    def _used(self) -> IndexArray | None:
-        """Columns that are neither empty nor rare, if picking them pays."""
-        # Samples of weight zero count: ``gram`` takes any d.
-        present = self.weights.all()
-        squares = self.mean_squares if present else squared_columns(self.X, np.ones(self.y.size))
-        used = np.flatnonzero(squares[: self.X.shape[1]])
-        if self._rare is not None:
-            used = np.setdiff1d(used, self._rare.places)
-        return used if used.size < 0.9 * self.X.shape[1] else None
-
-    @cached_property
-    def _rare(self) -> RareColumns | None:
-        return None if self.thin is None else RareColumns.of(self.thin)
 
     @cached_property
     def _transposed(self) -> Matrix:

@@ -1,24 +1,20 @@
 """Products with the matrix of one row block, dense or sparse.
 
-Three products are all that any solver ever asks of the samples: ``X v``, ``Xᵀ r`` and the
-weighted Gram matrix ``Xᵀ diag(d) X``.  None of them makes a scaled or converted copy of X:
-work goes through chunks of rows that fit the cache, so that float32 input is widened chunk
-by chunk and its products are accumulated in double precision.
+Compiled loops (``_products``) do the work of the engine; this is for everybody else.  No product
+makes a scaled or converted copy of X: work goes through chunks of rows that fit the cache, so that
+float32 input is widened chunk by chunk and its products are accumulated in double precision.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from .arrays import BoolArray, FloatArray, IndexArray, Matrix
-from .threads import cores_are_shared
 
 #: Bytes of one dense chunk: half of a common second-level cache, so that the scaled copy of
 #: the chunk is still there when BLAS reads it.
@@ -32,9 +28,6 @@ SPARSE_GRAM_DENSITY = 0.2
 #: sparse one.
 FEW_ENTRIES = 1 << 20
 THIN_DENSITY = 0.25
-
-#: In such a matrix, columns up to this share of which is non-zero are left to a sparse product.
-RARE_DENSITY = 0.05
 
 #: A sparse matrix above that share is kept as a dense copy if this many bytes suffice.
 DENSE_COPY_BYTES = 1 << 27
@@ -253,96 +246,6 @@ def squared_columns(X: Matrix, d: FloatArray) -> FloatArray:
     return out
 
 
-def weighted_gram(X: Matrix, d: FloatArray, **options: Any) -> FloatArray:
-    """``Xᵀ diag(d) X`` for ``d ≥ 0``, as a full symmetric array; see :func:`weighted_products`."""
-    upper, _ = weighted_products(X, d, np.empty((d.size, 0)), **options)
-    # There are zeros below the diagonal.
-    full = upper + upper.T
-    np.fill_diagonal(full, np.diagonal(upper))
-    return full
-
-
-def weighted_products(
-    X: Matrix,
-    d: FloatArray,
-    r: FloatArray,
-    *,
-    intercept: bool = False,
-    used: IndexArray | None = None,
-    rare: RareColumns | None = None,
-    rough: bool = False,
-    transposed: Matrix | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Upper triangle of ``Xᵀ diag(d) X`` for ``d ≥ 0``, and ``Xᵀ r`` for the columns of ``r``.
-
-    With ``intercept`` X has a further column of ones in the first; ``used`` are the columns of X
-    that are neither empty nor ``rare``, if they are worth picking; ``rough`` allows single
-    precision in the first where it is faster; ``transposed`` is as for :func:`rmatvec`.
-    """
-    if not sp.issparse(X) or density(X) >= SPARSE_GRAM_DENSITY:
-        upper, adjoint = _dense_products(X, np.sqrt(d), r, intercept, used, rough)
-        return upper if rare is None else _with_rare(upper, X, d, rare), adjoint
-    from .sparse_gram import sparse_weighted_gram  # compiled: imported only when needed
-
-    upper = sparse_weighted_gram(X, d, X.shape[1] + intercept)
-    adjoint = rmatvec(X, np.column_stack([r, d]), transposed)
-    if intercept:
-        upper[:-1, -1] = adjoint[:, -1]
-        upper[-1, -1] = d.sum()
-    return upper, adjoint[:, :-1]
-
-
-def _dense_products(
-    X: Matrix,
-    root: FloatArray,
-    r: FloatArray,
-    intercept: bool,
-    used: IndexArray | None,
-    rough: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Both products with ``d = root²``: BLAS ``syrk`` on scaled chunks of rows."""
-    dtype, syrk = (np.float32, ssyrk) if rough else (np.float64, dsyrk)
-    n_columns = X.shape[1] if used is None else used.size
-    width = n_columns + intercept
-    adjoint = np.zeros((r.shape[1], X.shape[1]))
-    gram = np.zeros((width, width), dtype=dtype, order="F")
-    buffer: Any = None
-    shared = cores_are_shared()
-    product = np.empty((width, width), dtype=dtype) if shared else None
-    # Each chunk reads and writes all of the Gram matrix: with as many rows as columns, the
-    # arithmetic outweighs that.
-    for rows in row_chunks(X.shape[0], X.shape[1], least=max(64, width)):
-        chunk = X[rows].toarray() if sp.issparse(X) else X[rows]
-        if not chunk.flags.aligned:
-            chunk = _readable(chunk)
-        if r.size:  # while the chunk is in the cache
-            adjoint += r[rows].T @ _readable(chunk)
-        if width == 0:  # nothing but empty columns
-            continue
-        if buffer is None:
-            buffer = _workspace(chunk.shape[0], width, dtype, "scaled")
-        scaled = buffer[: chunk.shape[0]]
-        part = chunk if used is None else chunk.take(used, axis=1)
-        np.multiply(part, root[rows, None], out=scaled[:, :n_columns], casting="same_kind")
-        if intercept:
-            scaled[:, -1] = root[rows]
-        if shared:
-            # The same BLAS routine with a few per cent of overhead, and, unlike SciPy's, without
-            # the interpreter lock.
-            gram += np.matmul(scaled.T, scaled, out=product)
-            continue
-        # scaled.T is Fortran-ordered, so BLAS reads the chunk as it lies.
-        gram = syrk(1.0, scaled.T, 1.0, gram, trans=0, lower=0, overwrite_c=1)
-    if shared:
-        gram = np.triu(gram)
-    full = gram
-    if used is not None:
-        full = np.zeros((X.shape[1] + intercept,) * 2)
-        places = np.append(used, X.shape[1]) if intercept else used
-        full[np.ix_(places, places)] = gram
-    return np.asarray(full, dtype=np.float64), adjoint.T
-
-
 _kept = threading.local()
 
 
@@ -359,38 +262,6 @@ def _workspace(n_rows: int, n_columns: int, dtype: Any, purpose: str) -> Any:
         memory = np.empty(size, dtype=np.uint8)
         setattr(_kept, purpose, memory)
     return memory[:size].view(dtype).reshape(n_rows, n_columns)
-
-
-@dataclass(frozen=True, eq=False)
-class RareColumns:
-    """Columns of a dense matrix with few non-zeros: which, and they alone as a CSR matrix."""
-
-    places: IndexArray
-    part: Matrix
-
-    @classmethod
-    def of(cls, thin: Matrix) -> RareColumns | None:
-        """Those of a matrix in CSR form, if they are many."""
-        counts = np.bincount(thin.indices, minlength=thin.shape[1])
-        places = np.flatnonzero((counts > 0) & (counts <= RARE_DENSITY * thin.shape[0]))
-        if places.size < 0.1 * thin.shape[1]:
-            return None
-        return cls(places, sp.csr_array(thin[:, places]))
-
-
-def _with_rare(upper: FloatArray, X: Matrix, d: FloatArray, rare: RareColumns) -> FloatArray:
-    """A Gram matrix of the other columns, completed: one row of X for each non-zero."""
-    part = rare.part
-    scaled = part.data * np.repeat(d, np.diff(part.indptr))
-    weighted = transposed(
-        _compressed(sp.csr_array, (scaled, part.indices, part.indptr), part.shape)
-    )
-    products = weighted @ X
-    if upper.shape[0] > X.shape[1]:  # the intercept
-        products = np.column_stack([products, weighted.sum(axis=1)])
-    upper[rare.places] = products
-    upper[:, rare.places] = products.T
-    return np.triu(upper)
 
 
 def outer_product(X: Matrix, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:

@@ -1,0 +1,304 @@
+"""The engine on problems without domains: certified, and the same wherever the samples are."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sys
+import threading
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import drlogit
+import zoo
+from drlogit.engine import wide
+from drlogit.engine.pair import PairSamples, Scaling, interior_point
+from drlogit.engine.settings import SETTINGS
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor, Status
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import stress
+
+
+def data(n_samples=2000, n_features=8, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * rng.uniform(0.3, 2.0, n_features)
+    margin = X @ rng.standard_normal(n_features)
+    y = np.where(rng.random(n_samples) < 1.0 / (1.0 + np.exp(-2.0 * margin)), 1, -1)
+    return X, y
+
+
+@pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
+def test_zoo_is_certified(case):
+    result = drlogit.solve(case.X, case.y, solver="interior-point", **case.options)
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= 1e-6
+    assert np.isfinite(result.coef).all()
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+@pytest.mark.parametrize("seed", range(6))
+def test_planted_solutions_are_found(norm, seed):
+    case = zoo.planted(seed, norm=norm)
+    result = drlogit.solve(case.X, case.y, tol=1e-9, **case.options)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(case.objective, abs=2e-9)
+    assert result.lam == pytest.approx(case.lam, rel=1e-3)
+
+
+@pytest.mark.parametrize("k", range(0, 1260, 9))
+def test_stress_grid_is_certified(k):
+    _, X, y, options = stress.problem(k)
+    result = drlogit.solve(X, y, **options)
+    assert result.gap <= 1e-6, (options, result)
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_conic_solver_agrees(norm):
+    X, y = data(600, 5)
+    options = {"epsilon": 0.02, "kappa": 0.5, "norm": norm, "tol": 1e-7}
+    other = drlogit.solve(X, y, solver="conic", **options)
+    one = drlogit.solve(X, y, **options)
+    assert one.gap <= 1e-7
+    assert one.objective == pytest.approx(other.objective, abs=2e-7)
+
+
+@pytest.mark.parametrize("n_blocks", [2, 5, 17])
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+def test_answer_does_not_depend_on_the_blocks(n_blocks, kappa):
+    X, y = data(300, 4)
+    answers = []
+    for blocks in (1, n_blocks):
+        problem = build_problem(X, y, epsilon=0.02, kappa=kappa, n_blocks=blocks)
+        solution = interior_point(problem, tol=1e-9, monitor=Monitor())
+        answers.append(problem.objective(solution.coefficients))
+    assert answers[0] == pytest.approx(answers[1], abs=1e-9)
+
+
+FORMS = {
+    "float32": lambda X: X.astype(np.float32),
+    "columns": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "csr": sp.csr_array,
+    "csr-float32": lambda X: sp.csr_array(X.astype(np.float32)),
+    "csr-int64": lambda X: wide_indices(sp.csr_array(X)),
+    "blocks": lambda X: drlogit.RowBlocks.from_array(X, 333),
+}
+
+
+def wide_indices(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+def test_answer_does_not_depend_on_how_the_samples_are_stored(form, kappa):
+    X, y = data(1000, 5)
+    X = np.round(X, 1).astype(np.float32).astype(float)
+    X[np.abs(X) < 0.4] = 0.0
+    options = {"epsilon": 0.02, "kappa": kappa, "tol": 1e-9}
+    one = drlogit.solve(X, y, **options)
+    other = drlogit.solve(FORMS[form](X), y, **options)
+    np.testing.assert_allclose(other.coef, one.coef, rtol=1e-7)
+    assert other.objective == pytest.approx(one.objective, abs=2e-9)
+
+
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+def test_features_far_from_zero_are_no_other_problem(kappa):
+    X, y = data(400, 4)
+    options = {"epsilon": 0.02, "kappa": kappa, "tol": 1e-8}
+    costs = np.array([1.0, np.inf, 1.0, 2.0])
+    near = drlogit.solve(X, y, feature_costs=costs, **options)
+    far = drlogit.solve(X + np.array([1e6, 1e5, 0.0, 300.0]), y, feature_costs=costs, **options)
+    assert far.converged
+    np.testing.assert_allclose(far.coef, near.coef, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kappa", [1.0, np.inf])
+def test_samples_elsewhere_have_the_same_answer(kappa):
+    dask = pytest.importorskip("dask")
+    import dask.array as da
+
+    X, y = data(3000, 6)
+    options = {"epsilon": 0.02, "kappa": kappa}
+    here = drlogit.solve(X, y, **options)
+    with dask.config.set(scheduler="synchronous"):
+        places = da.from_array(X, chunks=(700, 6)), drlogit.RowBlocks.from_array(X, 900)
+        for elsewhere in places:
+            there = drlogit.solve(elsewhere, y, **options)
+            np.testing.assert_allclose(there.coef, here.coef, rtol=1e-9)
+            assert drlogit.solve(elsewhere, y, start=there, **options).n_iter == 0
+
+
+def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
+    X, y = data(20_000, 30)
+    problem = build_problem(X.astype(np.float32), y, epsilon=0.02, kappa=1.0)
+    wanted = interior_point(problem, tol=1e-6, monitor=Monitor()).coefficients
+    found = []
+
+    def fit():
+        found.append(interior_point(problem, tol=1e-6, monitor=Monitor()).coefficients)
+
+    threads = [threading.Thread(target=fit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for coefficients in found:
+        np.testing.assert_array_equal(coefficients, wanted)
+
+
+def test_states_are_not_changed_by_visits_and_survive_a_journey():
+    X, y = data(300, 4)
+    problem = build_problem(X, y, epsilon=0.02, kappa=1.0)
+    scaling = Scaling(problem)
+    newton, samples = scaling.newton(0.02), PairSamples(problem.rows, 1.0)
+    newton.open(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), SETTINGS.start_mu)
+    state = samples.open(newton.trial(0.0), SETTINGS.start_mu)
+    coef = newton.trial(0.0)
+    state, sums = samples.linearise(state, coef, 0.0, 0.0, 0.05)
+    newton.move(0.0, 0.0)
+    assert newton.linearise(sums)
+    before = pickle.dumps(state)
+    state, predicted = samples.predict(state, newton.predictor())
+    state, _ = samples.correct(state, newton.corrector(0.02, 0.5, predicted), 0.02, 0.5)
+    with_step = pickle.dumps(state)
+    one = samples.linearise(state, newton.trial(0.5), 0.5, 0.5, 0.05)[1]
+    samples.linearise(state, newton.trial(0.25), 0.25, 0.25, 0.05)
+    travelled = pickle.loads(with_step)
+    again = samples.linearise(travelled, newton.trial(0.5), 0.5, 0.5, 0.05)[1]
+    np.testing.assert_array_equal(one, again)
+    assert pickle.dumps(state) == with_step
+    assert pickle.dumps(samples.linearise(pickle.loads(before), coef, 0.0, 0.0, 0.05)[0]) == before
+
+
+@pytest.mark.parametrize("kappas", [(1.0, 1.0), (0.5, 3.0), (2.0, math.inf)])
+def test_flip_costs_by_sample(kappas):
+    """Against the same problem, solved as two pieces per sample by a conic solver."""
+    cvxpy = pytest.importorskip("cvxpy")
+    X, y = data(60, 3)
+    kappa, epsilon = np.where(y > 0, *kappas), 0.05
+    problem = build_problem(X, y, epsilon=epsilon, kappa=1.0)
+    scaling = Scaling(problem)
+    newton = scaling.newton(epsilon)
+    samples = PairSamples(problem.rows, problem.rows.scatter(kappa))
+    from drlogit.engine import driver
+
+    x = np.append(np.zeros(4), 1.0)
+    newton.open(x, SETTINGS.start_mu)
+    state = samples.open(newton.trial(0.0), SETTINGS.start_mu)
+    found = driver.run(samples, newton, state, SETTINGS.start_mu, 1e-7, 100)
+    assert found.status is Status.OPTIMAL
+    beta, b, lam = cvxpy.Variable(3), cvxpy.Variable(), cvxpy.Variable()
+    u = cvxpy.multiply(y, X @ beta + b)
+    flips = np.isfinite(kappa)
+    loss = cvxpy.sum(cvxpy.logistic(-u)) + cvxpy.sum(cvxpy.pos(u[flips] - kappa[flips] * lam))
+    program = cvxpy.Problem(
+        cvxpy.Minimize(epsilon * lam + loss / y.size), [cvxpy.norm(beta, "inf") <= lam]
+    )
+    program.solve(solver="CLARABEL")
+    assert newton.dual <= program.value + 1e-9
+    assert newton.best == pytest.approx(program.value, abs=2e-7)
+
+
+@pytest.mark.parametrize("case", zoo.ZOO[::3], ids=repr)
+def test_systems_that_are_not_formed_give_the_same_answer(case, monkeypatch):
+    direct = drlogit.solve(case.X, case.y, **case.options)
+    monkeypatch.setattr(wide, "DENSE_LIMIT", 0)
+    factored = drlogit.solve(case.X, case.y, **case.options)
+    assert factored.gap <= 1e-6
+    assert factored.objective == pytest.approx(direct.objective, abs=2e-6)
+    monkeypatch.setattr(wide, "FACTOR_LIMIT", 0)
+    iterative = drlogit.solve(case.X, case.y, **case.options)
+    assert iterative.gap <= 1e-6
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+@pytest.mark.parametrize("kappa", [3.0, np.inf])
+def test_fewer_samples_than_features(norm, kappa):
+    X, y = data(40, 400)
+    result = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm)
+    assert result.gap <= 1e-6
+
+
+def test_running_out_of_iterations_returns_the_best_point():
+    X, y = data(500, 10)
+    result = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, max_iter=4)
+    assert result.status is Status.MAX_ITER
+    assert result.n_iter == 4
+    assert 1e-6 < result.gap < 0.7
+    assert result.objective < np.log(2.0)
+
+
+def test_callback_stops_and_sees_certified_gaps():
+    X, y = data(500, 10)
+    best = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, tol=1e-9).objective
+    seen, stop = [], 4
+
+    def watch(iterate):
+        seen.append((iterate.objective, iterate.dual_objective))
+        return len(seen) == stop
+
+    result = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, callback=watch)
+    assert result.status is Status.STOPPED
+    assert len(seen) == len(result.trace) == stop
+    assert result.dual_objective <= best + 1e-12
+    for objective, bound in seen:
+        assert bound <= best + 1e-12
+        assert objective >= best - 1e-9
+
+
+def test_a_fit_goes_the_same_way_whether_it_is_watched_or_not():
+    X, y = data(500, 10)
+    alone = drlogit.solve(X, y, epsilon=0.01, kappa=0.25)
+    watched = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, callback=lambda it: it.gap < 0.0)
+    assert watched.n_iter == alone.n_iter
+    np.testing.assert_allclose(watched.coef, alone.coef, rtol=1e-12)
+
+
+def test_separable_data_at_zero_radius_reach_the_infimum():
+    X = np.array([[1.0], [2.0], [-1.0], [-3.0]])
+    result = drlogit.solve(X, [1, 1, 0, 0], epsilon=0.0, kappa=1.0)
+    assert result.status is Status.OPTIMAL
+    assert result.objective <= 1e-6
+
+
+def test_blocks_without_weight_do_no_harm():
+    X, y = data(400, 6)
+    options = {"epsilon": 0.01, "kappa": 0.3}
+    weights = np.repeat([0.0, 1.0], 200)
+    problem = build_problem(X, y, sample_weight=weights, n_blocks=4, **options)
+    found = interior_point(problem, tol=1e-7, monitor=Monitor(None, 0))
+    wanted = drlogit.solve(X[200:], y[200:], tol=1e-7, **options)
+    assert found.status is Status.OPTIMAL
+    assert problem.objective(found.coefficients) == pytest.approx(wanted.objective, abs=2e-7)
+
+
+def test_samples_without_weight_change_nothing():
+    for seed, light in product((7, 4), (0.0, 1e-13)):
+        X, y = data(80, 40, seed)
+        weights = np.random.default_rng(seed).integers(0, 4, 80)
+        options = {"epsilon": 1e-5, "kappa": 0.3, "norm": "l2"}
+        there = weights > 0
+        alone = drlogit.solve(X[there], y[there], sample_weight=weights[there], **options)
+        result = drlogit.solve(X, y, sample_weight=np.where(there, weights, light), **options)
+        assert alone.gap <= 1e-6
+        assert result.gap <= 1e-6
+        assert result.objective == pytest.approx(alone.objective, abs=2e-6)
+
+
+def test_copies_are_merged_and_flipped_alike():
+    X, y = data(400, 3)
+    X, y = np.tile(X, (3, 1)), np.tile(y, 3)
+    one = drlogit.solve(X[:400], y[:400], epsilon=0.05, kappa=0.5, tol=1e-8)
+    all_of_them = drlogit.solve(X, y, epsilon=0.05, kappa=0.5, tol=1e-8)
+    assert all_of_them.info["distinct_samples"] == 400
+    np.testing.assert_allclose(all_of_them.coef, one.coef, rtol=1e-5)
+    np.testing.assert_array_equal(all_of_them.flip_share[:400], all_of_them.flip_share[400:800])
