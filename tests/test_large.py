@@ -13,13 +13,11 @@ import drlogit
 from drlogit.engine import large, pair
 
 
-def data(n_samples=4000, n_features=12, seed=0, dependent=0.5, rare=False):
+def data(n_samples=26_000, n_features=12, seed=0, dependent=0.5):
     """Features of different scales that have a part in common, and noisy labels."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_samples, n_features))
     X = (X + dependent * rng.standard_normal((n_samples, 1))) * np.geomspace(0.3, 3.0, n_features)
-    if rare:
-        X[rng.random(X.shape) < 0.7] = 0.0
     margin = 1.5 * X @ (beta := rng.standard_normal(n_features)) / np.std(X @ beta) + 0.3
     return X, np.where(rng.random(n_samples) < 1.0 / (1.0 + np.exp(-margin)), 1, -1)
 
@@ -81,14 +79,14 @@ def test_all_kinds_of_problems(norm, kind, plain):
 
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
 def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
-    X, y = data(6000, seed=3, rare=True)
+    X, y = data(26_000, seed=3)
     X = X.astype(np.float32)
     options = {"epsilon": 0.02, "kappa": kappa}
     here = drlogit.solve(X.astype(np.float64), y, **options)
     assert here.info["sample_grams"] > 0.0
     wide = sp.csr_array(X)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    elsewhere = [X, sp.csr_array(X), wide, drlogit.RowBlocks.from_array(X.astype(np.float64), 700)]
+    elsewhere = [X, sp.csr_array(X), wide, drlogit.RowBlocks.from_array(X.astype(np.float64), 3000)]
     for rows in elsewhere:
         found = drlogit.solve(rows, y, **options)
         assert found.info["sample_grams"] > 0.0
@@ -107,10 +105,10 @@ def test_dask_gives_the_same_answer():
     dask = pytest.importorskip("dask")
     import dask.array as da
 
-    X, y = data(5000, 9, seed=4)
+    X, y = data(12_000, 9, seed=4)
     here = drlogit.solve(X, y, epsilon=0.02, kappa=1.0)
     with dask.config.set(scheduler="synchronous"):
-        blocks = da.from_array(X, chunks=(900, 9))
+        blocks = da.from_array(X, chunks=(1900, 9))
         there = drlogit.solve(blocks, y, epsilon=0.02, kappa=1.0)
         np.testing.assert_allclose(there.coef, here.coef, rtol=0.0, atol=1e-6)
         near = drlogit.solve(blocks, y, epsilon=0.018, kappa=1.0, start=there)
@@ -155,7 +153,7 @@ def test_constant_models(share, kappa):
 
 def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):
     X, y = data(seed=8)
-    rows = drlogit.RowBlocks.from_array(X, 500)
+    rows = drlogit.RowBlocks.from_array(X, 5000)
     options = {"epsilon": 0.03, "kappa": 1.0}
     first = drlogit.solve(rows, y, **options)
     monkeypatch.setattr(large, "most_entries", lambda _: 100.0)
@@ -166,8 +164,8 @@ def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):
 
 def test_a_crowd_is_left_to_the_driver():
     """Rows that are mostly empty have their margins at one place."""
-    X, y = data(4000, seed=9)
-    X[np.random.default_rng(0).random(4000) < 0.95] = 0.0
+    X, y = data(6000, seed=9)
+    X[np.random.default_rng(0).random(6000) < 0.95] = 0.0
     found = drlogit.solve(X + 0.0, y, epsilon=0.02, kappa=0.5)
     assert found.gap <= 1e-6
 

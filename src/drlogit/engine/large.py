@@ -9,11 +9,11 @@ driver, unchanged, sees a matrix and the samples near the kink, which are gather
 
 1. Start: a quarter of the rows, by the same method, and so on down to a sample that is solved as it
    is; or a point that somebody knows.  The best multiple of it: no sample crosses the kink.
-2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far as
-   its force goes against the curvature of the loss and the samples that it flips on its way.
+2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far
+   as its force goes against the curvature of the loss and the samples that it flips on its way.
 3. The driver on the model, to a small share of the distance.
 4. Survey at its answer: objective, next gradient, and the bound of the dual point that the model's
-   multipliers make (``s - h''·Z(d + c)``, a).  Too little gained: those who crossed unseen come along.
+   multipliers make (``s - h''·Z(d + c)``, a).  Too little gained: who crossed unseen comes along.
 5. Until the bound is within the tolerance: 2, with the old Gram matrix where that told the truth.
 """
 
@@ -91,9 +91,9 @@ class Sight(NamedTuple):
 class Distances(NamedTuple):
     """Histograms of the distances from the kink."""
 
-    weight: FloatArray
-    above: FloatArray  # weight above the kink
-    entries: FloatArray
+    weight: Any
+    above: Any  # weight above the kink
+    entries: Any
 
 
 class Here(NamedTuple):
@@ -106,7 +106,7 @@ class Here(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where a step leads, what it misses of what the model promised, and what of that crossed unseen."""
+    """Where a step leads, what it misses of the model's promise, what of that crossed unseen."""
 
     there: Here
     missed: float
@@ -225,14 +225,14 @@ class Level:
 
     # --- the loss's model ------------------------------------------------------------------------
 
-    def _visit(self, function: Any, state: Any, *arguments: Any) -> tuple[Any, Any]:
+    def _visit(self, function: Any, state: Any, *arguments: Any) -> Any:
         self.work.visits += self.share == 1.0
         return self.rows.run(function, state, *arguments)
 
     def _kink(self, model: FloatArray) -> float:
         return self.problem.kappa * float(model[-1]) if self.hinge else math.inf
 
-    def _objective(self, model: FloatArray, losses: FloatArray) -> float:
+    def _objective(self, model: FloatArray, losses: Any) -> float:
         """From the sums of loss and hinges."""
         return float(self.problem.epsilon * model[-1] + losses[0] + losses[1])
 
@@ -296,7 +296,7 @@ class Level:
     # --- a step ----------------------------------------------------------------------------------
 
     def _step(self, here: Here, distance: float, target: float, tol: float) -> Step | None:
-        """The driver's step on the model, with those who would cross the kink unseen; or shorter."""
+        """The driver's step on the model, with all who would cross the kink unseen; or shorter."""
         begin, off = here.model, distance
         for again in range(SETTINGS.most_widenings, -1, -1):
             _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
@@ -318,9 +318,10 @@ class Level:
                 if length == 1.0 and again and step.unseen > 0.5 * step.missed:
                     break
                 length *= 0.5
-            state, _ = self.rows.run(
-                _widen, step.there.state, self._kink(here.model), self._kink(best)
-            )
+            kinks = self._kink(here.model), self._kink(best)
+            state, (weight,) = self.rows.run(_widen, step.there.state, *kinks)
+            if weight > SETTINGS.crowded:
+                return None
             here, begin, off = here._replace(state=state), best, step.missed
         return None
 
@@ -357,8 +358,8 @@ class Level:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
         P, (slopes_at, shares) = best.size, dual
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa, near.numbers, shares,
-            best - here.model, slopes_at - here.model, length, float(here.model[-1]),
+            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa, near.numbers,
+            shares, best - here.model, slopes_at - here.model, length, float(here.model[-1]),
         )  # fmt: skip
         adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
         entropy, additions, *losses, unseen = scalars
@@ -419,11 +420,12 @@ def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, t
     return k._replace(near=(np.abs(k.u - kink) < reach).view(np.uint8)), ()
 
 
-def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[()]]:
+def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[Sum]]:
     """Those who crossed the kink, and all who moved half as far as it is, come along."""
     v, after = k.u - kink, k.ahead - kink_ahead
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
-    return k._replace(near=k.near | near.view(np.uint8)), ()
+    near |= k.near.view(bool)
+    return k._replace(near=near.view(np.uint8)), (Sum(float(block.weights[near].sum())),)
 
 
 def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
@@ -449,12 +451,12 @@ def _survey(
 
 
 def dual_probability(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
-    """S of the dual point of a survey."""
+    """The dual point's s, of a survey."""
     return k.s, ()
 
 
 def flip_share(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
-    """A of the dual point of a survey."""
+    """The dual point's a, of a survey."""
     return k.a, ()
 
 
@@ -464,14 +466,23 @@ def flip_share(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
 Cold = Callable[[Problem, float], tuple[FloatArray, int]]
 
 
-def pays(rows: Rows) -> bool:
-    """Whether there are so many samples that a share of them leads to all."""
-    return rows.n_samples >= SETTINGS.many_samples * rows.n_columns and bool(_shares(rows))
+def pays(problem: Problem) -> bool:
+    """Whether there are so many samples that a share of them leads to all.
+
+    Rare features are in few rows of a sample, and rows of few entries crowd at the kink: sparse
+    rows are left to the driver (a7a, a9a, w8a: 0.8 to 3.9 times as long by way of samples).
+    """
+    rows, flips = problem.rows, math.isfinite(problem.kappa)
+    dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
+    many = rows.n_samples >= SETTINGS.many_samples * rows.n_columns
+    least = SETTINGS.least_entries if flips else SETTINGS.least_entries_loss
+    return many and dense and rows.n_nonzeros >= least and bool(_shares(rows))
 
 
 def _shares(rows: Rows) -> list[float]:
     """Shares of the samples, ascending, that lead to all of them."""
-    shares, share = [], 1.0 / SETTINGS.growth
+    shares: list[float] = []
+    share = 1.0 / SETTINGS.growth
     while share * rows.n_samples >= SETTINGS.least_samples * rows.n_columns:
         if share * rows.n_nonzeros <= most_entries(rows):
             shares.insert(0, share)
@@ -485,16 +496,19 @@ def start_from_sample(
     """The best model on a share of the samples, by way of smaller ones; None if there is none."""
     shares = _shares(problem.rows)
     block, places = sampled(problem.rows, shares[-1])
-    N, n, start = problem.rows.n_samples, problem.rows.n_columns, None
+    N, n, start, radius = problem.rows.n_samples, problem.rows.n_columns, None, 0.0
     for share, larger in zip(shares, [*shares[1:], 1.0], strict=True):
         rows = part(block, places < share)
         if rows is None:
             return None
         here, tol = replace(problem, rows=rows), SETTINGS.sample_tolerance * n / rows.n_samples
         if start is None:
-            model, problem = _solve_first(here, tol, cold, work, share)
+            model, radius = _solve_first(here, tol, cold, work, share)
         else:
-            found = Level(scaled(here), work, share).solve(start, tol, proven=False)
+            # Half the way back to the radius itself: the sampling error is half of what it was.
+            radius = math.sqrt(radius * problem.epsilon)
+            level = Level(scaled(replace(here, epsilon=radius)), work, share)
+            found = level.solve(start, tol, proven=False)
             if found is None:
                 return None
             model = found.model
@@ -505,10 +519,11 @@ def start_from_sample(
 
 def _solve_first(
     problem: Problem, tol: float, cold: Cold, work: Work, share: float
-) -> tuple[FloatArray, Problem]:
-    """The best model on the smallest sample: if that is nearly constant, at a smaller radius.
+) -> tuple[FloatArray, float]:
+    """The best model on the smallest sample, and its radius.
 
-    The direction, which is about the same there, is what the larger samples need.
+    Where it is nearly constant a smaller radius does: the direction, which is about the same there,
+    is what the larger samples need.
     """
     error = math.sqrt(problem.rows.n_columns / problem.rows.n_samples)
     while True:
@@ -516,5 +531,5 @@ def _solve_first(
         work.sample_grams += share * grams
         enough = problem.kappa * model[-1] >= 0.5 * error
         if enough or not math.isfinite(problem.kappa) or problem.epsilon < 1e-3 * problem.kappa:
-            return model, problem
+            return model, problem.epsilon
         problem = replace(problem, epsilon=0.7 * problem.epsilon)

@@ -346,7 +346,7 @@ def _run_large(
             found = Level(scaling, work).solve(with_lambda(problem, start), tol, report=report)
             if found is not None and found.status is not Status.STALLED:
                 return found
-        if not pays(rows):
+        if not pays(problem):
             return None
         start = start_from_sample(problem, Scaling, cold, work)
         return None if start is None else Level(scaling, work).solve(start, tol, report=report)

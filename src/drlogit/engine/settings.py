@@ -79,32 +79,49 @@ class Settings:
     nothing: float = 1e-10
     """A budget of flips below this, where rows measure one, is none."""
 
-    # --- many samples (``large``) ---
+    # --- many samples (``large``): chosen on standard normal features, (20000, 50), (60000, 20),
+    # (20000, 200), (200000, 15), and on a7a, a9a, w8a; seeds below 1000 ---
+    many_samples: int = 80
+    """Samples per coefficient from which some of them lead to all (2 to 8 times faster)."""
+    growth: int = 4
+    """Each sample has so many times the rows of the one before ..."""
+    least_samples: int = 20
+    """... and the first one at least so many rows for each coefficient."""
+    sample_tolerance: float = 0.01
+    """How exactly to solve on a sample, in units of coefficients per row (of its error: .02)."""
     inner: float = 0.002
-    """How exactly the driver solves a model, in units of the distance."""
+    """How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike)."""
     reach: float = 2.5
-    """How far a step may go, in units of its root mean square."""
+    """How far a step may carry margins, in root mean squares: 1.5 takes one survey more."""
     curved: float = 0.3
-    """Hinges enter the Gram matrix from this share of the loss's curvature on."""
+    """Hinges enter the Gram matrix from this share of the loss's curvature on (or .1, or 1)."""
+    sharp: float = 0.2
+    """Least μ to start a model, in units of the reach: with 0, twice the iterations."""
     gained: float = 0.5
     """A step is taken if it brings this share of what the model promised."""
     keep_gram: float = 0.03
-    """The Gram matrix stands while what a step missed is no more than this share of the distance."""
-    sharp: float = 0.2
-    """μ at the start of a model, at least, in units of the reach."""
-    least_multiple: float = 0.02
+    """The Gram matrix stands while what the loss's model missed is this share of the distance."""
     crowded: float = 0.6
-    many_samples: int = 80
-    least_max_iter: int = 10
-    near_start: float = 3.0
-    near_nats: float = 0.02
-    least_ratio: int = 4
-    least_entries: int = 50_000
-    growth: int = 4
-    least_samples: int = 20
-    sample_tolerance: float = 0.01
+    """Weight near the kink from which the driver on all samples is as fast (w8a)."""
+    least_multiple: float = 0.02
+    """Least multiple of a model to start from: it has to keep its direction."""
     most_models: int = 12
     most_widenings: int = 4
+    """Models, and runs with more samples near the kink, before the driver takes over."""
+    least_max_iter: int = 10
+    """Where fewer iterations are allowed, they are the driver's."""
+
+    # --- near starts (``pair``): paths of 30 radii on a9a, w8a, (2000, 40), (20000, 50) ---
+    near_start: float = 3.0
+    """Distance of a start, in sampling errors, up to which it is better than a sample,"""
+    near_nats: float = 0.02
+    """... and in nats, up to which a model of the loss at it is better than opening near it,"""
+    least_entries: int = 50_000
+    """... if X has so many entries (569 × 30, a1a: as long either way); so for samples with flips."""
+    least_entries_loss: int = 300_000
+    """The same for samples without flips: (4000, 40) is slower, (8000, 60) faster by way of them."""
+    least_ratio: int = 4
+    """Near starts are opened near where rows are fewer than so many for each coefficient."""
 
 
 SETTINGS = Settings()

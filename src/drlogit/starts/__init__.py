@@ -1,1 +1,1 @@
-"""Where a fit starts: from an earlier result, from a neighbour on a path, or from some of the rows."""
+"""Where a fit starts: from an earlier result, such as a neighbour on a path, or from a sample."""

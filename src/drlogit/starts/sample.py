@@ -1,4 +1,4 @@
-"""Some of the rows as a block in memory, wherever they are; which ones depends on their numbers alone."""
+"""Some of the rows in memory, wherever all are; which ones depends on their numbers alone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..rows.matrix import held
 from ..rows.memory import MemoryRows
 from ..rows.reductions import Stack
 
-#: Entries of X that may be gathered from rows that are not in memory: so many at least, this share of
-#: them, and so many at most (512 MB of doubles).
+#: Entries of X that may be gathered from rows that are not in memory: so many at least, this share
+#: of them, and so many at most (512 MB of doubles).
 _FEW_ENTRIES, _GATHERED_SHARE, _MOST_ENTRIES = 1 << 20, 1.0 / 16.0, 1 << 26
 
 

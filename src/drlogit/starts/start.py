@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,8 +58,8 @@ def start_from(problem: Problem, result: Result) -> Start | None:
     error = 0.0 if same else 2.0 * sampling_error(rows.n_columns, rows.n_samples)
     if ball is None or epsilon == 0.0 or not lam > 0.0:
         return Start(model, lam, max(error, _UNKNOWN), not same)
-    # The optimum is concave in ε with slope λ, which falls no faster than 1/ε; κλ hardly changes with κ
-    # as long as labels are what the adversary changes most.
+    # The optimum is concave in ε with slope λ, which falls no faster than 1/ε; κλ hardly changes
+    # with κ as long as labels are what the adversary changes most.
     change = (epsilon - ball.epsilon) ** 2 / min(epsilon, ball.epsilon or epsilon)
     if ball.kappa != kappa:
         if not np.isfinite(ball.kappa + kappa):
@@ -81,13 +80,6 @@ def with_lambda(problem: Problem, start: Start) -> Start:
     if start.lam > 0.0 and problem.allows(start.model, start.lam):
         return start
     return replace(start, lam=problem.best_lambda(start.model))
-
-
-def nearest(problem: Problem, results: Iterable[Result | None]) -> Result | None:
-    """The one of several results that is the best start, if any is."""
-    starts = [(r, start_from(problem, r)) for r in results if r is not None]
-    known = [(start.distance, k, r) for k, (r, start) in enumerate(starts) if start is not None]
-    return min(known)[2] if known else None
 
 
 #: Distance of a result of which nothing is known, in nats: a tenth of what a constant model has.
