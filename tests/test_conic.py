@@ -16,10 +16,10 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
 from drlogit.fitting.solving import solve, solve_subproblem
-from drlogit.problem.problem import build_problem
-from drlogit.problem.result import Monitor, Result, Status
 from drlogit.paper import conic as conic_module
 from drlogit.paper.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
+from drlogit.problem.problem import build_problem
+from drlogit.problem.result import Monitor, Result, Status
 
 pytest.importorskip("cvxpy")
 pytest.importorskip("clarabel")

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from drlogit.problem.pieces import find_pieces, fingerprints, unmoved, width
 from scipy.optimize import linprog
 
 import domain_zoo

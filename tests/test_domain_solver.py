@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.cutting_planes import cutting_planes
-from drlogit.solvers.domains.method import solve_with_pieces
 
 import domain_zoo
 import drlogit

@@ -13,7 +13,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from drlogit.solvers.domains.method import solve_with_pieces
 
 import domain_zoo
 import drlogit

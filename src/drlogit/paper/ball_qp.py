@@ -34,8 +34,8 @@ import numpy as np
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
-from .active_set_newton import ActiveSetNewton
 from ._coordinates import sweep
+from .active_set_newton import ActiveSetNewton
 from .quadratic import Inner, NormBall, Quadratic
 
 #: ``(c, ball, start, tol) -> Inner``, made once per H.
@@ -83,7 +83,9 @@ def coordinate_minimization(
     gap, k = ball.gap(gradient, theta), 0
     while gap > tol and k < max_iter:
         # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
-        k += sweep(np.ascontiguousarray(H.dense), gradient, theta, ball.radius, tol, min(10, max_iter - k))
+        k += sweep(
+            np.ascontiguousarray(H.dense), gradient, theta, ball.radius, tol, min(10, max_iter - k)
+        )
         gradient = H.product(theta) - c
         gap = ball.gap(gradient, theta)
     return Inner(theta, gap, k)
