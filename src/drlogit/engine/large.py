@@ -286,7 +286,7 @@ class Level:
         # As many as can be at the kink, and so many that certain flips leave some of ε.
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
-        k = min(int(k), _EDGES.size - 1)
+        k = np.minimum(k, _EDGES.size - 1)
         if within[k] > SETTINGS.crowded or seen.entries[: k + 1].sum() > most_entries(self.rows):
             return None
         if sampled:

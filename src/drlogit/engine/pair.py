@@ -23,7 +23,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import BlockFunction, Rows, State
 from ..rows.reductions import Sum
 from ..starts.earlier import dual_point_of, is_for
 from ..starts.start import Start, sampling_error, start_from, with_lambda
@@ -70,16 +70,21 @@ class PairSamples:
         self.visits, self.gram = 0, not is_wide(rows)
         self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
 
-    def _visit(self, function: Callable[..., Any], state: Any, *arguments: Any) -> Any:
+    def _visit(
+        self, function: Callable[..., Any], state: Any, *arguments: Any
+    ) -> tuple[State, FloatArray]:
         self.visits += 1
         state, (sums,) = self.rows.run(function, state, *arguments)
         return state, sums
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
+        state: State
         if isinstance(self.kappa, float):
-            return self.rows.run(_open_pair, self.slopes, np.array([self.kappa]), coef, mu)[0]
-        return self.rows.run(_open_each, self.kappa, coef, mu)[0]
+            state, _ = self.rows.run(_open_pair, self.slopes, np.array([self.kappa]), coef, mu)
+        else:
+            state, _ = self.rows.run(_open_each, self.kappa, coef, mu)
+        return state
 
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
@@ -87,7 +92,8 @@ class PairSamples:
         return self._visit(_linearise_pair, state, coef, primal, dual, self.gram)
 
     def weights(self, state: State) -> State:
-        return self.rows.run(_weights_pair, state)[0]
+        weights: State = self.rows.run(_weights_pair, state)[0]
+        return weights
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         return self._visit(_predict_pair, state, dcoef, self.light)
@@ -127,7 +133,8 @@ class LossSamples:
         return (margins, direction), sums
 
     def weights(self, state: Any) -> State:
-        return self.rows.run(_weights_loss, state[0])[0]
+        weights: State = self.rows.run(_weights_loss, state[0])[0]
+        return weights
 
     def predict(self, state: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
         return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
@@ -304,6 +311,9 @@ def interior_point(
     scaling, work = Scaling(problem), Work()
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
+    status: Status
+    found_s: BlockFunction
+    found_a: BlockFunction
     if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
         best, status, grams, visits = many.model, many.status, work.total, work.visits
         found_s, found_a, point = dual_probability, flip_share, many.point
@@ -330,7 +340,7 @@ def _run_large(
     scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor, work: Work
 ) -> Found | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
-    problem, rows = scaling.problem, scaling.problem.rows
+    problem = scaling.problem
     if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter):
         return None
 

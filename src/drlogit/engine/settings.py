@@ -55,7 +55,7 @@ class Settings:
 
     # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
     table_push: float = 0.3
-    """How far from the constant model a run opens, in units of λ (.1 to .5: within half an iteration)."""
+    """How far from the constant model a run opens, in λ (.1 to .5: within half an iteration)."""
     first_lift: float = 5.0
     """Slack of the first new pieces, in units of μ; later by how many are new."""
     table_start_push: float = 0.03
@@ -117,9 +117,9 @@ class Settings:
     near_nats: float = 0.02
     """... and in nats, up to which a model of the loss at it is better than opening near it,"""
     least_entries: int = 50_000
-    """... if X has so many entries (569 × 30, a1a: as long either way); so for samples with flips."""
+    """... if X has so many entries (569 × 30, a1a: as long either way); for samples with flips."""
     least_entries_loss: int = 300_000
-    """The same for samples without flips: (4000, 40) is slower, (8000, 60) faster by way of them."""
+    """The same without flips: (4000, 40) is slower, (8000, 60) faster by way of them."""
     least_ratio: int = 4
     """Near starts are opened near where rows are fewer than so many for each coefficient."""
 

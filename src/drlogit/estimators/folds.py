@@ -105,8 +105,8 @@ def score_fold(
         if name is not None:
             best = int(np.argmax(chain.scores))
             print(
-                f"{name}, kappa {kappa:.4g} ({len(chains)} of {kappas.size}): {radii.size} radii in "
-                f"{chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), best score "
+                f"{name}, kappa {kappa:.4g} ({len(chains)} of {kappas.size}): {radii.size} radii "
+                f"in {chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), best score "
                 f"{chain.scores[best]:.4f} at epsilon {radii[best]:.4g}",
                 flush=True,
             )

@@ -1,0 +1,33 @@
+"""Inequalities of size n: slacks and multipliers, and what a step asks of them."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..rows.arrays import FloatArray, IndexArray
+
+class Cone:
+    """The norm's cone, rows of groups and bounded features, or both."""
+
+    degree: float
+
+class PairRows(Cone):
+    """Rows with two entries and a price."""
+
+    def __init__(
+        self,
+        columns: NDArray[Any],
+        entries: FloatArray,
+        price: FloatArray,
+        weight: FloatArray,
+        costs: FloatArray,
+        last: int,
+    ) -> None: ...
+
+class BothCones(Cone):
+    """Two cones together."""
+
+    def __init__(self, one: Cone, two: Cone) -> None: ...
+
+def no_norm(last: int) -> Cone: ...
+def cone_of(norm: str, where: IndexArray, last: int) -> Cone: ...

@@ -1,0 +1,25 @@
+"""Products with the data, a panel of rows at a time."""
+
+from typing import Any
+
+from .arrays import FloatArray, Matrix
+
+class CompiledRows:
+    """Rows of X, with an optional constant column, their labels and weights, for compiled loops."""
+
+    n_samples: int
+    n_columns: int
+    stride: int
+    intercept: bool
+    panel: int
+    length: int
+
+def compiled_rows(
+    x: Matrix,
+    y: FloatArray,
+    w: FloatArray,
+    intercept: bool,
+    shift: FloatArray | None = None,
+    dense: Any = None,
+) -> CompiledRows: ...
+def weighted_gram(rows: CompiledRows, d: FloatArray) -> FloatArray: ...
