@@ -63,7 +63,7 @@ def run(
     ``report`` hears of every iterate, with a way to a bound for it; it ends the run by True.
     """
     size, scalars = newton.size, newton.scalars
-    proof = Proof(samples, newton)
+    proof = Certifier(samples, newton)
     primal = dual = slope = curvature = 0.0
     allowed = loss = comp = ripe = math.inf
     refused = False
@@ -135,7 +135,7 @@ def run(
     return ended(max_iter, Status.MAX_ITER)
 
 
-class Proof:
+class Certifier:
     """Lower bounds from the dual points of iterates after corrections; the best is kept."""
 
     def __init__(self, samples: Any, newton: Any) -> None:

@@ -67,7 +67,7 @@ class Work:
         return float(self.grams + self.sample_grams + self.near_grams)
 
 
-class Found(NamedTuple):
+class LargeFit(NamedTuple):
     """Where the method ended: the model with λ, the bound, and the state (s, a) that proves it."""
 
     model: FloatArray
@@ -189,7 +189,7 @@ class Level:
 
     def solve(
         self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
-    ) -> Found | None:
+    ) -> LargeFit | None:
         """The best model from a start; None where that leads nowhere.
 
         Without ``proven`` an estimate of the distance from the optimum suffices.
@@ -217,11 +217,11 @@ class Level:
             if certified <= tol or (not proven and distance <= tol):
                 status = Status.OPTIMAL
             if status is not None:
-                return Found(here.model, here.objective, self.bound, self.point, status)
+                return LargeFit(here.model, here.objective, self.bound, self.point, status)
             # What was missed by crossings is no fault of the Gram matrix.
             if 3.0 * abs(step.missed - step.unseen) > SETTINGS.keep_gram * before:
                 here = self._look(here.state, here.model, 1.0)
-        return Found(here.model, here.objective, self.bound, self.point, Status.STALLED)
+        return LargeFit(here.model, here.objective, self.bound, self.point, Status.STALLED)
 
     # --- the loss's model ------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from ._pair import (
     predict_pair,
 )
 from .large import (
-    Found,
+    LargeFit,
     Level,
     Work,
     dual_probability,
@@ -338,7 +338,7 @@ def interior_point(
 
 def _run_large(
     scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor, work: Work
-) -> Found | None:
+) -> LargeFit | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem = scaling.problem
     if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter):
