@@ -32,9 +32,9 @@ from ...problem.piece_weights import spread
 from ...problem.pieces import fingerprints
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution, Status
+from ...problem.starts import is_for
 from ...rows.arrays import FloatArray, IndexArray
 from ...rows.interface import Rows, State
-from ..starts import is_for
 from .direction import direction
 from .layout import Layout
 from .newton_system import NewtonSystem, PiecePoint

@@ -15,10 +15,10 @@ from ...engine.pair import interior_point
 from ...problem.best_price import best_price
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result
+from ...problem.starts import is_for
 from ...rows.arrays import FloatArray
 from ...rows.interface import State
 from ..interior_point.norm_cone import norm_cone
-from ..starts import is_for
 from .layout import Layout
 from .linear_rows import LinearRows
 from .newton_system import PiecePoint
