@@ -160,55 +160,61 @@ class LossSamples:
 
 def _open_pair(
     block: Block, slopes: FloatArray | None, kappa: FloatArray, coef: FloatArray, mu: float
-) -> Any:
+) -> tuple[PairState, tuple[()]]:
     slopes = _LOG_LOSS if slopes is None else slopes
     return open_pair(block.compiled, kappa, slopes, coef, mu), ()
 
 
-def _open_each(block: Block, kappa: FloatArray, coef: FloatArray, mu: float) -> Any:
+def _open_each(
+    block: Block, kappa: FloatArray, coef: FloatArray, mu: float
+) -> tuple[PairState, tuple[()]]:
     return open_pair(block.compiled, kappa, _LOG_LOSS, coef, mu), ()
 
 
-def _linearise_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+def _linearise_pair(
+    block: Block, state: PairState, *arguments: Any
+) -> tuple[PairState, tuple[Sum]]:
     state, sums = linearise_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _weights_pair(block: Block, state: PairState) -> Any:
+def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]]:
     return curvature_pair(block.compiled, state), ()
 
 
-def _weights_loss(block: Block, margins: FloatArray) -> Any:
+def _weights_loss(block: Block, margins: FloatArray) -> tuple[FloatArray, tuple[()]]:
     slope = log_loss_terms(margins).slope
     return block.weights * slope * (1.0 - slope), ()
 
 
-def _predict_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+def _predict_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
     state, sums = predict_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _correct_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+def _correct_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
     state, sums = correct_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> Any:
+def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     state, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_pair(block.compiled, state, point, dcoef)
     return point, (Sum(sums),)
 
 
-def _open_loss(block: Block, _: None, coef: FloatArray) -> Any:
+def _open_loss(block: Block, _: None, coef: FloatArray) -> tuple[FloatArray, tuple[()]]:
     return open_loss(block.compiled, coef), ()
 
 
-def _linearise_loss(block: Block, margins: FloatArray, *arguments: Any) -> Any:
+def _linearise_loss(
+    block: Block, margins: FloatArray, *arguments: Any
+) -> tuple[FloatArray, tuple[Sum]]:
     margins, sums = linearise_loss(block.compiled, margins, *arguments)
     return margins, (Sum(sums),)
 
 
-def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> Any:
+def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     margins, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_loss(block.compiled, margins, point, dcoef)
     return point, (Sum(sums),)
