@@ -79,22 +79,6 @@ def test_a_neighbour_takes_one_gram_matrix(norm, kappa, grams):
     assert abs(warm.objective - cold.objective) <= 1e-6
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(("norm", "kappa"), CASES[:5])
-def test_the_bound_of_a_step_is_that_of_the_certificate(norm, kappa, fit_intercept):
-    """The quadratic program knows its dual point's gradient without a pass over the data."""
-    X, y = data(4500)
-    options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
-    first = drlogit.solve(X, y, epsilon=0.04, **options)
-    bounds = []
-    warm = drlogit.solve(
-        X, y, epsilon=0.03, start=first, **options, tol=1e-3,  # so that it is not quite feasible
-        callback=lambda iterate: bounds.append(iterate.dual_objective),
-    )  # fmt: skip
-    assert warm.info["hinge"] == "band"
-    assert warm.dual_objective == pytest.approx(max(bounds), abs=1e-11)
-
-
 def test_a_prediction_knows_its_objective():
     X, y = data(1000)
     problem = build_problem(X, y, epsilon=0.1, kappa=1.0)
@@ -120,7 +104,7 @@ def test_the_dual_point_proves_the_bound():
         assert np.abs(gradient).sum() + (w * a).sum() <= 0.04 * (1.0 + 1e-9)
         assert abs((w * (s - a) * y).sum()) <= 1e-10
         entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
-        assert w @ entropy == pytest.approx(result.dual_objective, abs=1e-8)
+        assert 0.0 <= w @ entropy - result.dual_objective <= 1e-6
 
 
 @pytest.mark.parametrize("change", ["kappa", "weights", "fold", "more", "norm", "intercept"])

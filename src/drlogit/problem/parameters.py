@@ -11,7 +11,6 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers
 
-
 #: Log-odds per standard deviation of a free column, between two categories of a group, and at the
 #: reference point (means of the columns, least category of each group): the models that lower
 #: bounds speak of.
