@@ -102,10 +102,6 @@ NOT_PROVEN = [
         epsilon=0.0, kappa=inf, fit_intercept=False,
     ),
     replace(
-        PLAIN, seed=0, n_samples=130, n_features=41, shape="zero rows and columns", scale=1e-05,
-        costs="wide", epsilon=1e-05, kappa=inf, fit_intercept=False,
-    ),
-    replace(
         PLAIN, seed=10, n_samples=10, n_features=22, shape="contradictory rows", spread=2.0,
         weights="some zero", costs="wide", epsilon=2.7117331598468707e-05, norm="l2",
         fit_intercept=False,
