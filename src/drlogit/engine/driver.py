@@ -63,15 +63,15 @@ def run(
     ``report`` hears of every iterate, with a way to a bound for it; it ends the run by True.
     """
     size, scalars = newton.size, newton.scalars
-    proof = Proof(samples, newton)
+    bounds = Bounds(samples, newton)
     primal = dual = slope = curvature = 0.0
     allowed = loss = comp = ripe = math.inf
     refused = False
 
     def ended(n_iter: int, status: Status) -> Found:
         if status is not Status.OPTIMAL:
-            proof.attempt(state, newton.best)  # whatever bound there is
-        return Found(n_iter, status, state, proof.point)
+            bounds.attempt(state, newton.best)  # whatever bound there is
+        return Found(n_iter, status, state, bounds.point)
 
     for iteration in range(max_iter):
         # Where the last step leads; not there if pieces are missing, shorter if the loss rises.
@@ -91,7 +91,7 @@ def run(
             primal, dual = cut * primal, min(dual, cut * primal)
         newton.move(primal, dual)
         if not newton.linearise(sums, None if newton.wide is None else samples.weights(state)):
-            return Found(iteration, Status.STALLED, state, proof.point)
+            return Found(iteration, Status.STALLED, state, bounds.point)
         comp, mu, loss = newton.complementarity, newton.mu, newton.loss
         decrement = newton.decrement()
         distance = newton.best - newton.expected + 0.5 * decrement
@@ -101,8 +101,8 @@ def run(
         else:
             if distance <= tol and max(distance, comp) <= ripe:
                 ripe = SETTINGS.helpful * max(distance, comp)
-                proof.attempt(state, newton.best - tol)
-            stop = report is not None and report(iteration, partial(proof.shown, state))
+                bounds.attempt(state, newton.best - tol)
+            stop = report is not None and report(iteration, partial(bounds.shown, state))
             if newton.best - newton.dual <= tol:
                 return ended(iteration + 1, Status.OPTIMAL)
             if stop:
@@ -129,13 +129,15 @@ def run(
         cone_primal, cone_dual = newton.longest()
         primal, dual = shortened(min(primal, cone_primal), mu), shortened(min(dual, cone_dual), mu)
         slope, curvature = limits[0], limits[1]
-        allowed = max(SETTINGS.allowance * max(decrement, comp), 1e-14)
+        allowed = max(
+            SETTINGS.allowance * max(min(decrement, SETTINGS.most_rise * loss), comp), 1e-14
+        )
         if not max(primal, dual) > SETTINGS.least_step:
             return ended(iteration + 1, Status.STALLED)
     return ended(max_iter, Status.MAX_ITER)
 
 
-class Proof:
+class Bounds:
     """Lower bounds from the dual points of iterates after corrections; the best is kept."""
 
     def __init__(self, samples: Any, newton: Any) -> None:

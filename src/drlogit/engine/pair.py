@@ -21,11 +21,11 @@ from ..dual.certify import certify
 from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.starts import dual_point_of, is_for
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..solvers.starts import dual_point_of, is_for
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
@@ -60,7 +60,9 @@ class PairSamples:
         self.visits, self.gram = 0, not is_wide(rows)
         self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
 
-    def _visit(self, function: Callable[..., Any], state: Any, *arguments: Any) -> Any:
+    def _visit(
+        self, function: Callable[..., Any], state: Any, *arguments: Any
+    ) -> tuple[State, FloatArray]:
         self.visits += 1
         state, (sums,) = self.rows.run(function, state, *arguments)
         return state, sums
@@ -143,55 +145,69 @@ class LossSamples:
 
 def _open_pair(
     block: Block, slopes: FloatArray | None, kappa: FloatArray, coef: FloatArray, mu: float
-) -> Any:
+) -> tuple[PairState, tuple[()]]:
     slopes = _LOG_LOSS if slopes is None else slopes
     return open_pair(block.compiled, kappa, slopes, coef, mu), ()
 
 
-def _open_each(block: Block, kappa: FloatArray, coef: FloatArray, mu: float) -> Any:
+def _open_each(
+    block: Block, kappa: FloatArray, coef: FloatArray, mu: float
+) -> tuple[PairState, tuple[()]]:
     return open_pair(block.compiled, kappa, _LOG_LOSS, coef, mu), ()
 
 
-def _linearise_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+def _linearise_pair(
+    block: Block, state: PairState, *arguments: Any
+) -> tuple[PairState, tuple[Sum]]:
     state, sums = linearise_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _weights_pair(block: Block, state: PairState) -> Any:
+def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]]:
     return curvature_pair(block.compiled, state), ()
 
 
-def _weights_loss(block: Block, margins: FloatArray) -> Any:
+def _weights_loss(block: Block, margins: FloatArray) -> tuple[FloatArray, tuple[()]]:
     slope = log_loss_terms(margins).slope
     return block.weights * slope * (1.0 - slope), ()
 
 
-def _predict_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+def _predict_pair(
+    block: Block, state: PairState, *arguments: Any
+) -> tuple[PairState, tuple[Sum]]:
     state, sums = predict_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _correct_pair(block: Block, state: PairState, *arguments: Any) -> Any:
+def _correct_pair(
+    block: Block, state: PairState, *arguments: Any
+) -> tuple[PairState, tuple[Sum]]:
     state, sums = correct_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> Any:
+def _certify_pair(
+    block: Block, both: Any, dcoef: FloatArray
+) -> tuple[FloatArray, tuple[Sum]]:
     state, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_pair(block.compiled, state, point, dcoef)
     return point, (Sum(sums),)
 
 
-def _open_loss(block: Block, _: None, coef: FloatArray) -> Any:
+def _open_loss(block: Block, _: None, coef: FloatArray) -> tuple[FloatArray, tuple[()]]:
     return open_loss(block.compiled, coef), ()
 
 
-def _linearise_loss(block: Block, margins: FloatArray, *arguments: Any) -> Any:
+def _linearise_loss(
+    block: Block, margins: FloatArray, *arguments: Any
+) -> tuple[FloatArray, tuple[Sum]]:
     margins, sums = linearise_loss(block.compiled, margins, *arguments)
     return margins, (Sum(sums),)
 
 
-def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> Any:
+def _certify_loss(
+    block: Block, both: Any, dcoef: FloatArray
+) -> tuple[FloatArray, tuple[Sum]]:
     margins, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_loss(block.compiled, margins, point, dcoef)
     return point, (Sum(sums),)

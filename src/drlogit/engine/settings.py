@@ -48,6 +48,8 @@ class Settings:
     """Without flips: share of the aimed complementarity below which a step may not end."""
     allowance: float = 0.5
     """Rise of the loss beyond its parabola, per decrement or complementarity, to shorten a step."""
+    most_rise: float = 0.3
+    """... where a decrement counts up to this share of the loss (1 and .1 certify the same)."""
     least_step: float = 1e-9
     """Shorter steps end a run as stalled."""
     missing: float = 0.1

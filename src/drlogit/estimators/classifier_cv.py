@@ -418,9 +418,7 @@ tol, max_iter, class_weight
         model = DRLogisticRegression()
         model.classes_ = self.classes_
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(score_fold)(
-                fold, kappas, epsilons, self._controls(), model, scorer, params
-            )
+            delayed(score_fold)(fold, kappas, epsilons, self._controls(), model, scorer, params)
             for fold, params in zip(folds, score_params, strict=True)
         )
         by_fold: list[list[Chain]] = []

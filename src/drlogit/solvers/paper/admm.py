@@ -22,10 +22,10 @@ import numpy as np
 from ...problem.losses import flip_probability
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution
+from ...problem.starts import flip_shares_of_start
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import State
-from ..starts import flip_shares_of_start
 from . import fixed_lambda
 from .beta_step import BetaStep
 from .cuts import cut_of

@@ -27,11 +27,11 @@ from scipy.special import expit
 
 from ...problem.problem import Problem
 from ...problem.result import Monitor, Result, Solution
+from ...problem.starts import flip_shares_of_start
 from ...rows.arrays import FloatArray
 from ...rows.blocks import Block
 from ...rows.interface import State
 from ...rows.reductions import Sum
-from ..starts import flip_shares_of_start
 from . import fixed_lambda
 from .fixed_lambda import FixedLambdaStep, shares_bound
 from .scaled_ball import ScaledBall

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem.problem import Problem
-from ..problem.result import Result
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
+from .problem import Problem
+from .result import Result
 
 
 def is_for(problem: Problem, start: Result) -> bool:
