@@ -46,7 +46,7 @@ def test_the_dual_point_proves_the_bound():
         assert np.abs(gradient).sum() + (w * a).sum() <= 0.04 * (1.0 + 1e-9)
         assert abs((w * (s - a) * y).sum()) <= 1e-10
         entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
-        assert w @ entropy == pytest.approx(result.dual_objective, abs=1e-8)
+        assert 0.0 <= w @ entropy - result.dual_objective <= 1e-6
 
 
 @pytest.mark.parametrize("change", ["radius", "kappa", "weights", "fold", "more", "norm"])

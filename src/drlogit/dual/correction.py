@@ -29,7 +29,8 @@ from .bound import IN_NORM, Coordinates
 #: ADMM: penalty relative to the diagonal of H, over-relaxation, and its ends.
 _RHO = 0.1
 _RELAXATION = 1.6
-_MAX_ITER = 250
+_MAX_ITER = 1000
+_MULTIPLICATIONS = 1e8
 _TOLERANCE = 1e-12
 _CHECK = 10
 
@@ -78,7 +79,8 @@ class Correction:
         z, y = theta[kept], (self.costs * gradient)[kept]
         enough = _TOLERANCE * max(float(np.abs(y).sum()), radius)
         inside = self.norm_places
-        for k in range(_MAX_ITER if kept.size else 0):
+        n_iter = min(_MAX_ITER, max(250, int(_MULTIPLICATIONS / max(kept.size, 1) ** 2)))
+        for k in range(n_iter if kept.size else 0):
             t = start + self.inverse @ (rho * z - y)
             v = _RELAXATION * t + (1.0 - _RELAXATION) * z + y / rho
             before, z, y = z, v.copy(), np.zeros_like(v)
