@@ -172,23 +172,17 @@ def _weights_loss(block: Block, margins: FloatArray) -> tuple[FloatArray, tuple[
     return block.weights * slope * (1.0 - slope), ()
 
 
-def _predict_pair(
-    block: Block, state: PairState, *arguments: Any
-) -> tuple[PairState, tuple[Sum]]:
+def _predict_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
     state, sums = predict_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _correct_pair(
-    block: Block, state: PairState, *arguments: Any
-) -> tuple[PairState, tuple[Sum]]:
+def _correct_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
     state, sums = correct_pair(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
-def _certify_pair(
-    block: Block, both: Any, dcoef: FloatArray
-) -> tuple[FloatArray, tuple[Sum]]:
+def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     state, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_pair(block.compiled, state, point, dcoef)
     return point, (Sum(sums),)
@@ -205,9 +199,7 @@ def _linearise_loss(
     return margins, (Sum(sums),)
 
 
-def _certify_loss(
-    block: Block, both: Any, dcoef: FloatArray
-) -> tuple[FloatArray, tuple[Sum]]:
+def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     margins, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_loss(block.compiled, margins, point, dcoef)
     return point, (Sum(sums),)
