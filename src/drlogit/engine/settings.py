@@ -57,7 +57,7 @@ class Settings:
 
     # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
     table_push: float = 0.3
-    """How far from the constant model a run opens, in units of λ (.1 to .5: within .5 iterations)."""
+    """How far from the constant model a run opens, in units of λ (.1 to .5: half an iteration)."""
     first_lift: float = 5.0
     """Slack of the first new pieces, in units of μ; later by how many are new."""
     table_start_push: float = 0.03
