@@ -496,7 +496,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double* adj = out + P * P
     cdef double* tot = adj + 3 * P
     cdef double lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
-    cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, scale, cen, curved, s
+    cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, scale, cen, curved
     cdef double base[3]
     cdef double each[3]
     with nogil:
@@ -579,7 +579,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                 each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
                 tot[2] += p[k].q * p[k].r
                 tot[3] += w
-                tot[5] += p[k].q / sq * w * (work.terms(i, p[k].v, &s, &curved) + s * p[k].v)
+                tot[5] += p[k].q / sq * w * (top - p[k].r + lam * p[k].cost + p[k].s * p[k].v)   # h + s v
                 for e in range(3):
                     cen = -each[e] * p[k].s * p[k].y
                     base[e] += cen

@@ -323,6 +323,7 @@ def interior_point(
     if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
         best, status, grams, visits = many.model, many.status, work.total, work.visits
         found_s, found_a, point = dual_probability, flip_share, many.point
+        proven = many.objective, many.bound
     else:
         if many is not None:
             known = Start(many.model[:-1], float(many.model[-1]), many.objective - many.bound)
@@ -330,10 +331,13 @@ def interior_point(
         best, status, point = newton.best_model(), found.status, found.point
         grams, visits = found.n_iter + work.total, samples.visits + work.visits
         found_s, found_a = _dual_probability, _flip_share
+        proven = newton.best, newton.dual
     n_iter = math.ceil(grams)
     info |= {"grams": grams, "visits": visits, "sample_grams": work.sample_grams,
              "near_grams": float(work.near_grams)}  # fmt: skip
-    solution = Solution(best[:-1], status, n_iter, info=info, lam=float(best[-1]))
+    solution = Solution(
+        best[:-1], status, n_iter, info=info, lam=float(best[-1]), proven=proven
+    )  # fmt: skip
     if point is None:
         return solution
     s, a = rows.run(found_s, point)[0], rows.run(found_a, point)[0]

@@ -432,7 +432,7 @@ def interior_point_with_domains(
     }
     return Solution(
         layout.coefficients(best), found.status, found.n_iter, pieces=pieces, info=info,
-        lam=float(best[-1]),
+        lam=float(best[-1]), proven=(newton.best, newton.dual),
     )  # fmt: skip
 
 

@@ -429,7 +429,7 @@ tol, max_iter, class_weight
         scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_ = self.classes_
-        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL)}
+        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
                 fold, kappas, epsilons, controls, model, scorer, params,

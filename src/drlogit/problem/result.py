@@ -175,7 +175,7 @@ class Solution:
     ``s`` and ``flip_share`` are its dual point, as states of the rows; None lets the certificate
     derive them from the coefficients.  ``pieces`` is that of a problem with domains
     (:class:`drlogit.dual.pieces.PieceMasses` per block).  ``lam`` is about the best one for the
-    coefficients.
+    coefficients; ``proven`` are objective and lower bound by the solver's own sums.
     """
 
     coefficients: FloatArray
@@ -186,6 +186,7 @@ class Solution:
     info: dict[str, Any] = field(default_factory=dict)
     pieces: State | None = None
     lam: float | None = None
+    proven: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
