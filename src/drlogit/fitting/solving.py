@@ -169,9 +169,9 @@ def solve_problem(
     """Do what :func:`solve` does, for a problem that is built already.
 
     With :meth:`Problem.with_radius` the checks of the data are paid once for many fits.  Unless
-    they are ``judged``, fits that only serve to choose something, and that nobody sees, are taken at
-    the bound of the solver's own sums, without dual point and exact zeros: the certificate of a
-    small table takes as long as its fit.
+    they are ``judged``, fits that only serve to choose something, and that nobody sees, are taken
+    at the bound of the solver's own sums, without dual point and exact zeros: the certificate of
+    a small table takes as long as its fit.
     """
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
