@@ -131,7 +131,7 @@ def test_names_of_columns():
 
 def test_other_solvers_say_that_they_know_no_domains():
     X, y = table()
-    with pytest.raises(ValueError, match="'auto', 'interior-point' or 'conic'"):
+    with pytest.raises(ValueError, match="'auto' or 'interior-point'"):
         drlogit.solve(X, y, **BALL, categories=CATEGORIES, solver="lp-admm")
 
 

@@ -120,7 +120,7 @@ def test_the_dual_point_proves_the_bound():
     X, y = data(seed=5)
     weights = np.random.default_rng(1).random(y.size)
     result = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, sample_weight=weights)
-    w, (s, a) = weights / weights.sum(), (result.dual.doubt, result.dual.flip_share)
+    w, (s, a) = weights / weights.sum(), (result.dual.s, result.dual.flip_share)
     for share in (s, a):
         assert share.min() >= 0.0
         assert share.max() <= 1.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..robustness.spaces import space_of
+from ..rows.row_blocks import is_in_blocks
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
 from .labels import match_labels
@@ -86,6 +87,7 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
 def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, float]:
     from ..robustness.linear_model import LinearModel
     from ..robustness.misclassification import misclassification_bounds
+    from ..robustness.questions import widened
     from ..robustness.worst_case import worst_case_loss
 
     model = asked.model
@@ -93,12 +95,16 @@ def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[s
         "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
         "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
     }
+    bounds = model.bounds_
+    if not is_in_blocks(asked.matrix):
+        encoding = model.encoding_
+        bounds, _ = widened(bounds, asked.matrix, None if encoding is None else encoding.names)
     question: dict[str, Any] = {
         **ball,
         "norm": model.norm,
         "feature_costs": model.feature_costs_,
         "categories": model.categories_,
-        "bounds": model.bounds_,
+        "bounds": bounds,
         "sample_weight": asked.samples.weights,
     }
     linear = LinearModel(model.coef_[0], float(model.intercept_[0]), (0, 1))

@@ -57,11 +57,6 @@ _TO_LEARN_WITH = (
 _LEAST_SHARE = 1e-3
 
 
-#: Gap of fits within folds, if ``tol`` is smaller: standard errors of scores are a hundred times as
-#: large, and on heart-c, breast-cancer, hepatitis, vote and credit-g 1e-6 chose the same pair.
-FOLD_TOL = 1e-4
-
-
 class DRLogisticRegressionCV(RobustLinearClassifier):
     """Distributionally robust logistic regression with ``epsilon`` and ``kappa`` chosen by CV.
 
@@ -291,7 +286,7 @@ tol, max_iter, class_weight
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
-        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
+        warn_about_gaps(type(self).__name__, gaps, self.tol, ended, stacklevel=4)
         if self.at_grid_edge_ and not is_count(self.epsilons):
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
@@ -429,7 +424,7 @@ tol, max_iter, class_weight
         scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_ = self.classes_
-        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
+        controls = self._controls() | {"judged": False}  # nobody sees these fits
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
                 fold, kappas, epsilons, controls, model, scorer, params,

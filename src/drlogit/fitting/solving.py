@@ -17,13 +17,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..dual.certify import certify
+from ..dual.certify import Certificate, certify
 from ..engine.pair import interior_point
 from ..engine.tables import interior_point_with_domains
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
+from ..rows.interface import State
 from ..rows.threads import single_threaded_blas
 from .exact_faces import on_exact_face
 
@@ -170,8 +171,8 @@ def solve_problem(
 
     With :meth:`Problem.with_radius` the checks of the data are paid once for many fits.  Unless
     they are ``judged``, fits that only serve to choose something, and that nobody sees, are taken
-    at the bound of the solver's own sums, without dual point and exact zeros: the certificate of
-    a small table takes as long as its fit.
+    at the bound of the solver's own sums, without a dual point: the certificate of a small table
+    takes as long as its fit.
     """
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
@@ -306,10 +307,13 @@ class _Call:
     ) -> Result:
         """The result by the solver's own account."""
         assert solution.proven is not None
-        objective, bound = solution.proven
+        certificate = Certificate(*solution.proven, solution.lam or 0.0, State())
+        coef, intercept, certificate = on_exact_face(
+            problem, coef, intercept, certificate, self.tol
+        )
         return Result(
-            coef=coef, intercept=intercept, lam=solution.lam or 0.0, objective=objective,
-            dual_objective=bound, gap=max(objective - bound, 0.0), dual=None,
+            coef=coef, intercept=intercept, lam=certificate.lam, objective=certificate.primal,
+            dual_objective=certificate.dual, gap=certificate.gap, dual=None,
             status=Status.OPTIMAL, n_iter=solution.n_iter, solver=self.name, setup_time=0.0,
             solve_time=monitor.elapsed, trace=monitor.trace, info=solution.info, ball=problem.ball,
         )  # fmt: skip
