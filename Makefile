@@ -8,6 +8,7 @@
 #   make docs     the documentation, in build/docs; warnings are errors
 #   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
 #   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
+#   make checked  the numerical tests with every index in compiled loops checked
 #   make inplace  the compiled modules beside their sources: PYTHONPATH=src runs what you edit
 #   make reproduce  the paper's tables and figures, in a few minutes; all of it, over an hour:
 #                   make reproduce REPRODUCE_ARGS=all
@@ -30,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .PHONY: help demo test everywhere coverage lint format types docs dist oldest reproduce stress clean \
-	inplace
+	checked inplace
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -84,6 +85,12 @@ oldest: pyproject.toml | $(BIN)/python
 	$(BIN)/uv venv --quiet --clear --python "$$(command -v $(PYTHON))" $(OLDEST)
 	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct ".[test]"
 	$(OLDEST)/bin/python -m pytest $(PYTEST_ARGS)
+
+# A build of its own, beside the sources of the package that is tested.
+checked: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --target build/checked-package --upgrade \
+	    -Cbuild-dir=build/checked -Csetup-args=-Ddebug_checks=true .
+	PYTHONPATH=build/checked-package $(BIN)/python tests/everywhere.py native
 
 REPRODUCE_ARGS ?= all --quick
 reproduce: $(VENV)/.test
