@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from drlogit.paper._coordinates import sweep
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from drlogit.paper import active_set_newton, beta_step
+from drlogit.paper._coordinates import sweep
 from drlogit.paper.active_set_newton import ActiveSetNewton
 from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
