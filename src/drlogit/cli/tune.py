@@ -61,7 +61,7 @@ def add_parser(commands: Commands) -> None:
     group.add_argument(
         "--kappas",
         type=_grid,
-        default=5,
+        default=3,
         metavar="N|K,K",
         help="how many flip costs, or the flip costs (a trailing comma makes a list of one)",
     )

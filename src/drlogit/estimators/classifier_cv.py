@@ -154,7 +154,7 @@ tol, max_iter, class_weight
     def __init__(
         self,
         epsilons: int | ArrayLike = 10,
-        kappas: int | ArrayLike = 5,
+        kappas: int | ArrayLike = 3,
         *,
         min_fraction: float = 1e-3,
         extend_grid: bool = True,
