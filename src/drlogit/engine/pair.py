@@ -415,7 +415,7 @@ def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatA
         x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
         return x, mu
     model, size = start.model.copy(), problem.dual_norm(start.model)
-    # No optimal λ is above .2785/ε (MATH §4).
+    # No optimal λ is above .2785/ε (Proposition 3.1).
     lam = max(start.lam, SETTINGS.least_lambda / problem.epsilon) if start.lam > 0.0 else size
     lam = min(max(lam, size), 0.3 / problem.epsilon)
     if size > lam:
