@@ -97,7 +97,7 @@ reproduce: $(VENV)/.test
 	$(BIN)/python -m benchmarks.paper $(REPRODUCE_ARGS) --out build/paper
 
 stress: $(VENV)/.test
-	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/test_certificate.py
+	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/dual/test_certificate.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
 	$(BIN)/python -m benchmarks.degenerate --count 1000
 

@@ -296,3 +296,12 @@ def _zoo() -> list[Case]:
 
 
 ZOO = _zoo()
+
+
+def logistic_data(n_samples=2000, n_features=8, seed=0):
+    """Columns of unlike scales and labels drawn from a logistic model of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features)) * rng.uniform(0.3, 2.0, n_features)
+    margin = X @ rng.standard_normal(n_features)
+    y = np.where(rng.random(n_samples) < 1.0 / (1.0 + np.exp(-2.0 * margin)), 1, -1)
+    return X, y

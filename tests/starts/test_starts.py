@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
 from drlogit.starts.start import start_from
-from test_engine import data
 
 CASES = [("l1", 1.0), ("l1", math.inf), ("l2", 1.0), ("l2", math.inf), ("linf", 1.0), ("linf", 0.3)]
 
@@ -21,7 +21,7 @@ CASES = [("l1", 1.0), ("l1", math.inf), ("l2", 1.0), ("l2", math.inf), ("linf", 
 @pytest.mark.parametrize(("norm", "kappa"), CASES)
 @pytest.mark.parametrize("immovable", [False, True])
 def test_its_own_solution_takes_no_iteration(norm, kappa, immovable):
-    X, y = data()
+    X, y = zoo.logistic_data()
     costs = np.ones(X.shape[1])
     costs[[1, 5]] = np.inf if immovable else 1.0
     options = {"epsilon": 0.03, "kappa": kappa, "norm": norm, "feature_costs": costs}
@@ -33,7 +33,7 @@ def test_its_own_solution_takes_no_iteration(norm, kappa, immovable):
 
 
 def test_the_dual_point_proves_the_bound():
-    X, y = data()
+    X, y = zoo.logistic_data()
     weights = np.random.default_rng(1).random(y.size)
     for start in (None, drlogit.solve(X, y, epsilon=0.05, kappa=1.0, sample_weight=weights)):
         result = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, sample_weight=weights, start=start)
@@ -51,7 +51,7 @@ def test_the_dual_point_proves_the_bound():
 
 @pytest.mark.parametrize("change", ["radius", "kappa", "weights", "fold", "more", "norm"])
 def test_starts_from_other_problems_lead_to_the_same_answer(change):
-    X, y = data()
+    X, y = zoo.logistic_data()
     rng = np.random.default_rng(2)
     given = {"X": X, "y": y, "epsilon": 0.03, "kappa": 1.0}
     other = dict(given)
@@ -76,7 +76,7 @@ def test_starts_from_other_problems_lead_to_the_same_answer(change):
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_columns_that_are_empty_in_a_fold_do_not_stay_where_the_start_has_them(norm):
-    X, y = data()
+    X, y = zoo.logistic_data()
     X[:, 3] = 0.0
     X[1000:, 3] = 4.0 * y[1000:]
     options = {"epsilon": 0.03, "kappa": 1.0, "norm": norm}
@@ -104,14 +104,14 @@ def spoilt(result, how):
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
 @pytest.mark.parametrize("epsilon", [0.02, 0.0])
 def test_a_bad_start_does_no_harm(how, kappa, epsilon):
-    X, y = data()
+    X, y = zoo.logistic_data()
     problem = build_problem(X, y, epsilon=epsilon, kappa=kappa)
     start = spoilt(solve_problem(problem.with_radius(0.04)), how)
     assert solve_problem(problem, start=start).gap <= 1e-6
 
 
 def test_copies_sparse_rows_and_blocks_start_alike():
-    X, y = data(1500)
+    X, y = zoo.logistic_data(1500)
     X[np.abs(X) < 0.8] = 0.0
     X, y = np.concatenate([X, X[:1000]]), np.concatenate([y, y[:1000]])  # copies are merged
     first = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
@@ -122,7 +122,7 @@ def test_copies_sparse_rows_and_blocks_start_alike():
 
 
 def test_max_iter_holds_with_a_start():
-    X, y = data()
+    X, y = zoo.logistic_data()
     first = drlogit.solve(X, y, epsilon=0.3, kappa=1.0)
     result = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, start=first, max_iter=2)
     assert result.n_iter <= 2
@@ -130,7 +130,7 @@ def test_max_iter_holds_with_a_start():
 
 @pytest.mark.parametrize(("norm", "kappa"), CASES)
 def test_a_neighbour_takes_about_one_gram_matrix(norm, kappa):
-    X, y = data(5500, 12)
+    X, y = zoo.logistic_data(5500, 12)
     first = drlogit.solve(X, y, epsilon=0.033, kappa=kappa, norm=norm)
     cold = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm)
     warm = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, start=first)
@@ -143,7 +143,7 @@ def test_a_neighbour_takes_about_one_gram_matrix(norm, kappa):
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
 @pytest.mark.parametrize("size", [(2500, 25), (9000, 15)])
 def test_a_path_of_public_starts_takes_half_the_work(size, kappa):
-    X, y = data(*size, seed=6)
+    X, y = zoo.logistic_data(*size, seed=6)
     radii = drlogit.epsilon_max(X, y, kappa=kappa) * np.geomspace(1.0, 1e-3, 30)
     warm, cold, last = 0.0, 0.0, None
     for epsilon in radii:
@@ -155,7 +155,7 @@ def test_a_path_of_public_starts_takes_half_the_work(size, kappa):
 
 
 def test_distances():
-    X, y = data(1000)
+    X, y = zoo.logistic_data(1000)
     result = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
     problem = build_problem(X, y, epsilon=0.03, kappa=1.0)
     near, far = (start_from(problem.with_radius(e), result) for e in (0.031, 0.06))

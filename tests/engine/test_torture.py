@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 import drlogit
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks are not installed
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
 
 from benchmarks import torture
 from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case

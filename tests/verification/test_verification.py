@@ -542,7 +542,7 @@ def refuted(module):
 
 def test_the_checker_of_the_documentation(fitted):
     """A hundred lines at most, NumPy alone, and the same bounds."""
-    page = Path(__file__).parent.parent / "docs" / "proofs.md"
+    page = Path(__file__).parents[2] / "docs" / "proofs.md"
     code = [text for language, text in fenced.blocks(page) if language == "python"][3:6]
     lines = "".join(code).splitlines()
     assert len(lines) <= 100

@@ -21,16 +21,8 @@ from drlogit.engine.settings import SETTINGS
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import stress
-
-
-def data(n_samples=2000, n_features=8, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, n_features)) * rng.uniform(0.3, 2.0, n_features)
-    margin = X @ rng.standard_normal(n_features)
-    y = np.where(rng.random(n_samples) < 1.0 / (1.0 + np.exp(-2.0 * margin)), 1, -1)
-    return X, y
 
 
 @pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
@@ -60,7 +52,7 @@ def test_stress_grid_is_certified(k):
 
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)
 def test_conic_solver_agrees(norm):
-    X, y = data(600, 5)
+    X, y = zoo.logistic_data(600, 5)
     options = {"epsilon": 0.02, "kappa": 0.5, "norm": norm, "tol": 1e-7}
     other = drlogit.solve(X, y, solver="conic", **options)
     one = drlogit.solve(X, y, **options)
@@ -71,7 +63,7 @@ def test_conic_solver_agrees(norm):
 @pytest.mark.parametrize("n_blocks", [2, 5, 17])
 @pytest.mark.parametrize("kappa", [1.0, np.inf])
 def test_answer_does_not_depend_on_the_blocks(n_blocks, kappa):
-    X, y = data(300, 4)
+    X, y = zoo.logistic_data(300, 4)
     answers = []
     for blocks in (1, n_blocks):
         problem = build_problem(X, y, epsilon=0.02, kappa=kappa, n_blocks=blocks)
@@ -100,7 +92,7 @@ def wide_indices(X):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kappa", [1.0, np.inf])
 def test_answer_does_not_depend_on_how_the_samples_are_stored(form, kappa):
-    X, y = data(1000, 5)
+    X, y = zoo.logistic_data(1000, 5)
     X = np.round(X, 1).astype(np.float32).astype(float)
     X[np.abs(X) < 0.4] = 0.0
     options = {"epsilon": 0.02, "kappa": kappa, "tol": 1e-9}
@@ -112,7 +104,7 @@ def test_answer_does_not_depend_on_how_the_samples_are_stored(form, kappa):
 
 @pytest.mark.parametrize("kappa", [1.0, np.inf])
 def test_features_far_from_zero_are_no_other_problem(kappa):
-    X, y = data(400, 4)
+    X, y = zoo.logistic_data(400, 4)
     options = {"epsilon": 0.02, "kappa": kappa, "tol": 1e-8}
     costs = np.array([1.0, np.inf, 1.0, 2.0])
     near = drlogit.solve(X, y, feature_costs=costs, **options)
@@ -126,7 +118,7 @@ def test_samples_elsewhere_have_the_same_answer(kappa):
     dask = pytest.importorskip("dask")
     import dask.array as da
 
-    X, y = data(3000, 6)
+    X, y = zoo.logistic_data(3000, 6)
     options = {"epsilon": 0.02, "kappa": kappa}
     here = drlogit.solve(X, y, **options)
     with dask.config.set(scheduler="synchronous"):
@@ -138,7 +130,7 @@ def test_samples_elsewhere_have_the_same_answer(kappa):
 
 
 def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
-    X, y = data(20_000, 30)
+    X, y = zoo.logistic_data(20_000, 30)
     problem = build_problem(X.astype(np.float32), y, epsilon=0.02, kappa=1.0)
     wanted = interior_point(problem, tol=1e-6, monitor=Monitor()).coefficients
     found = []
@@ -156,7 +148,7 @@ def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
 
 
 def test_states_are_not_changed_by_visits_and_survive_a_journey():
-    X, y = data(300, 4)
+    X, y = zoo.logistic_data(300, 4)
     problem = build_problem(X, y, epsilon=0.02, kappa=1.0)
     scaling = Scaling(problem)
     newton, samples = scaling.newton(0.02), PairSamples(problem.rows, 1.0)
@@ -183,7 +175,7 @@ def test_states_are_not_changed_by_visits_and_survive_a_journey():
 def test_flip_costs_by_sample(kappas):
     """Against the same problem, solved as two pieces per sample by a conic solver."""
     cvxpy = pytest.importorskip("cvxpy")
-    X, y = data(60, 3)
+    X, y = zoo.logistic_data(60, 3)
     kappa, epsilon = np.where(y > 0, *kappas), 0.05
     problem = build_problem(X, y, epsilon=epsilon, kappa=1.0)
     scaling = Scaling(problem)
@@ -223,13 +215,13 @@ def test_systems_that_are_not_formed_give_the_same_answer(case, monkeypatch):
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)
 @pytest.mark.parametrize("kappa", [3.0, np.inf])
 def test_fewer_samples_than_features(norm, kappa):
-    X, y = data(40, 400)
+    X, y = zoo.logistic_data(40, 400)
     result = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm)
     assert result.gap <= 1e-6
 
 
 def test_running_out_of_iterations_returns_the_best_point():
-    X, y = data(500, 10)
+    X, y = zoo.logistic_data(500, 10)
     result = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, max_iter=4)
     assert result.status is Status.MAX_ITER
     assert result.n_iter == 4
@@ -238,7 +230,7 @@ def test_running_out_of_iterations_returns_the_best_point():
 
 
 def test_callback_stops_and_sees_certified_gaps():
-    X, y = data(500, 10)
+    X, y = zoo.logistic_data(500, 10)
     best = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, tol=1e-9).objective
     seen, stop = [], 4
 
@@ -256,7 +248,7 @@ def test_callback_stops_and_sees_certified_gaps():
 
 
 def test_a_fit_goes_the_same_way_whether_it_is_watched_or_not():
-    X, y = data(500, 10)
+    X, y = zoo.logistic_data(500, 10)
     alone = drlogit.solve(X, y, epsilon=0.01, kappa=0.25)
     watched = drlogit.solve(X, y, epsilon=0.01, kappa=0.25, callback=lambda it: it.gap < 0.0)
     assert watched.n_iter == alone.n_iter
@@ -271,7 +263,7 @@ def test_separable_data_at_zero_radius_reach_the_infimum():
 
 
 def test_blocks_without_weight_do_no_harm():
-    X, y = data(400, 6)
+    X, y = zoo.logistic_data(400, 6)
     options = {"epsilon": 0.01, "kappa": 0.3}
     weights = np.repeat([0.0, 1.0], 200)
     problem = build_problem(X, y, sample_weight=weights, n_blocks=4, **options)
@@ -283,7 +275,7 @@ def test_blocks_without_weight_do_no_harm():
 
 def test_samples_without_weight_change_nothing():
     for seed, light in product((7, 4), (0.0, 1e-13)):
-        X, y = data(80, 40, seed)
+        X, y = zoo.logistic_data(80, 40, seed)
         weights = np.random.default_rng(seed).integers(0, 4, 80)
         options = {"epsilon": 1e-5, "kappa": 0.3, "norm": "l2"}
         there = weights > 0
@@ -295,7 +287,7 @@ def test_samples_without_weight_change_nothing():
 
 
 def test_copies_are_merged_and_flipped_alike():
-    X, y = data(400, 3)
+    X, y = zoo.logistic_data(400, 3)
     X, y = np.tile(X, (3, 1)), np.tile(y, 3)
     one = drlogit.solve(X[:400], y[:400], epsilon=0.05, kappa=0.5, tol=1e-8)
     all_of_them = drlogit.solve(X, y, epsilon=0.05, kappa=0.5, tol=1e-8)
