@@ -146,7 +146,7 @@ def verify(
     return Verification(False, lower, upper, reason)
 
 
-class _Fit(NamedTuple):
+class _Claim(NamedTuple):
     """What is asked about: a linear model, the samples where it measures distance, its claims."""
 
     linear: LinearModel
@@ -163,7 +163,7 @@ class _Fit(NamedTuple):
         return model._with_class_weights(np.searchsorted(model.classes_, y), weights)
 
 
-def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
+def _fit_of(model: Any, X: Any, of_class: Any) -> _Claim:
     last = last_step(model) if hasattr(model, "fit") else model
     classes: list[Any] = []
     if isinstance(last, RobustLinearClassifier) and len(last.results_) > 1:
@@ -172,16 +172,16 @@ def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
         wanted = f"one of {', '.join(map(repr, classes))}" if classes else "None for this model"
         raise ValueError(f"of_class must be {wanted}, got {of_class!r}")
     if isinstance(last, Result):
-        return _Fit(as_linear(last), X, last)
+        return _Claim(as_linear(last), X, last)
     if not isinstance(last, RobustLinearClassifier):
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     k = classes.index(of_class) if classes else 0
     placed = place(model, X, "fitted", of_class=k if classes else None)
     linear = replace(placed.linear, classes=(False, True)) if classes else placed.linear
-    return _Fit(linear, placed.X, last.results_[k], last, k)
+    return _Claim(linear, placed.X, last.results_[k], last, k)
 
 
-def _proof_of(fit: _Fit, proof: Any) -> Proof:
+def _proof_of(fit: _Claim, proof: Any) -> Proof:
     if proof is None:
         if fit.result.dual is None:
             raise BrokenProofError(
