@@ -63,8 +63,8 @@ def columns_of(X: Any) -> Iterator[Any]:
     elif _is_polars(X):
         yield from X.iter_columns()
     else:
-        for j in range(X.shape[1]):
-            yield X.iloc[:, j]
+        for _, column in X.items():
+            yield column
 
 
 def holds_levels(column: Any, name: Any) -> bool:
@@ -254,9 +254,8 @@ def _factorised(column: Any) -> tuple[list[Any], IndexArray] | None:
 
 def _kinds(column: Any) -> set[type]:
     """The types of the values that are there."""
-    values = _factorised(column)
-    if values is not None:
-        return {type(value) for value in values[0]}
+    if type(column.dtype).__name__ == "StringDtype":  # of pandas
+        return set() if missing(column).all() else {str}
     each = zip(_values(column), missing(column), strict=True)
     return {type(value) for value, gone in each if not gone}
 
