@@ -22,7 +22,14 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
-from ..robustness.audits import Asked, AuditOutcome, ModelAudit, ask, audit_model, default_radii
+from ..robustness.audited_models import (
+    AuditedModel,
+    AuditOutcome,
+    ModelAudit,
+    ask,
+    audit_model,
+    default_radii,
+)
 from ..robustness.subgroups import Subgroup, subgroups
 
 if TYPE_CHECKING:
@@ -183,14 +190,14 @@ sample_weight
         model, X, y, norm=norm, kappa=kappa, feature_costs=feature_costs, categories=categories,
         bounds=bounds, space=space, balls=balls, sample_weight=sample_weight,
     )  # fmt: skip
-    n_samples = next(iter(asked.values())).question.problem.rows.n_samples
+    n_samples = next(iter(asked.values())).audit.problem.rows.n_samples
     names = X.index.tolist() if hasattr(X, "iloc") else None
     parts = subgroups(groups, X, n_samples)
     return audit_asked(asked, epsilons, n_listed, parts, ball=ball, row_names=names)
 
 
 def audit_asked(
-    asked: dict[str, Asked],
+    asked: dict[str, AuditedModel],
     epsilons: Iterable[float] | None,
     n_listed: int,
     parts: tuple[Subgroup, ...] = (),
@@ -198,24 +205,24 @@ def audit_asked(
     ball: str,
     row_names: Sequence[Any] | None = None,
 ) -> Audit:
-    """The audit of models that have been placed among their samples, in the ``ball`` of one."""
+    """The audit of models that have been measured among their samples, in the ``ball`` of one."""
     if epsilons is None:
         radii = default_radii(asked.values())
     else:
         radii = tuple(sorted({check_epsilon(epsilon) for epsilon in epsilons}))
         if not radii:
             raise ValueError("epsilons must hold at least one radius, got none")
-    questions = {name: each.question for name, each in asked.items()}
-    first = next(iter(questions.values())).problem
+    audits = {name: each.audit for name, each in asked.items()}
+    first = next(iter(audits.values())).problem
     return Audit(
         kappa=first.kappa,
         norm=first.norm.name,
         n_samples=first.rows.n_samples,
         epsilons=radii,
         models=tuple(
-            audit_model(name, each, radii, n_listed, row_names) for name, each in questions.items()
+            audit_model(name, each, radii, n_listed, row_names) for name, each in audits.items()
         ),
-        spaces=tuple(dict.fromkeys(question.space for question in questions.values())),
+        spaces=tuple(dict.fromkeys(each.space for each in audits.values())),
         ball=ball,
         row_names=None if row_names is None else tuple(row_names),
         asked=asked,

@@ -28,16 +28,16 @@ MOST_SETS = 2000
 
 
 def crossing_costs(
-    prices: Prices, group_costs: FloatArray, rate: float, gap: FloatArray, label: float
+    loss: Prices, group_costs: FloatArray, rate: float, gap: FloatArray, label: float
 ) -> tuple[FloatArray, FloatArray]:
     """Least cost of moves that gain ``gap``, from below and from above; flips apart.
 
     ``rate`` is what a unit of transport gains with features that have no domain.  ``label`` is 1
     for samples that are to leave the side of their label, -1 for the other side.
     """
-    rows = prices.rows
-    pairs = rows.pair(prices.edges, rows.scatter(gap))
-    state, _ = rows.run(_costs, pairs, label, prices.model, group_costs, rate)
+    rows = loss.rows
+    pairs = rows.pair(loss.edges, rows.scatter(gap))
+    state, _ = rows.run(_costs, pairs, label, loss.model, group_costs, rate)
     least, most = (
         np.asarray(rows.gather(rows.run(_component, state, place)[0])) for place in (0, 1)
     )
@@ -59,14 +59,14 @@ def _costs(
     edges, gap = state
     found = reach(label * block.y, edges.table, model)
     need = np.maximum(gap, 0.0)
-    classes = price_classes(group_costs)
+    classes = equal_costs(group_costs)
     if few_sets(classes):
         cost, _ = by_sets(found, need, classes, group_costs, rate)
         return (cost, cost), ()
     return _enclosed(found, need, group_costs, rate), ()
 
 
-def price_classes(group_costs: FloatArray) -> list[IndexArray]:
+def equal_costs(group_costs: FloatArray) -> list[IndexArray]:
     """Groups that cost the same, together."""
     return [np.flatnonzero(group_costs == cost) for cost in np.unique(group_costs)]
 

@@ -26,14 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..problem.domain_loss import Purchases
-from ..problem.losses import log_loss
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from .audit_problem import AuditProblem, audit_problem
+from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
-from .purchases import purchases_of
-from .questions import Question, pose
-from .spaces import fitted_with
+from .measured_model import fitted_with
 from .subgroups import subgroups
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
@@ -164,12 +162,12 @@ def guarantee(
     radius = own_radius if epsilon is None else epsilon
     if radius is None:
         raise ValueError("this model has no radius of its own: say which with epsilon=")
-    question = pose(
+    audit = audit_problem(
         model, X, y, epsilon=radius, kappa=kappa, norm=norm, feature_costs=feature_costs,
         categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
-    rows = _UnseenRows.of(question)
-    some = np.flatnonzero(question.weights > 0.0)
+    rows = _UnseenRows.of(audit)
+    some = np.flatnonzero(audit.weights > 0.0)
     if some.size < LEAST_ROWS:
         raise ValueError(
             f"a guarantee needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
@@ -182,9 +180,9 @@ def guarantee(
     lam, judged = rows.best_lambda(choosing), rest
     if same_ball and known is not None and len(known.results) == 1:
         # Known before these rows were: all of them may speak.
-        lam, judged = max(known.results[0].lam, question.sensitivity), order
+        lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
-    parts = subgroups(groups, X, question.weights.size)
+    parts = subgroups(groups, X, audit.weights.size)
     alpha = (1.0 - confidence) / (1 + len(parts))
     whole = rows.limits(judged, rest, lam, gamma, alpha)
     found = []
@@ -219,30 +217,30 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
 class _UnseenRows:
     """What the adversary can do to each row, whatever the others are."""
 
-    question: Question
+    audit: AuditProblem
     epsilon: float
     weights: FloatArray
     losses: FloatArray  # h(u)
-    bought: Purchases
+    breakpoints: Breakpoints
     to_break: FloatArray  # d: least cost of a wrong prediction
 
     @classmethod
-    def of(cls, question: Question) -> _UnseenRows:
-        cost = np.minimum(question.costs_to_break[0], question.problem.kappa)
+    def of(cls, audit: AuditProblem) -> _UnseenRows:
+        cost = np.minimum(audit.costs_to_break[0], audit.flip_costs)
         return cls(
-            question,
-            question.problem.epsilon,
-            question.weights,
-            log_loss(question.u),
-            purchases_of(question),
-            np.where(question.u > 0.0, cost, 0.0),
+            audit,
+            audit.problem.epsilon,
+            audit.weights,
+            audit.losses,
+            audit.breakpoints(),
+            np.where(audit.u > 0.0, cost, 0.0),
         )
 
     def robust_losses(self, lam: float) -> FloatArray:
         """``R_λ`` of each row."""
-        bought = self.bought
-        gained = bought.cost * np.maximum(bought.rate - lam, 0.0)
-        return self.losses + np.bincount(bought.own, gained, minlength=self.losses.size)
+        found = self.breakpoints
+        gained = np.maximum(found.gain - lam * found.cost, 0.0)
+        return self.losses + np.bincount(found.sample, gained, minlength=self.losses.size)
 
     def wrong_shares(self, gamma: float) -> FloatArray:
         """``(1 - γ d)_+`` of each row: 1 for those that are wrong already."""
@@ -256,10 +254,10 @@ class _UnseenRows:
         """The λ that is best for these rows."""
         share = np.zeros_like(self.weights)
         share[rows] = self.weights[rows] / self.weights[rows].sum()
-        mass = share[self.bought.own] * self.bought.cost
-        beyond = np.flatnonzero(np.cumsum(mass) > self.epsilon)
-        rate = float(self.bought.rate[beyond[0]]) if beyond.size else 0.0
-        return max(rate, self.question.sensitivity)
+        spent = np.cumsum(self.breakpoints.masses(share))
+        beyond = np.flatnonzero(spent > self.epsilon)
+        rate = float(self.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
+        return max(rate, self.audit.sensitivity)
 
     def best_gamma(self, rows: IndexArray) -> float:
         """The best γ for these rows: one over the cost of the last error that ε pays for."""
@@ -289,7 +287,7 @@ class _UnseenRows:
         spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
         error = min(1.0, spent + _bounded_limit(wrong, v, each))
         return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.question.problem.kappa,
+            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.problem.kappa,
             float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
             math.isfinite(most), group,
         )  # fmt: skip
@@ -300,7 +298,7 @@ class _UnseenRows:
 
     def _greatest(self, lam: float) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
-        problem, b = self.question.problem, self.question.coefficients
+        problem, b = self.audit.problem, self.audit.coefficients
         counts = (b != 0.0) & ~np.isinf(problem.cost.costs)
         domains = problem.domains
         if counts.any() or domains is None:

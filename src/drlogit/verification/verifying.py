@@ -19,7 +19,7 @@ from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.proof import Proof, model_digest
 from ..problem.result import Result
 from ..robustness.linear_model import LinearModel, as_linear
-from ..robustness.spaces import last_step, place
+from ..robustness.measured_model import last_step, measure
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
 from ..rows.pieces import (
@@ -328,11 +328,11 @@ def _asked_about(model: Any, X: Any, of_class: Any) -> _AskedAbout:
     if n_fits == 1 and of_class is not None:
         raise ValueError(f"of_class is for models of several classes, this one has {len(classes)}")
     k = 0 if n_fits == 1 else classes.index(of_class)
-    placed = place(model, X, "fitted", of_class=k if n_fits > 1 else None)
-    linear = placed.linear
+    measured = measure(model, X, "fitted", of_class=k if n_fits > 1 else None)
+    linear = measured.linear
     if n_fits > 1:
         linear = replace(linear, classes=(False, True))
-    return _AskedAbout(last, linear, placed.X, last.results_[k], k, n_fits)
+    return _AskedAbout(last, linear, measured.X, last.results_[k], k, n_fits)
 
 
 def _with_class_weights(model: Any, y: Any, weights: Any) -> Any:
