@@ -17,7 +17,7 @@ import numpy as np
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
 from ..rows.arrays import FloatArray, IndexArray
-from .pipeline_columns import Columns, Origin
+from .pipeline_columns import FollowedColumns, Origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def of_encoding(encoding: Encoding) -> list[Feature]:
     ]
 
 
-def of_steps(columns: Columns, names: Sequence[Any] | None) -> list[Feature]:
+def of_steps(columns: FollowedColumns, names: Sequence[Any] | None) -> list[Feature]:
     """What is known of columns that were followed through the steps of a pipeline.
 
     ``names`` are those of the pipeline's input.

@@ -28,7 +28,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
 from .linear_model import LinearModel, as_linear
-from .pipeline_columns import Columns, follow_steps
+from .pipeline_columns import FollowedColumns, follow_steps
 
 _GIVEN = "in the units of X as given"
 
@@ -102,7 +102,7 @@ class FittedWith(NamedTuple):
 
 def fitted_with(model: Any) -> FittedWith:
     """How our models were fitted, in pipelines and searches too."""
-    last = last_step(model)
+    last = last_step(model) if hasattr(model, "fit") else None
     if not isinstance(last, RobustLinearClassifier):
         return FittedWith()
     return FittedWith(last.norm, last.kappa_, float(last.epsilon_), tuple(last.results_))
@@ -138,7 +138,7 @@ def _alone(last: Any, X: Any, of_class: int | None) -> MeasuredModel:
 
 def _in_pipeline(
     pipeline: Any, last: Any, X: Any, of_class: int | None
-) -> tuple[MeasuredModel, Columns]:
+) -> tuple[MeasuredModel, FollowedColumns]:
     """Model and samples before the last step, and where its columns come from."""
     linear = as_linear(last, of_class)
     before = pipeline[:-1]
@@ -214,7 +214,7 @@ def _stated(last: RobustLinearClassifier) -> str:
     return f", with the {words} of the fit" if words else ""
 
 
-def _with_one_hot(measured: MeasuredModel, columns: Columns) -> MeasuredModel:
+def _with_one_hot(measured: MeasuredModel, columns: FollowedColumns) -> MeasuredModel:
     """One-hot columns as categories: zeros and ones again, whatever scaled them."""
     groups: dict[Any, list[int]] = {}
     scale, shift = np.ones(len(columns)), np.zeros(len(columns))

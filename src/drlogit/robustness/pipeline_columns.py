@@ -6,8 +6,8 @@
 them: a 0 or 1 for each level of a category (``OneHotEncoder``, ``KBinsDiscretizer``, indicators of
 missing values), or numbers by a step that is not affine, or that we do not know.  What the fitted
 steps say about themselves gives A and t.  A model on z is then one on the input if it uses nothing
-that was made (:meth:`Columns.fold`), and a column of a single origin is a number, or a part of a
-category, that was scaled and shifted (:meth:`Columns.traced`).
+that was made (:meth:`~FollowedColumns.fold`), and a column of a single origin is a number, or a
+part of a category, that was scaled and shifted (:meth:`~FollowedColumns.traced`).
 
 Two encoders make distances that mean nothing and are refused.
 """
@@ -60,15 +60,15 @@ class Traced(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Columns ``A v + t``; ``origins`` is one list for all columns that are followed together."""
+class FollowedColumns:
+    """Columns ``A v + t``; ``origins`` is one list for all that are followed together."""
 
     origins: list[Origin]
     matrix: Any  # A, of as many origins as there were
     shift: FloatArray
 
     @classmethod
-    def new(cls, origins: list[Origin], made: Sequence[Origin]) -> Columns:
+    def new(cls, origins: list[Origin], made: Sequence[Origin]) -> FollowedColumns:
         """Columns that are origins themselves."""
         first, count = len(origins), len(made)
         origins += made
@@ -78,20 +78,20 @@ class Columns:
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
-    def __getitem__(self, places: Any) -> Columns:
-        return Columns(self.origins, self.matrix[places], self.shift[places])
+    def __getitem__(self, places: Any) -> FollowedColumns:
+        return FollowedColumns(self.origins, self.matrix[places], self.shift[places])
 
-    def scaled(self, scale: Any, shift: Any) -> Columns:
+    def scaled(self, scale: Any, shift: Any) -> FollowedColumns:
         """``scale · z + shift``."""
         a = np.broadcast_to(np.asarray(scale, dtype=np.float64), len(self))
-        return Columns(
+        return FollowedColumns(
             self.origins, sp.csr_array(sp.diags_array(a) @ self.matrix), a * self.shift + shift
         )
 
-    def mixed(self, weights: Any) -> Columns:
+    def mixed(self, weights: Any) -> FollowedColumns:
         """``weights z``."""
         weights = sp.csr_array(weights)
-        return Columns(
+        return FollowedColumns(
             self.origins, sp.csr_array(weights @ self.matrix), np.asarray(weights @ self.shift)
         )
 
@@ -130,15 +130,15 @@ def n_inputs(steps: list[tuple[str, Any]], otherwise: int) -> int:
     return int(getattr(some[0], "n_features_in_", otherwise)) if some else otherwise
 
 
-def follow_steps(steps: list[tuple[str, Any]], n_inputs: int, width: int) -> Columns:
+def follow_steps(steps: list[tuple[str, Any]], n_inputs: int, width: int) -> FollowedColumns:
     """The ``width`` columns that fitted steps make of a pipeline's input."""
-    start = Columns.new([], [Origin(j) for j in range(n_inputs)])
+    start = FollowedColumns.new([], [Origin(j) for j in range(n_inputs)])
     found = _through("", steps, start, width)
     assert found is not None
     return found
 
 
-def _joined(parts: list[Columns]) -> Columns:
+def _joined(parts: list[FollowedColumns]) -> FollowedColumns:
     """Columns side by side."""
     origins = parts[0].origins
     padded = [
@@ -148,16 +148,16 @@ def _joined(parts: list[Columns]) -> Columns:
         )
         for part in parts
     ]
-    return Columns(
+    return FollowedColumns(
         origins, sp.vstack(padded, format="csr"), np.concatenate([part.shift for part in parts])
     )
 
 
 def _through(
-    name: str, steps: list[tuple[str, Any]], columns: Columns, width: int | None
-) -> Columns | None:
+    name: str, steps: list[tuple[str, Any]], columns: FollowedColumns, width: int | None
+) -> FollowedColumns | None:
     """Through one step after the other."""
-    found: Columns | None = columns
+    found: FollowedColumns | None = columns
     for place, (inner, step) in enumerate(steps):
         after = steps[place + 1][1] if place + 1 < len(steps) else None
         seen = width if after is None else getattr(after, "n_features_in_", None)
@@ -167,7 +167,9 @@ def _through(
     return found
 
 
-def _follow(name: str, own: str, step: Any, columns: Columns, width: int | None) -> Columns | None:
+def _follow(
+    name: str, own: str, step: Any, columns: FollowedColumns, width: int | None
+) -> FollowedColumns | None:
     """What the columns of a fitted step's output are; None if even their number is not known.
 
     ``width`` is the number of columns of the output, where it is known.
@@ -196,8 +198,8 @@ def _follow(name: str, own: str, step: Any, columns: Columns, width: int | None)
     return None if width is None else _unknown(columns, words, width)
 
 
-def _unknown(columns: Columns, words: str, count: int) -> Columns:
-    return Columns.new(columns.origins, [Origin(None, words)] * count)
+def _unknown(columns: FollowedColumns, words: str, count: int) -> FollowedColumns:
+    return FollowedColumns.new(columns.origins, [Origin(None, words)] * count)
 
 
 class _Step(NamedTuple):
@@ -208,13 +210,15 @@ class _Step(NamedTuple):
     itself: Any
     width: int | None
 
-    def levels(self, columns: Columns, j: int, names: list[str], otherwise: str) -> list[Origin]:
+    def levels(
+        self, columns: FollowedColumns, j: int, names: list[str], otherwise: str
+    ) -> list[Origin]:
         """The levels of a category that is made of a column."""
         source = columns.source(j)
         return [Origin(source, self.words, (self.name, j), each, otherwise) for each in names]
 
 
-def _one_hot_encoder(step: _Step, columns: Columns) -> Columns:
+def _one_hot_encoder(step: _Step, columns: FollowedColumns) -> FollowedColumns:
     made, encoder = [], step.itself
     merged = getattr(encoder, "infrequent_categories_", None)
     for j, known in enumerate(encoder.categories_):
@@ -229,10 +233,10 @@ def _one_hot_encoder(step: _Step, columns: Columns) -> Columns:
         if dropped is not None:
             levels.remove(otherwise)
         made += step.levels(columns, j, levels, otherwise)
-    return Columns.new(columns.origins, made)
+    return FollowedColumns.new(columns.origins, made)
 
 
-def _bins(step: _Step, columns: Columns) -> Columns | None:
+def _bins(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     """Intervals of a number, if each has a column."""
     if step.itself.encode == "ordinal":
         return None
@@ -240,10 +244,10 @@ def _bins(step: _Step, columns: Columns) -> Columns | None:
     for j, edges in enumerate(step.itself.bin_edges_):
         levels = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
         made += step.levels(columns, j, levels, Origin.otherwise)
-    return Columns.new(columns.origins, made)
+    return FollowedColumns.new(columns.origins, made)
 
 
-def _scaler(step: _Step, columns: Columns) -> Columns | None:
+def _scaler(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     """Standard, robust, and by the largest value: ``(x - centre) / scale``."""
     scaler = step.itself
     if getattr(scaler, "clip", False):
@@ -255,30 +259,30 @@ def _scaler(step: _Step, columns: Columns) -> Columns | None:
     return columns.scaled(scale, -centre * scale)
 
 
-def _min_max_scaler(step: _Step, columns: Columns) -> Columns | None:
+def _min_max_scaler(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     scaler = step.itself
     return None if scaler.clip else columns.scaled(scaler.scale_, scaler.min_)
 
 
-def _pca(step: _Step, columns: Columns) -> Columns:
+def _pca(step: _Step, columns: FollowedColumns) -> FollowedColumns:
     pca = step.itself
     scale = 1.0 / np.sqrt(pca.explained_variance_) if pca.whiten else 1.0
     return columns.scaled(1.0, -pca.mean_).mixed(pca.components_).scaled(scale, 0.0)
 
 
-def _projection(step: _Step, columns: Columns) -> Columns:
+def _projection(step: _Step, columns: FollowedColumns) -> FollowedColumns:
     return columns.mixed(step.itself.components_)
 
 
-def _selector(step: _Step, columns: Columns) -> Columns:
+def _selector(step: _Step, columns: FollowedColumns) -> FollowedColumns:
     return columns[np.flatnonzero(step.itself.get_support())]
 
 
-def _function(step: _Step, columns: Columns) -> Columns | None:
+def _function(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     return columns if step.itself.func is None else None
 
 
-def _imputer(step: _Step, columns: Columns) -> Columns | None:
+def _imputer(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     """The identity on rows without missing values, then an indicator for each column with some."""
     imputer = step.itself
     if not (isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)):
@@ -289,17 +293,17 @@ def _imputer(step: _Step, columns: Columns) -> Columns | None:
     return _joined([columns, _missing(step._replace(itself=indicator), columns)])
 
 
-def _missing(step: _Step, columns: Columns) -> Columns:
+def _missing(step: _Step, columns: FollowedColumns) -> FollowedColumns:
     """Indicators of missing numbers: categories of their own, beside the numbers."""
     made = [
         level
         for j in step.itself.features_
         for level in step.levels(columns, int(j), ["missing"], "not missing")
     ]
-    return Columns.new(columns.origins, made)
+    return FollowedColumns.new(columns.origins, made)
 
 
-def _column_transformer(step: _Step, columns: Columns) -> Columns | None:
+def _column_transformer(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     transformer, parts, places = step.itself, [columns[:0]], [np.empty(0, dtype=np.intp)]
     for own, inner, chosen in transformer.transformers_:
         there = transformer.output_indices_[own]
@@ -314,7 +318,7 @@ def _column_transformer(step: _Step, columns: Columns) -> Columns | None:
     return _joined(parts)[np.argsort(np.concatenate(places))]
 
 
-def _feature_union(step: _Step, columns: Columns) -> Columns | None:
+def _feature_union(step: _Step, columns: FollowedColumns) -> FollowedColumns | None:
     parts = [columns[:0]]
     for own, inner in step.itself.transformer_list:
         if isinstance(inner, str) and inner == "drop":
@@ -326,7 +330,7 @@ def _feature_union(step: _Step, columns: Columns) -> Columns | None:
     return _joined(parts)
 
 
-def _weighted(step: Any, own: str, part: Columns) -> Columns:
+def _weighted(step: Any, own: str, part: FollowedColumns) -> FollowedColumns:
     return part.scaled((step.transformer_weights or {}).get(own, 1.0), 0.0)
 
 
@@ -348,7 +352,7 @@ def _chosen(step: Any, columns: Any) -> IndexArray:
 
 #: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that none of
 #: them is imported by who does not use it.
-_KNOWN: dict[str, Callable[[_Step, Columns], Columns | None]] = {
+_KNOWN: dict[str, Callable[[_Step, FollowedColumns], FollowedColumns | None]] = {
     "BaseRandomProjection": _projection,
     "ColumnTransformer": _column_transformer,
     "FeatureUnion": _feature_union,
