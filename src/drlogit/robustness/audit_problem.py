@@ -182,6 +182,10 @@ class AuditProblem:
         held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
         return replace(self, problem=held)
 
+    def with_radius(self, epsilon: float) -> AuditProblem:
+        """The same in a ball of another radius."""
+        return replace(self, problem=self.problem.with_radius(epsilon))
+
     def with_labels_right(self) -> AuditProblem:
         """The same, if labels were beyond doubt."""
         return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))
