@@ -48,6 +48,9 @@ JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "conic": _when_asked("..paper.conic", "conic"),
 }
 
+#: Those that take a κ by class or by sample.
+_WITH_TRUST = ("auto", "interior-point", "conic")
+
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
     "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
@@ -64,7 +67,7 @@ def solve(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
@@ -96,9 +99,11 @@ def solve(
         Labels of two kinds; the one that sorts last is the positive class.
     epsilon : float
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
-        adversary can flip at most a share ``epsilon / kappa`` of the labels.
+        adversary can flip at most a share ``epsilon / kappa`` of the labels.  By label, as
+        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or one for
+        each sample, where some labels are more certain than others; 0 for labels that are unknown.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
         ``Σ|β_j|``.
@@ -189,7 +194,7 @@ def solve_subproblem(
     *,
     lam: float,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
@@ -247,6 +252,11 @@ class _Call:
             # No adversary whom they could restrain.
             problem = replace(problem, cost=replace(problem.cost, domains=None))
         function = self.function if problem.domains is None else _with_domains(self.name)
+        if problem.cost.trust is not None and self.name not in _WITH_TRUST:
+            raise ValueError(
+                f"solver={self.name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
+                "they differ by class or by sample"
+            )
         options = dict(self.options)
         if self.max_iter is not None:
             options["max_iter"] = int(self.max_iter)

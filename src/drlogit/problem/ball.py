@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from .label_costs import Trust
 
 
 @dataclass(frozen=True, eq=False)
 class Ball:
     """ε, κ, the transport norm by name, a cost for each feature, and whether there is an intercept.
 
+    ``trust`` is how many times κ a flip costs, by class, if classes differ; if samples do, it says
+    so, and who asks about samples has to say what their flips cost.
     ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
     also of those that cannot change if each sample has one; ``with_none`` says which of them have
     "none" as a category (None: those of which it occurs), and ``lower`` and ``upper`` are the ends
@@ -29,6 +32,7 @@ class Ball:
     with_none: BoolArray | None = None
     lower: FloatArray | None = None
     upper: FloatArray | None = None
+    trust: Trust = None
 
     @property
     def has_domains(self) -> bool:
@@ -46,6 +50,8 @@ class Ball:
         total = hashlib.sha256(f"{self.norm} {self.fit_intercept} ".encode() + numbers)
         if self.epsilon == 0.0:
             return total.hexdigest()
+        if self.trust is not None:
+            total.update(repr(self.trust).encode())
         costs = self.feature_costs
         if costs is not None and (costs != 1.0).any():
             total.update(np.asarray(costs, dtype="<f8").tobytes())
