@@ -164,7 +164,7 @@ def _model(
     }
     content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
-    moving = audit if math.isinf(audit.problem.kappa) else audit.with_labels_right()
+    moving = audit if math.isinf(audit.least_flip_cost) else audit.with_labels_right()
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     content["fragile"] = [_fragile(each, row_names) for each in fragile]
@@ -367,7 +367,7 @@ def _allowed(audit: AuditProblem, radii: FloatArray) -> list[list[str]]:
         )
         for feature in audit.features
     ]
-    return [allowed_by(float(radius), problem.kappa, columns) for radius in radii]
+    return [allowed_by(float(radius), audit.least_flip_cost, columns) for radius in radii]
 
 
 # --- flat records ---------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def audit(
     y: ArrayLike,
     *,
     epsilons: Iterable[float] | None = None,
-    kappa: float | None = None,
+    kappa: Any = None,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -238,11 +238,11 @@ def audit_of(
         if not radii:
             raise ValueError("epsilons must hold at least one radius, got none")
     audits = {name: each.audit for name, each in audited.items()}
-    first = next(iter(audits.values())).problem
+    first = next(iter(audits.values()))
     return Audit(
-        kappa=first.kappa,
-        norm=first.norm.name,
-        n_samples=first.rows.n_samples,
+        kappa=first.problem.kappa,
+        norm=first.problem.norm.name,
+        n_samples=first.problem.rows.n_samples,
         epsilons=radii,
         models=tuple(
             audit_model(name, each, radii, n_listed, row_names) for name, each in audits.items()

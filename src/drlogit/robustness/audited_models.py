@@ -141,7 +141,8 @@ def audit_problems(
     fits = {name: fitted_with(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
     norm = fits[first].norm or "l1" if norm is None else norm
-    kappa = fits[first].kappa or 1.0 if kappa is None else kappa
+    if kappa is None:
+        kappa = 1.0 if fits[first].kappa is None else fits[first].kappa
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     as_numbers = (
         balls == "common"
@@ -238,7 +239,7 @@ def audit_model(
     row_names: Sequence[Any] | None = None,
 ) -> ModelAudit:
     """What an audit says about one model."""
-    u, w, kappa = audit.u, audit.weights, audit.problem.kappa
+    u, w, kappa = audit.u, audit.weights, audit.least_flip_cost
     best, worst = best_error(audit), worst_error(audit)
     breakpoints, at = audit.breakpoints(), np.array(radii)
     flips = FlipCurve.of(breakpoints, w)

@@ -119,7 +119,7 @@ def guarantee(
     y: ArrayLike,
     *,
     epsilon: float | None = None,
-    kappa: float | None = None,
+    kappa: Any = None,
     confidence: float = 0.95,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
@@ -193,8 +193,8 @@ def guarantee_of(
     order = np.random.default_rng(random_state).permutation(some)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
-    own = (known.epsilon, known.kappa, known.norm)
-    if len(known.results) == 1 and own == (problem.epsilon, problem.kappa, problem.norm.name):
+    own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
+    if len(known.results) == 1 and own and np.array_equal(known.kappa, audit.stated_kappa):
         # Known before these rows were: all of them may speak.
         lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
@@ -298,7 +298,7 @@ class _UnseenRows:
         spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
         error = min(1.0, spent + _bounded_limit(wrong, v, each))
         return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.problem.kappa,
+            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.least_flip_cost,
             float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
             math.isfinite(most), group,
         )  # fmt: skip

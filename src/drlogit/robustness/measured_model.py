@@ -51,7 +51,7 @@ class MeasuredModel:
     X: Any
     space: str
     norm: str | None = None
-    kappa: float | None = None
+    kappa: Any = None
     costs: Any = None
     categories: Any = None
     bounds: Any = None
@@ -91,7 +91,7 @@ class FittedWith(NamedTuple):
     """The norm, κ and ε of a fit, and its outcomes; None if the model does not know."""
 
     norm: str | None = None
-    kappa: float | None = None
+    kappa: Any = None
     epsilon: float | None = None
     results: tuple[Result, ...] = ()
 

@@ -139,7 +139,7 @@ class Block:
 
         One number, as an array of length one, where all are alike.
         """
-        if self.trust is None:
+        if self.trust is None or np.isinf(unit):
             return np.array([unit])
         return np.where(np.isinf(self.trust), np.inf, unit * _finite(self.trust))
 
