@@ -42,7 +42,7 @@ class Ball:
     @property
     def digest(self) -> str:
         """SHA-256 of all of it that makes a difference."""
-        numbers = np.array([self.epsilon, self.kappa], dtype="<f8").tobytes()
+        numbers = np.append(self.epsilon, self.kappa).astype("<f8").tobytes()
         total = hashlib.sha256(f"{self.norm} {self.fit_intercept} ".encode() + numbers)
         if self.epsilon == 0.0:
             return total.hexdigest()
