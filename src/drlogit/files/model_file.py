@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
+from ..problem.ball import Ball
 from ..problem.domains import check_domains
 from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
@@ -358,12 +359,15 @@ def _parse(top: Fields) -> DRLogisticRegression:
     if _field(top, "bounds", list, _NULL) is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
     model.categories_ = _field(top, "categories", list, _NULL, of=(list,))
-    check_domains(model.categories_, model.bounds_, n, None)
+    groups, lower, upper = check_domains(model.categories_, model.bounds_, n)
     fits = _field(top, "fits", list, of=(dict,))
     wanted = classes if len(classes) > 2 else classes[1:]
     if [fit.get("class") for fit in fits] != wanted:
         raise ValueError(f"'fits' must be one for each class of {wanted!r:.60}")
-    results = [_parse_fit(fit, n, model.tol) for fit in fits]
+    ball = Ball(
+        model.epsilon, model.kappa, model.norm, costs, model.fit_intercept, groups, lower, upper
+    )
+    results = [replace(_parse_fit(fit, n, model.tol), ball=ball) for fit in fits]
     model._set_results(results, _numbers(top, "epsilon"), model.kappa)
     return model
 
