@@ -40,12 +40,6 @@ def test_contradicting_labels_stay_apart():
     assert merged_X.shape == (2, 2)
 
 
-def test_distinct_samples_are_left_alone():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((800, 3))
-    assert merge_repeats(X, np.ones(800), np.ones(800)) is None
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_same_answer_as_without_merging(sparse, norm, monkeypatch):

@@ -67,7 +67,7 @@ def part(block: Block, kept: BoolArray) -> MemoryRows | None:
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
     whole = Block(held(X), y, weights / weights.sum(), block.intercept)
-    return MemoryRows([whole], 1, whole)
+    return MemoryRows(whole)
 
 
 def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Stack, ...]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..problem.ball import Ball
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
-from ..rows.pieces import pieces
+from ..rows.chunks import chunks_of
 
 #: Rows at a time.
 _ROWS = 4096
@@ -152,7 +152,7 @@ def _looked_at(
     """Which groups have a row without a category."""
     without = np.zeros(len(groups), dtype=bool)
     first = 0
-    for part in pieces(X, _ROWS, checked=True):
+    for part in chunks_of(X, _ROWS, checked=True):
         counted = weights[first : first + part.shape[0]] > 0.0
         rows, owners, columns, values = _categories(part, groups)
         places = rows * len(groups) + owners

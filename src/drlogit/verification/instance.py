@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from ..problem.ball import Ball
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.pieces import pieces
+from ..rows.chunks import chunks_of
 from .domain import Domain
 
 UNIT = 2.0**-53
@@ -144,7 +144,7 @@ class Instance:
     def parts(self) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time, as they are."""
         first = 0
-        for part in pieces(self.X, _ROWS, checked=True):
+        for part in chunks_of(self.X, _ROWS, checked=True):
             yield slice(first, first + part.shape[0]), part.astype(np.float64, copy=False)
             first += part.shape[0]
 

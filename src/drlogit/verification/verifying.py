@@ -22,7 +22,7 @@ from ..robustness.linear_model import LinearModel, as_linear
 from ..robustness.spaces import last_step, place
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
-from ..rows.pieces import (
+from ..rows.chunks import (
     checked_features,
     digest_of_features,
     digest_of_samples,
