@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -84,6 +85,13 @@ class DaskRows(Rows):
         rows._blocks = kept(task(_relabelled, *both) for both in parts)
         rows.__dict__.pop("class_weights", None)
         rows.check_classes()  # weights may be lazy, so that nobody has looked before
+        return rows
+
+    def with_trust(self, trust: Any) -> DaskRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        rows = copy(self)
+        parts = zip(self._blocks, trust, strict=True)
+        rows._blocks = kept(task(_trusted, *both) for both in parts)
         return rows
 
     def shifted(self, shift: FloatArray) -> DaskRows:
@@ -188,3 +196,7 @@ def _numbers(part: Any) -> _Visit:
 
 def _relabelled(block: Block, signs: _Visit) -> Block:
     return block.with_signs(signs.state)
+
+
+def _trusted(block: Block, trust: _Visit) -> Block:
+    return replace(block, trust=trust.state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -125,11 +126,12 @@ class MemoryRows(LocalRows):
         *,
         intercept: bool,
         thin: Matrix | None = None,
+        trust: FloatArray | None = None,
         n_blocks: int = 1,
         n_threads: int = 1,
     ) -> MemoryRows:
         """Rows of arrays that have been checked."""
-        return cls(Block(held(X), y, weights, intercept, thin), n_blocks, n_threads)
+        return cls(Block(held(X), y, weights, intercept, thin, trust), n_blocks, n_threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Not the blocks, each of which would travel as a copy, nor what is soon found again.
@@ -161,20 +163,25 @@ class MemoryRows(LocalRows):
             rows.column_moments = self.column_moments
         return rows
 
+    def with_trust(self, trust: Any) -> MemoryRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        whole = replace(self._whole, trust=np.concatenate(trust))
+        return self._again(whole, len(self.blocks), self._n_threads, self.shift)
+
     @cached_property
     def compact(self) -> tuple[MemoryRows, IndexArray | None] | None:
         """The same samples without repetitions and with thin copies, where that pays."""
         whole = self.together()
-        X, y, weights = whole.X, whole.y, whole.weights
+        X, y, weights, trust = whole.X, whole.y, whole.weights, whole.trust
         origin = None
-        merged = merge_repeats(X, y, weights)
+        merged = merge_repeats(X, y, weights, trust)
         if merged is not None:
-            X, y, weights, origin = merged
+            X, y, weights, trust, origin = merged
         thin = thin_copy(X)
         if origin is None and thin is None:
             return None
         rows = MemoryRows.from_arrays(
-            X, y, weights, intercept=whole.intercept, thin=thin,
+            X, y, weights, intercept=whole.intercept, thin=thin, trust=trust,
             n_blocks=len(self.blocks), n_threads=self._n_threads,
         )  # fmt: skip
         rows.column_moments = self.column_moments

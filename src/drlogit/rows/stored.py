@@ -43,6 +43,7 @@ class StoredRows(LocalRows):
         self._source = source
         self._signs = signs
         self._weights = np.full(signs.size, 1.0 / signs.size) if weights is None else weights
+        self._trust: FloatArray | None = None
         _, (self.n_nonzeros, means, squares) = self.run(_inspect)
         self.column_moments = means, np.sqrt(squares)
 
@@ -51,8 +52,9 @@ class StoredRows(LocalRows):
         last = int(self._ends[index])
         rows = slice(last - self._source.lengths[index], last)
         return StoredBlock(
-            self._source, index, self.shift, self._signs[rows], self._weights[rows], self.intercept
-        )
+            self._source, index, self.shift, self._signs[rows], self._weights[rows], self.intercept,
+            None if self._trust is None else self._trust[rows],
+        )  # fmt: skip
 
     def shifted(self, shift: FloatArray) -> StoredRows:
         """The same samples with features ``x - shift``."""
@@ -66,6 +68,12 @@ class StoredRows(LocalRows):
         rows = copy(self)
         rows.__dict__.pop("class_weights", None)
         rows._signs = signs
+        return rows
+
+    def with_trust(self, trust: Any) -> StoredRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        rows = copy(self)
+        rows._trust = self.gather(trust)
         return rows
 
     def _visit(
@@ -93,11 +101,13 @@ class StoredBlock(Block):
         y: FloatArray,
         weights: FloatArray,
         intercept: bool,
+        trust: FloatArray | None,
     ) -> None:
         # Block is frozen; like its own attributes, these are set once and for all.
         self.__dict__.update(
-            source=source, index=index, shift=shift, y=y, weights=weights, intercept=intercept
-        )
+            source=source, index=index, shift=shift, y=y, weights=weights, intercept=intercept,
+            trust=trust,
+        )  # fmt: skip
 
     @cached_property
     def X(self) -> Matrix:  # noqa: N802
