@@ -27,7 +27,7 @@ from ..fitting.paths import warn_about_gaps
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import (

@@ -30,7 +30,7 @@ from ..problem.proof import Proof, model_digest, save_proofs
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_unmasked, check_weights, find_classes, settled, signs_of
-from ..rows.pieces import digest_of_features, digest_of_samples
+from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
 from .linear_predictions import LinearPredictions, checked_table, numeric_data
