@@ -53,7 +53,8 @@ def test_robustness():
     assert words(left) == ["plain", "robust"]
     line = display.lines_[0, 1]
     epsilon, loss = line.get_xdata()[30], line.get_ydata()[30]
-    assert loss == drlogit.worst_case_loss(ROBUST, FRAME, Y, epsilon=epsilon, kappa=1.0)
+    exact = drlogit.worst_case_loss(ROBUST, FRAME, Y, epsilon=epsilon, kappa=1.0)
+    assert loss == pytest.approx(exact, abs=1e-12)
     bounds = drlogit.misclassification_bounds(PLAIN, FRAME, Y, epsilon=epsilon, kappa=1.0)
     assert display.lines_[1, 0].get_ydata()[30] == bounds.worst
     assert display.best_lines_[0].get_ydata()[30] == bounds.best

@@ -30,7 +30,7 @@ def test_rows_are_the_answers_of_the_functions(norm, kappa):
     for row in report.models[0].rows:
         arguments = (MODEL, X, Y)
         ball["epsilon"] = row.epsilon
-        assert row.worst_case_loss == worst_case_loss(*arguments, **ball)
+        assert row.worst_case_loss == pytest.approx(worst_case_loss(*arguments, **ball), abs=1e-12)
         bounds = misclassification_bounds(*arguments, **ball)
         assert (row.best_error, row.worst_error) == bounds
         assert row.flip_limit == row.epsilon / kappa

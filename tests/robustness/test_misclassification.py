@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 import drlogit
 from drlogit import MisclassificationBounds, misclassification_bounds
 from drlogit.problem.norms import NORMS
-from drlogit.robustness.misclassification import ErrorCurve
+from drlogit.robustness.breakpoints import ErrorCurve
 
 
 def linear_program(u, weights, epsilon, kappa, sensitivity):

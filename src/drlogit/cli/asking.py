@@ -17,7 +17,7 @@ from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..files.reading import read_samples
 from ..robustness.features import of_encoding
 from ..robustness.linear_model import LinearModel
-from ..robustness.spaces import Placed, space_of
+from ..robustness.measured_model import MeasuredModel, where_measured
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.row_blocks import is_in_blocks
 from .console import Console
@@ -54,19 +54,19 @@ class ModelAndSamples:
         against_rest = self.file.origin.get("positive_against_rest")
         return match_labels(self.samples.labels, self.classes, against_rest, self.samples.source)
 
-    def placed(
+    def measured(
         self, k: int, classes: tuple[Any, Any], instead: str | None, codes: NDArray[np.intp]
-    ) -> Placed:
+    ) -> MeasuredModel:
         """One fit among its samples, or ``instead`` of it a plain or constant model there."""
         model, encoding = self.model, self.model.encoding_
         coef, intercept = model.coef_[k], float(model.intercept_[k])
         if instead is not None:
             fit = _plain if instead == "lr" else _constant
             coef, intercept = fit(self.matrix, codes, self.samples.weights)
-        return Placed(
+        return MeasuredModel(
             LinearModel(coef, intercept, classes),
             self.matrix,
-            space_of(model),
+            where_measured(model),
             norm=model.norm,
             kappa=float(model.kappa),
             costs=model.feature_costs_,

@@ -78,7 +78,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..plots.audits import audit_asked
+    from ..plots.audits import audit_of
     from ..robustness.subgroups import subgroups
 
     console = Console(arguments)
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         parts = subgroups({arguments.groups: values}, None, len(values))
     names = None if arguments.id is None else read_column(first, arguments, arguments.id)
     common = next(iter(read)) if len(read) == 1 or not arguments.own_balls else ""
-    report = audit_asked(
+    report = audit_of(
         questions, arguments.epsilons, arguments.n_listed, parts, ball=common, row_names=names
     )
     if arguments.output is not None:
@@ -144,7 +144,7 @@ def _questions(read: dict[str, ModelAndSamples], arguments: argparse.Namespace) 
                 compared = other if label is None else f"{other}, {label}"
                 found[compared] = _ask(asked, k, label, arguments.against, ball)
         if position == 0 and not arguments.own_balls:
-            ball["ball"] = next(iter(found.values())).question.ball_of(name)
+            ball["ball"] = next(iter(found.values())).audit.ball_of(name)
     return found
 
 
@@ -163,10 +163,10 @@ def _ask(
     asked: ModelAndSamples, k: int, label: Any, instead: str | None, ball: dict[str, Any]
 ) -> Any:
     """One fit of a model, or what it is compared with ``instead``."""
-    from ..robustness.audits import Asked
+    from ..robustness.audit_problem import audit_problem_of
+    from ..robustness.audited_models import AuditedModel
     from ..robustness.linear_model import rest_and_class
-    from ..robustness.questions import pose_placed
-    from ..robustness.spaces import FittedWith, fitted_with
+    from ..robustness.measured_model import FittedWith, fitted_with
 
     classes, codes = asked.classes, asked.codes
     if label is not None:
@@ -177,11 +177,11 @@ def _ask(
         raise ValueError(
             f"all labels of {asked.samples.source} are {classes[int(share)]!r}; an audit wants both"
         )
-    question = pose_placed(
-        asked.placed(k, (classes[0], classes[1]), instead, codes), np.asarray(classes)[codes],
+    question = audit_problem_of(
+        asked.measured(k, (classes[0], classes[1]), instead, codes), np.asarray(classes)[codes],
         epsilon=0.0, feature_costs=None, sample_weight=asked.samples.weights, **ball,
     )  # fmt: skip
     if instead is not None:
-        return Asked(question, FittedWith())
+        return AuditedModel(question, FittedWith())
     fitted = fitted_with(asked.file.model)
-    return Asked(question, fitted if label is None else fitted.of_class(k))
+    return AuditedModel(question, fitted if label is None else fitted.of_class(k))

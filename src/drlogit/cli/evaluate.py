@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..robustness.spaces import space_of
+from ..robustness.measured_model import where_measured
 from ..rows.row_blocks import is_in_blocks
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
@@ -85,9 +85,9 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
 
 
 def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, float]:
+    from ..robustness.audit_problem import widened
     from ..robustness.linear_model import LinearModel
     from ..robustness.misclassification import misclassification_bounds
-    from ..robustness.questions import widened
     from ..robustness.worst_case import worst_case_loss
 
     model = asked.model
@@ -140,7 +140,7 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
-            f"  (distances {space_of(asked.model)})",
+            f"  (distances {where_measured(asked.model)})",
             f"  log-loss   {worst['log_loss']:.4f}",
             f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
         ]
