@@ -6,7 +6,11 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..estimators.training_data import balanced_weights
+from ..problem.ball import Ball
+from ..problem.domains import check_domains
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
 from .options import DATA_HELP, Commands, add_block_option, add_sample_options, new_parser
@@ -78,23 +82,35 @@ def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
 
 def _verify(asked: ModelAndSamples, path: str) -> list[tuple[Any, Any]]:
     """The verdict on each fit."""
-    from ..verification.proof_file import BrokenProofError, read_proof
-    from ..verification.verifying import fitted_ball, verify
+    from ..problem.proof import BrokenProofError, read_proofs
+    from ..verification.verifying import verify
 
     model, weights = asked.file.model, asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    results = [replace(result, ball=fitted_ball(model)) for result in model.results_]
+    results = [replace(result, ball=_ball(model)) for result in model.results_]
     labels = asked.classes[-len(results) :]
     targets = [asked.codes == asked.classes.index(label) for label in labels]
     try:
-        proofs: list[Any] = read_proof(path).split(len(results))
+        proofs: list[Any] = read_proofs(path)
     except BrokenProofError:
-        proofs = [path] * len(results)  # verify says why
+        proofs = []
+    if len(proofs) != len(results):
+        proofs = [path] * len(results)  # verify says what is wrong
     return [
         (label, verify(result, asked.matrix, target, proof, sample_weight=weights))
         for label, result, target, proof in zip(labels, results, targets, proofs, strict=True)
     ]
+
+
+def _ball(model: Any) -> Ball:
+    """What a model that was read was fitted against."""
+    costs = model.feature_costs_
+    domains = check_domains(model.categories_, model.bounds_, model.coef_.shape[1])
+    return Ball(
+        model.epsilon_, model.kappa_, model.norm,
+        None if costs is None else np.asarray(costs, dtype=float), model.fit_intercept, *domains,
+    )  # fmt: skip
 
 
 def _text(found: list[tuple[Any, Any]]) -> str:
