@@ -21,7 +21,8 @@ from .files.model_file import load_model, save_model
 from .files.onnx_model import register_onnx, to_onnx
 from .fitting.solving import solve, solve_subproblem
 from .plots.audits import Audit, audit
-from .problem.result import DualPoint, Result, Status, Trace
+from .problem.dual_point import DualPoint
+from .problem.result import Result, Status, Trace
 from .robustness.guarantees import Guarantee, guarantee
 from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
 from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss

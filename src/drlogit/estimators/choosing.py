@@ -32,7 +32,7 @@ def epsilon_max(
     X: Any,
     y: ArrayLike,
     *,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,

@@ -111,7 +111,9 @@ def _edges(
     some, y, weights = (
         np.ascontiguousarray(values[::step]) for values in (scores, block.y, block.weights)
     )
-    found = envelopes(some, y, kappa, least, part, model)
+    flips = block.flip_costs(kappa)
+    flips = flips if flips.size == 1 else np.ascontiguousarray(flips[::step])
+    found = envelopes(some, y, flips, least, part, model)
     mass = weights[found.own] * found.cost
     if step > 1 and weights.any():
         mass *= block.weights.sum() / weights.sum()

@@ -26,9 +26,10 @@ from ..estimators.tables.by_column import (
 )
 from ..problem.domain_loss import Prices, prices_of
 from ..problem.domains import check_domains
+from ..problem.label_costs import flip_costs, with_flip_costs
 from ..problem.losses import log_loss
 from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_costs, check_epsilon
 from ..problem.problem import Problem, ground_cost
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
@@ -58,6 +59,7 @@ class AuditProblem:
     classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
     space: str  # where distance is measured, in words
     described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
+    stated_kappa: Any
     stated_costs: FloatArray  # of each column, whether it has a domain or not
     stated_bounds: Any = None
 
@@ -110,10 +112,15 @@ class AuditProblem:
         """Log-losses of the samples as they are."""
         return log_loss(self.u)
 
-    @property
+    @cached_property
     def flip_costs(self) -> FloatArray:
         """What it costs to flip the label of each sample."""
-        return np.broadcast_to(np.asarray(self.problem.kappa, dtype=np.float64), self.u.shape)
+        return self.problem.rows.flip_costs(self.problem.kappa)
+
+    @cached_property
+    def least_flip_cost(self) -> float:
+        """That of the cheapest: at most a share ε over it of the labels can be flipped."""
+        return float(self.flip_costs[self.weights > 0.0].min())
 
     @cached_property
     def domain_loss(self) -> Prices:
@@ -182,6 +189,10 @@ class AuditProblem:
         held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
         return replace(self, problem=held)
 
+    def with_radius(self, epsilon: float) -> AuditProblem:
+        """The same in a ball of another radius."""
+        return replace(self, problem=self.problem.with_radius(epsilon))
+
     def with_labels_right(self) -> AuditProblem:
         """The same, if labels were beyond doubt."""
         return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))
@@ -197,7 +208,7 @@ def audit_problem(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float | None,
+    kappa: Any,
     norm: str | Norm | None,
     feature_costs: Any,
     sample_weight: ArrayLike | None,
@@ -227,7 +238,7 @@ def audit_problem_of(
     y: Any,
     *,
     epsilon: float,
-    kappa: float | None,
+    kappa: Any,
     norm: str | Norm | None,
     feature_costs: Any,
     sample_weight: ArrayLike | None,
@@ -241,7 +252,10 @@ def audit_problem_of(
     ``check`` looks at the samples, or at one block of them, before anything is computed.
     """
     epsilon = check_epsilon(epsilon)
-    kappa = check_kappa((measured.kappa or 1.0) if kappa is None else kappa)
+    if kappa is None:
+        kappa = 1.0 if measured.kappa is None else measured.kappa
+    if isinstance(kappa, str):
+        raise ValueError("kappa must be given: the model was fitted with one for each sample")
     transport = get_norm((measured.norm or "l1") if norm is None else norm)
     linear, samples = measured.linear, measured.X
     blocks = isinstance(samples, RowBlocks)
@@ -251,7 +265,7 @@ def audit_problem_of(
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
     if check is not None:
         check(matrix)
-    signs, classes = _signs(y, n_samples, linear.classes)
+    signs, classes = signs_of(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
     if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
         declared, stated_categories = measured.categories, None
@@ -269,6 +283,7 @@ def audit_problem_of(
     costs = check_costs(costs, n_features)
     stated_costs = costs.copy()
     rows: Rows
+    flips = flip_costs(kappa, np.asarray(classes), (signs > 0.0).astype(np.intp))
     if blocks:
         rows = StoredRows(samples, signs, weights, intercept=True)
     else:
@@ -278,13 +293,14 @@ def audit_problem_of(
     beyond = False
     if bounds is None and not blocks:
         limits, beyond = widened(limits, matrix, measured.names)
-    rows, cost = ground_cost(rows, transport, costs, kappa, declared, limits, measured.names)
-    problem = Problem(rows, epsilon, cost, fit_intercept=True)
+    rows, unit, trust = with_flip_costs(rows, flips)
+    rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
+    problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{space}, with the {given} given" if given and ball is None else space
     where += ", and bounds as wide as the data" if beyond else ""
-    return AuditProblem(problem, joined, classes, where, described, stated_costs, limits)
+    return AuditProblem(problem, joined, classes, where, described, kappa, stated_costs, limits)
 
 
 def _one_of_several(y: Any, classes: Any, k: int) -> Any:
@@ -358,7 +374,7 @@ def _table_names(measured: MeasuredModel, matrix: Matrix) -> list[Any]:
     return list(range(matrix.shape[1])) if measured.names is None else measured.names
 
 
-def _signs(
+def signs_of(
     y: Any, n_samples: int, classes: tuple[Any, Any] | None
 ) -> tuple[FloatArray, tuple[Any, Any]]:
     """Labels as ±1 and the two labels, those of the model if it knows them."""

@@ -37,6 +37,9 @@ class Block:
 
     ``Z``, the matrix with rows ``y_i (x_i, 1)``, is never formed: since ``y² = 1``, labels
     enter products with vectors and drop out of Gram matrices.
+
+    ``trust`` is what flipping each label costs, in units of the problem's κ: positive, infinite for
+    labels beyond doubt, None where all cost one unit.
     """
 
     X: Matrix
@@ -45,6 +48,7 @@ class Block:
     intercept: bool
     #: X once more, in a form that is faster to multiply with vectors, if there is one.
     thin: Matrix | None = None
+    trust: FloatArray | None = None
 
     @property
     def n_columns(self) -> int:
@@ -117,7 +121,8 @@ class Block:
 
     def shifted(self, shift: FloatArray) -> Block:
         """The same samples with features ``x - shift``."""
-        return Block(shifted(self.X, shift), self.y, self.weights, self.intercept)
+        X = shifted(self.X, shift)
+        return Block(X, self.y, self.weights, self.intercept, trust=self.trust)
 
     @cached_property
     def means(self) -> FloatArray:
@@ -128,6 +133,25 @@ class Block:
     def class_weights(self) -> FloatArray:
         """What the samples of the classes -1 and +1 weigh."""
         return np.array([self.weights @ (self.y < 0.0), self.weights @ (self.y > 0.0)])
+
+    def flip_costs(self, unit: float) -> FloatArray:
+        """What flips cost if the unit is this (or, times λ, the margins from which they pay).
+
+        One number, as an array of length one, where all are alike.
+        """
+        if self.trust is None or np.isinf(unit):
+            return np.array([unit])
+        return np.where(np.isinf(self.trust), np.inf, unit * _finite(self.trust))
+
+    def flip_sizes(self, a: FloatArray) -> FloatArray:
+        """What shares a of the labels cost to flip, in units; nothing where nothing flips."""
+        if self.trust is None:
+            return a
+        return np.where(a > 0.0, self.trust, 0.0) * a
+
+    def flippable(self, a: FloatArray) -> FloatArray:
+        """Shares a, none of labels beyond doubt."""
+        return a if self.trust is None else np.where(np.isinf(self.trust), 0.0, a)
 
     def by_class(self, r: FloatArray) -> FloatArray:
         """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
@@ -140,7 +164,8 @@ class Block:
         rows = slice(first, last)
         thin = None if self.thin is None else row_range(self.thin, first, last)
         X = row_range(self.X, first, last)
-        return Block(X, self.y[rows], self.weights[rows], self.intercept, thin)
+        trust = None if self.trust is None else self.trust[rows]
+        return Block(X, self.y[rows], self.weights[rows], self.intercept, thin, trust)
 
     def with_signs(self, signs: FloatArray) -> Block:
         """The same samples under other labels; what is known of the columns stays known."""
@@ -150,7 +175,8 @@ class Block:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is cached would double what travels, and is soon found again.
-        return {name: self.__dict__[name] for name in ("X", "y", "weights", "intercept")}
+        names = ("X", "y", "weights", "intercept", "trust")
+        return {name: self.__dict__[name] for name in names}
 
     def squared_columns(self, d: FloatArray) -> FloatArray:
         """``Σ_i d_i z_ij²`` for each column: the diagonal of :meth:`gram`."""
@@ -164,9 +190,15 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         return blocks[0]
     sparse = sp.issparse(blocks[0].X)
     X = [block.X for block in blocks]
+    trust = [block.trust for block in blocks if block.trust is not None]
     return Block(
         sp.vstack(X, format="csr") if sparse else np.concatenate(X),
         np.concatenate([block.y for block in blocks]),
         np.concatenate([block.weights for block in blocks]),
         blocks[0].intercept,
+        trust=np.concatenate(trust) if trust else None,
     )
+
+
+def _finite(trust: FloatArray) -> FloatArray:
+    return np.where(np.isinf(trust), 0.0, trust)

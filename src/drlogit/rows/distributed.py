@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -242,6 +242,10 @@ class DaskRows(Rows):
         rows.check_classes()  # weights may be lazy, so that nobody has looked before
         return rows
 
+    def with_trust(self, trust: Any) -> DaskRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        return self._with_groups(_trusted, trust)
+
     def shifted(self, shift: FloatArray) -> DaskRows:
         """The same samples with features ``x - shift``, shifted where they are."""
         moved = literal(shift, unique("shift"))
@@ -423,6 +427,10 @@ def _joined(visited: _Visited, first: int, last: int) -> FloatArray:
 
 def _relabelled(blocks: Sequence[Block], signs: _Visited) -> tuple[Block, ...]:
     return tuple(block.with_signs(part) for block, part in zip(blocks, signs.states, strict=True))
+
+
+def _trusted(blocks: Sequence[Block], trust: _Visited) -> tuple[Block, ...]:
+    return tuple(replace(b, trust=part) for b, part in zip(blocks, trust.states, strict=True))
 
 
 def _cut_vectors(step: int, *vectors: Any) -> _Visited:

@@ -163,6 +163,10 @@ class Rows(ABC):
     def with_signs(self, signs: Any) -> Rows:
         """The same samples, checked as they are, under other labels of length N, as ±1."""
 
+    @abstractmethod
+    def with_trust(self, trust: State) -> Rows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+
     @property
     @abstractmethod
     def offsets(self) -> State:
@@ -197,6 +201,10 @@ class Rows(ABC):
         """The weights of all samples."""
         return np.asarray(self.gather(self.run(_weights)[0]))
 
+    def flip_costs(self, unit: float) -> FloatArray:
+        """What it costs to flip the label of each sample, if the unit is this."""
+        return np.asarray(self.gather(self.run(_flip_costs, None, unit)[0]))
+
     def signs(self) -> FloatArray:
         """The labels of all samples, as ±1."""
         return np.asarray(self.gather(self.run(_signs)[0]))
@@ -216,6 +224,10 @@ def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
 
 def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
     return block.weights, ()
+
+
+def _flip_costs(block: Block, _: BlockState, unit: float) -> tuple[FloatArray, tuple[()]]:
+    return np.broadcast_to(block.flip_costs(unit), block.y.shape), ()
 
 
 def _signs(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:

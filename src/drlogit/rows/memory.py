@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -125,11 +126,12 @@ class MemoryRows(LocalRows):
         *,
         intercept: bool,
         thin: Matrix | None = None,
+        trust: FloatArray | None = None,
         n_blocks: int = 1,
         n_threads: int = 1,
     ) -> MemoryRows:
         """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
-        whole = Block(held(X), y, weights, intercept, thin)
+        whole = Block(held(X), y, weights, intercept, thin, trust)
         return cls(_cut(whole, n_blocks), n_threads, whole)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,20 +175,31 @@ class MemoryRows(LocalRows):
         rows.__dict__.update({name: self.__dict__[name] for name in known})
         return rows
 
+    def with_trust(self, trust: Any) -> MemoryRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        if self._whole is None:
+            blocks = [replace(b, trust=part) for b, part in zip(self.blocks, trust, strict=True)]
+            rows = MemoryRows(blocks, self._n_threads)
+        else:
+            whole = replace(self._whole, trust=np.concatenate(trust))
+            rows = MemoryRows(_cut(whole, len(self.blocks)), self._n_threads, whole)
+        rows.shift = self.shift
+        return rows
+
     @cached_property
     def compact(self) -> tuple[MemoryRows, IndexArray | None] | None:
         """The same samples without repetitions and with thin copies, where that pays."""
         whole = self.together()
-        X, y, weights = whole.X, whole.y, whole.weights
+        X, y, weights, trust = whole.X, whole.y, whole.weights, whole.trust
         origin = None
-        merged = merge_repeats(X, y, weights)
+        merged = merge_repeats(X, y, weights, trust)
         if merged is not None:
-            X, y, weights, origin = merged
+            X, y, weights, trust, origin = merged
         thin = thin_copy(X)
         if origin is None and thin is None:
             return None
         rows = MemoryRows.from_arrays(
-            X, y, weights, intercept=whole.intercept, thin=thin,
+            X, y, weights, intercept=whole.intercept, thin=thin, trust=trust,
             n_blocks=len(self.blocks), n_threads=self._n_threads,
         )  # fmt: skip
         rows.column_scale, rows.column_means = self.column_scale, self.column_means

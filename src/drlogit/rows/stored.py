@@ -47,6 +47,7 @@ class StoredRows(LocalRows):
         self._source = source
         self._signs = signs.astype(np.int8)
         self._weights = weights
+        self._trust: FloatArray | None = None
         self._knowledge: list[dict[str, Any]] = [{} for _ in source.lengths]
         _, (self.n_nonzeros,) = self.run(_inspect)
 
@@ -56,8 +57,9 @@ class StoredRows(LocalRows):
         rows = slice(last - self._source.lengths[index], last)
         weights = 1.0 / self.n_samples if self._weights is None else self._weights[rows]
         block = StoredBlock(
-            self._source, index, self._signs[rows], weights, self.intercept, self.shift
-        )
+            self._source, index, self._signs[rows], weights, self.intercept, self.shift,
+            None if self._trust is None else self._trust[rows],
+        )  # fmt: skip
         block.__dict__.update(self._knowledge[index])
         return block
 
@@ -76,6 +78,13 @@ class StoredRows(LocalRows):
         rows.__dict__.pop("class_weights", None)
         rows._signs = signs.astype(np.int8)
         rows._knowledge = list(self._knowledge)  # of columns, whose squares know no sign
+        return rows
+
+    def with_trust(self, trust: Any) -> StoredRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        rows = copy(self)
+        rows._trust = self.gather(trust)
+        rows._knowledge = list(self._knowledge)
         return rows
 
     def _visit(
@@ -102,11 +111,12 @@ class StoredBlock(Block):
         weights: FloatArray | float,
         intercept: bool,
         shift: FloatArray | None,
+        trust: FloatArray | None,
     ) -> None:
         # Block is frozen; like its own attributes, these are set once and for all.
         self.__dict__.update(
             source=source, index=index, signs=signs, given=weights, intercept=intercept,
-            shift=shift,
+            shift=shift, trust=trust,
         )  # fmt: skip
 
     source: RowBlocks
