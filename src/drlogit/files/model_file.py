@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -359,20 +359,18 @@ def _parse(top: Fields) -> DRLogisticRegression:
     if _field(top, "bounds", list, _NULL) is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
     model.categories_ = _field(top, "categories", list, _NULL, of=(list,))
-    groups, lower, upper = check_domains(model.categories_, model.bounds_, n)
+    domains = check_domains(model.categories_, model.bounds_, n)
+    radius, kappa = _numbers(top, "epsilon"), _numbers(top, "kappa", finite=False)
+    ball = Ball(radius, kappa, model.norm, costs, model.fit_intercept, *domains)
     fits = _field(top, "fits", list, of=(dict,))
     wanted = classes if len(classes) > 2 else classes[1:]
     if [fit.get("class") for fit in fits] != wanted:
         raise ValueError(f"'fits' must be one for each class of {wanted!r:.60}")
-    ball = Ball(
-        model.epsilon, model.kappa, model.norm, costs, model.fit_intercept, groups, lower, upper
-    )
-    results = [replace(_parse_fit(fit, n, model.tol), ball=ball) for fit in fits]
-    model._set_results(results, _numbers(top, "epsilon"), model.kappa)
+    model._set_results([_parse_fit(fit, ball, n, model.tol) for fit in fits], radius, kappa)
     return model
 
 
-def _parse_fit(fit: Fields, n_features: int, tol: float) -> Result:
+def _parse_fit(fit: Fields, ball: Ball, n_features: int, tol: float) -> Result:
     status = _field(fit, "status", str)
     if status not in Status.__members__:
         raise ValueError(
@@ -386,6 +384,7 @@ def _parse_fit(fit: Fields, n_features: int, tol: float) -> Result:
         n_iter=_field(fit, "n_iter", int),
         solver=_field(fit, "solver", str),
         trace=Trace(),
+        ball=ball,
         **numbers,
     )
     _check_certificate(result, tol)
