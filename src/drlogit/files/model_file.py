@@ -25,16 +25,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.label_noise import noise_matrix
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
+from ..problem.label_costs import BY_SAMPLE, StatedKappa
 from ..problem.result import Result, Status, Trace
+from ..rows.arrays import FloatArray
 from . import strict_json
 from .atomic import write_text
 
-#: Version 2 adds the way from a raw table to numbers, and domains; models that need neither are
-#: written as version 1, which older readers know.
-SCHEMA, VERSIONS = "drlogit-model", (1, 2)
+#: Version 2 adds the way from a raw table to numbers, and domains; version 3 κ by label or sample,
+#: and label noise.  Models that need none of it are written as version 1, which older readers know.
+SCHEMA, VERSIONS = "drlogit-model", (1, 2, 3)
 
 #: A model's fits, as attributes of a :class:`Result` and keys of a file.
 _FIT_KEYS = {
@@ -146,6 +149,7 @@ def fitted_model(
         model.feature_names_in_ = np.array(feature_names, dtype=object)
     model.encoding_, model.categories_, model.bounds_ = encoding, categories, bounds
     model.feature_costs_ = parameters.get("feature_costs")
+    model.label_noise_ = parameters.get("label_noise")
     model._set_results(results, parameters["epsilon"], parameters["kappa"])
     return model
 
@@ -215,10 +219,11 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
     encoding, costs = model.encoding_, model.feature_costs_
     if encoding is not None:
         names = encoding.names
-    tables = _tables(model)
+    tables, kappa, noise = _tables(model), model.kappa_, model.label_noise_
+    labels = isinstance(kappa, dict | str) or noise is not None
     return {
         "schema": SCHEMA,
-        "version": VERSIONS[1] if tables else VERSIONS[0],
+        "version": VERSIONS[2 if labels else 1 if tables else 0],
         "drlogit_version": __version__,
         "n_features": int(model.coef_.shape[1]),
         "feature_names": None if names is None else [str(name) for name in names],
@@ -226,7 +231,9 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
         **tables,
         "classes": classes,
         "epsilon": float(model.epsilon_),
-        "kappa": float(model.kappa_),
+        # By label in the order of the classes.
+        "kappa": [float(each) for each in kappa.values()] if isinstance(kappa, dict) else kappa,
+        **({} if noise is None else {"label_noise": noise.tolist()}),
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
@@ -286,12 +293,14 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     if isinstance(version, bool) or version not in VERSIONS:
         raise ValueError(
             f"{path} has version {version!r:.20} of the model format, and this "
-            f"drlogit reads versions {' and '.join(map(str, VERSIONS))} only"
+            f"drlogit reads versions {', '.join(map(str, VERSIONS))} only"
         )
     try:
-        known = _KEYS if version == VERSIONS[0] else _KEYS | _KEYS_OF_TABLES
-        _check_keys(document, known)
-        model = _parse(document, tables=version == VERSIONS[1])
+        labels = version == VERSIONS[2]
+        more = [*_KEYS_OF_TABLES] if version != VERSIONS[0] else []
+        _check_keys(document, _KEYS.union(more, ["label_noise"] if labels else []))
+        tables = "columns" in document if labels else version == VERSIONS[1]
+        model = _parse(document, tables=tables, labels=labels)
         origin = _get(document, "origin", _is(dict), "an object")
         if "digest" in document and document["digest"] != _digest(document):
             raise ValueError(
@@ -343,6 +352,10 @@ def _is_cost(value: Any) -> bool:
     return value == "inf" or (_is_number(value) and value > 0.0)
 
 
+def _is_cost_or_zero(value: Any) -> bool:
+    return _is_cost(value) or (_is_number(value) and value == 0.0)
+
+
 def _listed(good: Test, length: int | None = None) -> Test:
     """A list of such values, of that length if one is given."""
     return lambda value: (
@@ -362,7 +375,7 @@ def _at_least(least: float) -> str:
     return "a number" if math.isinf(least) else f"a number >= {least:g}"
 
 
-def _parse(top: Fields, *, tables: bool) -> DRLogisticRegression:
+def _parse(top: Fields, *, tables: bool, labels: bool) -> DRLogisticRegression:
     n = _get(top, "n_features", lambda v: _is(int)(v) and v >= 1, "a whole number >= 1")
     names = _get(top, "feature_names", _or_null(_listed(_is_text, n)), f"{n} texts, or null")
     costs = _get(top, "feature_costs", _or_null(_listed(_is_cost, n)), f"{n} positive numbers")
@@ -384,12 +397,37 @@ def _parse(top: Fields, *, tables: bool) -> DRLogisticRegression:
     return fitted_model(
         results, classes, names, encoding, categories, bounds,
         epsilon=_number(top, "epsilon", 0.0),
-        kappa=float(_get(top, "kappa", _is_cost, "a positive number")),
+        kappa=_parse_kappa(top, classes) if labels else _one_cost(top),
         norm=_get(top, "norm", ("l1", "l2", "linf").__contains__, "l1, l2 or linf"),
         fit_intercept=_get(top, "fit_intercept", _is(bool), "true or false"),
         feature_costs=None if costs is None else np.array(costs, dtype=float),
         tol=tol,
+        label_noise=_parse_noise(top, len(classes)) if labels else None,
     )  # fmt: skip
+
+
+def _one_cost(top: Fields) -> float:
+    return float(_get(top, "kappa", _is_cost, "a positive number"))
+
+
+def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
+    """One κ, one for each label, or the word that there was one for each sample."""
+    found = top.get("kappa")
+    if found == BY_SAMPLE:
+        return BY_SAMPLE
+    if not isinstance(found, list):
+        return _one_cost(top)
+    each = _get(top, "kappa", _listed(_is_cost_or_zero, len(classes)), f"{len(classes)} costs >= 0")
+    return dict(zip(classes, map(float, each), strict=True))
+
+
+def _parse_noise(top: Fields, n_classes: int) -> FloatArray | None:
+    rows = top.get("label_noise")
+    if rows is None:
+        return None
+    shares = _listed(_listed(_is_number, n_classes), n_classes)
+    rows = _get(top, "label_noise", shares, f"{n_classes} rows of {n_classes} shares")
+    return noise_matrix(rows, np.arange(n_classes))
 
 
 def _parse_fit(fit: Fields, n_features: int) -> Result:

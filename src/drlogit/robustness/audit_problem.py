@@ -26,6 +26,14 @@ from ..estimators.tables.by_column import (
 )
 from ..problem.domain_loss import Prices, prices_of
 from ..problem.domains import check_domains
+from ..problem.label_costs import (
+    StatedKappa,
+    as_stated,
+    flip_costs,
+    is_stated_singly,
+    own_kappa,
+    with_flip_costs,
+)
 from ..problem.losses import log_loss
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
@@ -110,10 +118,23 @@ class AuditProblem:
         """Log-losses of the samples as they are."""
         return log_loss(self.u)
 
-    @property
+    @cached_property
     def flip_costs(self) -> FloatArray:
         """What it costs to flip the label of each sample."""
-        return np.broadcast_to(np.asarray(self.problem.kappa, dtype=np.float64), self.u.shape)
+        return self.problem.rows.flip_costs(self.problem.kappa)
+
+    @property
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+        return as_stated(self.problem.cost, np.array(self.classes))
+
+    def flip_limits(self, radii: FloatArray) -> FloatArray:
+        """The largest share of labels that each radius can flip: the cheapest ones."""
+        order = np.argsort(self.flip_costs)
+        order = order[np.isfinite(self.flip_costs[order])]
+        weight = np.append(0.0, np.cumsum(self.weights[order]))
+        spent = np.append(0.0, np.cumsum(self.weights[order] * self.flip_costs[order]))
+        return np.asarray(np.interp(radii, spent, np.minimum(weight, 1.0)))
 
     @cached_property
     def domain_loss(self) -> Prices:
@@ -197,7 +218,7 @@ def audit_problem(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float | None,
+    kappa: Any,
     norm: str | Norm | None,
     feature_costs: Any,
     sample_weight: ArrayLike | None,
@@ -214,6 +235,11 @@ def audit_problem(
     that of another model, and goes before the fit's own.
     """
     measured = measure(model, X, space, categories, of_class)
+    if of_class is not None:
+        known = last_step(model).classes_
+        kappa = own_kappa(measured.kappa) if kappa is None else kappa
+        if not is_stated_singly(kappa):
+            kappa = flip_costs(kappa, known, np.searchsorted(known, column_or_1d(y)))
     labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
     return audit_problem_of(
         measured, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
@@ -227,7 +253,7 @@ def audit_problem_of(
     y: Any,
     *,
     epsilon: float,
-    kappa: float | None,
+    kappa: Any,
     norm: str | Norm | None,
     feature_costs: Any,
     sample_weight: ArrayLike | None,
@@ -241,7 +267,9 @@ def audit_problem_of(
     ``check`` looks at the samples, or at one block of them, before anything is computed.
     """
     epsilon = check_epsilon(epsilon)
-    kappa = check_kappa((measured.kappa or 1.0) if kappa is None else kappa)
+    kappa = own_kappa(measured.kappa) if kappa is None else kappa
+    if is_stated_singly(kappa):
+        check_kappa(kappa)
     transport = get_norm((measured.norm or "l1") if norm is None else norm)
     linear, samples = measured.linear, measured.X
     blocks = isinstance(samples, RowBlocks)
@@ -273,13 +301,14 @@ def audit_problem_of(
         rows = StoredRows(samples, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    rows, unit, trust = with_flip_costs(rows, flip_costs(kappa, np.array(classes), None))
     stated = {"feature costs": feature_costs, "categories": stated_categories, "bounds": bounds}
     limits = measured.bounds if bounds is None else _bounds(bounds, measured, matrix)
     beyond = False
     if bounds is None and not blocks:
         limits, beyond = widened(limits, matrix, measured.names)
-    rows, cost = ground_cost(rows, transport, costs, kappa, declared, limits, measured.names)
-    problem = Problem(rows, epsilon, cost, fit_intercept=True)
+    rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
+    problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{space}, with the {given} given" if given and ball is None else space

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .audit_problem import AuditProblem, audit_problem
@@ -54,7 +55,7 @@ class Guarantee:
         Of both together.
     n : int
         Rows that it rests on.
-    epsilon, kappa : float
+    epsilon, kappa : float, or κ by label, or "by sample"
         The radius and what a flipped label costs.
     mean_loss, mean_error : float
         Of the model on these rows, as they are.
@@ -72,7 +73,7 @@ class Guarantee:
     confidence: float
     n: int
     epsilon: float
-    kappa: float
+    kappa: StatedKappa
     mean_loss: float
     mean_error: float
     exact_loss: bool
@@ -80,9 +81,9 @@ class Guarantee:
     groups: tuple[Guarantee, ...] = ()
 
     def __str__(self) -> str:
-        flips = "" if math.isinf(self.kappa) else (
-            f" (at most {min(self.epsilon / self.kappa, 1.0):.1%} of the labels wrong)"
-        )  # fmt: skip
+        flips = ""
+        if can_flip(self.kappa):
+            flips = f" ({flips_in_words(self.epsilon, self.kappa)})"
         whose = f" with {self.group}" if self.group else ""
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
@@ -116,7 +117,7 @@ def guarantee(
     y: ArrayLike,
     *,
     epsilon: float | None = None,
-    kappa: float | None = None,
+    kappa: Any = None,
     confidence: float = 0.95,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
@@ -135,9 +136,9 @@ def guarantee(
         As in :func:`drlogit.worst_case_loss`.
     X, y : the rows
         Rows that the model was **not** fitted to, nor chosen by.
-    epsilon, kappa : float, optional
-        The radius and what a flipped label costs; by default the model's own (a model that has no
-        radius needs one; κ = 1 if it has none).
+    epsilon, kappa : optional
+        The radius and what a flipped label costs, also by label or by sample; by default the
+        model's own (a model that has no radius needs one; κ = 1 if it has none).
     confidence : float
         Of the two limits together, between 0 and 1.
     norm, feature_costs, categories, bounds, space, sample_weight
@@ -287,7 +288,7 @@ class _UnseenRows:
         spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
         error = min(1.0, spent + _bounded_limit(wrong, v, each))
         return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.problem.kappa,
+            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.kappa,
             float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
             math.isfinite(most), group,
         )  # fmt: skip

@@ -50,7 +50,7 @@ def misclassification_bounds(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,

@@ -42,7 +42,7 @@ def worst_case_loss(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -69,9 +69,10 @@ def worst_case_loss(
         one that sorts last is the positive class.
     epsilon : float
         Radius of the ball, at least 0 (0: the samples as they are).
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The adversary can
-        flip at most a share ``epsilon / kappa`` of the labels.
+        flip at most a share ``epsilon / kappa`` of the labels.  By label or by sample as in
+        :func:`~drlogit.solve`.
     norm : {"l1", "l2", "linf"}, optional
         Transport norm on the features; that of the fit, if the model is ours, else ``"l1"``.
     feature_costs : array of shape (n_features,), dict or "std", optional
@@ -207,7 +208,7 @@ def worst_case_distribution(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
