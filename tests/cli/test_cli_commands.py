@@ -325,7 +325,7 @@ def test_predictions_are_those_of_the_model(folder, cancer, run, answer):
     del model.feature_names_in_
     found = answer("predict model.json cancer.csv")
     assert found["predictions"] == model.predict(X).tolist()
-    assert np.array_equal(found["probabilities"], model.predict_proba(X))
+    assert np.allclose(found["probabilities"], model.predict_proba(X), rtol=0, atol=1e-12)
     lines = run("predict model.json cancer.csv")[1].splitlines()
     assert lines[0] == "prediction,probability_malignant"
     label, probability = lines[1].split(",")

@@ -98,7 +98,7 @@ def test_without_a_feature(case):
     """As the library measures it: the same problem with an infinite cost."""
     _, content, model, X, ball = case
     right = {**ball, "kappa": math.inf}
-    (asked,) = audit(model, X, Y, epsilons=[0.0], **right).asked.values()
+    (asked,) = audit(model, X, Y, epsilons=[0.0], **right).audited.values()
     problem, k = asked.audit.problem, len(content["radii"]) - 1
     costs = problem.costs[:-1].copy()
     if problem.domains is not None:
@@ -177,7 +177,7 @@ def test_fragile_samples_break_where_the_page_says():
     """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])
     shown = report.data.content["models"][0]
-    cost = report.asked["LogisticRegression"].audit.costs_to_break[0]
+    cost = report.audited["LogisticRegression"].audit.costs_to_break[0]
     u = np.where(Y == "paid", 1.0, -1.0) * PIPE.decision_function(FRAME)
     cheapest = np.sort(cost[u > 0])[: len(shown["fragile"])]
     assert [each["cost"] for each in shown["fragile"]] == pytest.approx(cheapest, rel=1e-6)

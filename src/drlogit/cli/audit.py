@@ -78,7 +78,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..plots.audits import audit_asked
+    from ..plots.audits import audit_of
     from ..robustness.subgroups import subgroups
 
     console = Console(arguments)
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         parts = subgroups({arguments.groups: values}, None, len(values))
     names = None if arguments.id is None else read_column(first, arguments, arguments.id)
     common = next(iter(read)) if len(read) == 1 or not arguments.own_balls else ""
-    report = audit_asked(
+    report = audit_of(
         questions, arguments.epsilons, arguments.n_listed, parts, ball=common, row_names=names
     )
     if arguments.output is not None:

@@ -51,7 +51,7 @@ class _Demo:
     @property
     def margins(self) -> Any:
         """Those of the robust model."""
-        return self.audit.asked["robust"].audit.u
+        return self.audit.audited["robust"].audit.u
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,7 +77,7 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
 
     from ..estimators.choosing import suggest_radius
     from ..fitting.solving import solve
-    from ..plots.audits import audit_asked
+    from ..plots.audits import audit_of
     from ..problem.parameters import check_kappa
     from ..robustness.measured_model import FittedWith
 
@@ -103,7 +103,7 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
         labels=labels.tolist(),
         n_features=X.shape[1],
         result=result,
-        audit=audit_asked(asked, radii, 5, ball="robust"),
+        audit=audit_of(asked, radii, 5, ball="robust"),
     )
 
 

@@ -159,7 +159,7 @@ def _write(path: Any, training: Training, output: str) -> None:
 
 
 def _draw(path: Any, training: Training, arguments: argparse.Namespace) -> None:
-    from ..plots.displays.path import RegularizationPathDisplay
+    from ..plots import RegularizationPathDisplay
 
     unit = "standard deviation" if arguments.standardize else "unit of the feature"
     names = path.feature_names or training.names

@@ -178,6 +178,6 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
 
 
 def _draw(search: Any, output: str) -> None:
-    from ..plots.displays.cv_surface import CVSurfaceDisplay
+    from ..plots import CVSurfaceDisplay
 
     save_plot(CVSurfaceDisplay.from_estimator(search).figure_, output)

@@ -16,13 +16,20 @@ import numpy as np
 from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.audit_problem import AuditProblem
-from ..robustness.audited_models import AuditedModel, AuditOutcome, AuditSample, ModelAudit
+from ..robustness.audited_models import (
+    AuditedModel,
+    AuditOutcome,
+    AuditSample,
+    ModelAudit,
+    own_radius,
+)
 from ..robustness.breakpoints import Breakpoints, FlipCurve
 from ..robustness.calibration import Calibration, calibration, confusion, worst_confusions
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
 from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
+from ..robustness.guarantees import Guarantee
 from ..robustness.misclassification import best_error, bounds_at, worst_error
 from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
@@ -67,10 +74,10 @@ def audit_data(report: AuditOutcome) -> AuditData:
     largest = report.epsilons[-1]
     steps = np.linspace(0.0, largest, _STEPS + 1) if largest > 0.0 else np.zeros(1)
     radii = np.array(sorted({*np.round(steps, 15).tolist(), *report.epsilons}))
-    audits = [each.audit for each in report.asked.values()]
+    audits = [each.audit for each in report.audited.values()]
     models = [
-        _model(audited, asked, radii, report.row_names)
-        for audited, asked in zip(report.models, report.asked.values(), strict=True)
+        _model(outcome, audited, radii, report.row_names)
+        for outcome, audited in zip(report.models, report.audited.values(), strict=True)
     ]
     _add_broken(models, audits)
     groups: list[dict[str, Any]] = [
@@ -109,33 +116,47 @@ def audit_data(report: AuditOutcome) -> AuditData:
         "models": models,
         "groups": groups,
         "drawn_tol": _DRAWN_TOL,
+        "guarantees": [_guarantee(name, each) for name, each in report.guarantees.items()],
     }
     return AuditData(content)
 
 
+def _guarantee(name: str, found: Guarantee) -> dict[str, Any]:
+    return {
+        "model": name,
+        "n": found.n,
+        "epsilon": found.epsilon,
+        "confidence": found.confidence,
+        "loss": _short(found.loss),
+        "error": _short(found.error),
+        "mean_loss": _short(found.mean_loss),
+        "mean_error": _short(found.mean_error),
+        "exact_loss": found.exact_loss,
+    }
+
+
 def _start(report: AuditOutcome, radii: FloatArray) -> int:
     """Where the slider begins: at a radius that a model was fitted for, or in the middle."""
-    fitted = [e for each in report.asked.values() if (e := each.fitted.epsilon)]
-    wanted = fitted[-1] if fitted else report.epsilons[(2 * len(report.epsilons)) // 3]
+    wanted = own_radius(list(report.audited.values()), report.epsilons)
     return int(np.abs(radii - wanted).argmin())
 
 
 def _model(
-    audited: ModelAudit, asked: AuditedModel, radii: FloatArray, row_names: Sequence[Any] | None
+    outcome: ModelAudit, audited: AuditedModel, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    audit = asked.audit
+    audit = audited.audit
     found = audit.breakpoints(float(radii[-1]))
     losses = audit.loss_curve(found).at(radii)
     best, worst, flips = best_error(audit), worst_error(audit), FlipCurve.of(found, audit.weights)
     errors = [bounds_at(float(radius), best, worst) for radius in radii]
-    half = audited.half_wrong_radius
+    half = outcome.half_wrong_radius
     content: dict[str, Any] = {
-        "name": audited.name,
+        "name": outcome.name,
         "classes": [str(label) for label in audit.classes],
         "space": audit.space,
-        "facts": _facts(asked),
-        "loss": _short(audited.loss),
-        "error": _short(audited.error),
+        "facts": _facts(audited),
+        "loss": _short(outcome.loss),
+        "error": _short(outcome.error),
         "half_wrong": None if math.isinf(half) else _short(half),
         "worst_loss": _list(losses),
         "worst_error": _list([bounds.worst for bounds in errors]),
@@ -154,8 +175,8 @@ def _model(
         listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
         content["one_level"] = [_fragile(each, row_names) for each in listed]
         content["one_level_share"] = _short(share)
-    content["surprising"] = [_sample(each) for each in audited.most_surprising]
-    content["first_flipped"] = [_sample(each) for each in audited.first_flipped]
+    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
+    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
     content["confusion"] = _list(confusion(audit).ravel())
     content["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(audit, radii)]
     content["calibration"] = [
@@ -211,9 +232,9 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
     }
 
 
-def _facts(asked: AuditedModel) -> dict[str, Any]:
+def _facts(audited: AuditedModel) -> dict[str, Any]:
     """How the model was fitted, and its certificate, where it is one of ours."""
-    fitted = asked.fitted
+    fitted = audited.fitted
     if not fitted.results:
         return {}
     result = fitted.results[0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,12 @@ from ..robustness.audited_models import (
     AuditedModel,
     AuditOutcome,
     ModelAudit,
-    ask,
     audit_model,
+    audit_problems,
     default_radii,
+    own_radius,
 )
+from ..robustness.guarantees import ASSUMED, guarantee_of
 from ..robustness.subgroups import Subgroup, subgroups
 
 if TYPE_CHECKING:
@@ -53,6 +55,15 @@ class Audit(AuditOutcome):
         known = ", ".join(repr(model.name) for model in self.models)
         raise KeyError(f"no model {name!r} in this audit, only {known}")
 
+    def with_unseen(self, unseen: dict[str, AuditedModel], confidence: float = 0.95) -> Audit:
+        """The same, with guarantees from rows that the models have not seen."""
+        radius = own_radius(list(unseen.values()), self.epsilons)
+        found = {
+            name: guarantee_of(each.audit.with_radius(radius), each.fitted, confidence)
+            for name, each in unseen.items()
+        }
+        return replace(self, guarantees=found)
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One flat record per model and radius."""
@@ -71,6 +82,7 @@ class Audit(AuditOutcome):
             "models": [asdict(model) for model in self.models],
             "spaces": self.spaces,
             "ball": self.ball,
+            "guarantees": {name: asdict(each) for name, each in self.guarantees.items()},
         }
 
     @cached_property
@@ -152,6 +164,8 @@ def audit(
     sample_weight: ArrayLike | None = None,
     groups: Any = None,
     n_listed: int = 5,
+    holdout: tuple[Any, ArrayLike] | None = None,
+    confidence: float = 0.95,
 ) -> Audit:
     """Worst-case loss and error of one or several fitted models over a range of radii.
 
@@ -182,23 +196,34 @@ sample_weight
         array with a value per sample, or a mapping of such arrays.
     n_listed : int
         How many samples to list.
+    holdout : tuple (X, y), optional
+        Rows that no model was fitted to, nor chosen by; these very X and y, if that is so.  The
+        report then begins with what holds for the population that they come from
+        (:func:`drlogit.guarantee`), in the same ball, at a radius that a model was fitted for.
+    confidence : float
+        Of the guarantee of each model, between 0 and 1.
 
     Returns
     -------
     Audit
     """
-    asked, ball = ask(
-        model, X, y, norm=norm, kappa=kappa, feature_costs=feature_costs, categories=categories,
-        bounds=bounds, space=space, balls=balls, sample_weight=sample_weight,
-    )  # fmt: skip
-    n_samples = next(iter(asked.values())).audit.problem.rows.n_samples
+    options: dict[str, Any] = {
+        "norm": norm, "kappa": kappa, "feature_costs": feature_costs, "categories": categories,
+        "bounds": bounds, "space": space, "balls": balls,
+    }  # fmt: skip
+    audited, ball = audit_problems(model, X, y, sample_weight=sample_weight, **options)
+    n_samples = next(iter(audited.values())).audit.problem.rows.n_samples
     names = X.index.tolist() if hasattr(X, "iloc") else None
     parts = subgroups(groups, X, n_samples)
-    return audit_asked(asked, epsilons, n_listed, parts, ball=ball, row_names=names)
+    report = audit_of(audited, epsilons, n_listed, parts, ball=ball, row_names=names)
+    if holdout is None:
+        return report
+    unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
+    return report.with_unseen(unseen, confidence)
 
 
-def audit_asked(
-    asked: dict[str, AuditedModel],
+def audit_of(
+    audited: dict[str, AuditedModel],
     epsilons: Iterable[float] | None,
     n_listed: int,
     parts: tuple[Subgroup, ...] = (),
@@ -208,12 +233,12 @@ def audit_asked(
 ) -> Audit:
     """The audit of models that have been measured among their samples, in the ``ball`` of one."""
     if epsilons is None:
-        radii = default_radii(asked.values())
+        radii = default_radii(list(audited.values()))
     else:
         radii = tuple(sorted({check_epsilon(epsilon) for epsilon in epsilons}))
         if not radii:
             raise ValueError("epsilons must hold at least one radius, got none")
-    audits = {name: each.audit for name, each in asked.items()}
+    audits = {name: each.audit for name, each in audited.items()}
     first = next(iter(audits.values()))
     return Audit(
         kappa=first.kappa,
@@ -226,7 +251,7 @@ def audit_asked(
         spaces=tuple(dict.fromkeys(each.space for each in audits.values())),
         ball=ball,
         row_names=None if row_names is None else tuple(row_names),
-        asked=asked,
+        audited=audited,
         subgroups=parts,
     )
 
@@ -252,7 +277,7 @@ def _report(report: Audit) -> list[str]:
         lines += [f"distances {space}" for space in report.spaces]
     if several and not report.ball:
         lines.append("each model is in its own ball: the same epsilon allows different things")
-    lines += ["", *_tables(report)]
+    lines += [*_guarantees(report), "", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""
         lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
@@ -271,6 +296,24 @@ def _report(report: Audit) -> list[str]:
             for s in model.most_surprising
         ]
     return lines
+
+
+def _guarantees(report: Audit) -> list[str]:
+    """What holds for new rows, first of all."""
+    if not report.guarantees:
+        return []
+    first = next(iter(report.guarantees.values()))
+    return [
+        "",
+        f"On rows that it had not seen: with {first.confidence:.0%} confidence, for every "
+        f"distribution within epsilon = {first.epsilon:g} of the one they come from,",
+        *(
+            f"  {name}: log-loss <= {each.loss:.4f}, error <= {each.error:.1%} (on these {each.n} "
+            f"rows: {each.mean_loss:.4f}, {each.mean_error:.1%})"
+            for name, each in report.guarantees.items()
+        ),
+        ASSUMED,
+    ]
 
 
 def _half_wrong(model: ModelAudit) -> str:

@@ -130,6 +130,8 @@ class AuditProblem:
 
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
+        if self.problem.cost.trust is None:
+            return np.asarray(np.minimum(radii / self.problem.kappa, 1.0))
         order = np.argsort(self.flip_costs)
         order = order[np.isfinite(self.flip_costs[order])]
         weight = np.append(0.0, np.cumsum(self.weights[order]))
@@ -202,6 +204,10 @@ class AuditProblem:
         domains = None if cost.domains is None else cost.domains.without(columns)
         held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
         return replace(self, problem=held)
+
+    def with_radius(self, epsilon: float) -> AuditProblem:
+        """The same in a ball of another radius."""
+        return replace(self, problem=self.problem.with_radius(epsilon))
 
     def with_labels_right(self) -> AuditProblem:
         """The same, if labels were beyond doubt."""

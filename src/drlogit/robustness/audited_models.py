@@ -19,6 +19,7 @@ from ..rows.arrays import FloatArray
 from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import FlipCurve
 from .common_ball import CommonBall
+from .guarantees import Guarantee
 from .measured_model import FittedWith, fitted_with, last_step
 from .misclassification import best_error, bounds_at, worst_error
 from .subgroups import Subgroup
@@ -103,7 +104,8 @@ class AuditOutcome:
     """What an audit found; it keeps the samples, for what is computed only when it is asked for.
 
     ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
-    the same radius does not mean the same.
+    the same radius does not mean the same.  ``guarantees``, by model, are about the population of
+    rows that the models have not seen, if there were any.
     """
 
     kappa: StatedKappa
@@ -114,8 +116,9 @@ class AuditOutcome:
     spaces: tuple[str, ...] = ()
     ball: str = ""
     row_names: tuple[Any, ...] | None = field(default=None, repr=False)
-    asked: dict[str, AuditedModel] = field(default_factory=dict, repr=False)
+    audited: dict[str, AuditedModel] = field(default_factory=dict, repr=False)
     subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
+    guarantees: dict[str, Guarantee] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +129,7 @@ class AuditedModel:
     fitted: FittedWith
 
 
-def ask(
+def audit_problems(
     model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, balls: str = "common", **options: Any
 ) -> tuple[dict[str, AuditedModel], str]:
     """The audits of one or several models, by name; options are those of :func:`audit_problem`.
@@ -137,10 +140,7 @@ def ask(
     if balls not in BALLS:
         raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
-    fits = {
-        name: fitted_with(each) if hasattr(each, "fit") else FittedWith()
-        for name, each in models.items()
-    }
+    fits = {name: fitted_with(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
     norm = fits[first].norm or "l1" if norm is None else norm
     kappa = own_kappa(fits[first].kappa) if kappa is None else kappa
@@ -152,23 +152,23 @@ def ask(
         and last_step(models[first]).categories_ is None
     )
     ball: CommonBall | None = None
-    asked: dict[str, list[tuple[str, AuditedModel]]] = {}
+    found: dict[str, list[tuple[str, AuditedModel]]] = {}
     for name in (first, *(other for other in models if other != first)):
         stated: dict[str, Any] = (
             {"categories": []} if as_numbers and fits[name].norm is None else {}
         )
-        asked[name] = []
+        found[name] = []
         for part, of_class in _parts(name, models[name]):
             audit = audit_problem(
                 models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class,
                 ball=ball, **(options | stated),
             )  # fmt: skip
             own = fits[name] if of_class is None else fits[name].of_class(of_class)
-            asked[name].append((part, AuditedModel(audit, own)))
+            found[name].append((part, AuditedModel(audit, own)))
         if name == first and balls == "common" and len(models) > 1:
-            ball = asked[first][0][1].audit.ball_of(first)
+            ball = found[first][0][1].audit.ball_of(first)
     common = first if balls == "common" or len(models) == 1 else ""
-    return {part: each for name in models for part, each in asked[name]}, common
+    return {part: each for name in models for part, each in found[name]}, common
 
 
 def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
@@ -179,12 +179,17 @@ def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
     return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
 
 
-def default_radii(asked: Iterable[AuditedModel]) -> tuple[float, ...]:
+def default_radii(audited: Sequence[AuditedModel]) -> tuple[float, ...]:
     """Radii for who names none: shares of what matters to these models, and those they know."""
-    asked = list(asked)
-    scale = _scale([each.audit for each in asked])
-    known = {e for each in asked if (e := each.fitted.epsilon) is not None}
+    scale = _scale([each.audit for each in audited])
+    known = {e for each in audited if (e := each.fitted.epsilon) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
+
+
+def own_radius(audited: Sequence[AuditedModel], radii: Sequence[float]) -> float:
+    """The radius that a model was fitted for, the last of several; else one of the larger ones."""
+    fitted = [e for each in audited if (e := each.fitted.epsilon)]
+    return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]
 
 
 def named_models(model: Any) -> dict[str, Any]:

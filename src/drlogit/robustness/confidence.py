@@ -6,7 +6,7 @@
 right as losses are (Johnson 1978, J. Am. Stat. Assoc. 73): of 20,000 limits of 97.5 % from 300
 rows 97.5 % then held, and 96.7 % without it.  The *betting* limit of Waudby-Smith and Ramdas
 (2024, J. R. Stat. Soc. B 86, Theorem 3, one-sided) needs nothing but ``0 ≤ X ≤ 1``: if the mean
-were μ, the capital ``Π_t (1 + b_t (μ - X_t))`` of bets ``b_t ≥ 0`` measured before ``X_t`` is seen
+were μ, the capital ``Π_t (1 + b_t (μ - X_t))`` of bets ``b_t ≥ 0`` placed before ``X_t`` is seen
 would be a martingale, and by Ville's inequality exceed ``1/(1 - confidence)`` with the remaining
 probability only.  Every μ at which it does is ruled out.  Bets follow the variance seen so far, so
 the limit adapts to it as Bernstein's does, and is tighter.

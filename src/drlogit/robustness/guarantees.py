@@ -32,11 +32,17 @@ from ..rows.arrays import FloatArray, IndexArray
 from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
-from .measured_model import fitted_with
-from .subgroups import subgroups
+from .measured_model import FittedWith, fitted_with
+from .subgroups import Subgroup, subgroups
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
+
+#: Printed beside every guarantee.
+ASSUMED = (
+    "Assumed: the rows are independent, of one population, and the model was fixed before they "
+    "were looked at."
+)
 
 #: Fewer rows than this say nothing about a population.
 LEAST_ROWS = 10
@@ -104,10 +110,7 @@ class Guarantee:
             else "The limit of the error holds for every number of rows, that of the loss is "
             "Student's."
         )
-        lines.append(
-            "Assumed: the rows are independent, of one population, and the model was fixed before "
-            f"they were looked at. {how}"
-        )
+        lines.append(f"{ASSUMED} {how}")
         return "\n".join(lines)
 
 
@@ -158,32 +161,46 @@ def guarantee(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    known = fitted_with(model) if hasattr(model, "fit") else None
-    own_radius = None if known is None else known.epsilon
-    radius = own_radius if epsilon is None else epsilon
+    known = fitted_with(model)
+    radius = known.epsilon if epsilon is None else epsilon
     if radius is None:
         raise ValueError("this model has no radius of its own: say which with epsilon=")
     audit = audit_problem(
         model, X, y, epsilon=radius, kappa=kappa, norm=norm, feature_costs=feature_costs,
         categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
-    rows = _UnseenRows.of(audit)
+    parts = subgroups(groups, X, audit.weights.size)
+    return guarantee_of(audit, known, confidence, parts, random_state)
+
+
+def guarantee_of(
+    audit: AuditProblem,
+    known: FittedWith,
+    confidence: float = 0.95,
+    parts: tuple[Subgroup, ...] = (),
+    random_state: int = 0,
+) -> Guarantee:
+    """The guarantee of a model on the rows of an audit that it has not seen.
+
+    ``known`` is how the model was fitted: any λ that is known before the rows are gives a valid
+    limit, in every ball, and the fit's own a good one where radius, κ and norm are its own.
+    """
+    rows, problem = _UnseenRows.of(audit), audit.problem
     some = np.flatnonzero(audit.weights > 0.0)
     if some.size < LEAST_ROWS:
         raise ValueError(
             f"a guarantee needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
         )
-    stated = (kappa, norm, feature_costs, categories, bounds)
-    same_ball = all(each is None for each in stated) and radius == own_radius and space == "fitted"
     order = np.random.default_rng(random_state).permutation(some)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
-    lam, judged = rows.best_lambda(choosing), rest
-    if same_ball and known is not None and len(known.results) == 1:
+    own = (known.epsilon, known.kappa, known.norm)
+    if len(known.results) == 1 and own == (problem.epsilon, problem.kappa, problem.norm.name):
         # Known before these rows were: all of them may speak.
         lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
-    parts = subgroups(groups, X, audit.weights.size)
+    else:
+        lam, judged = rows.best_lambda(choosing), rest
     alpha = (1.0 - confidence) / (1 + len(parts))
     whole = rows.limits(judged, rest, lam, gamma, alpha)
     found = []
@@ -191,14 +208,8 @@ def guarantee(
         mine, others = (each[np.isin(each, part.members)] for each in (judged, rest))
         name = f"{part.column} = {part.value}"
         found.append(rows.limits(mine, others, lam, gamma, alpha, name))
-    return _together(whole, tuple(found), confidence)
-
-
-def _together(whole: Guarantee, parts: tuple[Guarantee, ...], confidence: float) -> Guarantee:
-    return replace(
-        whole, confidence=confidence,
-        groups=tuple(replace(part, confidence=confidence) for part in parts),
-    )  # fmt: skip
+    stated = tuple(replace(part, confidence=confidence) for part in found)
+    return replace(whole, confidence=confidence, groups=stated)
 
 
 def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: float) -> None:
@@ -210,7 +221,7 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
             "these look like the rows that the model was fitted to: a guarantee speaks of a "
             "population only if the model has not seen its rows",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -29,7 +29,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
 from .linear_model import LinearModel, as_linear
-from .one_hot_columns import Columns, Number, OneHot, check_encoders, follow_steps
+from .pipeline_columns import FollowedColumns, follow_steps
 
 _GIVEN = "in the units of X as given"
 
@@ -72,8 +72,6 @@ def measure(
         raise ValueError(f"space must be 'fitted' or 'given', got {space!r}")
     found = _without_searches(model)
     steps = list(getattr(found, "steps", []))
-    for name, step in steps[:-1]:
-        check_encoders(name, step)
     if space == "given":
         return _given(model, found, X, of_class)
     last = _without_searches(steps[-1][1]) if steps else found
@@ -85,7 +83,7 @@ def measure(
         measured = _as_fitted(last, measured)
         if not (isinstance(categories, str) and categories == ONE_HOT):
             return measured
-    if len(steps) > 1 and (categories is None or isinstance(categories, str)):
+    if columns is not None and (categories is None or isinstance(categories, str)):
         measured = _with_one_hot(measured, columns)
     return measured
 
@@ -105,7 +103,7 @@ class FittedWith(NamedTuple):
 
 def fitted_with(model: Any) -> FittedWith:
     """How our models were fitted, in pipelines and searches too."""
-    last = last_step(model)
+    last = last_step(model) if hasattr(model, "fit") else None
     if not isinstance(last, RobustLinearClassifier):
         return FittedWith()
     return FittedWith(last.norm, last.kappa_, float(last.epsilon_), tuple(last.results_))
@@ -141,7 +139,7 @@ def _alone(last: Any, X: Any, of_class: int | None) -> MeasuredModel:
 
 def _in_pipeline(
     pipeline: Any, last: Any, X: Any, of_class: int | None
-) -> tuple[MeasuredModel, Columns]:
+) -> tuple[MeasuredModel, FollowedColumns]:
     """Model and samples before the last step, and where its columns come from."""
     linear = as_linear(last, of_class)
     before = pipeline[:-1]
@@ -150,8 +148,7 @@ def _in_pipeline(
     kinds = ", ".join(type(step).__name__ for step in named)
     after = f", after {kinds}" if kinds else ""
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    given: Columns = [Number(j) for j in range(shape[1])] if len(shape) == 2 else None
-    columns = follow_steps("", before.steps, given, Z.shape[1])
+    columns = follow_steps(before.steps, shape[1] if len(shape) == 2 else 0, Z.shape[1])
     measured = MeasuredModel(
         linear,
         Z,
@@ -218,16 +215,17 @@ def _stated(last: RobustLinearClassifier) -> str:
     return f", with the {words} of the fit" if words else ""
 
 
-def _with_one_hot(measured: MeasuredModel, columns: Columns) -> MeasuredModel:
+def _with_one_hot(measured: MeasuredModel, columns: FollowedColumns) -> MeasuredModel:
     """One-hot columns as categories: zeros and ones again, whatever scaled them."""
-    if columns is None or not any(isinstance(column, OneHot) for column in columns):
-        return measured
     groups: dict[Any, list[int]] = {}
     scale, shift = np.ones(len(columns)), np.zeros(len(columns))
-    for j, column in enumerate(columns):
-        if isinstance(column, OneHot):
-            groups.setdefault(column.group, []).append(j)
+    for j in range(len(columns)):
+        column = columns.traced(j)
+        if column is not None and column.origin.group is not None:
+            groups.setdefault(column.origin.group, []).append(j)
             scale[j], shift[j] = column.scale, column.shift
+    if not groups:
+        return measured
     hot = np.array(sorted(j for group in groups.values() for j in group))
     Z: Any = measured.X
     if (scale != 1.0).any() or shift.any():
