@@ -14,7 +14,7 @@ from ..estimators.tables.frames import MISSING_MARKS
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..files.reading import read_samples
-from .classes import match_labels
+from .chosen_classes import match_labels
 from .console import Console
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .asking import ModelAndSamples, read_asked
-from .classes import match_labels
+from .chosen_classes import match_labels
 from .console import DONE, Console
 from .options import (
     DATA_HELP,

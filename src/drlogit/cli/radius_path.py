@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _write(path, names, arguments.output)
     if arguments.plot is not None:
-        from ..plots.displays.path import RegularizationPathDisplay
+        from ..plots import RegularizationPathDisplay
 
         unit = "standard deviation" if standardized else "unit of the feature"
         display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)

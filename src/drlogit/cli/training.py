@@ -19,7 +19,7 @@ from ..estimators.tolerances import tolerances
 from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
-from .classes import choose_classes
+from .chosen_classes import choose_classes
 from .console import Console
 
 #: What to do about text that is no category.

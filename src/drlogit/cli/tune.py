@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
     if arguments.plot is not None:
-        from ..plots.displays.cv_surface import CVSurfaceDisplay
+        from ..plots import CVSurfaceDisplay
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
