@@ -26,10 +26,17 @@ from ..estimators.tables.by_column import (
 )
 from ..problem.domain_loss import Prices, prices_of
 from ..problem.domains import check_domains
-from ..problem.label_costs import flip_costs, with_flip_costs
+from ..problem.label_costs import (
+    StatedKappa,
+    as_stated,
+    flip_costs,
+    is_stated_singly,
+    own_kappa,
+    with_flip_costs,
+)
 from ..problem.losses import log_loss
 from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon
+from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
@@ -59,7 +66,6 @@ class AuditProblem:
     classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
     space: str  # where distance is measured, in words
     described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
-    stated_kappa: Any
     stated_costs: FloatArray  # of each column, whether it has a domain or not
     stated_bounds: Any = None
 
@@ -117,10 +123,20 @@ class AuditProblem:
         """What it costs to flip the label of each sample."""
         return self.problem.rows.flip_costs(self.problem.kappa)
 
-    @cached_property
-    def least_flip_cost(self) -> float:
-        """That of the cheapest: at most a share ε over it of the labels can be flipped."""
-        return float(self.flip_costs[self.weights > 0.0].min())
+    @property
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+        return as_stated(self.problem.cost, np.array(self.classes))
+
+    def flip_limits(self, radii: FloatArray) -> FloatArray:
+        """The largest share of labels that each radius can flip: the cheapest ones."""
+        if self.problem.cost.trust is None:
+            return np.asarray(np.minimum(radii / self.problem.kappa, 1.0))
+        order = np.argsort(self.flip_costs)
+        order = order[np.isfinite(self.flip_costs[order])]
+        weight = np.append(0.0, np.cumsum(self.weights[order]))
+        spent = np.append(0.0, np.cumsum(self.weights[order] * self.flip_costs[order]))
+        return np.asarray(np.interp(radii, spent, np.minimum(weight, 1.0)))
 
     @cached_property
     def domain_loss(self) -> Prices:
@@ -225,6 +241,11 @@ def audit_problem(
     that of another model, and goes before the fit's own.
     """
     measured = measure(model, X, space, categories, of_class)
+    if of_class is not None:
+        known = last_step(model).classes_
+        kappa = own_kappa(measured.kappa) if kappa is None else kappa
+        if not is_stated_singly(kappa):
+            kappa = flip_costs(kappa, known, np.searchsorted(known, column_or_1d(y)))
     labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
     return audit_problem_of(
         measured, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
@@ -252,10 +273,9 @@ def audit_problem_of(
     ``check`` looks at the samples, or at one block of them, before anything is computed.
     """
     epsilon = check_epsilon(epsilon)
-    if kappa is None:
-        kappa = 1.0 if measured.kappa is None else measured.kappa
-    if isinstance(kappa, str):
-        raise ValueError("kappa must be given: the model was fitted with one for each sample")
+    kappa = own_kappa(measured.kappa) if kappa is None else kappa
+    if is_stated_singly(kappa):
+        check_kappa(kappa)
     transport = get_norm((measured.norm or "l1") if norm is None else norm)
     linear, samples = measured.linear, measured.X
     blocks = isinstance(samples, RowBlocks)
@@ -283,24 +303,23 @@ def audit_problem_of(
     costs = check_costs(costs, n_features)
     stated_costs = costs.copy()
     rows: Rows
-    flips = flip_costs(kappa, np.asarray(classes), (signs > 0.0).astype(np.intp))
     if blocks:
         rows = StoredRows(samples, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    rows, unit, trust = with_flip_costs(rows, flip_costs(kappa, np.array(classes), None))
     stated = {"feature costs": feature_costs, "categories": stated_categories, "bounds": bounds}
     limits = measured.bounds if bounds is None else _bounds(bounds, measured, matrix)
     beyond = False
     if bounds is None and not blocks:
         limits, beyond = widened(limits, matrix, measured.names)
-    rows, unit, trust = with_flip_costs(rows, flips)
     rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
     problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{space}, with the {given} given" if given and ball is None else space
     where += ", and bounds as wide as the data" if beyond else ""
-    return AuditProblem(problem, joined, classes, where, described, kappa, stated_costs, limits)
+    return AuditProblem(problem, joined, classes, where, described, stated_costs, limits)
 
 
 def _one_of_several(y: Any, classes: Any, k: int) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
 from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import FlipCurve
@@ -34,8 +35,9 @@ BALLS = ("common", "own")
 class AuditRow:
     """One model at one radius.
 
-    ``flip_limit`` is ``ε/κ``, the largest share of labels that may be flipped; ``flip_share`` is
-    what the worst case for the log-loss really flips, the rest of its budget going into moves.
+    ``flip_limit`` is the largest share of labels that may be flipped, ``ε/κ`` if one κ is for all;
+    ``flip_share`` is what the worst case for the log-loss really flips, the rest of its budget
+    going into moves.
     """
 
     model: str
@@ -106,7 +108,7 @@ class AuditOutcome:
     rows that the models have not seen, if there were any.
     """
 
-    kappa: float
+    kappa: StatedKappa
     norm: str
     n_samples: int
     epsilons: tuple[float, ...]
@@ -141,8 +143,7 @@ def audit_problems(
     fits = {name: fitted_with(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
     norm = fits[first].norm or "l1" if norm is None else norm
-    if kappa is None:
-        kappa = 1.0 if fits[first].kappa is None else fits[first].kappa
+    kappa = own_kappa(fits[first].kappa) if kappa is None else kappa
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     as_numbers = (
         balls == "common"
@@ -239,15 +240,16 @@ def audit_model(
     row_names: Sequence[Any] | None = None,
 ) -> ModelAudit:
     """What an audit says about one model."""
-    u, w, kappa = audit.u, audit.weights, audit.least_flip_cost
+    u, w = audit.u, audit.weights
     best, worst = best_error(audit), worst_error(audit)
     breakpoints, at = audit.breakpoints(), np.array(radii)
     flips = FlipCurve.of(breakpoints, w)
     errors = [bounds_at(epsilon, best, worst) for epsilon in radii]
     rows = tuple(
-        AuditRow(name, epsilon, min(epsilon / kappa, 1.0), flipped, loss, error.best, error.worst)
-        for epsilon, flipped, loss, error in zip(
+        AuditRow(name, epsilon, limit, flipped, loss, error.best, error.worst)
+        for epsilon, limit, flipped, loss, error in zip(
             radii,
+            audit.flip_limits(at).tolist(),
             flips.at(at).tolist(),
             audit.loss_curve(breakpoints).at(at).tolist(),
             errors,

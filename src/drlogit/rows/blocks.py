@@ -115,7 +115,8 @@ class Block:
         """
         if self.trust is None or np.isinf(unit):
             return np.array([unit])
-        return np.where(np.isinf(self.trust), np.inf, unit * _finite(self.trust))
+        never = np.isinf(self.trust)
+        return np.where(never, np.inf, unit * np.where(never, 1.0, self.trust))  # and not ∞·0
 
     def flip_sizes(self, a: FloatArray) -> FloatArray:
         """What shares a of the labels cost to flip, in units; nothing where nothing flips."""
@@ -159,7 +160,3 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         blocks[0].intercept,
         trust=np.concatenate(trust) if trust else None,
     )
-
-
-def _finite(trust: FloatArray) -> FloatArray:
-    return np.where(np.isinf(trust), 0.0, trust)
