@@ -24,9 +24,8 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_demo_compares_two_models_on_rows_they_have_not_seen(tmp_path):
-    run = python(
-        "-W", "error", "-m", "drlogit", "demo", "--json", "-o", str(tmp_path / "demo.html")
-    )
+    page = tmp_path / "demo.html"
+    run = python("-W", "error", "-m", "drlogit", "demo", "--json", "-o", str(page))
     assert (run.returncode, run.stderr) == (cli.DONE, "")
     found = json.loads(run.stdout)
     plain, robust = found["models"]
