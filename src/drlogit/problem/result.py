@@ -18,8 +18,8 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_labels
+from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
 from ..rows.interface import State
-from ..rows.pieces import digest_of_features, digest_of_samples, in_memory
 from .ball import Ball
 from .dual_point import DualPoint
 from .parameters import ADMITTED
@@ -196,14 +196,15 @@ class Result:
     Attributes
     ----------
     coef, intercept, lam
-        β, b and λ.
+        β, b and λ; with several classes a row of ``coef`` and an intercept for each.
     objective, dual_objective, gap
         On the data it was fitted to: the worst-case expected log-loss of the model, a certified
         lower bound on what any model of the class can reach, and their difference, all in nats.
     admitted
         The class: models with up to so many log-odds per standard deviation of features that
         cannot move or are bounded, between two categories of one group, and at the means of all
-        features.  Coefficients of features that can move are not restricted.
+        features (with several classes, between any two of them).  Coefficients of features that can
+        move are not restricted.
     dual
         The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
         where nothing of the length of the samples is kept.
@@ -222,7 +223,7 @@ class Result:
     """
 
     coef: FloatArray
-    intercept: float
+    intercept: Any  # a number, or an array with one for each of several classes
     lam: float
     objective: float
     dual_objective: float

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proofs
 from ..problem.result import Result
+from ..robustness.audit_problem import signs_of
 from ..robustness.linear_model import LinearModel, as_linear
-from ..robustness.questions import signs_of
-from ..robustness.spaces import last_step, place
+from ..robustness.measured_model import last_step, measure
 from ..rows.checks import check_label_column, check_weights
-from ..rows.pieces import (
+from ..rows.chunks import (
     checked_features,
     digest_of_features,
     digest_of_samples,
@@ -146,7 +146,7 @@ def verify(
     return Verification(False, lower, upper, reason)
 
 
-class _Claim(NamedTuple):
+class _FittedModel(NamedTuple):
     """What is asked about: a linear model, the samples where it measures distance, its claims."""
 
     linear: LinearModel
@@ -163,7 +163,7 @@ class _Claim(NamedTuple):
         return model._with_class_weights(np.searchsorted(model.classes_, y), weights)
 
 
-def _fit_of(model: Any, X: Any, of_class: Any) -> _Claim:
+def _fit_of(model: Any, X: Any, of_class: Any) -> _FittedModel:
     last = last_step(model) if hasattr(model, "fit") else model
     classes: list[Any] = []
     if isinstance(last, RobustLinearClassifier) and len(last.results_) > 1:
@@ -172,16 +172,16 @@ def _fit_of(model: Any, X: Any, of_class: Any) -> _Claim:
         wanted = f"one of {', '.join(map(repr, classes))}" if classes else "None for this model"
         raise ValueError(f"of_class must be {wanted}, got {of_class!r}")
     if isinstance(last, Result):
-        return _Claim(as_linear(last), X, last)
+        return _FittedModel(as_linear(last), X, last)
     if not isinstance(last, RobustLinearClassifier):
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     k = classes.index(of_class) if classes else 0
-    placed = place(model, X, "fitted", of_class=k if classes else None)
-    linear = replace(placed.linear, classes=(False, True)) if classes else placed.linear
-    return _Claim(linear, placed.X, last.results_[k], last, k)
+    measured = measure(model, X, "fitted", of_class=k if classes else None)
+    linear = replace(measured.linear, classes=(False, True)) if classes else measured.linear
+    return _FittedModel(linear, measured.X, last.results_[k], last, k)
 
 
-def _proof_of(fit: _Claim, proof: Any) -> Proof:
+def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
     if proof is None:
         if fit.result.dual is None:
             raise BrokenProofError(

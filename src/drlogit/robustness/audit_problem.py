@@ -1,7 +1,8 @@
 """A linear model, the samples it is asked about, and the Wasserstein ball around them.
 
-:func:`pose` puts them together as a :class:`Question`, in the space where distance is measured
-(:mod:`drlogit.robustness.spaces`).
+:func:`audit_problem` puts them together, in the space where distance is measured
+(:mod:`drlogit.robustness.measured_model`); what the adversary can do follows from the
+:meth:`~AuditProblem.breakpoints`.
 """
 
 from __future__ import annotations
@@ -23,28 +24,41 @@ from ..estimators.tables.by_column import (
     resolve_costs,
     standard_deviations,
 )
+from ..problem.domain_loss import Prices, prices_of
 from ..problem.domains import check_domains
+from ..problem.label_costs import (
+    StatedKappa,
+    as_stated,
+    flip_costs,
+    is_stated_singly,
+    own_kappa,
+    with_flip_costs,
+)
+from ..problem.losses import log_loss
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
-from ..rows.arrays import FloatArray, IndexArray, Matrix
+from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
 from ..rows.interface import Rows, State
 from ..rows.matrix import matvec
 from ..rows.memory import MemoryRows
 from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
+from .breakpoints import Breakpoints, LossCurve
 from .common_ball import CommonBall
+from .crossing_costs import crossing_costs
+from .domain_breakpoints import domain_breakpoints
 from .features import Feature, costs_by_feature, describe
 from .linear_model import LinearModel, rest_and_class
-from .spaces import ONE_HOT, Placed, last_step, place
+from .measured_model import ONE_HOT, MeasuredModel, last_step, measure
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class AuditProblem:
     """A linear model, the samples it is asked about, and the Wasserstein ball around them."""
 
     problem: Problem
@@ -61,7 +75,7 @@ class Question:
         return self.described()
 
     def ball_of(self, model: str) -> CommonBall:
-        """The ball of this question, for other models, under the name of its own."""
+        """The ball of this audit, for other models, under the name of its own."""
         lower, upper = (-np.inf, np.inf) if self.stated_bounds is None else self.stated_bounds
         size = self.stated_costs.size
         ends = np.broadcast_to(lower, size), np.broadcast_to(upper, size)
@@ -100,11 +114,62 @@ class Question:
         return self.problem.cost.aligned_move(self.coefficients)[:-1]
 
     @cached_property
-    def prices(self) -> Any:
-        """What the adversary can buy where features have domains, and at which prices."""
-        from ..problem.domain_loss import prices_of  # compiled
+    def losses(self) -> FloatArray:
+        """Log-losses of the samples as they are."""
+        return log_loss(self.u)
 
+    @cached_property
+    def flip_costs(self) -> FloatArray:
+        """What it costs to flip the label of each sample."""
+        return self.problem.rows.flip_costs(self.problem.kappa)
+
+    @property
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+        return as_stated(self.problem.cost, np.array(self.classes))
+
+    def flip_limits(self, radii: FloatArray) -> FloatArray:
+        """The largest share of labels that each radius can flip: the cheapest ones."""
+        if self.problem.cost.trust is None:
+            return np.asarray(np.minimum(radii / self.problem.kappa, 1.0))
+        order = np.argsort(self.flip_costs)
+        order = order[np.isfinite(self.flip_costs[order])]
+        weight = np.append(0.0, np.cumsum(self.weights[order]))
+        spent = np.append(0.0, np.cumsum(self.weights[order] * self.flip_costs[order]))
+        return np.asarray(np.interp(radii, spent, np.minimum(weight, 1.0)))
+
+    @cached_property
+    def domain_loss(self) -> Prices:
+        """What the adversary makes of samples whose features have domains."""
         return prices_of(self.problem.rows, self.problem.cost, self.coefficients)
+
+    def breakpoints(self, upto: float | None = None) -> Breakpoints:
+        """Those of all samples, or at least those that a budget of ``upto`` pays for."""
+        if self.problem.domains is not None:
+            return domain_breakpoints(self.domain_loss, upto)
+        u, kappa = self.u, self.flip_costs
+        with np.errstate(divide="ignore", invalid="ignore"):  # a flip may cost nothing
+            rate = u / kappa
+        worth = (u > 0.0) & (rate >= self.sensitivity) & (self.weights > 0.0)
+        own = np.flatnonzero(worth & np.isfinite(kappa))
+        flipped = np.full(own.size, -1, dtype=np.intp)
+        return Breakpoints.in_order(own, rate[own], kappa[own], u[own], flipped)
+
+    def loss_curve(
+        self, found: Breakpoints | None = None, weights: FloatArray | None = None
+    ) -> LossCurve:
+        """The worst-case log-loss at every radius, of ``found`` breakpoints or of all there are.
+
+        ``weights`` are other weights of the samples, which sum to one.
+        """
+        found = self.breakpoints() if found is None else found
+        weights = self.weights if weights is None else weights
+        return LossCurve.of(found, weights, self.losses, self.sensitivity)
+
+    @cached_property
+    def wrong(self) -> BoolArray:
+        """Samples predicted wrong; on the boundary scikit-learn predicts the negative class."""
+        return np.asarray((self.u < 0.0) | ((self.u == 0.0) & (self.signs > 0.0)))
 
     @cached_property
     def costs_to_break(self) -> tuple[FloatArray, FloatArray]:
@@ -128,12 +193,10 @@ class Question:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 cost = np.maximum(gap, 0.0) / self.sensitivity
             return cost, cost
-        from .crossing_costs import crossing_costs  # compiled
-
         costs = self.problem.domains.group_costs
-        return crossing_costs(self.prices, costs, self.sensitivity, gap, label)
+        return crossing_costs(self.domain_loss, costs, self.sensitivity, gap, label)
 
-    def holding(self, columns: IndexArray) -> Question:
+    def holding(self, columns: IndexArray) -> AuditProblem:
         """The same, if some features could not move."""
         cost = self.problem.cost
         costs = cost.costs.copy()
@@ -142,7 +205,11 @@ class Question:
         held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
         return replace(self, problem=held)
 
-    def with_labels_right(self) -> Question:
+    def with_radius(self, epsilon: float) -> AuditProblem:
+        """The same in a ball of another radius."""
+        return replace(self, problem=self.problem.with_radius(epsilon))
+
+    def with_labels_right(self) -> AuditProblem:
         """The same, if labels were beyond doubt."""
         return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))
 
@@ -150,18 +217,14 @@ class Question:
         """Signs as labels."""
         return np.asarray(self.classes)[(signs > 0.0).astype(np.intp)]
 
-    def at(self, epsilon: float) -> Problem:
-        """The same samples under another radius."""
-        return self.problem.with_radius(epsilon)
 
-
-def pose(
+def audit_problem(
     model: Any,
     X: Any,
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float | None,
+    kappa: Any,
     norm: str | Norm | None,
     feature_costs: Any,
     sample_weight: ArrayLike | None,
@@ -170,28 +233,33 @@ def pose(
     space: str = "fitted",
     of_class: int | None = None,
     ball: CommonBall | None = None,
-) -> Question:
+) -> AuditProblem:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
     What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
     ``of_class`` is the position in ``classes_`` of a class that is told from the rest; ``ball`` is
     that of another model, and goes before the fit's own.
     """
-    placed = place(model, X, space, categories, of_class)
+    measured = measure(model, X, space, categories, of_class)
+    if of_class is not None:
+        known = last_step(model).classes_
+        kappa = own_kappa(measured.kappa) if kappa is None else kappa
+        if not is_stated_singly(kappa):
+            kappa = flip_costs(kappa, known, np.searchsorted(known, column_or_1d(y)))
     labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
-    return pose_placed(
-        placed, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
+    return audit_problem_of(
+        measured, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
         sample_weight=sample_weight, categories=categories, bounds=bounds,
-        check=partial(_check_scores, model, placed.linear, X, of_class), ball=ball,
+        check=partial(_check_scores, model, measured.linear, X, of_class), ball=ball,
     )  # fmt: skip
 
 
-def pose_placed(
-    placed: Placed,
+def audit_problem_of(
+    measured: MeasuredModel,
     y: Any,
     *,
     epsilon: float,
-    kappa: float | None,
+    kappa: Any,
     norm: str | Norm | None,
     feature_costs: Any,
     sample_weight: ArrayLike | None,
@@ -199,15 +267,17 @@ def pose_placed(
     bounds: Any = None,
     check: Callable[[Matrix], None] | None = None,
     ball: CommonBall | None = None,
-) -> Question:
-    """The question of a model that has been placed among its samples already.
+) -> AuditProblem:
+    """The audit of a model that has been measured among its samples already.
 
     ``check`` looks at the samples, or at one block of them, before anything is computed.
     """
     epsilon = check_epsilon(epsilon)
-    kappa = check_kappa((placed.kappa or 1.0) if kappa is None else kappa)
-    transport = get_norm((placed.norm or "l1") if norm is None else norm)
-    linear, samples = placed.linear, placed.X
+    kappa = own_kappa(measured.kappa) if kappa is None else kappa
+    if is_stated_singly(kappa):
+        check_kappa(kappa)
+    transport = get_norm((measured.norm or "l1") if norm is None else norm)
+    linear, samples = measured.linear, measured.X
     blocks = isinstance(samples, RowBlocks)
     matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
     n_samples, n_features = samples.shape if blocks else matrix.shape
@@ -218,18 +288,18 @@ def pose_placed(
     signs, classes = signs_of(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
     if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
-        declared, stated_categories = placed.categories, None
+        declared, stated_categories = measured.categories, None
     else:
         declared = stated_categories = categories
-    groups = check_domains(declared, None, n_features, placed.names).groups
-    described = partial(describe, n_features, placed.names, groups, placed.features)
-    space = placed.space
+    groups = check_domains(declared, None, n_features, measured.names).groups
+    described = partial(describe, n_features, measured.names, groups, measured.features)
+    space = measured.space
     if ball is not None:
         own_costs, own_bounds = ball.by_column(
             described(), n_features, for_bounds=feature_costs is not None
         )
-        placed, space = replace(placed, costs=own_costs, bounds=own_bounds), ball.space
-    costs = _costs(feature_costs, placed, matrix, weights, described)
+        measured, space = replace(measured, costs=own_costs, bounds=own_bounds), ball.space
+    costs = _costs(feature_costs, measured, matrix, weights, described)
     costs = check_costs(costs, n_features)
     stated_costs = costs.copy()
     rows: Rows
@@ -237,18 +307,19 @@ def pose_placed(
         rows = StoredRows(samples, signs, weights, intercept=True)
     else:
         rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
+    rows, unit, trust = with_flip_costs(rows, flip_costs(kappa, np.array(classes), None))
     stated = {"feature costs": feature_costs, "categories": stated_categories, "bounds": bounds}
-    limits = placed.bounds if bounds is None else _bounds(bounds, placed, matrix)
+    limits = measured.bounds if bounds is None else _bounds(bounds, measured, matrix)
     beyond = False
     if bounds is None and not blocks:
-        limits, beyond = widened(limits, matrix, placed.names)
-    rows, cost = ground_cost(rows, transport, costs, kappa, declared, limits, placed.names)
-    problem = Problem(rows, epsilon, cost, fit_intercept=True)
+        limits, beyond = widened(limits, matrix, measured.names)
+    rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
+    problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{space}, with the {given} given" if given and ball is None else space
     where += ", and bounds as wide as the data" if beyond else ""
-    return Question(problem, joined, classes, where, described, stated_costs, limits)
+    return AuditProblem(problem, joined, classes, where, described, stated_costs, limits)
 
 
 def _one_of_several(y: Any, classes: Any, k: int) -> Any:
@@ -266,23 +337,23 @@ def _one_of_several(y: Any, classes: Any, k: int) -> Any:
 
 def _costs(
     given: Any,
-    placed: Placed,
+    measured: MeasuredModel,
     matrix: Matrix,
     weights: FloatArray,
     described: Callable[[], tuple[Feature, ...]],
 ) -> Any:
     """Costs for each column of the matrix: those of the fit, or stated by column or otherwise."""
     if given is None:
-        return placed.costs
-    if isinstance(given, CostsByKind) and placed.encoding is None:
+        return measured.costs
+    if isinstance(given, CostsByKind) and measured.encoding is None:
         return costs_by_feature(given, described(), standard_deviations(matrix, weights))
     if np.ndim(given) == 1 and np.size(given) == matrix.shape[1]:
         return given
-    return resolve_costs(given, matrix, weights, _table_names(placed, matrix), placed.encoding)
+    return resolve_costs(given, matrix, weights, _table_names(measured, matrix), measured.encoding)
 
 
-def _bounds(given: Any, placed: Placed, matrix: Matrix) -> Any:
-    return resolve_bounds(given, matrix, _table_names(placed, matrix), placed.encoding)
+def _bounds(given: Any, measured: MeasuredModel, matrix: Matrix) -> Any:
+    return resolve_bounds(given, matrix, _table_names(measured, matrix), measured.encoding)
 
 
 def widened(bounds: Any, matrix: Matrix, names: Sequence[Any] | None) -> tuple[Any, bool]:
@@ -315,11 +386,11 @@ def widened(bounds: Any, matrix: Matrix, names: Sequence[Any] | None) -> tuple[A
     return (np.minimum(lower, least), np.maximum(upper, most)), True
 
 
-def _table_names(placed: Placed, matrix: Matrix) -> list[Any]:
+def _table_names(measured: MeasuredModel, matrix: Matrix) -> list[Any]:
     """What columns are called by who states something about them."""
-    if placed.encoding is not None:
-        return [column.name for column in placed.encoding.columns]
-    return list(range(matrix.shape[1])) if placed.names is None else placed.names
+    if measured.encoding is not None:
+        return [column.name for column in measured.encoding.columns]
+    return list(range(matrix.shape[1])) if measured.names is None else measured.names
 
 
 def signs_of(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...robustness.audits import named_models
+from ...robustness.audited_models import named_models
 from ...robustness.linear_model import as_linear
 from ...rows.arrays import FloatArray
 from .axes import names_of_features, new_axes, styles

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.losses import log_loss
+from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
+from .audit_problem import AuditProblem, audit_problem
+from .breakpoints import FlipCurve
 from .common_ball import CommonBall
-from .flipped_labels import flips_of
+from .guarantees import Guarantee
+from .measured_model import FittedWith, fitted_with, last_step
 from .misclassification import best_error, bounds_at, worst_error
-from .questions import Question, pose
-from .spaces import FittedWith, fitted_with, last_step
 from .subgroups import Subgroup
-from .worst_case import loss_at
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -35,8 +35,9 @@ BALLS = ("common", "own")
 class AuditRow:
     """One model at one radius.
 
-    ``flip_limit`` is ``ε/κ``, the largest share of labels that may be flipped; ``flip_share`` is
-    what the worst case for the log-loss really flips, the rest of its budget going into moves.
+    ``flip_limit`` is the largest share of labels that may be flipped, ``ε/κ`` if one κ is for all;
+    ``flip_share`` is what the worst case for the log-loss really flips, the rest of its budget
+    going into moves.
     """
 
     model: str
@@ -103,10 +104,11 @@ class AuditOutcome:
     """What an audit found; it keeps the samples, for what is computed only when it is asked for.
 
     ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
-    the same radius does not mean the same.
+    the same radius does not mean the same.  ``guarantees``, by model, are about the population of
+    rows that the models have not seen, if there were any.
     """
 
-    kappa: float
+    kappa: StatedKappa
     norm: str
     n_samples: int
     epsilons: tuple[float, ...]
@@ -114,22 +116,23 @@ class AuditOutcome:
     spaces: tuple[str, ...] = ()
     ball: str = ""
     row_names: tuple[Any, ...] | None = field(default=None, repr=False)
-    asked: dict[str, Asked] = field(default_factory=dict, repr=False)
+    audited: dict[str, AuditedModel] = field(default_factory=dict, repr=False)
     subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
+    guarantees: dict[str, Guarantee] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """A model's question, and how the model was fitted, where it is one of ours."""
+class AuditedModel:
+    """A model's audit, and how the model was fitted, where it is one of ours."""
 
-    question: Question
+    audit: AuditProblem
     fitted: FittedWith
 
 
-def ask(
+def audit_problems(
     model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, balls: str = "common", **options: Any
-) -> tuple[dict[str, Asked], str]:
-    """The questions of one or several models, by name; options are those of :func:`pose`.
+) -> tuple[dict[str, AuditedModel], str]:
+    """The audits of one or several models, by name; options are those of :func:`audit_problem`.
 
     All are in one ball, that of the first model that was fitted with one; its name is returned,
     too, or nothing if each has its own.
@@ -137,13 +140,10 @@ def ask(
     if balls not in BALLS:
         raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
-    fits = {
-        name: fitted_with(each) if hasattr(each, "fit") else FittedWith()
-        for name, each in models.items()
-    }
+    fits = {name: fitted_with(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
     norm = fits[first].norm or "l1" if norm is None else norm
-    kappa = fits[first].kappa or 1.0 if kappa is None else kappa
+    kappa = own_kappa(fits[first].kappa) if kappa is None else kappa
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     as_numbers = (
         balls == "common"
@@ -152,23 +152,23 @@ def ask(
         and last_step(models[first]).categories_ is None
     )
     ball: CommonBall | None = None
-    asked: dict[str, list[tuple[str, Asked]]] = {}
+    found: dict[str, list[tuple[str, AuditedModel]]] = {}
     for name in (first, *(other for other in models if other != first)):
         stated: dict[str, Any] = (
             {"categories": []} if as_numbers and fits[name].norm is None else {}
         )
-        asked[name] = []
+        found[name] = []
         for part, of_class in _parts(name, models[name]):
-            question = pose(
+            audit = audit_problem(
                 models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class,
                 ball=ball, **(options | stated),
             )  # fmt: skip
             own = fits[name] if of_class is None else fits[name].of_class(of_class)
-            asked[name].append((part, Asked(question, own)))
+            found[name].append((part, AuditedModel(audit, own)))
         if name == first and balls == "common" and len(models) > 1:
-            ball = asked[first][0][1].question.ball_of(first)
+            ball = found[first][0][1].audit.ball_of(first)
     common = first if balls == "common" or len(models) == 1 else ""
-    return {part: each for name in models for part, each in asked[name]}, common
+    return {part: each for name in models for part, each in found[name]}, common
 
 
 def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
@@ -179,12 +179,17 @@ def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
     return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
 
 
-def default_radii(asked: Iterable[Asked]) -> tuple[float, ...]:
+def default_radii(audited: Sequence[AuditedModel]) -> tuple[float, ...]:
     """Radii for who names none: shares of what matters to these models, and those they know."""
-    asked = list(asked)
-    scale = _scale([each.question for each in asked])
-    known = {e for each in asked if (e := each.fitted.epsilon) is not None}
+    scale = _scale([each.audit for each in audited])
+    known = {e for each in audited if (e := each.fitted.epsilon) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
+
+
+def own_radius(audited: Sequence[AuditedModel], radii: Sequence[float]) -> float:
+    """The radius that a model was fitted for, the last of several; else one of the larger ones."""
+    fitted = [e for each in audited if (e := each.fitted.epsilon)]
+    return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]
 
 
 def named_models(model: Any) -> dict[str, Any]:
@@ -214,73 +219,69 @@ def _name(model: Any) -> str:
     return type(model).__name__
 
 
-def _scale(questions: Iterable[Question]) -> float:
+def _scale(audits: Iterable[AuditProblem]) -> float:
     """κ or, if smaller, the mean distance of samples predicted right from the boundary."""
     distances = []
-    for question in questions:
-        right = (question.u > 0.0) & (question.weights > 0.0)
-        if right.any() and question.sensitivity > 0.0:
-            mean = float(np.average(question.u[right], weights=question.weights[right]))
-            distances.append(mean / question.sensitivity)
+    for audit in audits:
+        right = (audit.u > 0.0) & (audit.weights > 0.0)
+        if right.any() and audit.sensitivity > 0.0:
+            mean = float(np.average(audit.u[right], weights=audit.weights[right]))
+            distances.append(mean / audit.sensitivity)
     # Of several models, the sturdiest: the others are then seen to break on the way.
-    scale = min(question.problem.kappa, max(distances, default=math.inf))
+    scale = min(audit.problem.kappa, max(distances, default=math.inf))
     return scale if math.isfinite(scale) else 1.0
 
 
 def audit_model(
     name: str,
-    question: Question,
+    audit: AuditProblem,
     radii: tuple[float, ...],
     n_listed: int,
     row_names: Sequence[Any] | None = None,
 ) -> ModelAudit:
     """What an audit says about one model."""
-    u, w, kappa = question.u, question.weights, question.problem.kappa
-    best, worst = best_error(question), worst_error(question)
-    flips = flips_of(question)
+    u, w = audit.u, audit.weights
+    best, worst = best_error(audit), worst_error(audit)
+    breakpoints, at = audit.breakpoints(), np.array(radii)
+    flips = FlipCurve.of(breakpoints, w)
     errors = [bounds_at(epsilon, best, worst) for epsilon in radii]
     rows = tuple(
-        AuditRow(
-            model=name,
-            epsilon=epsilon,
-            flip_limit=min(epsilon / kappa, 1.0),
-            flip_share=flips.at(epsilon),
-            worst_case_loss=loss_at(question, epsilon),
-            best_error=error.best,
-            worst_error=error.worst,
+        AuditRow(name, epsilon, limit, flipped, loss, error.best, error.worst)
+        for epsilon, limit, flipped, loss, error in zip(
+            radii,
+            audit.flip_limits(at).tolist(),
+            flips.at(at).tolist(),
+            audit.loss_curve(breakpoints).at(at).tolist(),
+            errors,
+            strict=True,
         )
-        for epsilon, error in zip(radii, errors, strict=True)
     )
-    # On the boundary, scikit-learn predicts the negative class.
-    wrong = (u < 0.0) | ((u == 0.0) & (question.signs > 0.0))
     surprising = np.flatnonzero(w > 0.0)
     surprising = surprising[np.argsort(u[surprising], kind="stable")][:n_listed]
     return ModelAudit(
         name=name,
-        loss=float(w @ log_loss(u)),
-        error=float(w[wrong].sum()),
-        sensitivity=question.sensitivity,
+        loss=float(w @ audit.losses),
+        error=float(w[audit.wrong].sum()),
+        sensitivity=audit.sensitivity,
         half_wrong_radius=worst[1].radius_of(0.5),
         rows=rows,
-        first_flipped=_listed(question, flips.samples[:n_listed], flips.reached, row_names),
-        most_surprising=_listed(
-            question, surprising, np.full(surprising.size, math.inf), row_names
-        ),
+        first_flipped=_listed(audit, flips.samples[:n_listed], flips.reached, row_names),
+        most_surprising=_listed(audit, surprising, np.full(surprising.size, math.inf), row_names),
     )
 
 
 def _listed(
-    question: Question,
+    audit: AuditProblem,
     indices: NDArray[np.intp],
     epsilons: FloatArray,
     row_names: Sequence[Any] | None,
 ) -> tuple[AuditSample, ...]:
-    labels = question.labels(question.signs[indices]).tolist()
+    labels = audit.labels(audit.signs[indices]).tolist()
     return tuple(
         AuditSample(
             int(i),
             label,
-            float(question.u[i]),
+            float(audit.u[i]),
             float(epsilon),
             int(i) if row_names is None else row_names[i],
         )

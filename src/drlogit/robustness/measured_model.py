@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
+from ..problem.label_costs import StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
 from .linear_model import LinearModel, as_linear
-from .one_hot_columns import Columns, Number, OneHot, check_encoders, follow_steps
+from .pipeline_columns import FollowedColumns, follow_steps
 
 _GIVEN = "in the units of X as given"
 
@@ -39,7 +40,7 @@ ONE_HOT = "one-hot"
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class MeasuredModel:
     """A linear model and samples in the space where distance is measured.
 
     ``norm``, ``kappa``, ``costs``, ``categories`` and ``bounds`` are what is measured with where
@@ -51,7 +52,7 @@ class Placed:
     X: Any
     space: str
     norm: str | None = None
-    kappa: float | None = None
+    kappa: StatedKappa | None = None
     costs: Any = None
     categories: Any = None
     bounds: Any = None
@@ -60,9 +61,9 @@ class Placed:
     features: tuple[Feature, ...] = ()
 
 
-def place(
+def measure(
     model: Any, X: Any, space: str, categories: Any = None, of_class: int | None = None
-) -> Placed:
+) -> MeasuredModel:
     """The model and the samples in a space; ``ValueError`` if there is no way there.
 
     ``of_class`` says which class of several is told from the rest.
@@ -71,29 +72,27 @@ def place(
         raise ValueError(f"space must be 'fitted' or 'given', got {space!r}")
     found = _without_searches(model)
     steps = list(getattr(found, "steps", []))
-    for name, step in steps[:-1]:
-        check_encoders(name, step)
     if space == "given":
         return _given(model, found, X, of_class)
     last = _without_searches(steps[-1][1]) if steps else found
     if len(steps) > 1:
-        placed, columns = _in_pipeline(found, last, X, of_class)
+        measured, columns = _in_pipeline(found, last, X, of_class)
     else:
-        placed, columns = _alone(last, X, of_class), None
+        measured, columns = _alone(last, X, of_class), None
     if isinstance(last, RobustLinearClassifier):
-        placed = _as_fitted(last, placed)
+        measured = _as_fitted(last, measured)
         if not (isinstance(categories, str) and categories == ONE_HOT):
-            return placed
-    if len(steps) > 1 and (categories is None or isinstance(categories, str)):
-        placed = _with_one_hot(placed, columns)
-    return placed
+            return measured
+    if columns is not None and (categories is None or isinstance(categories, str)):
+        measured = _with_one_hot(measured, columns)
+    return measured
 
 
 class FittedWith(NamedTuple):
     """The norm, κ and ε of a fit, and its outcomes; None if the model does not know."""
 
     norm: str | None = None
-    kappa: float | None = None
+    kappa: StatedKappa | None = None
     epsilon: float | None = None
     results: tuple[Result, ...] = ()
 
@@ -104,7 +103,7 @@ class FittedWith(NamedTuple):
 
 def fitted_with(model: Any) -> FittedWith:
     """How our models were fitted, in pipelines and searches too."""
-    last = last_step(model)
+    last = last_step(model) if hasattr(model, "fit") else None
     if not isinstance(last, RobustLinearClassifier):
         return FittedWith()
     return FittedWith(last.norm, last.kappa_, float(last.epsilon_), tuple(last.results_))
@@ -125,20 +124,22 @@ def _without_searches(model: Any) -> Any:
     return model
 
 
-def _given(model: Any, found: Any, X: Any, of_class: int | None) -> Placed:
+def _given(model: Any, found: Any, X: Any, of_class: int | None) -> MeasuredModel:
     if getattr(found, "encoding_", None) is not None:
         raise ValueError(
             "the columns of this model's table have no distance before they are encoded: leave "
             "space at 'fitted'"
         )
-    return Placed(as_linear(model, of_class), X, _GIVEN, names=column_names(X))
+    return MeasuredModel(as_linear(model, of_class), X, _GIVEN, names=column_names(X))
 
 
-def _alone(last: Any, X: Any, of_class: int | None) -> Placed:
-    return Placed(as_linear(last, of_class), X, _GIVEN, names=column_names(X))
+def _alone(last: Any, X: Any, of_class: int | None) -> MeasuredModel:
+    return MeasuredModel(as_linear(last, of_class), X, _GIVEN, names=column_names(X))
 
 
-def _in_pipeline(pipeline: Any, last: Any, X: Any, of_class: int | None) -> tuple[Placed, Columns]:
+def _in_pipeline(
+    pipeline: Any, last: Any, X: Any, of_class: int | None
+) -> tuple[MeasuredModel, FollowedColumns]:
     """Model and samples before the last step, and where its columns come from."""
     linear = as_linear(last, of_class)
     before = pipeline[:-1]
@@ -147,16 +148,15 @@ def _in_pipeline(pipeline: Any, last: Any, X: Any, of_class: int | None) -> tupl
     kinds = ", ".join(type(step).__name__ for step in named)
     after = f", after {kinds}" if kinds else ""
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    given: Columns = [Number(j) for j in range(shape[1])] if len(shape) == 2 else None
-    columns = follow_steps("", before.steps, given, Z.shape[1])
-    placed = Placed(
+    columns = follow_steps(before.steps, shape[1] if len(shape) == 2 else 0, Z.shape[1])
+    measured = MeasuredModel(
         linear,
         Z,
         f"in the space in which {type(last).__name__} was fitted{after}",
         names=_names_after(before, Z),
         features=tuple(of_steps(columns, column_names(X))),
     )
-    return placed, columns
+    return measured, columns
 
 
 def _transformed(X: Any, function: Callable[[Any], Any], n_features: int) -> Any:
@@ -177,30 +177,30 @@ def _names_after(steps: Any, Z: Any) -> list[Any] | None:
     return named if len(named) == Z.shape[1] else None
 
 
-def _as_fitted(last: RobustLinearClassifier, placed: Placed) -> Placed:
+def _as_fitted(last: RobustLinearClassifier, measured: MeasuredModel) -> MeasuredModel:
     """Measured as our model was fitted."""
-    placed = replace(
-        placed,
+    measured = replace(
+        measured,
         norm=fitted_with(last).norm,
         kappa=fitted_with(last).kappa,
         costs=last.feature_costs_,
         categories=last.categories_,
         bounds=last.bounds_,
     )
-    placed = replace(placed, space=placed.space + _stated(last))
+    measured = replace(measured, space=measured.space + _stated(last))
     encoding = last.encoding_
     if encoding is None:
-        return placed
+        return measured
     return replace(
-        placed,
-        X=last._as_matrix(placed.X),
+        measured,
+        X=last._as_matrix(measured.X),
         names=encoding.names,
         encoding=encoding,
         features=tuple(of_encoding(encoding)),
     )
 
 
-def space_of(model: RobustLinearClassifier) -> str:
+def where_measured(model: RobustLinearClassifier) -> str:
     """Where one of our models, on its own, measured distance, in words."""
     return _GIVEN + _stated(model)
 
@@ -215,30 +215,31 @@ def _stated(last: RobustLinearClassifier) -> str:
     return f", with the {words} of the fit" if words else ""
 
 
-def _with_one_hot(placed: Placed, columns: Columns) -> Placed:
+def _with_one_hot(measured: MeasuredModel, columns: FollowedColumns) -> MeasuredModel:
     """One-hot columns as categories: zeros and ones again, whatever scaled them."""
-    if columns is None or not any(isinstance(column, OneHot) for column in columns):
-        return placed
     groups: dict[Any, list[int]] = {}
     scale, shift = np.ones(len(columns)), np.zeros(len(columns))
-    for j, column in enumerate(columns):
-        if isinstance(column, OneHot):
-            groups.setdefault(column.group, []).append(j)
+    for j in range(len(columns)):
+        column = columns.traced(j)
+        if column is not None and column.origin.group is not None:
+            groups.setdefault(column.origin.group, []).append(j)
             scale[j], shift[j] = column.scale, column.shift
+    if not groups:
+        return measured
     hot = np.array(sorted(j for group in groups.values() for j in group))
-    Z: Any = placed.X
+    Z: Any = measured.X
     if (scale != 1.0).any() or shift.any():
         zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale[hot], shift=shift[hot])
         Z = _transformed(Z, zeros_and_ones, len(columns))
-    coef = placed.linear.coef * scale
-    intercept = placed.linear.intercept + float(placed.linear.coef @ shift)
+    coef = measured.linear.coef * scale
+    intercept = measured.linear.intercept + float(measured.linear.coef @ shift)
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
     return replace(
-        placed,
-        linear=LinearModel(coef, intercept, placed.linear.classes),
+        measured,
+        linear=LinearModel(coef, intercept, measured.linear.classes),
         X=Z,
         categories=list(groups.values()),
-        space=f"{placed.space}, with the one-hot columns of {many} as such",
+        space=f"{measured.space}, with the one-hot columns of {many} as such",
     )
 
 
