@@ -177,7 +177,7 @@ def test_fragile_samples_break_where_the_page_says():
     """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])
     shown = report.data.content["models"][0]
-    cost = report.audited["LogisticRegression"].audit.costs_to_break[0]
+    cost = report.audited["LogisticRegression"].audit.costs_to_break
     u = np.where(Y == "paid", 1.0, -1.0) * PIPE.decision_function(FRAME)
     cheapest = np.sort(cost[u > 0])[: len(shown["fragile"])]
     assert [each["cost"] for each in shown["fragile"]] == pytest.approx(cheapest, rel=1e-6)

@@ -29,7 +29,7 @@ from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
 from ..robustness.guarantees import Guarantee
-from ..robustness.misclassification import best_error, bounds_at, worst_error
+from ..robustness.misclassification import best_error, worst_error
 from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
@@ -145,8 +145,6 @@ def _model(
     audit = audited.audit
     found = audit.breakpoints(float(radii[-1]))
     losses = audit.loss_curve(found).at(radii)
-    best, worst, flips = best_error(audit), worst_error(audit), FlipCurve.of(found, audit.weights)
-    errors = [bounds_at(float(radius), best, worst) for radius in radii]
     half = outcome.half_wrong_radius
     content: dict[str, Any] = {
         "name": outcome.name,
@@ -157,10 +155,10 @@ def _model(
         "error": _short(outcome.error),
         "half_wrong": None if math.isinf(half) else _short(half),
         "worst_loss": _list(losses),
-        "worst_error": _list([bounds.worst for bounds in errors]),
-        "best_error": _list([bounds.best for bounds in errors]),
-        "exact": all(bounds.exact for bounds in errors),
-        "flips": _list(flips.at(radii)),
+        "worst_error": _list(worst_error(audit).at(radii)),
+        "best_error": _list(best_error(audit).at(radii)),
+        "exact": audit.exact_crossings,
+        "flips": _list(FlipCurve.of(found, audit.weights).at(radii)),
     }
     content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
@@ -335,7 +333,7 @@ def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> Non
     costs = []
     for audit in audits:
         right = (audit.u > 0.0) & (audit.weights > 0.0)
-        costs.append((audit.costs_to_break[0][right], audit.weights[right]))
+        costs.append((audit.costs_to_break[right], audit.weights[right]))
     ends = [float(np.quantile(c[np.isfinite(c)], 0.98)) for c, _ in costs if np.isfinite(c).any()]
     grid = np.linspace(0.0, max(ends, default=1.0), _CURVE_POINTS + 1)
     for model, (cost, weights) in zip(models, costs, strict=True):

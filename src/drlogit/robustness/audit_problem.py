@@ -40,7 +40,7 @@ from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
 from .breakpoints import Breakpoints, LossCurve
 from .common_ball import CommonBall
-from .crossing_costs import crossing_costs
+from .crossing_costs import crossing_costs, is_exact
 from .domain_breakpoints import domain_breakpoints
 from .features import Feature, costs_by_feature, describe
 from .linear_model import LinearModel, rest_and_class
@@ -156,27 +156,32 @@ class AuditProblem:
         return np.asarray((self.u < 0.0) | ((self.u == 0.0) & (self.signs > 0.0)))
 
     @cached_property
-    def costs_to_break(self) -> tuple[FloatArray, FloatArray]:
-        """Least cost of moves that take samples across the boundary, from below and above.
+    def costs_to_break(self) -> FloatArray:
+        """Least cost of moves that take samples across the boundary, or a little less.
 
         For samples predicted right, whose label stays as it is; 0 for others.
         """
         return self._crossing_costs(self.u, 1.0)
 
     @cached_property
-    def costs_to_mend(self) -> tuple[FloatArray, FloatArray]:
+    def costs_to_mend(self) -> FloatArray:
         """The same for samples predicted wrong, to the right side."""
         return self._crossing_costs(-self.u, -1.0)
 
-    def _crossing_costs(self, gap: FloatArray, label: float) -> tuple[FloatArray, FloatArray]:
-        """Least cost of moves that gain ``gap``, from below and above.
+    @property
+    def exact_crossings(self) -> bool:
+        """Whether these are the least costs, and not a little below."""
+        domains = self.problem.domains
+        return domains is None or is_exact(domains.group_costs)
+
+    def _crossing_costs(self, gap: FloatArray, label: float) -> FloatArray:
+        """Least cost of moves that gain ``gap``.
 
         ``label`` is 1 if samples are to leave their own label's side, -1 if the other's.
         """
         if self.problem.domains is None:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                cost = np.maximum(gap, 0.0) / self.sensitivity
-            return cost, cost
+                return np.asarray(np.maximum(gap, 0.0) / self.sensitivity)
         costs = self.problem.domains.group_costs
         return crossing_costs(self.domain_loss, costs, self.sensitivity, gap, label)
 

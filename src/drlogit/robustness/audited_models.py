@@ -20,7 +20,7 @@ from .breakpoints import FlipCurve
 from .common_ball import CommonBall
 from .guarantees import Guarantee
 from .measured_model import FittedWith, fitted_with, last_step
-from .misclassification import best_error, bounds_at, worst_error
+from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
@@ -240,20 +240,16 @@ def audit_model(
 ) -> ModelAudit:
     """What an audit says about one model."""
     u, w, kappa = audit.u, audit.weights, audit.least_flip_cost
-    best, worst = best_error(audit), worst_error(audit)
-    breakpoints, at = audit.breakpoints(), np.array(radii)
+    worst, breakpoints, at = worst_error(audit), audit.breakpoints(), np.array(radii)
     flips = FlipCurve.of(breakpoints, w)
-    errors = [bounds_at(epsilon, best, worst) for epsilon in radii]
-    rows = tuple(
-        AuditRow(name, epsilon, min(epsilon / kappa, 1.0), flipped, loss, error.best, error.worst)
-        for epsilon, flipped, loss, error in zip(
-            radii,
-            flips.at(at).tolist(),
-            audit.loss_curve(breakpoints).at(at).tolist(),
-            errors,
-            strict=True,
-        )
+    curves = (
+        np.minimum(at / kappa, 1.0),
+        flips.at(at),
+        audit.loss_curve(breakpoints).at(at),
+        best_error(audit).at(at),
+        worst.at(at),
     )
+    rows = tuple(AuditRow(name, *row) for row in np.stack([at, *curves], axis=1).tolist())
     surprising = np.flatnonzero(w > 0.0)
     surprising = surprising[np.argsort(u[surprising], kind="stable")][:n_listed]
     return ModelAudit(
@@ -261,7 +257,7 @@ def audit_model(
         loss=float(w @ audit.losses),
         error=float(w[audit.wrong].sum()),
         sensitivity=audit.sensitivity,
-        half_wrong_radius=worst[1].radius_of(0.5),
+        half_wrong_radius=worst.radius_of(0.5),
         rows=rows,
         first_flipped=_listed(audit, flips.samples[:n_listed], flips.reached, row_names),
         most_surprising=_listed(audit, surprising, np.full(surprising.size, math.inf), row_names),

@@ -237,7 +237,7 @@ class _UnseenRows:
 
     @classmethod
     def of(cls, audit: AuditProblem) -> _UnseenRows:
-        cost = np.minimum(audit.costs_to_break[0], audit.flip_costs)
+        cost = np.minimum(audit.costs_to_break, audit.flip_costs)
         return cls(
             audit,
             audit.problem.epsilon,

@@ -103,7 +103,7 @@ def subgroup_risks(
         if total == 0.0:
             continue
         weights /= total
-        curve = worst_error(audit, weights)[1]
+        curve = worst_error(audit, weights)
         found.append(
             SubgroupRisk(
                 part,
