@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.tolerances import Priced, allowed_by
+from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import AuditProblem
 from ..robustness.audited_models import (
     AuditedModel,
@@ -111,6 +112,7 @@ def audit_data(report: AuditOutcome) -> AuditData:
         "allowed": allowed[:1] if report.ball else allowed,
         "classes": [str(label) for label in audits[0].classes],
         "against_rest": any(str(audit.classes[0]).startswith("not ") for audit in audits),
+        "two_classes": all(isinstance(each, AuditProblem) for each in audits),
         "models": models,
         "groups": groups,
         "drawn_tol": _DRAWN_TOL,
@@ -164,6 +166,11 @@ def _model(
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = audit if math.isinf(audit.least_flip_cost) else audit.with_labels_right()
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
+    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
+    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
+    if not isinstance(audit, AuditProblem):
+        return content
+    assert isinstance(moving, AuditProblem)
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     content["fragile"] = [_fragile(each, row_names) for each in fragile]
     content["one_level"], content["one_level_share"] = [], 0.0
@@ -171,8 +178,6 @@ def _model(
         listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
         content["one_level"] = [_fragile(each, row_names) for each in listed]
         content["one_level_share"] = _short(share)
-    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
-    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
     content["confusion"] = _list(confusion(audit).ravel())
     content["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(audit, radii)]
     content["calibration"] = [
@@ -246,7 +251,7 @@ def _facts(audited: AuditedModel) -> dict[str, Any]:
     }
 
 
-def _budget(audit: AuditProblem, radii: FloatArray) -> dict[str, Any]:
+def _budget(audit: Adversary, radii: FloatArray) -> dict[str, Any]:
     """Where the budget goes, and what it would do if a feature could not move."""
     found = audit.breakpoints(float(radii[-1]))
     use = budget_use(audit, found, radii)
@@ -328,7 +333,7 @@ def _shifted(audit: AuditProblem, radii: FloatArray, features: list[Feature]) ->
     return found
 
 
-def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> None:
+def _add_broken(models: list[dict[str, Any]], audits: list[Adversary]) -> None:
     """The share of right predictions that a change of at most so much breaks, for all alike."""
     costs = []
     for audit in audits:
@@ -349,12 +354,9 @@ def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> Non
         }
 
 
-def _allowed(audit: AuditProblem, radii: FloatArray) -> list[list[str]]:
+def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
-    problem = audit.problem
-    costs = problem.costs[:-1].copy()
-    if problem.domains is not None:
-        costs[problem.domains.columns] = problem.domains.column_costs
+    costs = audit.stated_costs
     deviations, _ = deviations_and_means(audit)
     columns = [
         Priced(
@@ -394,7 +396,7 @@ def _features(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def _samples(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
         for kind in ("fragile", "one_level"):
-            for sample in model[kind]:
+            for sample in model.get(kind, ()):
                 changes = "; ".join(sample["changes"])
                 yield {"model": model["name"], "kind": kind, **sample, "changes": changes}
 
@@ -420,7 +422,7 @@ def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
-        for each in model["coefficients"]:
+        for each in model.get("coefficients", ()):
             yield {"model": model["name"], **each}
 
 

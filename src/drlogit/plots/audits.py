@@ -240,7 +240,7 @@ def audit_of(
     audits = {name: each.audit for name, each in audited.items()}
     first = next(iter(audits.values()))
     return Audit(
-        kappa=first.problem.kappa,
+        kappa=first.flip_unit,
         norm=first.problem.norm.name,
         n_samples=first.problem.rows.n_samples,
         epsilons=radii,

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray
-from .audit_problem import AuditProblem, audit_problem
+from .adversary import Adversary
+from .audit_problem import audit_problem
 from .breakpoints import FlipCurve
 from .common_ball import CommonBall
 from .guarantees import Guarantee
+from .linear_model import as_softmax
 from .measured_model import FittedWith, fitted_with, last_step
 from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
@@ -123,7 +125,7 @@ class AuditOutcome:
 class AuditedModel:
     """A model's audit, and how the model was fitted, where it is one of ours."""
 
-    audit: AuditProblem
+    audit: Adversary
     fitted: FittedWith
 
 
@@ -171,9 +173,10 @@ def audit_problems(
 
 
 def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
-    """The model, or each of its classes if there are more than two."""
-    classes = getattr(last_step(model), "classes_", ()) if hasattr(model, "fit") else ()
-    if len(classes) <= 2:
+    """The model, or each of its classes if several are told from the rest."""
+    last = last_step(model) if hasattr(model, "fit") else None
+    classes = getattr(last, "classes_", ())
+    if len(classes) <= 2 or as_softmax(last) is not None:
         return [(name, None)]
     return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
 
@@ -218,7 +221,7 @@ def _name(model: Any) -> str:
     return type(model).__name__
 
 
-def _scale(audits: Iterable[AuditProblem]) -> float:
+def _scale(audits: Iterable[Adversary]) -> float:
     """κ or, if smaller, the mean distance of samples predicted right from the boundary."""
     distances = []
     for audit in audits:
@@ -227,13 +230,13 @@ def _scale(audits: Iterable[AuditProblem]) -> float:
             mean = float(np.average(audit.u[right], weights=audit.weights[right]))
             distances.append(mean / audit.sensitivity)
     # Of several models, the sturdiest: the others are then seen to break on the way.
-    scale = min(audit.problem.kappa, max(distances, default=math.inf))
+    scale = min(audit.flip_unit, max(distances, default=math.inf))
     return scale if math.isfinite(scale) else 1.0
 
 
 def audit_model(
     name: str,
-    audit: AuditProblem,
+    audit: Adversary,
     radii: tuple[float, ...],
     n_listed: int,
     row_names: Sequence[Any] | None = None,
@@ -243,7 +246,7 @@ def audit_model(
     worst, breakpoints, at = worst_error(audit), audit.breakpoints(), np.array(radii)
     flips = FlipCurve.of(breakpoints, w)
     curves = (
-        np.minimum(at / kappa, 1.0),
+        np.minimum(at, kappa) / kappa if kappa > 0.0 else np.ones_like(at),
         flips.at(at),
         audit.loss_curve(breakpoints).at(at),
         best_error(audit).at(at),
@@ -265,12 +268,12 @@ def audit_model(
 
 
 def _listed(
-    audit: AuditProblem,
+    audit: Adversary,
     indices: NDArray[np.intp],
     epsilons: FloatArray,
     row_names: Sequence[Any] | None,
 ) -> tuple[AuditSample, ...]:
-    labels = audit.labels(audit.signs[indices]).tolist()
+    labels = audit.observed(indices)
     return tuple(
         AuditSample(
             int(i),

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
 from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
@@ -173,7 +174,7 @@ def guarantee(
 
 
 def guarantee_of(
-    audit: AuditProblem,
+    audit: Adversary,
     known: FittedWith,
     confidence: float = 0.95,
     parts: tuple[Subgroup, ...] = (),
@@ -228,7 +229,7 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
 class _UnseenRows:
     """What the adversary can do to each row, whatever the others are."""
 
-    audit: AuditProblem
+    audit: Adversary
     epsilon: float
     weights: FloatArray
     losses: FloatArray  # h(u)
@@ -236,7 +237,7 @@ class _UnseenRows:
     to_break: FloatArray  # d: least cost of a wrong prediction
 
     @classmethod
-    def of(cls, audit: AuditProblem) -> _UnseenRows:
+    def of(cls, audit: Adversary) -> _UnseenRows:
         cost = np.minimum(audit.costs_to_break, audit.flip_costs)
         return cls(
             audit,
@@ -309,6 +310,8 @@ class _UnseenRows:
 
     def _greatest(self, lam: float) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
+        if not isinstance(self.audit, AuditProblem):
+            return math.inf
         problem, b = self.audit.problem, self.audit.coefficients
         counts = (b != 0.0) & ~np.isinf(problem.cost.costs)
         domains = problem.domains

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
-from .audit_problem import AuditProblem, audit_problem
+from .adversary import Adversary
+from .audit_problem import audit_problem
 from .breakpoints import Crossings, ErrorCurve
 
 
@@ -33,7 +34,7 @@ class MisclassificationBounds(_Bounds):
     """Probabilities of error between which every distribution in the ball lies.
 
     A pair ``(best, worst)``.  ``exact`` says whether some distribution comes arbitrarily close to
-    each; otherwise they may be a little too far apart.
+    the worst, and with two classes to the best; otherwise they may be a little too far apart.
     """
 
     exact: bool = True
@@ -86,7 +87,7 @@ sample_weight
     return found
 
 
-def worst_error(audit: AuditProblem, weights: FloatArray | None = None) -> ErrorCurve:
+def worst_error(audit: Adversary, weights: FloatArray | None = None) -> ErrorCurve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
     w = audit.weights if weights is None else weights
     wrong = float(w[audit.u <= 0.0].sum())
@@ -94,7 +95,7 @@ def worst_error(audit: AuditProblem, weights: FloatArray | None = None) -> Error
     return ErrorCurve(found.spent, np.minimum(wrong + found.mass, 1.0))
 
 
-def best_error(audit: AuditProblem) -> ErrorCurve:
+def best_error(audit: Adversary) -> ErrorCurve:
     """The smallest error rate at every radius."""
     wrong = float(audit.weights[audit.u < 0.0].sum())
     found = _crossings(audit, -audit.u, audit.costs_to_mend, audit.weights)
@@ -102,7 +103,7 @@ def best_error(audit: AuditProblem) -> ErrorCurve:
 
 
 def _crossings(
-    audit: AuditProblem, gap: FloatArray, cost: FloatArray, weights: FloatArray
+    audit: Adversary, gap: FloatArray, cost: FloatArray, weights: FloatArray
 ) -> Crossings:
     """Samples with ``gap > 0``, by moves or flips, whichever costs less."""
     return Crossings.of(np.minimum(cost, audit.flip_costs), np.flatnonzero(gap > 0.0), weights)

@@ -177,7 +177,10 @@ def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     k = classes.index(of_class) if classes else 0
     measured = measure(model, X, "fitted", of_class=k if classes else None)
-    linear = replace(measured.linear, classes=(False, True)) if classes else measured.linear
+    linear = measured.linear
+    if not isinstance(linear, LinearModel):
+        raise ValueError("verify is for fits of two classes, got a model of several")
+    linear = replace(linear, classes=(False, True)) if classes else linear
     return _Fit(linear, measured.X, last.results_[k], last, k)
 
 
