@@ -155,7 +155,7 @@ def change(document, path, value):
 DAMAGE = [
     (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
     (["schema"], ..., "its schema is None"),
-    (["version"], 3, "has version 3 of the model format"),
+    (["version"], 4, "has version 4 of the model format"),
     (["version"], True, "has version True"),
     (["n_features"], 5, "'feature_costs' must be 5 numbers"),
     (["n_features"], True, "'n_features' must be a whole number"),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..estimators.training_data import balanced_weights
-from ..problem.ball import Ball
-from ..problem.domains import check_domains
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
-from .options import DATA_HELP, Commands, add_block_option, add_sample_options, new_parser
+from .options import (
+    DATA_HELP,
+    MODEL_HELP,
+    Commands,
+    add_block_option,
+    add_sample_options,
+    new_parser,
+    options,
+)
 from .training import read_blocks
 
 
@@ -32,11 +35,10 @@ def add_parser(commands: Commands) -> None:
         drlogit verify model.json data.csv --proof proof.npz --json
         """,
     )
-    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument(
-        "--proof", metavar="FILE", required=True, help="what drlogit fit --proof wrote"
-    )
+    add = options(parser)
+    add("MODEL", MODEL_HELP)
+    add("DATA", DATA_HELP)
+    add("--proof FILE", "what drlogit fit --proof wrote", required=True)
     add_sample_options(parser)
     add_block_option(parser)
     parser.set_defaults(run=run)
@@ -80,37 +82,24 @@ def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
     return ModelAndSamples(file, samples)
 
 
-def _verify(asked: ModelAndSamples, path: str) -> list[tuple[Any, Any]]:
+def _verify(asked: ModelAndSamples, proof: str) -> list[tuple[Any, Any]]:
     """The verdict on each fit."""
-    from ..problem.proof import BrokenProofError, read_proofs
     from ..verification.verifying import verify
 
-    model, weights = asked.file.model, asked.samples.weights
+    weights = asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    results = [replace(result, ball=_ball(model)) for result in model.results_]
-    labels = asked.classes[-len(results) :]
-    targets = [asked.codes == asked.classes.index(label) for label in labels]
-    try:
-        proofs: list[Any] = read_proofs(path)
-    except BrokenProofError:
-        proofs = []
-    if len(proofs) != len(results):
-        proofs = [path] * len(results)  # verify says what is wrong
+    n_fits = len(asked.model.results_)
     return [
-        (label, verify(result, asked.matrix, target, proof, sample_weight=weights))
-        for label, result, target, proof in zip(labels, results, targets, proofs, strict=True)
-    ]
-
-
-def _ball(model: Any) -> Ball:
-    """What a model that was read was fitted against."""
-    costs = model.feature_costs_
-    domains = check_domains(model.categories_, model.bounds_, model.coef_.shape[1])
-    return Ball(
-        model.epsilon_, model.kappa_, model.norm,
-        None if costs is None else np.asarray(costs, dtype=float), model.fit_intercept, *domains,
-    )  # fmt: skip
+        (
+            label,
+            verify(
+                asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights,
+                of_class=label if n_fits > 1 else None,
+            ),
+        )
+        for label in asked.classes[-n_fits:]
+    ]  # fmt: skip
 
 
 def _text(found: list[tuple[Any, Any]]) -> str:

@@ -124,7 +124,7 @@ class ClassCoordinates:
         left = np.abs(self._left(gradient)).sum(axis=0)[self.charged]
         error = self.n_classes * (rounding * self.sizes[self.charged] + _UNDERFLOW)
         total = float(np.sum((left + error) / self.spread[self.charged]))
-        return 0.5 * ADMITTED * total * (1.0 + (left.size + 8 + self.n_classes) * _UNIT)
+        return float(0.5 * ADMITTED * total * (1.0 + (left.size + 8 + self.n_classes) * _UNIT))
 
 
 def pairs(n_classes: int) -> tuple[Any, Any]:

@@ -24,9 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.label_noise import noise_matrix
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
+from ..problem.ball import Ball
 from ..problem.domains import check_domains
+from ..problem.label_costs import BY_SAMPLE, StatedKappa, unit_and_trust
 from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
@@ -34,7 +37,8 @@ from . import strict_json
 from .atomic import write_text
 
 #: Version 2 has the way from a raw table to numbers, and domains; in version 1 there were none.
-SCHEMA, VERSIONS = "drlogit-model", (1, 2)
+#: Version 3 has κ by label or by sample, and label noise.
+SCHEMA, VERSIONS = "drlogit-model", (1, 2, 3)
 _SINCE_VERSION_2 = ("columns", "missing_marks", "categories", "bounds")
 
 #: What rounding may leave of the difference of two objectives, relative to them.
@@ -226,7 +230,9 @@ def _document(model: Any, origin: Fields) -> dict[str, Any]:
         ],
         "classes": classes,
         "epsilon": float(model.epsilon_),
-        "kappa": float(model.kappa_),
+        # By label in the order of the classes.
+        "kappa": [*model.kappa_.values()] if isinstance(model.kappa_, dict) else model.kappa_,
+        "label_noise": model.label_noise_,
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
@@ -264,7 +270,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     if isinstance(version, bool) or version not in VERSIONS:
         raise ValueError(
             f"{path} has version {version!r:.20} of the model format, and this "
-            f"drlogit reads versions {' and '.join(map(str, VERSIONS))} only"
+            f"drlogit reads versions {', '.join(map(str, VERSIONS))} only"
         )
     try:
         if "digest" in document and document.pop("digest") != _digest(document):
@@ -274,6 +280,8 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
             )
         if version == 1:
             document |= dict.fromkeys(_SINCE_VERSION_2)
+        if version < 3:
+            document["label_noise"] = None
         return ModelFile(_parse(document), _field(document, "origin", dict))
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
@@ -337,16 +345,21 @@ def _parse(top: Fields) -> DRLogisticRegression:
     if _field(top, "feature_costs", list, _NULL) is not None:
         costs = check_costs(_numbers(top, "feature_costs", n, finite=False), n)
     encoding = _parse_encoding(top, n)
+    classes = _checked_classes(_field(top, "classes", list))
+    noise = None
+    if _field(top, "label_noise", list, _NULL) is not None:
+        noise = noise_matrix(_numbers(top, "label_noise", *2 * [len(classes)]), np.array(classes))
+    epsilon = check_epsilon(_numbers(top, "epsilon"))
     model = DRLogisticRegression(
-        epsilon=check_epsilon(_numbers(top, "epsilon")),
-        kappa=check_kappa(_numbers(top, "kappa", finite=False)),
+        epsilon=epsilon,
+        kappa=_parse_kappa(top, classes),
         norm=get_norm(_field(top, "norm", str)).name,
         fit_intercept=_field(top, "fit_intercept", bool),
         tol=_numbers(top, "tol"),
         # Those of encoded columns are no parameter.
         feature_costs=costs if encoding is None else None,
+        label_noise=noise,
     )
-    classes = _checked_classes(_field(top, "classes", list))
     model.classes_, model.n_features_in_ = np.array(classes), n
     if encoding is not None:
         table = [column.name for column in encoding.columns]
@@ -354,21 +367,36 @@ def _parse(top: Fields) -> DRLogisticRegression:
         model.n_features_in_ = len(table)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
-    model.encoding_, model.feature_costs_ = encoding, costs
+    model.encoding_, model.feature_costs_, model.label_noise_ = encoding, costs, noise
     if _field(top, "bounds", list, _NULL) is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
     model.categories_ = _field(top, "categories", list, _NULL, of=(list,))
-    check_domains(model.categories_, model.bounds_, n, None)
+    domains = check_domains(model.categories_, model.bounds_, n)
+    unit, trust = unit_and_trust(model.kappa, model.classes_)
+    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
     fits = _field(top, "fits", list, of=(dict,))
     wanted = classes if len(classes) > 2 else classes[1:]
     if [fit.get("class") for fit in fits] != wanted:
         raise ValueError(f"'fits' must be one for each class of {wanted!r:.60}")
-    results = [_parse_fit(fit, n, model.tol) for fit in fits]
-    model._set_results(results, _numbers(top, "epsilon"), model.kappa)
+    results = [_parse_fit(fit, ball, n, model.tol) for fit in fits]
+    model._set_results(results, epsilon, model.kappa)
     return model
 
 
-def _parse_fit(fit: Fields, n_features: int, tol: float) -> Result:
+def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
+    """One κ, one for each label, or the word that there was one for each sample."""
+    if top.get("kappa") == BY_SAMPLE:
+        return BY_SAMPLE
+    if not isinstance(top.get("kappa"), list):
+        return check_kappa(_numbers(top, "kappa", finite=False))
+    each = _numbers(top, "kappa", len(classes), finite=False)
+    return {
+        label: check_kappa(cost, least=0.0)
+        for label, cost in zip(classes, each.tolist(), strict=True)
+    }
+
+
+def _parse_fit(fit: Fields, ball: Ball, n_features: int, tol: float) -> Result:
     status = _field(fit, "status", str)
     if status not in Status.__members__:
         raise ValueError(
@@ -382,6 +410,7 @@ def _parse_fit(fit: Fields, n_features: int, tol: float) -> Result:
         n_iter=_field(fit, "n_iter", int),
         solver=_field(fit, "solver", str),
         trace=Trace(),
+        ball=ball,
         **numbers,
     )
     _check_certificate(result, tol)

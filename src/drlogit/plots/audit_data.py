@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.tolerances import Priced, allowed_by
+from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import AuditProblem
 from ..robustness.audited_models import (
@@ -100,7 +101,8 @@ def audit_data(report: AuditOutcome) -> AuditData:
     allowed = [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]]
     content = {
         "n_samples": report.n_samples,
-        "kappa": None if math.isinf(report.kappa) else report.kappa,
+        "kappa": _flip_cost(report.kappa),
+        "flip_limits": _list(audits[0].flip_limits(radii)),
         "norm": report.norm,
         "spaces": list(report.spaces),
         "ball": report.ball,
@@ -164,7 +166,7 @@ def _model(
     }
     content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
-    moving = audit if math.isinf(audit.least_flip_cost) else audit.with_labels_right()
+    moving = audit if not can_flip(audit.kappa) else audit.with_labels_right()
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
     content["surprising"] = [_sample(each) for each in outcome.most_surprising]
     content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
@@ -239,16 +241,22 @@ def _facts(audited: AuditedModel) -> dict[str, Any]:
     if not fitted.results:
         return {}
     result = fitted.results[0]
-    kappa = fitted.kappa
     return {
         "epsilon": fitted.epsilon,
-        "kappa": None if kappa is None or math.isinf(kappa) else kappa,
+        "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
         "objective": _short(result.objective),
         "bound": _short(result.dual_objective),
         "gap": float(f"{result.gap:.2g}"),
         "status": str(result.status),
         "solver": result.solver,
     }
+
+
+def _flip_cost(kappa: StatedKappa) -> float | str | None:
+    """κ as a number, or in words; None where no label can flip."""
+    if not can_flip(kappa):
+        return None
+    return kappa if isinstance(kappa, float) else kappa_text(kappa)
 
 
 def _budget(audit: Adversary, radii: FloatArray) -> dict[str, Any]:
@@ -367,7 +375,7 @@ def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
         )
         for feature in audit.features
     ]
-    return [allowed_by(float(radius), audit.least_flip_cost, columns) for radius in radii]
+    return [allowed_by(float(radius), audit.kappa, columns) for radius in radii]
 
 
 # --- flat records ---------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def _all_radii(content: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         radius = content["radii"][k]
         row = [f"{radius:.4g}"]
         if finite:
-            row.append(f"{min(radius / content['kappa'], 1.0):.1%}")
+            row.append(f"{content['flip_limits'][k]:.1%}")
         for model in content["models"]:
             row += [
                 f"{model['worst_loss'][k]:.4f}",
@@ -264,6 +264,8 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
     )
     if content["kappa"] is None:
         labels = "Labels are beyond doubt (κ = ∞): only features move."
+    elif isinstance(content["kappa"], str):
+        labels = f"Flipping one label counts as moving a sample by κ = {content['kappa']}."
     else:
         labels = (
             f"Flipping one label counts as moving a sample by κ = {content['kappa']:g}, so at most "

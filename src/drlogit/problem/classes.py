@@ -251,7 +251,7 @@ def pose_classes(
 def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:
     X = block.X if block.thin is None else block.thin
     n = block.X.shape[1]
-    scores = matvec(X, np.ascontiguousarray(coefficients[:, :n].T))
+    scores = np.column_stack([matvec(X, row) for row in coefficients[:, :n]])
     if block.intercept:
         scores = scores + coefficients[:, -1]
     return (scores, codes.astype(np.intp)), ()

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from .ball import Ball
 from .dual_point import DualPoint, Moves
 

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, LossCurve
+from .breakpoints import Breakpoints, Crossings, LossCurve
 from .common_ball import CommonBall
 from .features import Feature
 
@@ -33,7 +34,6 @@ class Adversary(ABC):
     classes: tuple[Any, ...]
     space: str  # where distance is measured, in words
     described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
-    stated_kappa: Any
     stated_costs: FloatArray  # of each column, whether it has a domain or not
     stated_bounds: Any = None
 
@@ -84,6 +84,11 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+
+    @property
+    @abstractmethod
     def flip_unit(self) -> float:
         """The least cost of a flip, of those that cost anything."""
 
@@ -112,10 +117,12 @@ class Adversary(ABC):
     def weights(self) -> FloatArray:
         return np.asarray(self.problem.rows.weights())
 
-    @cached_property
-    def least_flip_cost(self) -> float:
-        """That of the cheapest: at most a share ε over it of the labels can be flipped."""
-        return float(self.flip_costs[self.weights > 0.0].min())
+    def flip_limits(self, radii: FloatArray) -> FloatArray:
+        """The largest share of labels that each radius can flip: the cheapest ones."""
+        every = np.arange(self.flip_costs.size)
+        _, spent, mass = Crossings.of(self.flip_costs, every, self.weights)
+        shares = np.interp(radii, spent, mass)
+        return np.where(shares > 1.0 - 1e-12, 1.0, shares)
 
     def loss_curve(
         self, found: Breakpoints | None = None, weights: FloatArray | None = None

@@ -27,15 +27,21 @@ from ..estimators.tables.by_column import (
 from ..problem.classes import pose_classes
 from ..problem.domain_loss import Prices, prices_of
 from ..problem.domains import check_domains
-from ..problem.label_costs import flip_costs, with_flip_costs
+from ..problem.label_costs import (
+    StatedKappa,
+    as_stated,
+    flip_costs,
+    is_stated_singly,
+    own_kappa,
+    with_flip_costs,
+)
 from ..problem.losses import log_loss
 from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon
+from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
 from ..rows.interface import Rows, State
-from ..rows.matrix import matvec
 from ..rows.memory import MemoryRows
 from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
@@ -103,6 +109,10 @@ class AuditProblem(Adversary):
     @property
     def flip_unit(self) -> float:
         return self.problem.kappa
+
+    @property
+    def kappa(self) -> StatedKappa:
+        return as_stated(self.problem.cost, np.array(self.classes))
 
     @cached_property
     def domain_loss(self) -> Prices:
@@ -204,6 +214,11 @@ def audit_problem(
     that of another model, and goes before the fit's own.
     """
     measured = measure(model, X, space, categories, of_class)
+    if of_class is not None:
+        known = last_step(model).classes_
+        kappa = own_kappa(measured.kappa) if kappa is None else kappa
+        if not is_stated_singly(kappa):
+            kappa = flip_costs(kappa, known, np.searchsorted(known, column_or_1d(y)))
     labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
     return audit_problem_of(
         measured, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
@@ -231,10 +246,9 @@ def audit_problem_of(
     ``check`` looks at the samples, or at one block of them, before anything is computed.
     """
     epsilon = check_epsilon(epsilon)
-    if kappa is None:
-        kappa = 1.0 if measured.kappa is None else measured.kappa
-    if isinstance(kappa, str):
-        raise ValueError("kappa must be given: the model was fitted with one for each sample")
+    kappa = own_kappa(measured.kappa) if kappa is None else kappa
+    if is_stated_singly(kappa):
+        check_kappa(kappa)
     transport = get_norm((measured.norm or "l1") if norm is None else norm)
     linear, samples = measured.linear, measured.X
     blocks = isinstance(samples, RowBlocks)
@@ -284,14 +298,14 @@ def audit_problem_of(
         matrix_of = posed.join(linear.coef, linear.intercept)
         if not posed.as_given:
             where += "; categories and bounds as numbers, so worst cases are upper bounds"
-        return ClassAudit(posed, matrix_of, several, where, described, kappa, stated_costs, limits)
+        return ClassAudit(posed, matrix_of, several, where, described, stated_costs, limits)
     signs, classes = signs_of(y, n_samples, linear.classes)
     flips = flip_costs(kappa, np.asarray(classes), (signs > 0.0).astype(np.intp))
     rows, unit, trust = with_flip_costs(rows_with(signs, intercept=True), flips)
     rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
     problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
     joined = problem.join(linear.coef, linear.intercept)
-    return AuditProblem(problem, joined, classes, where, described, kappa, stated_costs, limits)
+    return AuditProblem(problem, joined, classes, where, described, stated_costs, limits)
 
 
 def _one_of_several(y: Any, classes: Any, k: int) -> Any:
@@ -417,9 +431,9 @@ def _check_scores(
     if isinstance(linear, LinearModel):
         one = of_class is not None and scores.ndim == 2
         scores = scores[:, of_class] if one else scores.ravel()
-    ours = matvec(few, linear.coef.T) + linear.intercept
+    ours = few @ linear.coef.T + linear.intercept
     # Single precision, and cancellation: measured against the size of the terms of the sum.
-    size = matvec(abs(few), np.abs(linear.coef.T)) + np.abs(linear.intercept) + np.abs(scores)
+    size = abs(few) @ np.abs(linear.coef.T) + np.abs(linear.intercept) + np.abs(scores)
     if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
         raise ValueError(
             f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "

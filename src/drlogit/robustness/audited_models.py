@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
@@ -36,8 +37,9 @@ BALLS = ("common", "own")
 class AuditRow:
     """One model at one radius.
 
-    ``flip_limit`` is ``ε/κ``, the largest share of labels that may be flipped; ``flip_share`` is
-    what the worst case for the log-loss really flips, the rest of its budget going into moves.
+    ``flip_limit`` is the largest share of labels that may be flipped, ``ε/κ`` if one κ is for all;
+    ``flip_share`` is what the worst case for the log-loss really flips, the rest of its budget
+    going into moves.
     """
 
     model: str
@@ -108,7 +110,7 @@ class AuditOutcome:
     rows that the models have not seen, if there were any.
     """
 
-    kappa: float
+    kappa: StatedKappa
     norm: str
     n_samples: int
     epsilons: tuple[float, ...]
@@ -143,8 +145,7 @@ def audit_problems(
     fits = {name: fitted_with(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
     norm = fits[first].norm or "l1" if norm is None else norm
-    if kappa is None:
-        kappa = 1.0 if fits[first].kappa is None else fits[first].kappa
+    kappa = own_kappa(fits[first].kappa) if kappa is None else kappa
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     as_numbers = (
         balls == "common"
@@ -242,11 +243,11 @@ def audit_model(
     row_names: Sequence[Any] | None = None,
 ) -> ModelAudit:
     """What an audit says about one model."""
-    u, w, kappa = audit.u, audit.weights, audit.least_flip_cost
+    u, w = audit.u, audit.weights
     worst, breakpoints, at = worst_error(audit), audit.breakpoints(), np.array(radii)
     flips = FlipCurve.of(breakpoints, w)
     curves = (
-        np.minimum(at, kappa) / kappa if kappa > 0.0 else np.ones_like(at),
+        audit.flip_limits(at),
         flips.at(at),
         audit.loss_curve(breakpoints).at(at),
         best_error(audit).at(at),

@@ -13,6 +13,7 @@ below: the best error of several classes is one, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..problem.classes import ClassProblem, Scored, label_costs
+from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from .adversary import Adversary
@@ -72,6 +74,13 @@ class ClassAudit(Adversary):
     @cached_property
     def flip_costs(self) -> FloatArray:
         return np.asarray(np.where(self.others, self.label_costs, np.inf).min(axis=1))
+
+    @property
+    def kappa(self) -> StatedKappa:
+        kappa = self.problem.kappa
+        if isinstance(kappa, Mapping):
+            return dict(kappa)
+        return float(kappa) if np.ndim(kappa) == 0 else "by label"
 
     @property
     def flip_unit(self) -> float:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
@@ -61,7 +62,7 @@ class Guarantee:
         Of both together.
     n : int
         Rows that it rests on.
-    epsilon, kappa : float
+    epsilon, kappa : float, or κ by label, or "by sample"
         The radius and what a flipped label costs.
     mean_loss, mean_error : float
         Of the model on these rows, as they are.
@@ -79,7 +80,7 @@ class Guarantee:
     confidence: float
     n: int
     epsilon: float
-    kappa: float
+    kappa: StatedKappa
     mean_loss: float
     mean_error: float
     exact_loss: bool
@@ -87,9 +88,9 @@ class Guarantee:
     groups: tuple[Guarantee, ...] = ()
 
     def __str__(self) -> str:
-        flips = "" if math.isinf(self.kappa) else (
-            f" (at most {min(self.epsilon / self.kappa, 1.0):.1%} of the labels wrong)"
-        )  # fmt: skip
+        flips = ""
+        if can_flip(self.kappa):
+            flips = f" ({flips_in_words(self.epsilon, self.kappa)})"
         whose = f" with {self.group}" if self.group else ""
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
@@ -139,9 +140,9 @@ def guarantee(
         As in :func:`drlogit.worst_case_loss`.
     X, y : the rows
         Rows that the model was **not** fitted to, nor chosen by.
-    epsilon, kappa : float, optional
-        The radius and what a flipped label costs; by default the model's own (a model that has no
-        radius needs one; κ = 1 if it has none).
+    epsilon, kappa : optional
+        The radius and what a flipped label costs, also by label or by sample; by default the
+        model's own (a model that has no radius needs one; κ = 1 if it has none).
     confidence : float
         Of the two limits together, between 0 and 1.
     norm, feature_costs, categories, bounds, space, sample_weight
@@ -195,7 +196,7 @@ def guarantee_of(
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
     own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-    if len(known.results) == 1 and own and np.array_equal(known.kappa, audit.stated_kappa):
+    if len(known.results) == 1 and own and np.all(known.kappa == audit.kappa):
         # Known before these rows were: all of them may speak.
         lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
@@ -299,7 +300,7 @@ class _UnseenRows:
         spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
         error = min(1.0, spent + _bounded_limit(wrong, v, each))
         return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.least_flip_cost,
+            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.kappa,
             float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
             math.isfinite(most), group,
         )  # fmt: skip

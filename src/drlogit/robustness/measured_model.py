@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
+from ..problem.label_costs import StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
@@ -51,7 +52,7 @@ class MeasuredModel:
     X: Any
     space: str
     norm: str | None = None
-    kappa: Any = None
+    kappa: StatedKappa | None = None
     costs: Any = None
     categories: Any = None
     bounds: Any = None
@@ -91,7 +92,7 @@ class FittedWith(NamedTuple):
     """The norm, κ and ε of a fit, and its outcomes; None if the model does not know."""
 
     norm: str | None = None
-    kappa: Any = None
+    kappa: StatedKappa | None = None
     epsilon: float | None = None
     results: tuple[Result, ...] = ()
 

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from ..problem.dual_point import DualPoint, Moves
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import FloatArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from .rounding import DOWN, TINY, UP, Enclosed, EnclosedSum, entropy, exact_sum, gamma, norm_of
 from .samples import Samples
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..problem.ball import Ball
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
-from ..rows.pieces import pieces, shape_of
+from ..rows.chunks import chunks_of, shape_of
 from .rounding import PANEL, exact_sum
 
 #: Rows whose median is where columns are shifted to.
@@ -74,7 +74,7 @@ def parts(X: Any, n_features: int) -> Iterator[tuple[slice, Any]]:
     """Some rows at a time, and where they are: in panels, dense unless there are many columns."""
     n_rows = _ROWS if n_features <= _DENSE else max(PANEL, _ROWS * _DENSE // n_features)
     first = 0
-    for part in pieces(X, n_rows, checked=True):
+    for part in chunks_of(X, n_rows, checked=True):
         some = _dense(part) if n_features <= _DENSE else part.astype(np.float64, copy=False)
         yield slice(first, first + part.shape[0]), some
         first += part.shape[0]

@@ -17,7 +17,7 @@ from ..robustness.audit_problem import signs_of
 from ..robustness.linear_model import LinearModel, as_linear
 from ..robustness.measured_model import last_step, measure
 from ..rows.checks import check_label_column, check_weights
-from ..rows.pieces import (
+from ..rows.chunks import (
     checked_features,
     digest_of_features,
     digest_of_samples,
@@ -146,7 +146,7 @@ def verify(
     return Verification(False, lower, upper, reason)
 
 
-class _Fit(NamedTuple):
+class _FittedModel(NamedTuple):
     """What is asked about: a linear model, the samples where it measures distance, its claims."""
 
     linear: LinearModel
@@ -163,7 +163,7 @@ class _Fit(NamedTuple):
         return model._with_class_weights(np.searchsorted(model.classes_, y), weights)
 
 
-def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
+def _fit_of(model: Any, X: Any, of_class: Any) -> _FittedModel:
     last = last_step(model) if hasattr(model, "fit") else model
     classes: list[Any] = []
     if isinstance(last, RobustLinearClassifier) and len(last.results_) > 1:
@@ -172,7 +172,7 @@ def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
         wanted = f"one of {', '.join(map(repr, classes))}" if classes else "None for this model"
         raise ValueError(f"of_class must be {wanted}, got {of_class!r}")
     if isinstance(last, Result):
-        return _Fit(as_linear(last), X, last)
+        return _FittedModel(as_linear(last), X, last)
     if not isinstance(last, RobustLinearClassifier):
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     k = classes.index(of_class) if classes else 0
@@ -181,10 +181,10 @@ def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
     if not isinstance(linear, LinearModel):
         raise ValueError("verify is for fits of two classes, got a model of several")
     linear = replace(linear, classes=(False, True)) if classes else linear
-    return _Fit(linear, measured.X, last.results_[k], last, k)
+    return _FittedModel(linear, measured.X, last.results_[k], last, k)
 
 
-def _proof_of(fit: _Fit, proof: Any) -> Proof:
+def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
     if proof is None:
         if fit.result.dual is None:
             raise BrokenProofError(
