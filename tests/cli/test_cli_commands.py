@@ -402,6 +402,57 @@ def test_svmlight_files_end_where_they_like(folder, run, answer):
     assert answer("predict wide.json long.svm")["classes"] == [0, 1]
 
 
+# --- guarantee ------------------------------------------------------------------------------
+
+
+def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
+    X, y, names = cancer
+    write_csv(folder / "seen.csv", X[:400], y[:400], [*names, "diagnosis"])
+    write_csv(folder / "unseen.csv", X[400:], y[400:], [*names, "diagnosis"])
+    answer("fit seen.csv --standardize --epsilon 0.1 -o seen.json")
+    model = drlogit.load_model(folder / "seen.json")
+    frame = pd.DataFrame(X[400:], columns=names)
+    for options, settings in (
+        ("", {}),
+        ("--epsilon 0.05 --kappa inf --confidence 0.9",
+         {"epsilon": 0.05, "kappa": np.inf, "confidence": 0.9}),
+    ):  # fmt: skip
+        found = answer(f"guarantee seen.json unseen.csv {options}")
+        expected = drlogit.guarantee(model, frame, y[400:], **settings)
+        assert found["loss"] == pytest.approx(expected.loss, rel=1e-9)
+        assert found["error"] == pytest.approx(expected.error, rel=1e-9)
+        assert "independent" in found["assumed"]
+    groups = answer("guarantee seen.json unseen.csv --groups diagnosis")["groups"]
+    assert [part["group"] for part in groups] == ["diagnosis = benign", "diagnosis = malignant"]
+    code, out, _ = run("guarantee seen.json unseen.csv")
+    assert code == cli.DONE
+    assert "With 95% confidence, for every distribution within epsilon = 0.1" in out
+    assert "Assumed: the rows are independent" in out
+    _, _, err = run("guarantee seen.json seen.csv")
+    assert "these look like the rows that the model was fitted to" in err
+    code, _, err = run("guarantee seen.json unseen.csv --confidence 1.5")
+    assert (code, "--confidence must lie between 0 and 1, got 1.5" in err) == (cli.BAD_INPUT, True)
+    assert "rows it had not seen" not in run("audit seen.json unseen.csv -o no.html")[1]
+    assert run("audit seen.json unseen.csv --unseen -o yes.html")[0] == cli.DONE
+    assert "rows it had not seen" in (folder / "yes.html").read_text("utf-8")
+
+
+def test_rows_held_out_of_a_fit(folder, run, answer):
+    command = "fit cancer.csv --standardize --epsilon 0.05 --holdout 0.3 -o held.json"
+    found = answer(f"{command} --proof held.npz")
+    assert found["data"]["n_samples"] == 398
+    assert found["guarantee"]["n"] == 171
+    assert found["guarantee"]["loss"] > found["guarantee"]["mean_loss"]
+    code, out, _ = run(command)
+    assert code == cli.DONE
+    assert out.startswith(
+        "What holds for new data, from rows that the model has not seen?\nWith 95%"
+    )
+    assert "Model, fitted to the other 398 rows, written to held.json" in out
+    code, _, err = run("fit cancer.csv --holdout 20")
+    assert (code, "--holdout must lie between 0 and 1, got 20" in err) == (cli.BAD_INPUT, True)
+
+
 # --- tune, path -----------------------------------------------------------------------------
 
 
@@ -518,7 +569,7 @@ def test_an_audit_without_flips(folder, run):
 
 def test_datasets(folder, run, answer, cancer):
     listed = answer("datasets")
-    assert {row["name"] for row in listed} == {"breast-cancer"}
+    assert {row["name"] for row in listed} == {"breast-cancer", "loans"}
     assert answer("datasets export breast-cancer own.csv")["n_samples"] == 569
     assert answer("fit own.csv --epsilon 0.1")["classes"] == ["benign", "malignant"]
 

@@ -61,10 +61,12 @@ def test_synthetic_refuses_seeds(seed):
 @pytest.mark.parametrize("name", BUNDLED)
 def test_bundled_tables_end_in_their_target(name):
     frame = load_bundled(name)
-    assert frame.notna().all(axis=None)
+    assert frame.iloc[:, -1].notna().all()
     assert frame.iloc[:, -1].nunique() >= 2
 
 
 def test_unknown_tables():
-    with pytest.raises(ValueError, match="no data set is named 'a9a': there is breast-cancer"):
+    with pytest.raises(
+        ValueError, match="no data set is named 'a9a': there is loans, breast-cancer"
+    ):
         load_bundled("a9a")

@@ -38,7 +38,7 @@ def add_parser(commands: Commands) -> None:
         "refitted. Use samples that the models were not fitted to, if there are any.",
         examples="""
         drlogit audit model.json test.csv
-        drlogit audit robust.json tuned.json test.csv --groups sex -o report.html
+        drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
         drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
         """,
     )
@@ -51,6 +51,7 @@ def add_parser(commands: Commands) -> None:
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
         "samples, which favours it, or a constant model, or nothing",
         choices=("lr", "constant", "none"), default="lr")  # fmt: skip
+    add("--unseen", "the models have not seen these samples: begin with what holds for new data")
     add("--groups COLUMN", "column whose values are subgroups, on the page")
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=numbers)
     add("--kappa COST", "(default: the first model's)", type=float)
@@ -84,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         models, X, asked.labels, epsilons=arguments.epsilons, kappa=arguments.kappa,
         balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,
         groups=read_groups(asked, arguments), n_listed=arguments.n_listed,
+        holdout=(X, asked.labels) if arguments.unseen else None,
     )  # fmt: skip
     if arguments.output is not None:
         source = Path(asked.samples.source).name
@@ -111,7 +113,9 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
                 f"no sample of {asked.samples.source} has the label {lacking!r}: nothing to fit "
                 "for a comparison; --against none does without"
             )
-        models["plain LR" if against == "lr" else "constant"] = _compared(asked, against)
+        models["plain LR" if against == "lr" else "constant"] = compared(
+            asked.model, asked.samples.X, asked.codes, asked.samples.weights, against
+        )
     for file in others:
         other = read_model(file)
         if name_of(file) in models:
@@ -122,16 +126,15 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
     return models
 
 
-def _compared(asked: ModelAndSamples, kind: str) -> Any:
-    """A model with the features of the one asked about that was not fitted to be robust."""
-    model = copy.copy(asked.model)
-    X = model._as_matrix(asked.samples.X)
+def compared(model: Any, X: Any, codes: Any, weights: Any, kind: str = "lr") -> Any:
+    """A model with the features of another, fitted to these samples, but not to be robust."""
+    other, X = copy.copy(model), model._as_matrix(X)
     fit = _plain if kind == "lr" else _constant
-    labels = [1] if len(asked.classes) == 2 else range(len(asked.classes))
-    fits = [fit(X, asked.codes == k, asked.samples.weights) for k in labels]
-    model.coef_, model.intercept_ = (np.array(part) for part in zip(*fits, strict=True))
-    model.epsilon_, model.results_ = 0.0, []  # for no radius, and without a certificate
-    return model
+    labels = [1] if model.classes_.size == 2 else range(model.classes_.size)
+    fits = [fit(X, codes == k, weights) for k in labels]
+    other.coef_, other.intercept_ = (np.array(part) for part in zip(*fits, strict=True))
+    other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
+    return other
 
 
 def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, float]:

@@ -349,8 +349,9 @@ def _parse(top: Fields) -> DRLogisticRegression:
     noise = None
     if _field(top, "label_noise", list, _NULL) is not None:
         noise = noise_matrix(_numbers(top, "label_noise", *2 * [len(classes)]), np.array(classes))
+    epsilon = check_epsilon(_numbers(top, "epsilon"))
     model = DRLogisticRegression(
-        epsilon=check_epsilon(_numbers(top, "epsilon")),
+        epsilon=epsilon,
         kappa=_parse_kappa(top, classes),
         norm=get_norm(_field(top, "norm", str)).name,
         fit_intercept=_field(top, "fit_intercept", bool),
@@ -372,13 +373,13 @@ def _parse(top: Fields) -> DRLogisticRegression:
     model.categories_ = _field(top, "categories", list, _NULL, of=(list,))
     domains = check_domains(model.categories_, model.bounds_, n)
     unit, trust = unit_and_trust(model.kappa, model.classes_)
-    ball = Ball(model.epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
+    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
     fits = _field(top, "fits", list, of=(dict,))
     wanted = classes if len(classes) > 2 else classes[1:]
     if [fit.get("class") for fit in fits] != wanted:
         raise ValueError(f"'fits' must be one for each class of {wanted!r:.60}")
     results = [_parse_fit(fit, ball, n, model.tol) for fit in fits]
-    model._set_results(results, model.epsilon, model.kappa)
+    model._set_results(results, epsilon, model.kappa)
     return model
 
 
