@@ -98,7 +98,7 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..estimators.classifier_cv import DRLogisticRegressionCV
+    from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
 
     console = Console(arguments)
@@ -120,8 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         _draw(search, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
-    gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
-    return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
+    folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
+    return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
 
 def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:
