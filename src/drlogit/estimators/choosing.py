@@ -19,6 +19,7 @@ from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.grids import check_count, check_radii, radii_below
 from ..fitting.paths import solve_radii, warn_about_gaps
 from ..fitting.suggested_radius import suggested_radius_of
+from ..problem.label_costs import StatedKappa, as_stated, kappa_text
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
@@ -32,7 +33,7 @@ def epsilon_max(
     X: Any,
     y: ArrayLike,
     *,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
@@ -46,7 +47,8 @@ def epsilon_max(
 
     Parameters are those of :class:`drlogit.DRLogisticRegression`, for labels of two kinds;
     ``epsilon / kappa`` is the largest share of labels the adversary may flip.  Never above
-    ``kappa / 2``: who may flip half of the labels leaves nothing to learn.
+    ``kappa / 2``: who may flip half of the labels leaves nothing to learn.  If labels of one class
+    cost several prices, the model may be constant at some smaller radii, too.
 
     Returns
     -------
@@ -151,7 +153,7 @@ class RegularizationPath:
     objectives: FloatArray
     gaps: FloatArray
     n_iters: np.ndarray[Any, np.dtype[np.int64]]
-    kappa: float
+    kappa: StatedKappa
     norm: str
     epsilon_max: float
     feature_names: list[str] | None = None
@@ -162,7 +164,8 @@ class RegularizationPath:
     def __repr__(self) -> str:
         return (
             f"RegularizationPath({len(self)} radii from {self.epsilons[0]:.4g} to "
-            f"{self.epsilons[-1]:.4g}, kappa={self.kappa:g}, norm={self.norm!r}, "
+            f"{self.epsilons[-1]:.4g}, kappa={kappa_text(self.kappa)}, "
+            f"norm={self.norm!r}, "
             f"largest gap {self.gaps.max():.1e})"
         )
 
@@ -174,7 +177,7 @@ def regularization_path(
     *,
     n_epsilons: int = 30,
     min_fraction: float = 1e-3,
-    kappa: float = 1.0,
+    kappa: Any = 1.0,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: Any = None,
@@ -204,9 +207,10 @@ def regularization_path(
         How many radii, if they are not given.
     min_fraction : float
         The smallest radius as a fraction of the largest, if radii are not given.
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
-        adversary may flip.  ``inf`` if labels are beyond doubt.
+        adversary may flip.  ``inf`` if labels are beyond doubt; by label or by sample as in
+        :class:`~drlogit.DRLogisticRegression`.
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, \
 sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
@@ -252,7 +256,7 @@ sample_weight, solver, tol, max_iter
         radii = check_radii(epsilons)
     results = []
     for result in solve_radii(
-        problem, radii, kappa, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
+        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
     ):
         if encoding is not None and shares is not None:
             result = relative_to_average(result, encoding, shares)
@@ -274,7 +278,7 @@ sample_weight, solver, tol, max_iter
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         n_iters=np.array([result.n_iter for result in results]),
-        kappa=problem.kappa,
+        kappa=as_stated(problem.cost, learner.classes_),
         norm=problem.norm.name,
         epsilon_max=limit,
         feature_names=None if names is None else [str(name) for name in names],
@@ -282,11 +286,11 @@ sample_weight, solver, tol, max_iter
 
 
 def _posed(
-    X: Any, y: Any, sample_weight: Any, kappa: float, **model: Any
+    X: Any, y: Any, sample_weight: Any, kappa: Any, **model: Any
 ) -> tuple[DRLogisticRegression, TrainingData, Problem]:
     """The problem that an estimator would be fitted to, with ε = 1, the samples and the way."""
     learner = DRLogisticRegression(1.0, kappa, **model)
-    data = learner._check_data(X, y, sample_weight)
+    data = learner._check_data(X, y, sample_weight, kappa)
     if data.n_classes != 2:
         shown = ", ".join(repr(c) for c in learner.classes_[:5].tolist())
         more = ", ..." if data.n_classes > 5 else ""

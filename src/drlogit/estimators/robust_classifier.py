@@ -25,14 +25,16 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
+from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import Proof, model_digest
+from ..problem.proof import Proof, model_digest, save_proofs
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_unmasked, check_weights, find_classes, settled, signs_of
-from ..rows.pieces import digest_of_features, digest_of_samples
+from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
+from .label_noise import noise_matrix
 from .linear_predictions import LinearPredictions, checked_table, numeric_data
 from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
@@ -59,6 +61,7 @@ class RobustLinearClassifier(LinearPredictions):
     tol: float
     max_iter: int | None
     class_weight: Mapping[Any, float] | str | None
+    label_noise: Any
     n_jobs: int | None
     verbose: int
 
@@ -77,16 +80,21 @@ class RobustLinearClassifier(LinearPredictions):
 
     # --- from X and y to checked samples ----------------------------------------------------
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, kappa: Any = None) -> TrainingData:
         """Check the samples, remember features and classes, fold class weights into weights.
 
         Tables are encoded, and what moving their columns costs is found for the encoded ones.
+        ``kappa``, if it is stated, stays with the samples.
         """
         if self.missing not in FILLS:
             raise ValueError(
                 f"missing must be one of {', '.join(map(repr, FILLS))}, got {self.missing!r}"
             )
         data = self._checked(X, y, sample_weight)
+        self.label_noise_ = noise_matrix(self.label_noise, self.classes_)
+        if kappa is not None:
+            costs = flip_costs(kappa, self.classes_, data.codes, data.weights)
+            data = replace(data, kappa=costs)
         if self.encoding_ is not None:
             names = [column.name for column in self.encoding_.columns]
         else:
@@ -398,7 +406,7 @@ class RobustLinearClassifier(LinearPredictions):
         if self.encoding_ is not None and self.fit_intercept:
             shares = data.column_means()
             results = [relative_to_average(each, self.encoding_, shares) for each in results]
-        self._set_results(results, problem.epsilon, problem.kappa)
+        self._set_results(results, problem.epsilon, as_stated(problem.cost, self.classes_))
         names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
         for fit, name in zip(fits, names, strict=True):
             self._warn(fit, problem, name)
@@ -410,6 +418,7 @@ class RobustLinearClassifier(LinearPredictions):
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        kappa: Any = None,
     ) -> None:
         """Write the proof of the certificate, with which :func:`drlogit.verify` checks it.
 
@@ -421,15 +430,20 @@ class RobustLinearClassifier(LinearPredictions):
             A NumPy archive, ``.npz``.
         X, y, sample_weight
             The data of the fit.
+        kappa : array of shape (n_samples,), optional
+            What flips cost, if that was stated for each sample.
         """
         check_is_fitted(self, "coef_")
         again = clone(self)
         again._keep_dual = True
-        given = again._check_data(X, y, sample_weight)
+        kappa = self.kappa_ if kappa is None else kappa
+        if isinstance(kappa, str):
+            raise ValueError("kappa must be given: the model was fitted with one for each sample")
+        given = again._check_data(X, y, sample_weight, kappa)
         if self._keep_dual:
             again.results_ = self.results_
         else:
-            data, problem = again._prepare(given, self.epsilon_, self.kappa_)
+            data, problem = again._prepare(given, self.epsilon_, kappa)
             again._fit_classes(data, problem, verbose=0)
         features = digest_of_features(given.X)
         proofs = []
@@ -437,11 +451,11 @@ class RobustLinearClassifier(LinearPredictions):
             assert result.dual is not None
             assert result.ball is not None
             samples = digest_of_samples(features, signs_of(given.codes, code), given.weights)
-            model = model_digest(self.coef_[k], float(self.intercept_[k]))
-            proofs.append(result.dual.proof(samples, model, result.ball.digest))
-        Proof.together(proofs).save(path)
+            model = model_digest(self.coef_[k], float(self.intercept_[k]), result.ball)
+            proofs.append(Proof(result.dual, samples, model))
+        save_proofs(path, proofs)
 
-    def _set_results(self, results: list[Result], epsilon: float, kappa: float) -> None:
+    def _set_results(self, results: list[Result], epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the results of the fits."""
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
@@ -449,7 +463,7 @@ class RobustLinearClassifier(LinearPredictions):
         self.worst_case_loss_ = np.array([result.objective for result in results])
         self.dual_gap_ = np.array([result.gap for result in results])
         self.n_iter_ = np.array([result.n_iter for result in results])
-        self.epsilon_, self.kappa_ = float(epsilon), float(kappa)
+        self.epsilon_, self.kappa_ = float(epsilon), kappa
         self.results_ = results
 
     def _warn(self, fit: _Fit, problem: Problem, name: str) -> None:
@@ -464,8 +478,9 @@ class RobustLinearClassifier(LinearPredictions):
         if fit.constant:
             warnings.warn(
                 f"{title} is constant: epsilon={problem.epsilon:.4g} is at or above epsilon_max "
-                f"(for kappa={problem.kappa:g}, norm={self.norm!r}), the radius from which on the "
-                f"worst case leaves nothing to learn from the features. {self._if_constant}",
+                f"(for kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), the radius from "
+                "which on the worst case leaves nothing to learn from the features. "
+                f"{self._if_constant}",
                 UserWarning,
                 stacklevel=5,
             )

@@ -24,8 +24,9 @@ class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
     ``codes`` are the labels as positions among the classes; ``weights`` include those of the
-    classes.  ``origin`` has, for each sample that was given, which of these it has become, -1 for
-    none; it is None if they are the same.
+    classes.  ``kappa`` is what flips cost, as :func:`~drlogit.problem.label_costs.flip_costs` has
+    it, None where it has yet to be chosen.  ``origin`` has, for each sample that was given, which
+    of these it has become, -1 for none; it is None if they are the same.
     """
 
     X: Matrix
@@ -33,6 +34,7 @@ class TrainingData:
     codes: IndexArray
     weights: FloatArray | None
     n_classes: int
+    kappa: Any = None
     origin: IndexArray | None = None
 
     @property
@@ -40,9 +42,14 @@ class TrainingData:
         """Which classes are told from the rest: each, or only the second of two."""
         return range(1, 2) if self.n_classes == 2 else range(self.n_classes)
 
-    def pose(self, *, n_jobs: int | None = None, **model: Any) -> Problem:
-        """The problem of the first of these classes."""
-        return pose_problem(partial(self._rows, n_jobs), **model)
+    def pose(self, *, kappa: Any, n_jobs: int | None = None, **model: Any) -> Problem:
+        """The problem of the first of these classes; their own κ, if they have one, comes first."""
+        kappa = kappa if self.kappa is None else self.kappa
+        return pose_problem(partial(self._rows, n_jobs), kappa=kappa, **model)
+
+    def unit(self, problem: Problem) -> float:
+        """What one is in a search over κ: the samples' own κ as posed, if they have one."""
+        return 1.0 if self.kappa is None else problem.kappa
 
     def against_rest(self, problem: Problem) -> Iterator[Problem]:
         """What :meth:`pose` gave, for each class in turn: only the signs change.
@@ -77,8 +84,13 @@ class TrainingData:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[index]
         return replace(
-            self, X=self.X[index], y=self.y[index], codes=self.codes[index], weights=weights
-        )
+            self, X=self.X[index], y=self.y[index], codes=self.codes[index], weights=weights,
+            kappa=self.kappa_of(index),
+        )  # fmt: skip
+
+    def kappa_of(self, index: Any) -> Any:
+        """What flips of some of the samples cost."""
+        return self.kappa[index] if isinstance(self.kappa, np.ndarray) else self.kappa
 
     def prepared(self) -> TrainingData:
         """The samples as a fit takes them: those of weight zero left out.
@@ -101,9 +113,9 @@ class TrainingData:
     def _merged(self) -> TrainingData:
         """Each distinct sample once, in the order of a digest of its contents."""
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
-        digests = np.array(
-            [_digest(self.X, i, code) for i, code in enumerate(self.codes)], dtype="S16"
-        )
+        each = self.kappa if isinstance(self.kappa, np.ndarray) else np.zeros(self.codes.size)
+        labels = enumerate(zip(self.codes.tolist(), each.tolist(), strict=True))
+        digests = np.array([_digest(self.X, i, label) for i, label in labels], dtype="S16")
         _, first, group = np.unique(digests, return_index=True, return_inverse=True)
         origin = (
             group if self.origin is None else np.where(self.origin >= 0, group[self.origin], -1)
@@ -124,9 +136,9 @@ def balanced_weights(codes: IndexArray, weights: FloatArray | None, n_classes: i
     return weights * shares[codes]
 
 
-def _digest(X: Matrix, row: int, code: int) -> bytes:
-    """Sixteen bytes that stand for the contents of a row and its class."""
-    digest = hashlib.blake2b(str(code).encode(), digest_size=16)
+def _digest(X: Matrix, row: int, label: tuple[int, float]) -> bytes:
+    """Sixteen bytes that stand for the contents of a row, its class, and what a flip costs."""
+    digest = hashlib.blake2b(repr(label).encode(), digest_size=16)
     if sp.issparse(X):
         entries = slice(X.indptr[row], X.indptr[row + 1])
         digest.update(X.indices[entries])

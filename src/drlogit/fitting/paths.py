@@ -21,7 +21,7 @@ from .solving import solve_problem
 def solve_radii(
     problem: Problem,
     epsilons: FloatArray,
-    kappa: float,
+    kappa: float | None = None,
     *,
     warm_start: bool = True,
     **controls: Any,
