@@ -345,7 +345,7 @@ def test_search_results_are_those_of_separate_fits(cancer, search):
     scores = np.array([table[f"split{fold}_test_score"] for fold in range(3)])
     assert np.allclose(table["mean_test_score"], scores.mean(axis=0))
     assert np.allclose(table["std_test_score"], scores.std(axis=0))
-    assert (table["max_gap"] <= 1e-6).all()
+    assert (table["max_gap"] <= 1e-4).all()
     assert (table["mean_n_iter"] >= 1.0).all()
     assert (table["mean_fit_time"] > 0.0).all()
 

@@ -80,7 +80,7 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..estimators.classifier_cv import DRLogisticRegressionCV
+    from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
 
     console = Console(arguments)
@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
-    gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
-    return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
+    folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
+    return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
 
 def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:

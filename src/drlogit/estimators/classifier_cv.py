@@ -55,6 +55,10 @@ _TO_LEARN_WITH = (
     "missing", "class_weight",
 )  # fmt: skip
 
+#: Gap of fits within folds, if ``tol`` is smaller: scores change by a twentieth of their standard
+#: errors, in the median of six tables, and every table chose the pair that 1e-6 chose.
+FOLD_TOL = 1e-4
+
 #: Radii are continued down to this share of the smallest that was planned.
 _LEAST_SHARE = 1e-3
 
@@ -121,7 +125,8 @@ tol, max_iter, class_weight, label_noise
         An entry for each pair, κ ascending and ε descending within: ``param_kappa``,
         ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
         labels, unless ``kappa`` is stated), ``split0_test_score`` …, ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``.
+        ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``
+        (at most 1e-4, or ``tol`` if that is larger: differences of scores are far above it).
         ``pandas.DataFrame(cv_results_)`` makes a table of it.
     best_index_ : int
         Index of the pair chosen in ``cv_results_``.
@@ -312,7 +317,7 @@ tol, max_iter, class_weight, label_noise
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
-        warn_about_gaps(type(self).__name__, gaps, self.tol, ended, stacklevel=4)
+        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         if self.at_grid_edge_ and not is_count(self.epsilons):
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
@@ -459,7 +464,8 @@ tol, max_iter, class_weight, label_noise
         scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_ = self.classes_
-        controls = self._controls() | {"judged": False}  # nobody sees these fits
+        # Nobody sees these fits.
+        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
                 fold, kappas, epsilons, controls, model, scorer, params,
