@@ -203,7 +203,9 @@ def test_sums_are_within_their_errors():
     X = rng.standard_normal((300, 4)) * 10.0 ** rng.uniform(-8, 8, (300, 4))
     r, v = rng.standard_normal(300), rng.standard_normal(4)
     for matrix in (X, sp.csr_array(X)):
-        given = Instance(matrix, np.ones(300), np.ones(300), Ball(0.1, 1.0, "l1"), v, 1e9 / 3.0)
+        given = Instance(
+            matrix, np.ones(300), np.ones(300), Ball(0.1, 1.0, "l1"), np.ones(300), v, 1e9 / 3.0
+        )
         shift = given.shift
         found, _ = given.columns(r, np.abs(r), 0)
         for j in range(4):

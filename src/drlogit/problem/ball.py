@@ -46,12 +46,12 @@ class Ball:
     @property
     def digest(self) -> str:
         """SHA-256 of all of it that makes a difference."""
-        numbers = np.array([self.epsilon, self.kappa], dtype="<f8").tobytes()
+        # What flips cost by class or by sample shows in what a proof proves.
+        costs_of_flips = [self.kappa] if self.trust is None else []
+        numbers = np.array([self.epsilon, *costs_of_flips], dtype="<f8").tobytes()
         total = hashlib.sha256(f"{self.norm} {self.fit_intercept} ".encode() + numbers)
         if self.epsilon == 0.0:
             return total.hexdigest()
-        if self.trust is not None:
-            total.update(repr(self.trust).encode())
         costs = self.feature_costs
         if costs is not None and (costs != 1.0).any():
             total.update(np.asarray(costs, dtype="<f8").tobytes())

@@ -1,7 +1,8 @@
 """Both bounds of a fit from the samples, the coefficients and the dual point, rounded outwards.
 
 *Upper.*  For any ``λ ≥ ‖β/c‖_*`` the model promises at most ``ελ + Σ w_i R_i``, R being the worst
-loss of a sample: ``h(u_i) + (u_i - κλ)_+``, or with domains :mod:`drlogit.verification.worst_case`.
+loss of a sample: ``h(u_i) + (u_i - κ_i λ)_+``, or with domains
+:mod:`drlogit.verification.worst_case`.
 
 *Lower.*  Let every sample be cut into pieces: rows z at cost d (the sample moved, perhaps with the
 other label), masses q and probabilities s.  With ``g = Σ q s z``, every model x and every such λ,
@@ -61,28 +62,32 @@ def upper_bound(samples: Instance, lam: float | None, wanted: float) -> float:
 
     if ball.epsilon == 0.0:  # the limit λ = ∞ costs nothing
         return at(0.0, loss)
-    least = samples.least_lambda
-    if math.isinf(ball.kappa):
+    least, flips = samples.least_lambda, np.isfinite(samples.flip_costs)
+    if not flips.any():
         return at(least, loss)
+    kappa = np.where(flips, samples.flip_costs, 0.0)
 
     def with_flips(lam: float) -> float:
-        return at(lam, loss + np.maximum(u - ball.kappa * lam * DOWN, 0.0))
+        gain = np.maximum(u - kappa * lam * DOWN, 0.0)
+        return at(lam, loss + np.where(flips, gain, 0.0))
 
     found = with_flips(max(least, lam)) if lam is not None and math.isfinite(lam) else math.inf
     if found <= wanted:
         return found
-    best = _quantile(u, samples.weights, ball.epsilon / ball.kappa) / ball.kappa
+    some = kappa > 0.0
+    rates, costs = u[some] / kappa[some], samples.weights[some] * kappa[some]
+    best = _quantile(rates, costs, ball.epsilon * float(samples.weights.sum()))
     return min(found, with_flips(max(least, best)))
 
 
-def _quantile(u: FloatArray, weights: FloatArray, share: float) -> float:
-    """A margin with about this share of the weight above it; any λ is allowed, this one is best."""
-    if share >= 1.0:
+def _quantile(rates: FloatArray, costs: FloatArray, budget: float) -> float:
+    """A rate above which flips cost about the budget; any λ is allowed, this one is best."""
+    if costs.sum() <= budget:
         return -math.inf
-    order = np.argsort(-u)
-    above = np.cumsum(weights[order]) - weights[order]
-    position = int(np.searchsorted(above, share * weights.sum(), side="right")) - 1
-    return float(u[order[position]])
+    order = np.argsort(-rates)
+    above = np.cumsum(costs[order]) - costs[order]
+    position = int(np.searchsorted(above, budget, side="right")) - 1
+    return float(rates[order[position]])
 
 
 class Lower(NamedTuple):
@@ -95,14 +100,14 @@ class Lower(NamedTuple):
 
 def lower_bound(samples: Instance, s: FloatArray, flip_share: FloatArray) -> Lower:
     """What no model promises less than, as far as (s, a) proves it."""
-    w, total, ball = samples.weights, samples.total_weight, samples.ball
+    w, total = samples.weights, samples.total_weight
     r = samples.signs * (w * (s - flip_share))
     size = w * (s + flip_share)
     gradient, columns = samples.columns(r, size, 4)
     at_zero = _offset(r, size, 4)
     left = _at_means(gradient, columns, at_zero)
-    flips = exact_sum(w * flip_share)
-    spent = ball.kappa * flips * UP if flips > 0.0 else 0.0
+    kappa = np.where(flip_share > 0.0, samples.flip_costs, 0.0)
+    spent = exact_sum(w * flip_share * kappa) * (1.0 + gamma(4)) * UP
     charge = _charge(left.size[samples.free], columns.spread[samples.free])
     if samples.offset:
         charge += float(at_zero.size[0])
@@ -162,7 +167,7 @@ def _moves(
     n, n_groups = samples.coef.size, domain.n_groups
     keys, values = [np.empty(0, dtype=np.intp)], [np.empty(0)]
     most = int(np.bincount(moves.sample, minlength=1).max(initial=0)) + 4
-    costs = np.where(moves.flipped, samples.ball.kappa, 0.0)
+    costs = np.where(moves.flipped, samples.flip_costs[moves.sample], 0.0)
     change = label * m
     for rows, part in samples.parts():
         now = domain.present(part)

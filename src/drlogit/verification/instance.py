@@ -91,6 +91,7 @@ class Instance:
     signs: FloatArray
     weights: FloatArray  # ω, at most one; w = ω/Ω
     ball: Ball
+    flip_costs: FloatArray  # κ of each sample
     coef: FloatArray
     intercept: float
     domain: Domain | None = None

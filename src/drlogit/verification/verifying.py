@@ -13,14 +13,22 @@ from numpy.typing import ArrayLike
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..problem.ball import Ball
 from ..problem.domains import check_domains
+from ..problem.label_costs import (
+    BY_SAMPLE,
+    ByClass,
+    Trust,
+    flip_costs,
+    is_stated_singly,
+    own_kappa,
+)
 from ..problem.moves import Moves
 from ..problem.norms import Norm, get_norm
-from ..problem.parameters import check_costs, check_epsilon, check_kappa
+from ..problem.parameters import check_costs, check_epsilon
 from ..problem.proof import Proof, model_digest
 from ..problem.result import Result
 from ..robustness.linear_model import LinearModel, as_linear
 from ..robustness.measured_model import last_step, measure
-from ..rows.arrays import FloatArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import as_numbers, check_label_column, check_labels
 from ..rows.pieces import (
     checked_features,
@@ -29,6 +37,7 @@ from ..rows.pieces import (
     in_memory,
     shape_of,
 )
+from ..rows.row_blocks import is_dask
 from .bounds import Lower, item_bits, lower_bound, piece_lower_bound, upper_bound
 from .domain import Domain, OutsideError, domain_of
 from .instance import Instance
@@ -87,7 +96,7 @@ def verify(
     proof: Proof | str | os.PathLike[str] | None = None,
     *,
     epsilon: float | None = None,
-    kappa: float | None = None,
+    kappa: Any = None,
     norm: str | Norm | None = None,
     fit_intercept: bool | None = None,
     feature_costs: ArrayLike | None = None,
@@ -114,7 +123,7 @@ def verify(
     proof : path or Proof, optional
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
     epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds
-        The Wasserstein ball; by default the model's own.
+        The Wasserstein ball; by default the model's own.  A κ for each sample has to be given.
     of_class : label, optional
         Of a model of several classes, the one whose fit against the rest is asked about.
     tol : float, optional
@@ -133,6 +142,9 @@ def verify(
     fit = _asked_about(model, X, of_class)
     linear, claim, X = fit.linear, fit.claim, fit.X
     ball = _ball(fit, epsilon, kappa, norm, fit_intercept, feature_costs, categories, bounds)
+    if kappa is None:
+        kappa = _own_kappa(ball)
+    kappa = in_memory(kappa) if is_dask(kappa) else kappa
     X = checked_features(X)
     n_samples, n_features = shape_of(X)
     if n_features != linear.coef.size:
@@ -144,14 +156,19 @@ def verify(
         fit.model, y, None if sample_weight is None else in_memory(sample_weight)
     )
     if of_class is not None:
-        y = check_label_column(y, n_samples) == of_class
+        labels = check_label_column(y, n_samples)
+        kappa = flip_costs(kappa, fit.model.classes_, np.searchsorted(fit.model.classes_, labels))
+        y = labels == of_class
     signs = _signs(y, n_samples, linear)
+    classes = np.unique(y) if linear.classes is None else np.array(linear.classes)
+    costs = _each(flip_costs(kappa, classes, None), signs)
+    ball = _with_costs(ball, costs)
     weights = _weights(given_weights, n_samples)
     try:
         domain, ball = domain_of(ball, X, weights)
     except OutsideError as error:
         return Verification(False, 0.0, math.inf, f"other data: {error}")
-    given = Instance(X, signs, weights, ball, linear.coef, linear.intercept, domain)
+    given = Instance(X, signs, weights, ball, costs, linear.coef, linear.intercept, domain)
     wanted = -math.inf if claim is None else claim.upper + CLAIM
     upper = (upper_bound if domain is None else worst_case)(given, fit.lam, wanted)
     refused = _Refusal(upper)
@@ -176,12 +193,13 @@ def verify(
 def _infeasible(proof: Proof, given: Instance) -> str | None:
     """Why a proof has no dual point."""
     s, a, ball, domain = proof.s[0], proof.flip_share[0], given.ball, given.domain
+    never = np.isinf(given.flip_costs)
     moves = next(iter(proof.moves), None)
     if not ((s >= 0.0) & (s <= 1.0)).all():
         wrong = f"s must lie in [0, 1], got {s[~((s >= 0.0) & (s <= 1.0))][0]}"
     elif not ((a >= 0.0) & (a <= 1.0)).all():
         wrong = f"flip_share must lie in [0, 1], got {a[~((a >= 0.0) & (a <= 1.0))][0]}"
-    elif a.any() and (math.isinf(ball.kappa) or ball.epsilon == 0.0):
+    elif a.any() and (a[never].any() or ball.epsilon == 0.0):
         wrong = "labels are flipped where none can be"
     elif domain is None:
         if moves is None:
@@ -190,14 +208,14 @@ def _infeasible(proof: Proof, given: Instance) -> str | None:
     elif a.any():
         wrong = "with categories or bounds, flips are among the moves"
     else:
-        found = None if moves is None else _wrong_moves(moves, s.size, domain, ball)
+        found = None if moves is None else _wrong_moves(moves, s.size, domain, never)
         if found is None:
             return None
         wrong = found
     return f"infeasible dual point: {wrong}"
 
 
-def _wrong_moves(moves: Moves, n_samples: int, domain: Domain, ball: Ball) -> str | None:
+def _wrong_moves(moves: Moves, n_samples: int, domain: Domain, never: BoolArray) -> str | None:
     """Why these are no pieces, masses and probabilities."""
     n_pieces = moves.sample.size
     if any(array.shape[0] != n_pieces for array in moves.arrays):
@@ -213,7 +231,7 @@ def _wrong_moves(moves: Moves, n_samples: int, domain: Domain, ball: Ball) -> st
     total = np.bincount(moves.sample, moves.share, minlength=n_samples)
     if not ((moves.share >= 0.0).all() and (total <= 1.0 + 1e-15 * n_pieces).all()):
         return "shares of moves must be at least 0, and at most 1 for a sample"
-    if moves.flipped.any() and math.isinf(ball.kappa):
+    if never[moves.sample[moves.flipped]].any():
         return "labels are flipped where none can be"
     ends = item_bits(moves.items, domain)[:, domain.n_groups :]
     if ends.reshape(n_pieces, domain.bounded.size, 2).all(axis=2).any():
@@ -361,7 +379,7 @@ def _ball(
     ball = replace(
         base,
         epsilon=check_epsilon(base.epsilon if epsilon is None else epsilon),
-        kappa=check_kappa(base.kappa if kappa is None else kappa),
+        kappa=base.kappa if kappa is None else 1.0,
         norm=get_norm(base.norm if norm is None else norm).name,
         feature_costs=None if costs is None else check_costs(costs, n_features),
         fit_intercept=base.fit_intercept if fit_intercept is None else bool(fit_intercept),
@@ -372,16 +390,44 @@ def _ball(
     return replace(ball, groups=groups, with_none=None, lower=lower, upper=upper)
 
 
+def _own_kappa(ball: Ball) -> Any:
+    """What flips cost in a ball that somebody was fitted against."""
+    if isinstance(ball.trust, ByClass):
+        return ball.trust.times(ball.kappa)
+    return own_kappa(ball.kappa if ball.trust is None else ball.trust)
+
+
+def _each(kappa: Any, signs: FloatArray) -> FloatArray:
+    """What it costs to flip each label."""
+    if isinstance(kappa, ByClass):
+        return np.where(signs > 0.0, kappa.positive, kappa.negative)
+    if is_stated_singly(kappa):
+        return np.full(signs.size, kappa)
+    if kappa.shape != signs.shape or not (kappa >= 0.0).all():
+        raise ValueError(f"kappa must be {signs.size} numbers >= 0, got shape {kappa.shape}")
+    return np.asarray(kappa, dtype=np.float64)
+
+
+def _with_costs(ball: Ball, costs: FloatArray) -> Ball:
+    """The ball with one κ, or the word that there are several."""
+    if (costs == costs[0]).all():
+        return replace(ball, kappa=float(costs[0]), trust=None)
+    return replace(ball, trust=BY_SAMPLE)
+
+
 def fitted_ball(model: Any) -> Ball:
     """The ball of a fitted estimator, as far as its attributes tell."""
     costs, n_features = model.feature_costs_, model.coef_.shape[1]
     groups, lower, upper = check_domains(
         getattr(model, "categories_", None), getattr(model, "bounds_", None), n_features
     )
+    kappa = model.kappa_
+    trust: Trust = ByClass(*kappa.values()) if isinstance(kappa, dict) else None
     return Ball(
-        float(model.epsilon_), float(model.kappa_),
+        float(model.epsilon_), kappa if isinstance(kappa, float) else 1.0,
         get_norm(model.norm).name, None if costs is None else np.asarray(costs, dtype=float),
         bool(model.fit_intercept), groups, None, lower, upper,
+        BY_SAMPLE if isinstance(kappa, str) else trust,
     )  # fmt: skip
 
 

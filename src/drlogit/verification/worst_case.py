@@ -73,10 +73,13 @@ def _at(given: Instance, lam: float) -> tuple[float, float]:
         table = _Table.of(given, given.domain, part)
         u, y = margins.value[rows], given.signs[rows]
         value, cost = table.worst(u, y, lam)
-        if math.isfinite(ball.kappa):
+        kappa = given.flip_costs[rows]
+        if np.isfinite(kappa).any():
             other, more = table.worst(-u, -y, lam)
-            other = other - ball.kappa * lam * DOWN
-            cost = np.where(other > value, more + ball.kappa, cost)
+            flips = np.isfinite(kappa)
+            kappa = np.where(flips, kappa, 0.0)
+            other = np.where(flips, other - kappa * lam * DOWN, 0.0)
+            cost = np.where(other > value, more + kappa, cost)
             value = np.maximum(value, other)
         worst[rows] = np.maximum(value, 0.0) + margins.error[rows]
         spent[rows] = cost
