@@ -103,7 +103,7 @@ stress: $(VENV)/.test
 	$(BIN)/python -m benchmarks.false_bounds --kind ordinary --count 1000
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
+	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference docs/tutorials
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; they are stale when anything of the package has changed.

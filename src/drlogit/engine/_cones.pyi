@@ -24,6 +24,11 @@ class PairRows(Cone):
         last: int,
     ) -> None: ...
 
+class PairwiseCones(Cone):
+    """A cone for each pair of classes."""
+
+    def flow(self) -> FloatArray: ...
+
 class BothCones(Cone):
     """Two cones together."""
 
@@ -31,3 +36,4 @@ class BothCones(Cone):
 
 def no_norm(last: int) -> Cone: ...
 def cone_of(norm: str, where: IndexArray, last: int) -> Cone: ...
+def class_cone_of(norm: str, where: IndexArray, n_classes: int, stride: int, last: int) -> Cone: ...

@@ -549,3 +549,194 @@ def cone_of(norm, where, last):
     where = np.ascontiguousarray(where, np.int32)
     if not len(where): norm = "l1"
     return {"l1": BoxCone, "l2": SecondOrderCone, "linf": CrossPolytope}[norm](where, last)
+
+
+# --- several classes: ‖(B_j - B_k)/c‖_* ≤ λ for every pair ------------------------------------------------
+
+
+cdef class RangeCone(LinearCone):
+    """0 ≤ x_j ≤ λ: the pairs under ℓ1 transport, in the gauge where the least coefficient of every feature is 0.
+
+    Slacks are x, λ - x.  The whole cone counts as one product.
+    """
+
+    def __init__(self, where, last):
+        m = len(where)
+        self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
+        self.weight = np.full(2 * m, 0.5 / m)
+        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, 2 * m))
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t j
+        for j in range(2 * self.m):
+            self.slack[j] = x[self.where[j]] if j < self.m else x[self.last] - x[self.where[j - self.m]]
+            self.mult[j] = self.weight[j] * mu / self.slack[j]
+        self.dslack[:] = 0.0
+        self.dmult[:] = 0.0
+
+    cdef void pull(self, const double* mult, double* out) noexcept:
+        cdef Py_ssize_t j
+        for j in range(self.m):
+            out[self.where[j]] += mult[self.m + j] - mult[j]
+            out[self.last] -= mult[self.m + j]
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        cdef Py_ssize_t j, i, size = self.last + 1, last = self.last
+        cdef double up, low
+        for j in range(self.m):
+            i = self.where[j]
+            low, up = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
+            matrix[i * size + i] += up + low
+            matrix[last * size + i] -= up
+            matrix[last * size + last] += up
+
+    cdef void drive(self, double* rhs) noexcept:
+        cdef Py_ssize_t j
+        cdef double up, low
+        for j in range(self.m):
+            low, up = self.aim[j] / self.slack[j], self.aim[self.m + j] / self.slack[self.m + j]
+            rhs[self.where[j]] += low - up
+            rhs[self.last] += up
+
+    cdef void direction(self, const double* dx) noexcept:
+        cdef Py_ssize_t k
+        for k in range(2 * self.m):
+            self.dslack[k] = dx[self.where[k]] if k < self.m else dx[self.last] - dx[self.where[k - self.m]]
+            self.dmult[k] = (self.aim[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
+
+
+cdef class PairwiseCones(Cone):
+    """A cone of the norm on x_j - x_k for each pair of classes; all together count as one product.
+
+    ``where`` are the places of a class's coefficients in the norm, ``stride`` is from one class to the next.
+    """
+
+    def __init__(self, norm, where, n_classes, stride, last):
+        m = len(where)
+        self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
+        self.n_classes, self.stride = n_classes, stride
+        self.cones = [cone_of(norm, np.arange(m), m) for _ in range(n_classes * (n_classes - 1) // 2)]
+        self.local, self.square = np.zeros(m + 1), np.zeros((m + 1, m + 1))
+
+    cdef void difference(self, const double* x, Py_ssize_t j, Py_ssize_t k) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.m): self.local[i] = x[j * self.stride + self.where[i]] - x[k * self.stride + self.where[i]]
+        self.local[self.m] = x[self.last]
+
+    cdef void spread(self, double* out, Py_ssize_t j, Py_ssize_t k) noexcept:
+        """out += the transpose of ``difference`` of what is in ``local``."""
+        cdef Py_ssize_t i
+        for i in range(self.m):
+            out[j * self.stride + self.where[i]] += self.local[i]
+            out[k * self.stride + self.where[i]] -= self.local[i]
+        out[self.last] += self.local[self.m]
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t j, k, q = 0
+        for k in range(1, self.n_classes):
+            for j in range(k):
+                self.difference(x, j, k)
+                (<Cone>self.cones[q]).open(&self.local[0], mu / len(self.cones))
+                q += 1
+
+    cdef void gradient(self, double* out, bint proof) noexcept:
+        cdef Py_ssize_t j, k, q = 0
+        for k in range(1, self.n_classes):
+            for j in range(k):
+                self.local[:] = 0.0
+                (<Cone>self.cones[q]).gradient(&self.local[0], proof)
+                self.spread(out, j, k)
+                q += 1
+
+    def flow(self):
+        """What the multipliers of the proof carry from class to class, a row for each pair (k, j < k)."""
+        found = np.zeros((len(self.cones), self.m))
+        for q, cone in enumerate(self.cones):
+            self.local[:] = 0.0
+            (<Cone>cone).gradient(&self.local[0], True)
+            found[q] = -np.asarray(self.local)[:self.m]
+        return found
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        cdef Py_ssize_t i, l, j, k, row, column, q = 0, m = self.m, size = self.last + 1, last = self.last
+        cdef double value
+        for k in range(1, self.n_classes):
+            for j in range(k):
+                self.square[:] = 0.0
+                (<Cone>self.cones[q]).curvature(&self.square[0, 0], proof)
+                for i in range(m):
+                    for l in range(i + 1):
+                        value, row, column = self.square[i, l], self.where[i], self.where[l]
+                        matrix[(j * self.stride + row) * size + j * self.stride + column] += value
+                        matrix[(k * self.stride + row) * size + k * self.stride + column] += value
+                        matrix[(k * self.stride + row) * size + j * self.stride + column] -= value
+                        if i != l: matrix[(k * self.stride + column) * size + j * self.stride + row] -= value
+                    matrix[last * size + j * self.stride + self.where[i]] += self.square[m, i]
+                    matrix[last * size + k * self.stride + self.where[i]] -= self.square[m, i]
+                matrix[last * size + last] += self.square[m, m]
+                q += 1
+        # Shifts of all classes together change nothing; stiff, they are no part of any step.
+        for i in range(m):
+            value = 0.0
+            for k in range(self.n_classes): value += matrix[(k * self.stride + self.where[i]) * (size + 1)]
+            for k in range(self.n_classes):
+                for j in range(k + 1):
+                    row, column = k * self.stride + self.where[i], j * self.stride + self.where[i]
+                    matrix[row * size + column] += value / (self.n_classes * self.n_classes)
+
+    cdef void aim_at(self, double centre, double share) noexcept:
+        for cone in self.cones: (<Cone>cone).aim_at(centre / len(self.cones), share)
+
+    cdef void drive(self, double* rhs) noexcept:
+        cdef Py_ssize_t j, k, q = 0
+        for k in range(1, self.n_classes):
+            for j in range(k):
+                self.local[:] = 0.0
+                (<Cone>self.cones[q]).drive(&self.local[0])
+                self.spread(rhs, j, k)
+                q += 1
+
+    cdef void direction(self, const double* dx) noexcept:
+        cdef Py_ssize_t j, k, q = 0
+        for k in range(1, self.n_classes):
+            for j in range(k):
+                self.difference(dx, j, k)
+                (<Cone>self.cones[q]).direction(&self.local[0])
+                q += 1
+
+    cdef void respond(self, const double* dx) noexcept:
+        cdef Py_ssize_t j, k, q = 0
+        for k in range(1, self.n_classes):
+            for j in range(k):
+                self.difference(dx, j, k)
+                (<Cone>self.cones[q]).respond(&self.local[0])
+                q += 1
+
+    cdef (double, double) longest(self) noexcept:
+        cdef (double, double) both
+        cdef double primal = 1.0, dual = 1.0
+        for cone in self.cones:
+            both = (<Cone>cone).longest()
+            primal, dual = min(primal, both[0]), min(dual, both[1])
+        return primal, dual
+
+    cdef double after(self, double primal, double dual) noexcept:
+        cdef double total = 0.0
+        for cone in self.cones: total += (<Cone>cone).after(primal, dual)
+        return total
+
+    cdef void move(self, double primal, double dual) noexcept:
+        for cone in self.cones: (<Cone>cone).move(primal, dual)
+
+    cdef void raise_by(self, double factor) noexcept:
+        for cone in self.cones: (<Cone>cone).raise_by(factor)
+
+    cdef void begin_proof(self) noexcept:
+        for cone in self.cones: (<Cone>cone).begin_proof()
+
+
+def class_cone_of(norm, where, n_classes, stride, last):
+    """The cone of all pairs of classes; ``where`` are the places of one class's coefficients in the norm."""
+    if norm == "l1":
+        return RangeCone(np.concatenate([k * stride + np.asarray(where) for k in range(n_classes)]), last)
+    return PairwiseCones(norm, where, n_classes, stride, last)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..dual.bound import Coordinates
+from ..dual.classes import ClassCoordinates
 from ..rows.arrays import FloatArray
 from ._cones import Cone
 
@@ -30,7 +31,7 @@ class Newton:
         scale: FloatArray,
         epsilon: float,
         cone: Cone,
-        coordinates: Coordinates,
+        coordinates: Coordinates | ClassCoordinates,
         length: float,
         wide: Any = None,
     ) -> None: ...

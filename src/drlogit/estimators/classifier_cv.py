@@ -29,7 +29,7 @@ from ..problem.label_costs import as_stated, is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import (

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..fitting.paths import solve_radii
 from ..rows.arrays import FloatArray, Matrix
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from .average_levels import relative_to_average
 from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Encoding

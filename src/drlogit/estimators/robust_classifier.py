@@ -27,11 +27,11 @@ from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import Proof, model_digest
+from ..problem.proof import Proof, model_digest, save_proofs
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_unmasked, check_weights, find_classes, settled, signs_of
-from ..rows.pieces import digest_of_features, digest_of_samples
+from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
 from .label_noise import noise_matrix
@@ -451,9 +451,9 @@ class RobustLinearClassifier(LinearPredictions):
             assert result.dual is not None
             assert result.ball is not None
             samples = digest_of_samples(features, signs_of(given.codes, code), given.weights)
-            model = model_digest(self.coef_[k], float(self.intercept_[k]))
-            proofs.append(result.dual.proof(samples, model, result.ball.digest))
-        Proof.together(proofs).save(path)
+            model = model_digest(self.coef_[k], float(self.intercept_[k]), result.ball)
+            proofs.append(Proof(result.dual, samples, model))
+        save_proofs(path, proofs)
 
     def _set_results(self, results: list[Result], epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the results of the fits."""

@@ -27,8 +27,9 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.label_noise import noise_matrix
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
+from ..problem.ball import Ball
 from ..problem.domains import check_domains
-from ..problem.label_costs import BY_SAMPLE, StatedKappa
+from ..problem.label_costs import BY_SAMPLE, StatedKappa, unit_and_trust
 from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
@@ -348,8 +349,9 @@ def _parse(top: Fields) -> DRLogisticRegression:
     noise = None
     if _field(top, "label_noise", list, _NULL) is not None:
         noise = noise_matrix(_numbers(top, "label_noise", *2 * [len(classes)]), np.array(classes))
+    epsilon = check_epsilon(_numbers(top, "epsilon"))
     model = DRLogisticRegression(
-        epsilon=check_epsilon(_numbers(top, "epsilon")),
+        epsilon=epsilon,
         kappa=_parse_kappa(top, classes),
         norm=get_norm(_field(top, "norm", str)).name,
         fit_intercept=_field(top, "fit_intercept", bool),
@@ -369,13 +371,15 @@ def _parse(top: Fields) -> DRLogisticRegression:
     if _field(top, "bounds", list, _NULL) is not None:
         model.bounds_ = tuple(_numbers(top, "bounds", 2, n, finite=False))
     model.categories_ = _field(top, "categories", list, _NULL, of=(list,))
-    check_domains(model.categories_, model.bounds_, n, None)
+    domains = check_domains(model.categories_, model.bounds_, n)
+    unit, trust = unit_and_trust(model.kappa, model.classes_)
+    ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
     fits = _field(top, "fits", list, of=(dict,))
     wanted = classes if len(classes) > 2 else classes[1:]
     if [fit.get("class") for fit in fits] != wanted:
         raise ValueError(f"'fits' must be one for each class of {wanted!r:.60}")
-    results = [_parse_fit(fit, n, model.tol) for fit in fits]
-    model._set_results(results, _numbers(top, "epsilon"), model.kappa)
+    results = [_parse_fit(fit, ball, n, model.tol) for fit in fits]
+    model._set_results(results, epsilon, model.kappa)
     return model
 
 
@@ -392,7 +396,7 @@ def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
     }
 
 
-def _parse_fit(fit: Fields, n_features: int, tol: float) -> Result:
+def _parse_fit(fit: Fields, ball: Ball, n_features: int, tol: float) -> Result:
     status = _field(fit, "status", str)
     if status not in Status.__members__:
         raise ValueError(
@@ -406,6 +410,7 @@ def _parse_fit(fit: Fields, n_features: int, tol: float) -> Result:
         n_iter=_field(fit, "n_iter", int),
         solver=_field(fit, "solver", str),
         trace=Trace(),
+        ball=ball,
         **numbers,
     )
     _check_certificate(result, tol)

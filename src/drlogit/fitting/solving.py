@@ -20,12 +20,14 @@ from numpy.typing import ArrayLike
 from ..dual.certify import Certificate, certify
 from ..engine.pair import interior_point
 from ..engine.tables import interior_point_with_domains
+from ..problem.classes import ClassProblem
 from ..problem.norms import Norm
-from ..problem.problem import Problem, build_problem
+from ..problem.problem import Problem, build_problem, column_names
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.interface import State
 from ..rows.threads import single_threaded_blas
+from .classes import build_class_problem, several_classes, solve_class_problem
 from .exact_faces import on_exact_face
 
 
@@ -96,14 +98,15 @@ def solve(
         not fit in memory may be a ``np.memmap``, a :class:`~drlogit.RowBlocks`, or a Dask array
         or data frame; ``flip_share`` is then as large, with Dask a Dask array.
     y : array of shape (n_samples,)
-        Labels of two kinds; the one that sorts last is the positive class.
+        Labels.  Of two kinds, the one that sorts last is the positive class; with more, one softmax
+        is fitted to all of them (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
     epsilon : float
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
     kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
         adversary can flip at most a share ``epsilon / kappa`` of the labels.  By label, as
-        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or one for
-        each sample, where some labels are more certain than others; 0 for labels that are unknown.
+        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or, with two
+        kinds, one for each sample; 0 for labels that are unknown.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
         ``Σ|β_j|``.
@@ -151,6 +154,17 @@ def solve(
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
     check_controls(tol, max_iter)
+    classes = several_classes(y)
+    if classes is not None:
+        return solve_class_problem(
+            build_class_problem(
+                X, y, classes, sample_weight, n_jobs, epsilon=epsilon, kappa=kappa, norm=norm,
+                fit_intercept=fit_intercept, feature_costs=feature_costs, categories=categories,
+                bounds=bounds, names=column_names(X),
+            ),
+            solver=solver, tol=tol, max_iter=max_iter, start=start, callback=callback,
+            verbose=verbose, started=started, **solver_options,
+        )  # fmt: skip
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
@@ -161,7 +175,7 @@ def solve(
 
 
 def solve_problem(
-    problem: Problem,
+    problem: Problem | ClassProblem,
     *,
     solver: str = "auto",
     tol: float = 1e-6,
@@ -182,6 +196,11 @@ def solve_problem(
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
     check_controls(tol, max_iter)
+    if isinstance(problem, ClassProblem):
+        return solve_class_problem(
+            problem, solver=solver, tol=tol, max_iter=max_iter, start=start, callback=callback,
+            verbose=verbose, judged=judged, started=started, **solver_options,
+        )  # fmt: skip
     call = _Call(
         function, solver, tol, max_iter, start, callback, verbose, solver_options, judged
     )  # fmt: skip

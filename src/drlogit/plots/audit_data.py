@@ -166,7 +166,7 @@ def _model(
     }
     content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
-    moving = audit if math.isinf(audit.problem.kappa) else audit.with_labels_right()
+    moving = audit if not can_flip(audit.kappa) else audit.with_labels_right()
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     content["fragile"] = [_fragile(each, row_names) for each in fragile]

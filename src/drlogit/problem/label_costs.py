@@ -202,9 +202,25 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
         raise ValueError("kappa must be > 0 for some labels, got 0 for all of them")
     if least == most:
         return rows, float(least), None
-    unit = 2.0 ** math.floor(math.log2(positive)) if math.isfinite(positive) else 1.0
+    unit = _unit(positive)
     trust: Trust = kappa.times(1.0 / unit) if isinstance(kappa, ByClass) else BY_SAMPLE
     return rows.with_trust(rows.run(_in_units, costs, unit)[0]), unit, trust
+
+
+def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[float, Trust]:
+    """The unit and the multiples of it, where κ is known in a user's terms only."""
+    if isinstance(kappa, str) or (isinstance(kappa, Mapping) and classes.size > 2):
+        return 1.0, BY_SAMPLE
+    if not isinstance(kappa, Mapping):
+        return kappa, None
+    each = _of_labels(kappa, classes)
+    unit = _unit(float(np.min(each[each > 0.0], initial=np.inf)))
+    return unit, ByClass(*each.tolist()).times(1.0 / unit)
+
+
+def _unit(positive: float) -> float:
+    """The power of two below the least positive κ."""
+    return 2.0 ** math.floor(math.log2(positive)) if math.isfinite(positive) else 1.0
 
 
 def _by_class(block: Block, _: None, costs: ByClass) -> tuple[FloatArray, tuple[()]]:

@@ -285,7 +285,7 @@ def audit_problem_of(
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
     if check is not None:
         check(matrix)
-    signs, classes = _signs(y, n_samples, linear.classes)
+    signs, classes = signs_of(y, n_samples, linear.classes)
     weights = check_weights(sample_weight, n_samples)
     if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
         declared, stated_categories = measured.categories, None
@@ -393,7 +393,7 @@ def _table_names(measured: MeasuredModel, matrix: Matrix) -> list[Any]:
     return list(range(matrix.shape[1])) if measured.names is None else measured.names
 
 
-def _signs(
+def signs_of(
     y: Any, n_samples: int, classes: tuple[Any, Any] | None
 ) -> tuple[FloatArray, tuple[Any, Any]]:
     """Labels as ±1 and the two labels, those of the model if it knows them."""

@@ -18,7 +18,7 @@ from ..problem.worst_moves import reach
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from .audit_problem import AuditProblem
-from .crossing_costs import by_sets, equal_costs, few_sets
+from .crossing_costs import cheapest, is_exact
 from .features import Feature, plain_number
 from .sample_values import rows_of
 
@@ -135,36 +135,14 @@ def _with_domains(
     """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
     domains, model = audit.problem.domains, audit.domain_loss.model
     assert domains is not None
-    now = _levels_now(domains, before)
+    now, signs, costs = _levels_now(domains, before), audit.signs[index], domains.group_costs
     table = ItemTable(now, np.ascontiguousarray(before[:, domains.bounded]))
-    signs, need = audit.signs[index], audit.u[index]
-    found = reach(signs, table, model)
-    classes, prices = equal_costs(domains.group_costs), domains.group_costs
-    exact = few_sets(classes)
-    if exact:
-        _, counts = by_sets(found, need, classes, prices, audit.sensitivity)
-        changed = np.zeros(now.shape, dtype=bool)
-        for group, count in zip(classes, counts.T, strict=True):
-            rank = np.argsort(np.argsort(-found.groups[:, group], axis=1), axis=1)
-            changed[:, group] = rank < count[:, None]
-    else:
-        changed = _by_rate(found.groups, prices, need, audit.sensitivity)
-    moves = _changed_levels(audit, now, changed, signs)
-    costs = changed @ prices
-    left = np.maximum(need - (changed * found.groups).sum(axis=1), 0.0)
-    slopes = model.beta[domains.bounded]
-    for j in np.argsort(-found.rates, kind="stable"):
-        if found.rates[j] <= audit.sensitivity:
-            break
-        step = np.minimum(left / found.rates[j], found.distances[:, j])
-        moves[:, domains.bounded[j]] -= signs * np.sign(slopes[j]) * step / domains.bounded_costs[j]
-        costs = costs + step
-        left = np.maximum(left - step * found.rates[j], 0.0)
-    if audit.sensitivity > 0.0:
-        distance = left / audit.sensitivity
-        moves += np.outer(-signs * distance, audit.direction)
-        costs = costs + distance
-    return moves, costs, exact
+    crossing = cheapest(reach(signs, table, model), audit.u[index], costs, audit.sensitivity)
+    moves = _changed_levels(audit, now, crossing.changed, signs)
+    adverse = signs[:, None] * np.sign(model.beta[domains.bounded])
+    moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
+    moves -= np.outer(signs * crossing.further, audit.direction)
+    return moves, crossing.cost(costs), is_exact(costs)
 
 
 def _levels_now(domains: Domains, before: FloatArray) -> Any:
@@ -189,18 +167,6 @@ def _changed_levels(audit: AuditProblem, now: Any, changed: Any, signs: FloatArr
         if target >= 0:
             moves[k, target] += 1.0
     return moves
-
-
-def _by_rate(gains: FloatArray, prices: FloatArray, need: FloatArray, rate: float) -> Any:
-    """Categories to change where there are too many sets to try: by rate, until it is enough."""
-    rates = gains / prices
-    order = np.argsort(-rates, axis=1)
-    sorted_gains = np.take_along_axis(np.maximum(gains, 0.0), order, axis=1)
-    before = np.cumsum(sorted_gains, axis=1) - sorted_gains
-    wanted = (before < need[:, None]) & (np.take_along_axis(rates, order, axis=1) > rate)
-    changed = np.zeros(gains.shape, dtype=bool)
-    np.put_along_axis(changed, order, wanted, axis=1)
-    return changed
 
 
 def _named(

@@ -32,9 +32,6 @@ from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import Breakpoints
 from .domain_breakpoints import changed_features, item_costs
 
-#: Radii below this are not spent: a share of them that rounding may take is no longer a number.
-_SMALLEST_RADIUS = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
-
 
 def worst_case_loss(
     model: Any,
@@ -169,10 +166,7 @@ class WorstCaseDistribution:
         return float(self.distance.max(initial=0.0))
 
     def points(self, X: Any) -> Any:
-        """Features of the atoms, given the samples (dense, or CSR if X is sparse).
-
-        Rounded towards the samples, so that none of them lies further away than ``distance``.
-        """
+        """Features of the atoms, given the samples (dense, or CSR if X is sparse)."""
         matrix = check_features(X)
         if matrix.shape[1] != self.direction.size or matrix.shape[0] <= self.index[-1]:
             raise ValueError(
@@ -180,19 +174,10 @@ class WorstCaseDistribution:
                 f"{self.index[-1] + 1} rows, got shape {matrix.shape}"
             )
         start = matrix[self.index].astype(np.float64)
+        moves = sp.csr_array(self.shift[:, None]) @ sp.csr_array(self.direction[None, :])
         if self.changes is not None:
-            start = start + (self.changes if sp.issparse(start) else self.changes.toarray())
-        if not sp.issparse(start):
-            return _moved_at_most(start, np.outer(self.shift, self.direction))
-        atoms, features = np.flatnonzero(self.shift), np.flatnonzero(self.direction)
-        row, column = np.repeat(atoms, features.size), np.tile(features, atoms.size)
-        before = np.asarray(start[row, column]).ravel()
-        after = _moved_at_most(before, self.shift[row] * self.direction[column])
-        still = start.tocoo()
-        kept = (self.shift[still.row] == 0.0) | (self.direction[still.col] == 0.0)
-        entries = np.concatenate([still.data[kept], after])
-        row, column = np.append(still.row[kept], row), np.append(still.col[kept], column)
-        return sp.csr_array((entries, (row, column)), shape=start.shape)
+            moves = moves + self.changes
+        return sp.csr_array(start + moves) if sp.issparse(start) else start + moves.toarray()
 
     def __repr__(self) -> str:
         return (
@@ -309,8 +294,6 @@ def _spendable(epsilon: float, n_terms: int) -> float:
     they are taken; so is what was spent here, and what others find that it cost.  Sixteen more are
     for the few roundings of each term.
     """
-    if epsilon < _SMALLEST_RADIUS:
-        return 0.0
     return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
 
 
@@ -351,13 +334,3 @@ def _moves(
         low, high = (middle, high) if shortfall(middle) > tol else (low, middle)
     moved[order] = choice(high)
     return moved, high
-
-
-def _moved_at_most(start: FloatArray, move: FloatArray) -> FloatArray:
-    """``start + move``, rounded towards ``start`` where rounding to nearest would go further."""
-    moved = start + move
-    # The rounding error of a sum, exactly (Knuth's two-sum): moved + error = start + move.
-    shift = moved - start
-    error = (start - (moved - shift)) + (move - shift)
-    too_far = np.sign(error) * np.sign(move) < 0.0
-    return np.asarray(np.where(too_far, np.nextafter(moved, start), moved))

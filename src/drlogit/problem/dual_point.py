@@ -1,4 +1,4 @@
-"""The dual point of a problem with domains in plain numbers: which share of a sample goes where.
+"""The dual point of a result, in plain numbers.
 
 A *piece* of a sample is the sample with some of its items moved and perhaps its label flipped
 (:mod:`drlogit.problem.domains`): categories changed to the worst one, bounded features at one of
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.chunks import in_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,3 +62,33 @@ class Moves:
         within = np.arange(own.size) - np.repeat(np.cumsum(counts) - counts, counts)
         found = self.picked(np.repeat(first, counts) + within)
         return Moves(own, *found.arrays[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """A feasible point of the dual problem: the proof of a lower bound on the optimum.
+
+    Attributes
+    ----------
+    s
+        Dual probabilities ``s_i`` in [0, 1]; the bound is ``Σ w_i H(s_i)``, H being the binary
+        entropy.  At the optimum, the probability that the model gives to the sample's other label.
+    flip_share
+        ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
+    moves
+        With categories or bounds, the shares of samples that the worst case moves, and where to;
+        ``s`` is then that of what stays as it is.  None otherwise.
+    """
+
+    s: FloatArray
+    flip_share: FloatArray
+    moves: Moves | None = None
+
+    def for_samples(self, origin: IndexArray) -> DualPoint:
+        """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
+
+        def spread(values: Any) -> FloatArray:
+            return np.where(origin >= 0, in_memory(values)[np.maximum(origin, 0)], 0.0)
+
+        moves = None if self.moves is None else self.moves.for_samples(origin)
+        return DualPoint(spread(self.s), spread(self.flip_share), moves)

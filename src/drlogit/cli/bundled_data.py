@@ -22,16 +22,10 @@ def add_parser(commands: Commands) -> None:
         drlogit datasets export breast-cancer cancer.csv
         """,
     )
-    parser.set_defaults(run=run, action="list")
-    actions = parser.add_subparsers(dest="action", metavar="list | export")
-    actions.add_parser("list", help="what there is (the default)")
-    export = actions.add_parser("export", help="write a set to a CSV file")
-    export.add_argument("name", metavar="NAME")
-    export.add_argument("file", metavar="FILE", help="a .csv file")
-    for option in ("--json", "--quiet"):
-        export.add_argument(
-            option, action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
+    parser.add_argument("action", nargs="?", choices=("list", "export"), default="list")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="export: which data")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="export: a .csv file to write")
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,8 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     console = Console(arguments)
     if arguments.action == "export":
-        if Path(arguments.file).suffix.lower() != ".csv":
-            raise ValueError(f"{arguments.file}: the file must be .csv")
+        if Path(arguments.file or "").suffix.lower() != ".csv":
+            raise ValueError(f"export wants NAME and FILE, a .csv file, got {arguments.file}")
         check_writable(arguments.file)
         frame = load_bundled(arguments.name)
         write_text(arguments.file, frame.to_csv(index=False, lineterminator="\n"))
@@ -53,13 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     rows = []
     for name, (description, load) in BUNDLED.items():
-        shape = load().shape
-        rows.append(
-            {"name": name, "rows": shape[0], "features": shape[1] - 1, "description": description}
-        )
-    cells = [[row["name"], str(row["rows"]), str(row["features"])] for row in rows]
+        n_samples, width = load().shape
+        rows.append({"name": name, "rows": n_samples, "features": width - 1,
+                     "description": description})  # fmt: skip
+    cells = [[str(row[key]) for key in ("name", "rows", "features")] for row in rows]
     lines = table(["name", "samples", "features"], cells).split("\n")
-    starts = ["", *(str(row["description"]) for row in rows)]
-    shown = (f"{line}  {start}".rstrip() for line, start in zip(lines, starts, strict=True))
+    told = ["", *(str(row["description"]) for row in rows)]
+    shown = (f"{line}  {words}".rstrip() for line, words in zip(lines, told, strict=True))
     console.answer(rows, "\n".join(shown))
     return DONE

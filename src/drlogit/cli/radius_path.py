@@ -17,13 +17,13 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
-    add_table_options,
     check_numbers,
     new_parser,
     numbers,
+    options,
 )
-from .outputs import check_outputs, csv_text, save_plot, table
-from .training import Training, fit_options, read_training
+from .outputs import check_outputs, csv_text, explain_written, save_plot, table
+from .training import Training, parameters, read_training
 
 
 def add_parser(commands: Commands) -> None:
@@ -41,24 +41,17 @@ def add_parser(commands: Commands) -> None:
         drlogit path data.csv --epsilons 0.5,0.1,0.01 --kappa inf --json
         """,
     )
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="CSV file for the coefficients at every radius"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="picture to draw: .png, .pdf or .svg")
+    add = options(parser)
+    add("DATA", DATA_HELP)
+    add("-o --output FILE", "CSV file for the coefficients at every radius")
+    add("--plot FILE", "picture to draw: .png, .pdf or .svg")
     add_model_options(parser, epsilon=None, kappa=1.0)
-    group = parser.add_argument_group("radii")
-    group.add_argument("--epsilons", type=numbers, metavar="E,E", help="radii (default: chosen)")
-    group.add_argument("--n-epsilons", type=int, default=30, metavar="N", help="how many to choose")
-    group.add_argument(
-        "--min-fraction",
-        type=float,
-        default=1e-3,
-        metavar="SHARE",
-        help="the smallest radius chosen, as a share of the largest",
-    )
+    add = options(parser, "radii")
+    add("--epsilons E,E", "radii (default: chosen)", type=numbers)
+    add("--n-epsilons N", "how many to choose", type=int, default=30)
+    add("--min-fraction SHARE", "the smallest radius chosen, as a share of the largest",
+        type=float, default=1e-3)  # fmt: skip
     add_data_options(parser)
-    add_table_options(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
 
@@ -73,14 +66,25 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(arguments)
     check_numbers(arguments)
     check_outputs(arguments)
-    training = read_training(arguments, console, two_classes=True)
-    X, weights, options = training.X, training.weights, fit_options(arguments, training)
-    if options.pop("class_weight"):
+    standardized = arguments.standardize
+    training = read_training(arguments, console)
+    X, weights = training.samples.X, training.samples.weights
+    if len(training.classes) != 2:
+        shown = ", ".join(map(repr, training.classes[:6]))
+        raise ValueError(
+            f"{training.samples.source} has {len(training.classes)} classes ({shown}), and a path "
+            "wants two: choose one against the rest with --positive LABEL"
+        )
+    if arguments.balanced:
         weights = balanced_weights(training.codes, weights, 2)
     if arguments.standardize and not (training.categorical or arguments.missing != "error"):
         center = not arguments.no_intercept and not sp.issparse(X)
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
-        options |= {"feature_costs": training.costs, "categorical_features": None}
+        arguments.standardize = False
+    settings = parameters(arguments, training)
+    del settings["class_weight"]
+    if not hasattr(X, "columns"):
+        settings["categorical_features"] = None
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
     done = itertools.count(1)
     with console.progress("path") as bar:
@@ -89,24 +93,29 @@ def run(arguments: argparse.Namespace) -> int:
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
             kappa=arguments.kappa, sample_weight=weights,
             callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
-            **options,
+            **settings,
         )  # fmt: skip
+    names = path.feature_names or training.samples.names
     if arguments.output is not None:
-        _write(path, training, arguments.output)
+        _write(path, names, arguments.output)
     if arguments.plot is not None:
-        _draw(path, training, arguments)
-    console.answer(_record(path, training), lambda: _text(path, training, arguments))
+        from ..plots import RegularizationPathDisplay
+
+        unit = "standard deviation" if standardized else "unit of the feature"
+        display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
+        save_plot(display.figure_, arguments.plot)
+    console.answer(_record(path, names, training), lambda: _text(path, arguments))
     return DONE if (path.gaps <= arguments.tol).all() else NOT_CONVERGED
 
 
-def _record(path: Any, training: Training) -> dict[str, Any]:
+def _record(path: Any, names: list[str], training: Training) -> dict[str, Any]:
     return {
         "data": training.origin,
         "positive": training.classes[1],
         "kappa": path.kappa,
         "norm": path.norm,
         "epsilon_max": path.epsilon_max,
-        "feature_names": path.feature_names or training.names,
+        "feature_names": names,
         "radii": [
             {
                 "epsilon": path.epsilons[i],
@@ -122,7 +131,7 @@ def _record(path: Any, training: Training) -> dict[str, Any]:
     }
 
 
-def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
+def _text(path: Any, arguments: argparse.Namespace) -> str:
     finite = math.isfinite(path.kappa)
     columns = ["epsilon", *(["flips up to"] if finite else []), "worst-case loss", "gap"]
     columns += ["largest coef", "coefs not 0"]
@@ -137,31 +146,18 @@ def _text(path: Any, training: Training, arguments: argparse.Namespace) -> str:
                 str(int(np.count_nonzero(size > 1e-6 * max(size.max(), 1e-6)))),
             ]
         )  # fmt: skip
-    lines = [
+    return "\n".join([
         f"The model is constant from epsilon = {path.epsilon_max:.5g} on "
         f"({path.norm} transport, kappa = {path.kappa:g}).",
         "",
         table(columns, rows),
-    ]
-    written = [name for name in (arguments.output, arguments.plot) if name is not None]
-    if written:
-        lines += ["", f"Written: {', '.join(written)}"]
-    return "\n".join(lines)
+        *explain_written(arguments.output, arguments.plot),
+    ])  # fmt: skip
 
 
-def _write(path: Any, training: Training, output: str) -> None:
+def _write(path: Any, names: list[str], output: str) -> None:
     from ..files.atomic import write_text
 
-    header = ["epsilon", "objective", "gap", "lambda", "intercept"]
-    header += path.feature_names or training.names
+    header = ["epsilon", "objective", "gap", "lambda", "intercept", *names]
     columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
     write_text(output, csv_text(header, np.column_stack(columns).tolist()))
-
-
-def _draw(path: Any, training: Training, arguments: argparse.Namespace) -> None:
-    from ..plots import RegularizationPathDisplay
-
-    unit = "standard deviation" if arguments.standardize else "unit of the feature"
-    names = path.feature_names or training.names
-    display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
-    save_plot(display.figure_, arguments.plot)

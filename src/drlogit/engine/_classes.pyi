@@ -1,0 +1,49 @@
+"""Samples of several classes: visits in compiled loops."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..rows._products import CompiledRows
+from ..rows.arrays import FloatArray
+
+def open_classes(
+    rows: CompiledRows, codes: NDArray[Any], kappa: FloatArray, coef: FloatArray, mu: float
+) -> FloatArray: ...
+def linearise_classes(
+    rows: CompiledRows,
+    codes: NDArray[Any],
+    kappa: FloatArray,
+    was: FloatArray,
+    step: FloatArray | None,
+    coef: FloatArray,
+    primal: float,
+    dual: float,
+) -> tuple[FloatArray, FloatArray]: ...
+def predict_classes(
+    rows: CompiledRows,
+    codes: NDArray[Any],
+    kappa: FloatArray,
+    now: FloatArray,
+    dcoef: FloatArray,
+    light: float,
+) -> tuple[FloatArray, FloatArray]: ...
+def correct_classes(
+    rows: CompiledRows,
+    codes: NDArray[Any],
+    kappa: FloatArray,
+    now: FloatArray,
+    second: FloatArray,
+    dcoef: FloatArray,
+    centre: float,
+    share: float,
+    light: float,
+) -> tuple[FloatArray, FloatArray]: ...
+def certify_classes(
+    rows: CompiledRows,
+    codes: NDArray[Any],
+    kappa: FloatArray,
+    now: FloatArray,
+    point: FloatArray | None,
+    dcoef: FloatArray,
+) -> tuple[FloatArray, FloatArray]: ...

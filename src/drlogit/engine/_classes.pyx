@@ -1,0 +1,410 @@
+"""The samples of several classes: three visits per iteration, all in compiled loops.
+
+Of sample i with scores s (a number for each of K classes) and label y the loss and its worst label are
+
+    lse(s) - s_y + (τ + s_y),      r_k = τ + s_k + κ_yk λ ≥ 0  with multipliers a_k, Σ a = 1
+
+Visits and their flat arrays of sums are those of ``_pair``; P counts (B row by row, with the intercepts, and λ).
+Labels that a sample cannot get (κ infinite) have a = 0 and take no part; where there is no other, the sample has
+no slacks at all.  The sample's curvature in its scores is a Laplacian with weights d_jk ≥ 0 for pairs of classes,
+
+    w (diag p - p pᵀ) + w (diag D - D Dᵀ / ΣD),  D = a / r:       d_jk = w (p_j p_k + D_j D_k / ΣD)
+
+so the matrix takes a weighted Gram matrix of the rows for every pair.
+"""
+import numpy as np
+from libc.math cimport INFINITY, exp, fabs, log
+from drlogit.rows._products cimport CompiledRows
+from ._pair cimport LEVELS, SCALARS, limit
+from .settings import SETTINGS
+
+cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
+
+
+cdef double softmax(const double* s, Py_ssize_t K, double* p) noexcept nogil:
+    """lse(s), and p = softmax(s)."""
+    cdef double most = s[0], total = 0.0
+    cdef Py_ssize_t k
+    for k in range(1, K): most = max(most, s[k])
+    for k in range(K):
+        p[k] = exp(s[k] - most)
+        total += p[k]
+    for k in range(K): p[k] /= total
+    return most + log(total)
+
+
+cdef inline double plogp(double p) noexcept nogil:
+    return -p * log(p) if p > 0.0 else 0.0
+
+
+cdef Py_ssize_t others(const double* kappa, Py_ssize_t K) noexcept nogil:
+    """How many labels a sample can get, its own among them; 0 if only that."""
+    cdef Py_ssize_t k, count = 0
+    for k in range(K): count += kappa[k] != INFINITY
+    return count if count > 1 else 0
+
+
+cdef void scores(CompiledRows rows, Py_ssize_t lo, Py_ssize_t hi, const double* coef, Py_ssize_t K, double* work,
+                 double* out) noexcept nogil:
+    """out[i, k] = x_i · B_k."""
+    cdef Py_ssize_t i, k
+    for k in range(K):
+        rows.margins(lo, hi, coef + k * rows.n_columns, work)
+        for i in range(hi - lo): out[i * K + k] = work[i]
+
+
+cdef void central(const double* base, const double* kappa, Py_ssize_t K, double mu, double* r, double* a) noexcept nogil:
+    """r_k = τ + base_k, a_k r_k = μ, Σ a = 1."""
+    cdef double least = INFINITY, tau, total, slope
+    cdef Py_ssize_t k, count = 0, n_iter
+    for k in range(K):
+        if kappa[k] != INFINITY:
+            least, count = min(least, base[k]), count + 1
+    tau = mu - least                        # here Σ μ/r ≥ 1: Newton's method comes from the left
+    for n_iter in range(60):
+        total, slope = -1.0, 0.0
+        for k in range(K):
+            if kappa[k] != INFINITY:
+                total += mu / (tau + base[k])
+                slope += mu / ((tau + base[k]) * (tau + base[k]))
+        tau += total / slope
+        if fabs(total) < 1e-13: break
+    for k in range(K):
+        r[k] = tau + base[k] if kappa[k] != INFINITY else <double>INFINITY
+        a[k] = mu / r[k]
+
+
+def open_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, const double[::1] coef, double mu):
+    """Scores, slacks and multipliers (3, N, K) on the central path."""
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0]
+    cdef double lam = coef[K * rows.n_columns]
+    cdef double[:, :, ::1] now = np.zeros((3, n, K))
+    cdef double[::1] work = np.empty(b), base = np.empty(K)
+    rows = rows.borrow()
+    for block in range((n + b - 1) // b):
+        lo, hi = block * b, min(block * b + b, n)
+        scores(rows, lo, hi, &coef[0], K, &work[0], &now[0, lo, 0])
+        for i in range(lo, hi):
+            if others(&kappa[codes[i], 0], K) == 0:
+                for k in range(K): now[1, i, k], now[2, i, k] = INFINITY, k == codes[i]
+                continue
+            for k in range(K): base[k] = now[0, i, k] + (kappa[codes[i], k] * lam if kappa[codes[i], k] != INFINITY else 0.0)
+            central(&base[0], &kappa[codes[i], 0], K, mu, &now[1, i, 0], &now[2, i, 0])
+    rows.free()
+    return np.asarray(now)
+
+
+cdef void moved(const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* dr, const double* da,
+                double primal, double dual, double* new_r, double* new_a) noexcept nogil:
+    """Slacks and multipliers after a step; those that it passes keep a share."""
+    cdef double missing = 0.0, total = 0.0
+    cdef Py_ssize_t k
+    for k in range(K):
+        if kappa[k] == INFINITY:
+            new_r[k], new_a[k] = INFINITY, 0.0
+            continue
+        new_r[k], new_a[k] = r[k] * (1.0 + primal * dr[k]), a[k] * (1.0 + dual * da[k])
+        if new_r[k] <= 0.0: missing = max(missing, KEPT * r[k] - new_r[k])
+        if new_a[k] <= 0.0: new_a[k] = KEPT * a[k]
+        total += new_a[k]
+    for k in range(K):
+        new_r[k] += missing                 # τ
+        new_a[k] /= total
+
+
+def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] was, step,
+                      const double[::1] coef, double primal, double dual):
+    """Go by these lengths along the direction, to ``coef``: where that is, and the conditions there."""
+    cdef Py_ssize_t block, i, j, k, q, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef Py_ssize_t P = K * m + 1, wide = rows.stride, Q = K * (K - 1) // 2, others_
+    cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0)
+    cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d
+    cdef double[:, ::1] columns = np.empty((4 * K, b)), pairs = np.empty((Q, b)), adjoints = np.zeros((4 * K, wide))
+    cdef double[:, :, ::1] grams = np.zeros((Q, wide, wide))
+    cdef double[::1] work = np.empty(2 * K)
+    sums = np.zeros(P * P + 3 * P + SCALARS)
+    cdef double[::1] view = sums
+    cdef double* out = &view[0]
+    cdef double* adj = out + P * P
+    cdef double* tot = adj + 3 * P
+    cdef double* p = &work[0]
+    cdef double* D = &work[K]
+    cdef const double* kap
+    cdef double* s
+    cdef double* r
+    cdef double* a
+    cdef double w, lse, total, total_a, inverse, mean, over, lam = coef[K * m], corner = 0.0, value
+    cdef double side[3]
+    side[0] = side[1] = side[2] = 0.0
+    if goes: d = step
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            for i in range(lo, hi):
+                c, w, kap, j = codes[i], rows.w[i], &kappa[codes[i], 0], i - lo
+                others_ = others(kap, K)
+                s, r, a = &now[0, i, 0], &now[1, i, 0], &now[2, i, 0]
+                if goes:
+                    for k in range(K): s[k] = was[0, i, k] + primal * d[0, i, k]
+                    if others_: moved(kap, K, &was[1, i, 0], &was[2, i, 0], &d[1, i, 0], &d[2, i, 0], primal, dual, r, a)
+                    else:
+                        for k in range(K): r[k], a[k] = was[1, i, k], was[2, i, k]
+                lse = softmax(s, K, p)
+                tot[0] += w * (lse - s[c])
+                value = lse
+                for k in range(K): value -= p[k] * s[k]
+                tot[5] += w * value
+                if others_:
+                    total, total_a, inverse, over, mean = 0.0, 0.0, 0.0, -INFINITY, 0.0
+                    for k in range(K):
+                        if kap[k] == INFINITY:
+                            D[k] = 0.0
+                            continue
+                        D[k] = a[k] / r[k]
+                        total += D[k]
+                        total_a += a[k]
+                        inverse += 1.0 / r[k]
+                        mean += D[k] * kap[k]
+                        over = max(over, -s[k] - kap[k] * lam)
+                        tot[2] += w * a[k] * r[k]
+                    tot[1] += w * (lse + over)
+                    tot[3] += w * others_
+                    mean /= total
+                    for k in range(K):
+                        columns[k, j] = w * (p[k] - a[k])
+                        if kap[k] == INFINITY:
+                            columns[K + k, j] = columns[2 * K + k, j] = columns[3 * K + k, j] = 0.0
+                            continue
+                        columns[K + k, j] = w * (a[k] - D[k] * total_a / total)       # minus what a gains, products to zero
+                        columns[2 * K + k, j] = w * (D[k] * inverse / total - 1.0 / r[k])    # ... per unit of centring
+                        columns[3 * K + k, j] = w * D[k] * (kap[k] - mean)
+                        corner += kap[k] * columns[3 * K + k, j]
+                        side[0] -= kap[k] * w * a[k]
+                        side[1] += kap[k] * columns[K + k, j]
+                        side[2] += kap[k] * columns[2 * K + k, j]
+                else:
+                    tot[1] += w * (lse - s[c])
+                    for k in range(K):
+                        D[k], columns[k, j] = 0.0, w * (p[k] - (k == c))
+                        columns[K + k, j] = columns[2 * K + k, j] = columns[3 * K + k, j] = 0.0
+                    total = 1.0
+                q = 0
+                for k in range(1, K):
+                    for c in range(k):
+                        pairs[q, j] = w * (p[k] * p[c] + D[k] * D[c] / total)
+                        q += 1
+            rows.adjoint(lo, hi, &columns[0, 0], 4 * K, &adjoints[0, 0])
+            for q in range(Q): rows.gram(lo, hi, &pairs[q, 0], &grams[q, 0, 0])
+        q = 0
+        for k in range(1, K):
+            for c in range(k):
+                for i in range(m):
+                    for j in range(i + 1):
+                        value = grams[q, i, j]
+                        out[(k * m + i) * P + k * m + j] += value
+                        out[(c * m + i) * P + c * m + j] += value
+                        out[(k * m + i) * P + c * m + j] -= value
+                        if i != j: out[(k * m + j) * P + c * m + i] -= value
+                q += 1
+        for k in range(K):
+            for j in range(m):
+                for i in range(3): adj[i * P + k * m + j] = adjoints[i * K + k, j]
+                out[(P - 1) * P + k * m + j] = adjoints[3 * K + k, j]
+        out[P * P - 1] = corner
+        for j in range(3): adj[j * P + P - 1] = side[j]
+    rows.free()
+    return np.asarray(now), sums
+
+
+cdef void respond(const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* ds, double dlam,
+                  const double* aim, double* dr, double* da) noexcept nogil:
+    """What slacks and multipliers do, in proportion, if each product changes by ``aim`` times itself."""
+    cdef double push = -1.0, stiff = 0.0, dtau
+    cdef Py_ssize_t k
+    for k in range(K):
+        if kappa[k] != INFINITY:
+            push += a[k] * (1.0 + aim[k]) - a[k] / r[k] * (ds[k] + kappa[k] * dlam)
+            stiff += a[k] / r[k]
+    dtau = push / stiff
+    for k in range(K):
+        dr[k] = da[k] = 0.0
+        if kappa[k] != INFINITY:
+            dr[k] = (dtau + ds[k] + kappa[k] * dlam) / r[k]
+            da[k] = aim[k] - dr[k]
+
+
+cdef void book(double w, const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* dr,
+               const double* da, double* costs) noexcept nogil:
+    """Book a sample that does not allow the whole step."""
+    cdef double own = 0.0, total = 0.0, worst = -1.0, worst_dual = -1.0, slack = 0.0, passed = 0.0
+    cdef Py_ssize_t k
+    for k in range(K):
+        if kappa[k] == INFINITY: continue
+        own += a[k] * r[k]
+        total += r[k]
+        worst, slack = min(worst, dr[k]), max(slack, -r[k] * dr[k])
+        worst_dual, passed = min(worst_dual, da[k]), max(passed, -a[k] * da[k])
+    if worst < -1.0: limit(costs, -worst, w * (own + PASSING * slack))
+    if worst_dual < -1.0: limit(costs + LEVELS, -worst_dual, w * (own + PASSING * passed * total))
+
+
+def predict_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now,
+                    const double[::1] dcoef, double light):
+    """All products to zero: how far, what is left, and the pull of the second-order terms."""
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef Py_ssize_t P = K * m + 1, wide = rows.stride
+    cdef double[:, ::1] second = np.zeros((n, K)), columns = np.empty((K, b)), adjoint = np.zeros((K, wide)), ds = np.empty((b, K))
+    cdef double[::1] work = np.empty(max(b, 3 * K))
+    sums = np.zeros(P + 3 + 2 * LEVELS)
+    cdef double[::1] view = sums
+    cdef double* tot = &view[P]
+    cdef double* dr
+    cdef double* da
+    cdef double* aim
+    cdef const double* kap
+    cdef const double* r
+    cdef const double* a
+    cdef double w, e, total, mean, pull, dlam = dcoef[K * m], side = 0.0
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            scores(rows, lo, hi, &dcoef[0], K, &work[0], &ds[0, 0])
+            aim, dr, da = &work[0], &work[K], &work[2 * K]
+            for k in range(K): aim[k] = -1.0
+            for i in range(lo, hi):
+                w, kap, r, a = rows.w[i], &kappa[codes[i], 0], &now[1, i, 0], &now[2, i, 0]
+                if others(kap, K) == 0:
+                    for k in range(K): columns[k, i - lo] = 0.0
+                    continue
+                respond(kap, K, r, a, &ds[i - lo, 0], dlam, aim, dr, da)
+                total, mean = 0.0, 0.0
+                for k in range(K):
+                    if kap[k] == INFINITY: continue
+                    e = dr[k] * da[k]
+                    tot[0] += w * a[k] * r[k] * dr[k]
+                    tot[1] += w * a[k] * r[k] * da[k]
+                    tot[2] += w * a[k] * r[k] * e
+                    e = max(-SECOND, min(e, SECOND))
+                    second[i, k] = e
+                    total += a[k] / r[k]
+                    mean += a[k] * e
+                for k in range(K):
+                    pull = 0.0 if kap[k] == INFINITY else w * a[k] * (second[i, k] - mean / (total * r[k]))
+                    columns[k, i - lo] = pull
+                    if kap[k] != INFINITY: side += kap[k] * pull
+                if w > light: book(w, kap, K, r, a, dr, da, tot + 3)
+            rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
+        for k in range(K):
+            for i in range(m): view[k * m + i] = adjoint[k, i]
+        view[P - 1] = side
+    rows.free()
+    return np.asarray(second), sums
+
+
+def correct_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now,
+                    const double[:, ::1] second, const double[::1] dcoef, double centre, double share, double light):
+    """The step towards ``centre``, with a share of the predictor's second-order terms, in proportion but for the scores."""
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef double[:, :, ::1] step = np.zeros((3, n, K))
+    cdef double[::1] work = np.empty(max(b, 2 * K))
+    sums = np.zeros(2 + 2 * LEVELS)
+    cdef double[::1] view = sums
+    cdef double* tot = &view[0]
+    cdef double* p
+    cdef double* aim
+    cdef const double* kap
+    cdef const double* r
+    cdef const double* a
+    cdef const double* ds
+    cdef double w, mean, square, dlam = dcoef[K * m]
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            scores(rows, lo, hi, &dcoef[0], K, &work[0], &step[0, lo, 0])
+            p, aim = &work[0], &work[K]
+            for i in range(lo, hi):
+                w, kap, r, a, ds = rows.w[i], &kappa[codes[i], 0], &now[1, i, 0], &now[2, i, 0], &step[0, i, 0]
+                softmax(&now[0, i, 0], K, p)
+                mean, square = 0.0, 0.0
+                for k in range(K): mean += p[k] * ds[k]
+                for k in range(K): square += p[k] * (ds[k] - mean) * (ds[k] - mean)
+                tot[0] += w * (mean - ds[codes[i]])
+                tot[1] += w * square
+                if others(kap, K) == 0: continue
+                for k in range(K):
+                    if kap[k] != INFINITY: aim[k] = centre / (a[k] * r[k]) - 1.0 - share * second[i, k]
+                respond(kap, K, r, a, ds, dlam, aim, &step[1, i, 0], &step[2, i, 0])
+                if w > light: book(w, kap, K, r, a, &step[1, i, 0], &step[2, i, 0], tot + 2)
+    rows.free()
+    return np.asarray(step), sums
+
+
+cdef void settled(double* p, Py_ssize_t K, double least) noexcept nogil:
+    """Onto the simplex, without what is not above ``least``."""
+    cdef double total = 0.0
+    cdef Py_ssize_t k
+    for k in range(K):
+        p[k] = p[k] if p[k] > least else 0.0
+        total += p[k]
+    for k in range(K): p[k] /= total
+
+
+def certify_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now, point,
+                    const double[::1] dcoef):
+    """The dual point (p, a), (2, N, K), after one more correction, its adjoint and entropy."""
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef Py_ssize_t P = K * m + 1, wide = rows.stride
+    cdef bint first = point is None
+    cdef double[:, :, ::1] after = np.empty((2, n, K))
+    cdef const double[:, :, ::1] before = after if first else point
+    cdef double[:, ::1] columns = np.empty((K, b)), adjoint = np.zeros((K, wide)), ds = np.empty((b, K))
+    cdef double[::1] work = np.empty(max(b, K))
+    sums = np.zeros(P + 2)
+    cdef double[::1] view = sums
+    cdef double* p
+    cdef double* new
+    cdef double* shares
+    cdef const double* kap
+    cdef double w, mean, total, stiff, least, dlam = dcoef[K * m], spent = 0.0, entropy = 0.0
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            scores(rows, lo, hi, &dcoef[0], K, &work[0], &ds[0, 0])
+            p = &work[0]
+            for i in range(lo, hi):
+                w, kap, new, shares = rows.w[i], &kappa[codes[i], 0], &after[0, i, 0], &after[1, i, 0]
+                softmax(&now[0, i, 0], K, p)
+                mean = 0.0
+                for k in range(K): mean += p[k] * ds[i - lo, k]
+                for k in range(K):
+                    new[k] = p[k] if first else before[0, i, k]
+                    least = EMPTIED * new[k]
+                    new[k] += p[k] * (ds[i - lo, k] - mean)
+                    if not new[k] > least: new[k] = 0.0
+                settled(new, K, 0.0)
+                for k in range(K): shares[k] = now[2, i, k] if first else before[1, i, k]
+                if others(kap, K):
+                    total, stiff = 0.0, 0.0
+                    for k in range(K):
+                        if kap[k] != INFINITY:
+                            stiff += now[2, i, k] / now[1, i, k]
+                            total += now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam)
+                    for k in range(K):
+                        if kap[k] != INFINITY:
+                            shares[k] -= now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam - total / stiff)
+                    settled(shares, K, 0.0)
+                    for k in range(K):
+                        if shares[k] > 0.0: spent += w * kap[k] * shares[k]
+                for k in range(K):
+                    entropy += w * plogp(new[k])
+                    columns[k, i - lo] = w * (new[k] - shares[k])
+            rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
+        for k in range(K):
+            for i in range(m): view[k * m + i] = adjoint[k, i]
+        view[P - 1], view[P], view[P + 1] = -spent, entropy, rows.length + K
+    rows.free()
+    return np.asarray(after), sums

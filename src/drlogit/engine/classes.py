@@ -1,0 +1,281 @@
+"""The interior point for several classes: samples, scaling, start, run.
+
+    minimise    ελ + Σ w_i [ lse(s_i) + max_k ( -s_ik - κ(y_i, k) λ ) ]
+    subject to  ‖(B_j - B_k)/c‖_* ≤ λ  for every two classes
+
+Shifts of all classes together change nothing: of penalised columns the cones see to it that there
+are none, of the others the last class stands still.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dual.classes import ClassCoordinates
+from ..problem.classes import ClassProblem
+from ..problem.result import Monitor, Result, Status
+from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows, State
+from ..rows.reductions import Sum
+from . import driver
+from ._classes import (
+    certify_classes,
+    correct_classes,
+    linearise_classes,
+    open_classes,
+    predict_classes,
+)
+from ._cones import PairwiseCones, class_cone_of, cone_of, no_norm
+from ._newton import Newton
+from .settings import SETTINGS
+
+#: Coefficients of all classes together up to which the system is formed: 130 MB then.
+MOST_COEFFICIENTS = 4000
+
+_NO_LIMITS = 2 * 640
+
+
+class ClassState(NamedTuple):
+    """What a block remembers: labels, their costs, (scores, slacks, multipliers), and its step."""
+
+    codes: NDArray[np.int32]
+    costs: FloatArray
+    now: FloatArray
+    second: FloatArray | None = None
+    step: FloatArray | None = None
+
+
+class ClassSamples:
+    """The samples behind the driver's questions."""
+
+    def __init__(self, problem: ClassProblem) -> None:
+        self.rows: Rows = problem.rows
+        self.codes, self.costs, self.flips = problem.codes, problem.label_costs, problem.flips
+        self.visits = 0
+        self.light = 1e-9 / self.rows.n_samples  # samples that weigh less never hold a step up
+
+    def _visit(self, function: Any, state: Any, *arguments: Any) -> tuple[State, FloatArray]:
+        self.visits += 1
+        state, (sums,) = self.rows.run(function, state, *arguments)
+        return state, sums
+
+    def open(self, coef: FloatArray, mu: float) -> State:
+        self.visits += 1
+        state: State = self.rows.run(_open, self.codes, self.costs, coef, mu)[0]
+        return state
+
+    def linearise(
+        self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
+    ) -> tuple[State, FloatArray]:
+        return self._visit(_linearise, state, coef, primal, dual)
+
+    def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
+        if not self.flips:
+            return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
+        return self._visit(_predict, state, dcoef, self.light)
+
+    def correct(
+        self, state: State, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[State, FloatArray]:
+        return self._visit(_correct, state, dcoef, centre, share, self.light)
+
+    def certify(
+        self, state: State, point: State | None, dcoef: FloatArray
+    ) -> tuple[State, FloatArray]:
+        both = state if point is None else self.rows.pair(state, point)
+        return self._visit(_certify, both, dcoef)
+
+
+def _open(
+    block: Block, codes: FloatArray, costs: FloatArray, coef: FloatArray, mu: float
+) -> tuple[ClassState, tuple[()]]:
+    labels = codes.astype(np.int32)
+    return ClassState(labels, costs, open_classes(block.compiled, labels, costs, coef, mu)), ()
+
+
+def _linearise(
+    block: Block, state: ClassState, coef: FloatArray, primal: float, dual: float
+) -> tuple[ClassState, tuple[Sum]]:
+    codes, costs, now, _, step = state
+    now, sums = linearise_classes(block.compiled, codes, costs, now, step, coef, primal, dual)
+    return ClassState(codes, costs, now), (Sum(sums),)
+
+
+def _predict(
+    block: Block, state: ClassState, dcoef: FloatArray, light: float
+) -> tuple[ClassState, tuple[Sum]]:
+    codes, costs, now, _, _ = state
+    second, sums = predict_classes(block.compiled, codes, costs, now, dcoef, light)
+    return ClassState(codes, costs, now, second), (Sum(sums),)
+
+
+def _correct(
+    block: Block,
+    state: ClassState,
+    dcoef: FloatArray,
+    centre: float,
+    share: float,
+    light: float,
+) -> tuple[ClassState, tuple[Sum]]:
+    codes, costs, now, second, _ = state
+    second = np.zeros(now.shape[1:]) if second is None else second
+    step, sums = correct_classes(
+        block.compiled, codes, costs, now, second, dcoef, centre, share, light
+    )
+    return ClassState(codes, costs, now, None, step), (Sum(sums),)
+
+
+def _certify(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
+    state, point = (both, None) if isinstance(both, ClassState) else both
+    found, sums = certify_classes(block.compiled, state.codes, state.costs, state.now, point, dcoef)
+    return found, (Sum(sums),)
+
+
+class ClassNewton(Newton):
+    """The system of the steps; with pairwise cones it keeps the flow behind its best bound."""
+
+    def __init__(self, problem: ClassProblem, scale: FloatArray, cone: Any) -> None:
+        self.known = ClassCoordinates(problem)
+        self.flow: FloatArray | None = None
+        self.units = scale[: self.known.size.size][self.known.kept]
+        length = 300.0 + problem.rows.n_samples / 50.0
+        super().__init__(scale, problem.epsilon, cone, self.known, length)
+
+    def prove(self, sums: FloatArray) -> float:
+        """The bound of a dual point from its sums."""
+        before = self.dual
+        if isinstance(self.cone, PairwiseCones):
+            self.known.flow = self.cone.flow() / self.units
+        value = super().prove(sums)
+        if self.dual > before:
+            self.flow = self.known.flow
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSolution:
+    """What was found: coefficients (K, columns), and the dual point with its flow."""
+
+    coefficients: FloatArray
+    lam: float
+    status: Status
+    n_iter: int
+    point: State | None
+    flow: FloatArray | None
+    proven: tuple[float, float]
+    info: dict[str, Any]
+
+
+class ClassScaling:
+    """(B, b, λ) = scale · x, so that a typical row has length one."""
+
+    def __init__(self, problem: ClassProblem, *, free_only: bool = False) -> None:
+        self.problem, K = problem, problem.n_classes
+        columns, free = problem.rows.column_scale, problem.free
+        costs = np.where(free, 1.0, problem.costs)
+        sigma = float(np.linalg.norm((columns * costs)[~free]))
+        self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
+        spread = ClassCoordinates(problem).spread
+        spread = np.where(spread > 0.0, spread, np.where(columns > 0.0, columns, 1.0))
+        one = np.where(free, 1.0 / spread, 0.0 if free_only else costs / self.sigma)
+        scale = np.tile(one, (K, 1))
+        scale[-1, free] = 0.0  # the class that stands still
+        self.kept = np.flatnonzero(~free & (not free_only))
+        self.scale = np.append(scale.ravel(), 1.0 / self.sigma)
+        self.width = columns.size
+
+    def newton(self) -> ClassNewton:
+        problem, last = self.problem, self.scale.size - 1
+        if self.kept.size:
+            cone = class_cone_of(problem.norm.name, self.kept, problem.n_classes, self.width, last)
+        else:
+            cone = no_norm(last) if problem.epsilon > 0.0 else cone_of("l1", self.kept, last)
+        return ClassNewton(problem, self.scale, cone)
+
+
+def interior_point_for_classes(
+    problem: ClassProblem,
+    *,
+    tol: float,
+    monitor: Monitor,
+    max_iter: int = 200,
+    start: Result | None = None,
+) -> ClassSolution:
+    """Solve the problem to a certified gap of ``tol``."""
+    return _run(ClassScaling(problem), tol, monitor, max_iter, start)
+
+
+def null_model_of_classes(problem: ClassProblem, tol: float = 1e-12) -> FloatArray:
+    """Coefficients of the best model of the free columns alone."""
+    return _run(ClassScaling(problem, free_only=True), tol, Monitor(None, 0), 200).coefficients
+
+
+def _run(
+    scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Result | None = None
+) -> ClassSolution:
+    problem = scaling.problem
+    size = problem.n_classes * scaling.width
+    if size > MOST_COEFFICIENTS:
+        raise ValueError(
+            f"several classes in one problem take up to {MOST_COEFFICIENTS} coefficients, got "
+            f"{size}: select features, or fit one class against the rest with scikit-learn's "
+            "OneVsRestClassifier(DRLogisticRegression())"
+        )
+    newton, samples = scaling.newton(), ClassSamples(problem)
+    x, mu = _opening(scaling, start)
+
+    def report(n_iter: int, better_bound: Any) -> bool:
+        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+
+    with np.errstate(all="ignore"):
+        newton.open(x, mu)
+        state = samples.open(newton.trial(0.0), mu)
+        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+    best = newton.best_model()
+    info = {"solver": "interior-point", "grams": found.n_iter, "visits": samples.visits}
+    return ClassSolution(
+        best[:-1].reshape(problem.n_classes, -1), float(best[-1]), found.status, found.n_iter,
+        found.point, newton.flow, (newton.best, newton.dual), info,
+    )  # fmt: skip
+
+
+def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, float]:
+    """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
+    problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
+    x, mu = np.zeros(scaling.scale.size), SETTINGS.start_mu
+    rows = x[:-1].reshape(K, -1)
+    if problem.epsilon == 0.0:
+        return x, mu
+    off = problem.label_costs[~np.eye(K, dtype=bool)]
+    finite = off[np.isfinite(off)]
+    kappa = float(finite.mean()) / sigma if finite.size else 0.0
+    x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
+    model = None if start is None else _model_of(problem, start)
+    if start is not None and model is not None:
+        least = problem.least_lambda(model)
+        lam = max(start.lam, least, SETTINGS.least_lambda / problem.epsilon)
+        model -= np.where(problem.free, model[-1], 0.5 * (model.min(axis=0) + model.max(axis=0)))
+        unit = scaling.scale[:-1].reshape(K, -1)[0]
+        rows[:] = np.divide(model, unit, out=np.zeros_like(model), where=unit > 0.0)
+        x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
+        mu = SETTINGS.near_mu if problem.flips else SETTINGS.near_mu_loss
+    if problem.norm.name == "l1" and scaling.kept.size:
+        rows[:, scaling.kept] += 0.5 * x[-1]
+    return x, mu
+
+
+def _model_of(problem: ClassProblem, start: Result) -> FloatArray | None:
+    """The coefficients of an earlier result, if it is one for such data."""
+    coef = np.asarray(start.coef)
+    wanted = (problem.n_classes, problem.costs.size - int(problem.fit_intercept))
+    if coef.shape != wanted or not np.isfinite(coef).all():
+        return None
+    model = problem.join(coef, start.intercept)
+    model[:, problem.rows.column_scale == 0.0] = 0.0
+    return model

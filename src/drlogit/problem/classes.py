@@ -1,0 +1,273 @@
+"""Several classes in one problem: the worst-case log-loss of a softmax over a Wasserstein ball.
+
+    minimise over B, b, λ    ελ + Σ w_i [ lse(s_i) + max_k ( -s_ik - κ(y_i, k) λ ) ]
+    subject to               ‖(B_j - B_k) / c‖_* ≤ λ  for every two classes,   s_i = B x_i + b
+
+``κ(y, k) ≥ 0`` is what it costs to turn the label y into k, ``κ(y, y) = 0``; it may be infinite,
+and needs neither symmetry nor a triangle inequality, as a plan moves every sample once.  With two
+classes this is (P) with ``β = B_2 - B_1``.  Only differences between classes count; a model is
+returned with rows that sum to zero.
+
+Categories and bounds are taken as numbers (:attr:`drlogit.problem.problem.Problem.as_numbers`):
+their adversary can do more, so the worst case is an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.centring import exact_dot
+from ..rows.checks import as_numbers
+from ..rows.interface import Rows, State
+from ..rows.matrix import matvec
+from ..rows.reductions import Sum
+from .ball import Ball
+from .norms import Norm
+from .parameters import check_epsilon
+from .problem import pose_problem
+
+#: Scores (one column per class) and labels (positions among the classes) of a block's samples.
+Scored: TypeAlias = tuple[FloatArray, IndexArray]
+
+#: Tangents after which λ is good enough: a piecewise linear function takes 10 to 20.
+_TANGENTS = 60
+
+_LOW, _HIGH = 1e-300, 1e300
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem:
+    """One instance of the problem.  Coefficients travel as (K, columns), the intercepts last.
+
+    ``rows`` carry no labels (all +1); ``codes`` are the labels as positions among ``classes``, a
+    state of the rows.  ``as_given`` says whether features are numbers by nature; if not, the ball
+    is larger than that of categories and bounds.
+    """
+
+    rows: Rows
+    codes: State
+    classes: np.ndarray[Any, Any]
+    epsilon: float
+    norm: Norm
+    costs: FloatArray
+    kappa: Any
+    fit_intercept: bool
+    as_given: bool = True
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.classes.size)
+
+    @cached_property
+    def label_costs(self) -> FloatArray:
+        """``κ(y, k)``, rows for the observed label; at ε = 0 only what is free can be had."""
+        found = label_costs(self.kappa, self.classes)
+        return np.where(found > 0.0, np.inf, 0.0) if self.epsilon == 0.0 else found
+
+    @property
+    def flips(self) -> bool:
+        """Whether any label can become another."""
+        off = ~np.eye(self.n_classes, dtype=bool)
+        return bool(np.isfinite(self.label_costs[off]).any())
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """Which columns the norm constraint leaves alone (all of them at ε = 0)."""
+        return np.isinf(self.costs) | (self.epsilon == 0.0)
+
+    @property
+    def penalised(self) -> BoolArray:
+        return ~self.free
+
+    @property
+    def ball(self) -> Ball:
+        """The ball in plain numbers."""
+        costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
+        plain = None if (costs == 1.0).all() else costs
+        kappa: Any = self.kappa if isinstance(self.kappa, numbers.Real) else self.label_costs
+        return Ball(self.epsilon, kappa, self.norm.name, plain, self.fit_intercept)
+
+    def with_radius(self, epsilon: float, kappa: Any = None) -> ClassProblem:
+        """The same samples under another ε (and κ); nothing is copied."""
+        problem = replace(self, epsilon=check_epsilon(epsilon))
+        if kappa is None:
+            return problem
+        label_costs(kappa, self.classes)
+        return replace(problem, kappa=kappa)
+
+    def split(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``(B, b)``, rows that sum to zero, for the features as they were given."""
+        centred = coefficients - coefficients.mean(axis=0)
+        if not self.fit_intercept:
+            return centred, np.zeros(self.n_classes)
+        coef, intercept = centred[:, :-1].copy(), centred[:, -1].copy()
+        if self.rows.shift is not None:
+            back = np.append(-self.rows.shift, 1.0)
+            intercept = np.array([exact_dot(back, row) for row in centred])
+        return coef, intercept
+
+    def join(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """The coefficients of ``(B, b)``."""
+        if not self.fit_intercept:
+            return np.array(coef, dtype=np.float64)
+        joined = np.column_stack([coef, intercept])
+        if self.rows.shift is not None:
+            there = np.append(self.rows.shift, 1.0)
+            joined[:, -1] = [exact_dot(there, row) for row in joined]
+        return joined
+
+    def least_lambda(self, coefficients: FloatArray) -> float:
+        """``max ‖(B_j - B_k)/c‖_*``: the least feasible λ."""
+        kept = self.penalised
+        return widest_pair(coefficients[:, kept] / self.costs[kept], self.norm)
+
+    def scores(self, coefficients: FloatArray) -> State:
+        """Scores and labels of the samples, per block."""
+        return self.rows.run(_scores, self.codes, coefficients)[0]
+
+    def best(self, coefficients: FloatArray, guess: float | None = None) -> tuple[float, float]:
+        """The best λ of a model and the objective there: its worst-case loss."""
+        return self.best_of(self.scores(coefficients), self.least_lambda(coefficients), guess)
+
+    def best_of(self, scored: State, least: float, guess: float | None) -> tuple[float, float]:
+        """The same for scores at hand: the minimum of a convex piecewise linear function.
+
+        Two tangents, one falling and one rising, meet where no value can be lower; a new tangent is
+        taken there until the value is that.
+        """
+
+        def tangent(lam: float) -> tuple[float, float]:
+            _, (loss, flips) = self.rows.run(_worst_labels, scored, self.label_costs, lam)
+            return float(loss) + self.epsilon * lam, self.epsilon - float(flips)
+
+        low, (at_low, slope_low) = least, tangent(least)
+        if slope_low >= 0.0 or not self.epsilon > 0.0:
+            return low, at_low
+        high = max(guess if guess is not None and guess < _HIGH else 1.0, 1.1 * least, _LOW)
+        at_high, slope_high = tangent(high)
+        while slope_high < 0.0:
+            low, at_low, slope_low = high, at_high, slope_high
+            high *= 4.0
+            at_high, slope_high = tangent(high)
+        for _ in range(_TANGENTS):
+            best = (low, at_low) if at_low < at_high else (high, at_high)
+            lam = low + (at_high - at_low - slope_high * (high - low)) / (slope_low - slope_high)
+            promised = at_low + slope_low * (lam - low)
+            if not (low < lam < high and promised < best[1] * (1.0 - 1e-14)):
+                break
+            value, slope = tangent(lam)
+            if slope < 0.0:
+                low, at_low, slope_low = lam, value, slope
+            else:
+                high, at_high, slope_high = lam, value, slope
+        return (low, at_low) if at_low < at_high else (high, at_high)
+
+    def objective(self, coefficients: FloatArray) -> float:
+        """The worst-case loss of a model."""
+        return self.best(coefficients)[1]
+
+
+def widest_pair(coef: FloatArray, norm: Norm) -> float:
+    """``max ‖B_j - B_k‖_*``; for ℓ1 transport the largest range of a column."""
+    if coef.size == 0:
+        return 0.0
+    if norm.name == "l1":
+        return float(np.ptp(coef, axis=0).max())
+    return max(norm.dual(coef[j] - coef[k]) for k in range(1, len(coef)) for j in range(k))
+
+
+def label_costs(kappa: Any, classes: np.ndarray[Any, Any]) -> FloatArray:
+    """What it costs to turn one label into another, rows for the observed one.
+
+    From a number, a dict of labels to numbers (by the observed label), or the matrix itself.
+    """
+    K, names = classes.size, classes.tolist()
+    if isinstance(kappa, Mapping):
+        unknown = [label for label in kappa if label not in names]
+        missing = [label for label in names if label not in kappa]
+        if unknown or missing:
+            label, said = (unknown[0], "is no label") if unknown else (missing[0], "has no cost")
+            raise ValueError(f"kappa must have a cost for each label: {label!r} {said}")
+        costs = np.array([[_cost(kappa[label])] * K for label in names])
+    elif isinstance(kappa, numbers.Real):
+        costs = np.full((K, K), _cost(kappa))
+    else:
+        costs = as_numbers(kappa, "kappa").copy()
+        if costs.shape != (K, K):
+            raise ValueError(
+                f"kappa for {K} classes must be a number, a dict of labels to costs or an array of "
+                f"shape ({K}, {K}), a row for each observed label; got shape {costs.shape}"
+            )
+        if not (costs >= 0.0).all():
+            raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
+        if np.diagonal(costs).any():
+            place = int(np.flatnonzero(np.diagonal(costs))[0])
+            raise ValueError(
+                f"kappa must be 0 on its diagonal, where no label changes: got "
+                f"{costs[place, place]:g} for {names[place]!r}"
+            )
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+def _cost(kappa: Any) -> float:
+    if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
+        raise ValueError(f"kappa must be a number >= 0 or inf, got {kappa!r}")
+    value = float(kappa)
+    if not value >= 0.0:
+        raise ValueError(f"kappa must be >= 0 (inf: labels cannot change), got {kappa!r}")
+    return value
+
+
+def pose_classes(
+    make_rows: Callable[..., Rows],
+    codes: Any,
+    classes: np.ndarray[Any, Any],
+    *,
+    epsilon: float,
+    kappa: Any,
+    **model: Any,
+) -> ClassProblem:
+    """The problem on the rows that ``make_rows(intercept=…)`` gives, labels all +1."""
+    label_costs(kappa, classes)
+    given = pose_problem(make_rows, epsilon=epsilon, kappa=math.inf, **model)
+    plain = given.as_numbers
+    kappa = float(kappa) if isinstance(kappa, numbers.Real) else kappa
+    return ClassProblem(
+        plain.rows, plain.rows.scatter(codes), classes, plain.epsilon, plain.norm, plain.costs,
+        kappa, plain.fit_intercept, given.domains is None,
+    )  # fmt: skip
+
+
+def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:
+    X = block.X if block.thin is None else block.thin
+    n = block.X.shape[1]
+    scores = matvec(X, np.ascontiguousarray(coefficients[:, :n].T))
+    if block.intercept:
+        scores = scores + coefficients[:, -1]
+    return (scores, codes.astype(np.intp)), ()
+
+
+def _worst_labels(
+    block: Block, scored: Scored, costs: FloatArray, lam: float
+) -> tuple[Scored, tuple[Sum, Sum]]:
+    """``Σ w [lse(s) + max_k(-s_k - κ_k λ)]`` and ``Σ w κ`` of the labels that attain it."""
+    scores, codes = scored
+    price = costs[codes]
+    paid = np.where(np.isfinite(price), lam * np.where(np.isfinite(price), price, 0.0), np.inf)
+    values = -scores - paid
+    worst = values.argmax(axis=1)
+    own = np.arange(codes.size)
+    most = scores.max(axis=1)
+    lse = most + np.log(np.exp(scores - most[:, None]).sum(axis=1))
+    w = block.weights
+    return scored, (Sum(float(w @ (lse + values[own, worst]))), Sum(float(w @ price[own, worst])))
