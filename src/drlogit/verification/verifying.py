@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..estimators.robust_classifier import RobustLinearClassifier
+from ..problem.ball import Ball
+from ..problem.label_costs import BY_SAMPLE, ByClass
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proofs
 from ..problem.result import Result
 from ..robustness.audit_problem import signs_of
 from ..robustness.linear_model import LinearModel, as_linear
 from ..robustness.measured_model import last_step, measure
-from ..rows.checks import check_label_column, check_weights
+from ..rows.arrays import FloatArray
+from ..rows.checks import as_numbers, check_label_column, check_weights
 from ..rows.chunks import (
     checked_features,
     digest_of_features,
@@ -68,6 +71,7 @@ def verify(
     proof: Proof | str | os.PathLike[str] | None = None,
     *,
     sample_weight: ArrayLike | None = None,
+    kappa: ArrayLike | None = None,
     of_class: Any = None,
 ) -> Verification:
     """Recompute both bounds of a fit from the samples, the coefficients and the proof alone.
@@ -86,6 +90,8 @@ def verify(
         steps.  The ``class_weight`` of estimators is counted.
     proof : path or Proof, optional
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
+    kappa : array of shape (n_samples,), optional
+        What flips cost, for a model that was fitted with a κ for each sample.
     of_class : label, optional
         Of a model of several classes, the one whose fit against the rest is asked about.
 
@@ -111,9 +117,10 @@ def verify(
     if of_class is not None:
         y = check_label_column(y, n_samples) == of_class
     signs, _ = signs_of(y, n_samples, fit.linear.classes)
+    costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
     upper = math.inf
     try:
-        samples = samples_of(X, signs, check_weights(given_weights, n_samples), ball)
+        samples = samples_of(X, signs, check_weights(given_weights, n_samples), ball, costs)
         upper = upper_bound(samples, coef, fit.linear.intercept, result.lam)
         found = _proof_of(fit, proof)
         data = found.data and digest_of_samples(digest_of_features(X), signs, given_weights)
@@ -144,6 +151,21 @@ def verify(
             f"most {upper:.12g}"
         ))  # fmt: skip
     return Verification(False, lower, upper, reason)
+
+
+def _flip_costs(ball: Ball, signs: FloatArray, kappa: Any) -> FloatArray:
+    """What it costs to flip each label."""
+    if (kappa is None) == (ball.trust == BY_SAMPLE):
+        raise ValueError(
+            "kappa must be given if the model was fitted with one for each sample, and only then"
+        )
+    if isinstance(ball.trust, ByClass):
+        costs = ball.trust.times(ball.kappa)
+        return np.where(signs > 0.0, costs.positive, costs.negative)
+    found = np.full(signs.size, ball.kappa) if kappa is None else as_numbers(kappa, "kappa")
+    if found.shape != signs.shape or not (found >= 0.0).all():
+        raise ValueError(f"kappa must be {signs.size} numbers >= 0, got shape {found.shape}")
+    return found
 
 
 class _FittedModel(NamedTuple):
