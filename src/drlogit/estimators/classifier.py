@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ..fitting.suggested_radius import suggested_radius_of
+from ..fitting.radii import suggested_radius
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
@@ -32,15 +34,16 @@ class DRLogisticRegression(RobustLinearClassifier):
     ----------
     epsilon : float or "auto"
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
-        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning; with more than two
-        classes, the largest of the radii that the classes would get.  It allows for sampling
-        error of labels that do not flip, so it goes best with ``kappa=inf``: a small ``kappa``
-        turns the same radius into a large share of flipped labels; ``fit`` warns of that.  Weights
-        enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
+        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning.  It allows for
+        sampling error of labels that do not flip, so it goes best with ``kappa=inf``: a small
+        ``kappa`` turns the same radius into a large share of flipped labels; ``fit`` warns of
+        that.  Weights enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
         weight of two is not the same as a repeated sample.
     kappa : float
         Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
-        be flipped.  ``inf`` if labels are beyond doubt.
+        be flipped.  ``inf`` if labels are beyond doubt.  With more than two classes also 0 (the
+        label says nothing), a dict of costs by the observed label, or a matrix of costs with a row
+        for each observed label and zeros on its diagonal.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"l2"`` the length
         of β, ``"linf"`` bounds ``Σ|β_j|`` (and sets coefficients to zero).
@@ -77,8 +80,7 @@ class DRLogisticRegression(RobustLinearClassifier):
     warm_start : bool
         Whether to start from the previous fit, if there is one of this shape.
     n_jobs : int, optional
-        How many classes to fit at a time, if there are more than two; with two, how many
-        threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
+        How many threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
     verbose : int
         Print a line per iteration if positive.
 
@@ -87,22 +89,24 @@ class DRLogisticRegression(RobustLinearClassifier):
     classes_ : array of shape (n_classes,)
         Class labels.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Coefficients β; one row if there are two classes.
+        Coefficients β; one row if there are two classes, and with more a softmax, rows that sum to
+        zero.
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts b.
-    lambda_ : array of shape (1,) or (n_classes,)
+    lambda_ : array of shape (1,)
         λ, what a unit of ``epsilon`` adds to the worst-case loss.
-    worst_case_loss_ : array of shape (1,) or (n_classes,)
-        Worst expected log-loss of each fit within the radius of the data it was fitted to, in
-        nats; no bound for new samples.
-    dual_gap_ : array of shape (1,) or (n_classes,)
+    worst_case_loss_ : array of shape (1,)
+        Worst expected log-loss within the radius of the data it was fitted to, in nats; no bound
+        for new samples.  With more than two classes, categories and bounds are taken as numbers
+        there, and this is an upper bound (``result_.info["as_numbers"]``).
+    dual_gap_ : array of shape (1,)
         How much lower the worst-case loss of the best model can be at most, in nats.
-    n_iter_ : array of shape (1,) or (n_classes,)
+    n_iter_ : array of shape (1,)
         Iterations of the solver.
-    epsilon_, kappa_ : float
+    epsilon_, kappa_
         The radius and the flip cost used.
-    results_ : list of Result
-        How each fit ended: status, times, trace.  Training data are not kept, and nothing of
+    result_ : Result
+        How the fit ended: status, times, trace.  Training data are not kept, and nothing of
         their length: ``flip_share`` is empty here.  Ask
         :func:`~drlogit.worst_case_distribution` for the flips.
     encoding_ : Encoding or None
@@ -218,34 +222,32 @@ class DRLogisticRegression(RobustLinearClassifier):
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.
-                epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
+                epsilon = suggested_radius(self._pose(given, 1.0, self.kappa))
             else:
-                epsilon = self._radius(data, problem)
+                epsilon = suggested_radius(problem)
             problem = problem.with_radius(epsilon)
-        starts = self._starts(data)
-        constant = self._fit_classes(data, problem, verbose=self.verbose, starts=starts)
+        constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
         if self.epsilon == "auto" and not constant:
             self._warn_about_flips(problem)
 
-    def _radius(self, data: TrainingData, problem: Problem) -> float:
-        """The largest of the radii that the classes would get."""
-        return max(suggested_radius_of(each) for each in data.against_rest(problem))
-
-    def _warn_about_flips(self, problem: Problem) -> None:
+    def _warn_about_flips(self, problem: Problem | ClassProblem) -> None:
         """Warn where labels can flip: the radius was not made for that."""
-        if math.isfinite(problem.kappa):
-            share = min(problem.epsilon / problem.kappa, 1.0)
+        least = problem.kappa
+        if isinstance(problem, ClassProblem):
+            off = ~np.eye(problem.n_classes, dtype=bool)
+            least = float(problem.label_costs[off].min())
+        if math.isfinite(least):
+            share = min(problem.epsilon / least, 1.0) if least > 0.0 else 1.0
             warnings.warn(
                 f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
-                f"labels that do not flip; for kappa={problem.kappa:g} up to {share:.1%} of them "
+                f"labels that do not flip; for kappa={least:g} up to {share:.1%} of them "
                 "may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
                 UserWarning,
                 stacklevel=4,
             )
 
-    def _starts(self, data: TrainingData) -> list[Result | None] | None:
-        """Earlier results to start from, if wanted and of this shape."""
-        earlier = getattr(self, "results_", []) if self.warm_start else []
-        if len(earlier) != len(data.fitted_classes) or earlier[0].coef.size != data.X.shape[1]:
-            return None
-        return list(earlier)
+    def _start(self, data: TrainingData) -> Result | None:
+        """The earlier result to start from, if wanted and of this shape."""
+        earlier = getattr(self, "result_", None) if self.warm_start else None
+        shape = (data.X.shape[1],) if data.n_classes == 2 else (data.n_classes, data.X.shape[1])
+        return earlier if earlier is not None and earlier.coef.shape == shape else None

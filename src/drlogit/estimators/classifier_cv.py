@@ -13,7 +13,6 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.grids import (
     check_count,
     check_kappas,
@@ -24,6 +23,8 @@ from ..fitting.grids import (
     radii_below,
 )
 from ..fitting.paths import warn_about_gaps
+from ..fitting.radii import largest_radius
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
@@ -125,7 +126,7 @@ tol, max_iter, class_weight
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
         As in :class:`DRLogisticRegression`.
-    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
+    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, result_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
 
     Notes
@@ -263,7 +264,7 @@ tol, max_iter, class_weight
         ]
         data, problem = self._prepare(given, 0.0, np.inf)
         self._advise(given)
-        kappas, epsilons = self._grid(data, problem)
+        kappas, epsilons = self._grid(problem)
         self.n_splits_ = len(splits)
 
         chains = self._run_folds(folds, kappas, epsilons, fold_params)
@@ -295,7 +296,7 @@ tol, max_iter, class_weight
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
             chosen = problem.with_radius(self.epsilon_, self.kappa_)
-            self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
+            self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))
 
     def _open_end(
         self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
@@ -375,16 +376,12 @@ tol, max_iter, class_weight
                     f"{len(splits)}; every class needs one: use fewer folds, or stratified ones"
                 )
 
-    def _grid(self, data: TrainingData, problem: Problem) -> tuple[FloatArray, list[FloatArray]]:
+    def _grid(self, problem: Problem | ClassProblem) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, and the radii for each."""
 
         def limits(kappas: Any) -> Any:
-            """ε_max for each κ: the largest of all classes'."""
-            every = [
-                [epsilon_max_of(each.with_radius(0.0, float(kappa))) for kappa in kappas]
-                for each in data.against_rest(problem)
-            ]
-            return np.max(every, axis=0).tolist()
+            """ε_max for each κ."""
+            return [largest_radius(problem.with_radius(0.0, float(kappa))) for kappa in kappas]
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.building import checked_rows
@@ -32,31 +32,24 @@ class TrainingData:
     y: np.ndarray[Any, Any]
     codes: IndexArray
     weights: FloatArray | None
-    n_classes: int
+    classes: np.ndarray[Any, Any]
     origin: IndexArray | None = None
 
     @property
-    def fitted_classes(self) -> range:
-        """Which classes are told from the rest: each, or only the second of two."""
-        return range(1, 2) if self.n_classes == 2 else range(self.n_classes)
+    def n_classes(self) -> int:
+        return int(self.classes.size)
 
-    def pose(self, *, n_jobs: int | None = None, **model: Any) -> Problem:
-        """The problem of the first of these classes."""
-        return pose_problem(partial(self._rows, n_jobs), **model)
-
-    def against_rest(self, problem: Problem) -> Iterator[Problem]:
-        """What :meth:`pose` gave, for each class in turn: only the signs change.
-
-        One at a time, as each may keep a copy of the data in another form.
-        """
+    def pose(self, *, n_jobs: int | None = None, **model: Any) -> Problem | ClassProblem:
+        """The problem of these samples."""
+        rows = partial(self._rows, n_jobs)
         if self.n_classes == 2:
-            yield problem
-        else:
-            for code in self.fitted_classes:
-                yield problem.with_signs(signs_of(self.codes, code))
+            return pose_problem(rows, **model)
+        return pose_classes(rows, self.codes, self.classes, **model)
 
     def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
-        signs = signs_of(self.codes, self.fitted_classes[0])
+        signs = signs_of(self.codes, 1)
+        if self.n_classes > 2:
+            signs = 0.0 * signs + 1.0  # labels are beside the rows
         if is_dask(self.X):
             from ..rows.dask_collections import dask_rows  # an optional package
 

@@ -3,9 +3,9 @@
     drlogit.save_model(model, "model.json")
     model = drlogit.load_model("model.json")      # a fitted DRLogisticRegression
 
-A file has a schema and a version, what the model is (ε, κ, norm, costs), and for each fit (one,
-or one per class if there are more than two) the coefficients with their certificate: objective,
-dual bound, gap, and how the solver ended.  Numbers are read back exactly as they were; ``inf`` is
+A file has a schema and a version, what the model is (ε, κ, norm, costs), and its coefficients (with
+more than two classes a list for each) with their certificate: objective, dual bound, gap, and how
+the solver ended.  Numbers are read back exactly as they were; ``inf`` is
 written as a string, as JSON has no word for it.  Files are written whole or not at all, and carry
 a digest of their contents, so that no accident to a file makes another model of it.
 """
@@ -28,17 +28,18 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import MISSING_MARKS
+from ..problem.classes import label_costs
 from ..problem.result import Result, Status, Trace
 from . import strict_json
 from .atomic import write_text
 
 #: Version 2 adds the way from a raw table to numbers, and domains; models that need neither are
-#: written as version 1, which older readers know.
-SCHEMA, VERSIONS = "drlogit-model", (1, 2)
+#: written as version 1, which older readers know.  Version 3 is for more than two classes in one
+#: problem, where costs κ may be a matrix.
+SCHEMA, VERSIONS = "drlogit-model", (1, 2, 3)
 
-#: A model's fits, as attributes of a :class:`Result` and keys of a file.
+#: The numbers of a fit, as attributes of a :class:`Result` and keys of a file.
 _FIT_KEYS = {
-    "intercept": "intercept",
     "lambda": "lam",
     "objective": "objective",
     "dual_bound": "dual_objective",
@@ -55,7 +56,9 @@ _KEYS = frozenset(
 )
 _KEYS_OF_TABLES = frozenset({"columns", "missing_marks", "categories", "bounds"})
 _KEYS_OF_COLUMN = frozenset({"name", "levels", "fill", "kind"})
-_KEYS_OF_FIT = frozenset({"class", "status", "solver", "n_iter", "coefficients", *_FIT_KEYS})
+_KEYS_OF_FIT = frozenset(
+    {"class", "status", "solver", "n_iter", "coefficients", "intercept", "as_numbers", *_FIT_KEYS}
+)
 
 
 #: What rounding may leave of the difference of two objectives, relative to them.
@@ -76,8 +79,8 @@ class ModelFile:
 
     @property
     def converged(self) -> bool:
-        """Whether every fit reached its tolerance."""
-        return all(result.converged for result in self.model.results_)
+        """Whether the fit reached its tolerance."""
+        return self.model.result_.converged
 
 
 def save_model(
@@ -114,7 +117,7 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     Returns
     -------
     DRLogisticRegression
-        A fitted estimator, ready to predict and to be audited.  ``results_`` hold no trace.
+        A fitted estimator, ready to predict and to be audited.  ``result_`` holds no trace.
 
     Raises
     ------
@@ -125,7 +128,7 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
 
 
 def fitted_model(
-    results: list[Result],
+    result: Result,
     classes: list[Any],
     feature_names: list[str] | None,
     encoding: Encoding | None = None,
@@ -133,10 +136,10 @@ def fitted_model(
     bounds: Any = None,
     **parameters: Any,
 ) -> DRLogisticRegression:
-    """The estimator that these results are the fits of; ``epsilon`` must be a number."""
+    """The estimator that this is the fit of; ``epsilon`` must be a number."""
     model = DRLogisticRegression(**parameters)
     model.classes_ = np.array(classes)
-    model.n_features_in_ = results[0].coef.size
+    model.n_features_in_ = result.coef.shape[-1]
     if encoding is not None:
         model.n_features_in_ = len(encoding.columns)
         table = [column.name for column in encoding.columns]
@@ -146,7 +149,7 @@ def fitted_model(
         model.feature_names_in_ = np.array(feature_names, dtype=object)
     model.encoding_, model.categories_, model.bounds_ = encoding, categories, bounds
     model.feature_costs_ = parameters.get("feature_costs")
-    model._set_results(results, parameters["epsilon"], parameters["kappa"])
+    model._set_result(result, parameters["epsilon"], parameters["kappa"])
     return model
 
 
@@ -209,8 +212,8 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
         )
     check_is_fitted(model, "coef_")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
-    for result in model.results_:
-        _check_certificate(result, float(model.tol))  # or the file could not be read
+    result, several = model.result_, len(classes) > 2
+    _check_certificate(result, float(model.tol))  # or the file could not be read
     names = getattr(model, "feature_names_in_", None)
     encoding, costs = model.encoding_, model.feature_costs_
     if encoding is not None:
@@ -218,7 +221,7 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
     tables = _tables(model)
     return {
         "schema": SCHEMA,
-        "version": VERSIONS[1] if tables else VERSIONS[0],
+        "version": VERSIONS[2] if several else VERSIONS[1] if tables else VERSIONS[0],
         "drlogit_version": __version__,
         "n_features": int(model.coef_.shape[1]),
         "feature_names": None if names is None else [str(name) for name in names],
@@ -226,23 +229,33 @@ def _document(model: Any, origin: Mapping[str, Any]) -> dict[str, Any]:
         **tables,
         "classes": classes,
         "epsilon": float(model.epsilon_),
-        "kappa": float(model.kappa_),
+        "kappa": _stated(model.kappa_, model.classes_) if several else float(model.kappa_),
         "norm": model.norm,
         "fit_intercept": bool(model.fit_intercept),
         "tol": float(model.tol),
         "fits": [
             {
-                "class": label,
+                **({} if several else {"class": classes[1]}),
                 "status": result.status.name,
                 "solver": result.solver,
                 "n_iter": int(result.n_iter),
+                "intercept": np.asarray(result.intercept, dtype=float).tolist(),
                 **{key: float(getattr(result, name)) for key, name in _FIT_KEYS.items()},
                 "coefficients": result.coef.tolist(),
+                **({"as_numbers": True} if result.info.get("as_numbers") else {}),
             }
-            for label, result in zip(classes[-len(model.results_) :], model.results_, strict=True)
         ],
         "origin": dict(origin),
     }
+
+
+def _stated(kappa: Any, classes: Any) -> Any:
+    """A number, or the costs of each label as lists."""
+    return (
+        float(kappa)
+        if np.ndim(kappa) == 0 and not isinstance(kappa, Mapping)
+        else (label_costs(kappa, np.asarray(classes)).tolist())
+    )
 
 
 def _tables(model: Any) -> dict[str, Any]:
@@ -289,9 +302,9 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
             f"drlogit reads versions {' and '.join(map(str, VERSIONS))} only"
         )
     try:
-        known = _KEYS if version == VERSIONS[0] else _KEYS | _KEYS_OF_TABLES
-        _check_keys(document, known)
-        model = _parse(document, tables=version == VERSIONS[1])
+        tables = version == VERSIONS[1] or (version == VERSIONS[2] and "columns" in document)
+        _check_keys(document, _KEYS | _KEYS_OF_TABLES if tables else _KEYS)
+        model = _parse(document, tables=tables, several=version == VERSIONS[2])
         origin = _get(document, "origin", _is(dict), "an object")
         if "digest" in document and document["digest"] != _digest(document):
             raise ValueError(
@@ -362,29 +375,30 @@ def _at_least(least: float) -> str:
     return "a number" if math.isinf(least) else f"a number >= {least:g}"
 
 
-def _parse(top: Fields, *, tables: bool) -> DRLogisticRegression:
+def _parse(top: Fields, *, tables: bool, several: bool) -> DRLogisticRegression:
     n = _get(top, "n_features", lambda v: _is(int)(v) and v >= 1, "a whole number >= 1")
     names = _get(top, "feature_names", _or_null(_listed(_is_text, n)), f"{n} texts, or null")
     costs = _get(top, "feature_costs", _or_null(_listed(_is_cost, n)), f"{n} positive numbers")
     classes = _checked_classes(_get(top, "classes", _is(list), "a list"))
-    fits = _get(top, "fits", _listed(_is(dict)), "a list of objects")
-    wanted = 1 if len(classes) == 2 else len(classes)
-    if len(fits) != wanted:
+    if several != (len(classes) > 2):
         raise ValueError(
-            f"'fits' must have {wanted} entries for {len(classes)} classes, got {len(fits)}"
+            f"{len(classes)} classes were fitted one against the rest by an earlier version; fit "
+            "them again"
+            if len(classes) > 2
+            else "'classes' of version 3 must be more than two"
         )
-    tol, results = _number(top, "tol", 0.0), []
-    for fit, label in zip(fits, classes[-wanted:], strict=True):
-        _check_keys(fit, _KEYS_OF_FIT)
-        if fit.get("class") != label:
-            raise ValueError(f"'class' of a fit must be {label!r}, got {fit.get('class')!r:.40}")
-        results.append(_parse_fit(fit, n))
-        _check_certificate(results[-1], tol)
+    (fit,) = _get(top, "fits", _listed(_is(dict), 1), "a list of one object")
+    _check_keys(fit, _KEYS_OF_FIT)
+    if not several and fit.get("class") != classes[1]:
+        raise ValueError(f"'class' of the fit must be {classes[1]!r}, got {fit.get('class')!r:.40}")
+    tol = _number(top, "tol", 0.0)
+    result = _parse_fit(fit, n, len(classes) if several else None)
+    _check_certificate(result, tol)
     encoding, categories, bounds = _parse_tables(top, n) if tables else (None,) * 3
     return fitted_model(
-        results, classes, names, encoding, categories, bounds,
+        result, classes, names, encoding, categories, bounds,
         epsilon=_number(top, "epsilon", 0.0),
-        kappa=float(_get(top, "kappa", _is_cost, "a positive number")),
+        kappa=_parse_kappa(top, np.array(classes), several=several),
         norm=_get(top, "norm", ("l1", "l2", "linf").__contains__, "l1, l2 or linf"),
         fit_intercept=_get(top, "fit_intercept", _is(bool), "true or false"),
         feature_costs=None if costs is None else np.array(costs, dtype=float),
@@ -392,8 +406,28 @@ def _parse(top: Fields, *, tables: bool) -> DRLogisticRegression:
     )  # fmt: skip
 
 
-def _parse_fit(fit: Fields, n_features: int) -> Result:
-    coef = _get(fit, "coefficients", _listed(_is_number, n_features), f"{n_features} numbers")
+def _parse_kappa(top: Fields, classes: Any, *, several: bool) -> Any:
+    if not several:
+        return float(_get(top, "kappa", _is_cost, "a positive number"))
+
+    def is_price(value: Any) -> bool:
+        return value == 0.0 or _is_cost(value)
+
+    rows = _listed(_listed(is_price, len(classes)), len(classes))
+    wanted = "a number >= 0, or a list of them for each class"
+    found = _get(top, "kappa", lambda value: is_price(value) or rows(value), wanted)
+    kappa = np.array(found, dtype=float)
+    label_costs(float(kappa) if kappa.ndim == 0 else kappa, classes)
+    return float(kappa) if kappa.ndim == 0 else kappa
+
+
+def _parse_fit(fit: Fields, n_features: int, n_classes: int | None) -> Result:
+    vector, intercept, each = _listed(_is_number, n_features), _is_number, ""
+    if n_classes is not None:
+        vector, intercept = _listed(vector, n_classes), _listed(_is_number, n_classes)
+        each = f" for each of {n_classes} classes"
+    coef = _get(fit, "coefficients", vector, f"{n_features} numbers{each}")
+    offset = np.array(_get(fit, "intercept", intercept, f"a number{each}"), dtype=float)
     status = _get(fit, "status", _is_text, "text")
     if status not in Status.__members__:
         raise ValueError(
@@ -402,7 +436,9 @@ def _parse_fit(fit: Fields, n_features: int) -> Result:
     numbers: dict[str, Any] = {name: _number(fit, key) for key, name in _FIT_KEYS.items()}
     return Result(
         coef=np.array(coef, dtype=float),
+        intercept=float(offset) if n_classes is None else offset,
         dual=None,
+        info={"as_numbers": True} if fit.get("as_numbers") else {},
         status=Status[status],
         n_iter=_get(fit, "n_iter", lambda v: _is(int)(v) and v >= 0, "a whole number >= 0"),
         solver=_get(fit, "solver", _is_text, "text"),
