@@ -99,10 +99,11 @@ reproduce: $(VENV)/.test
 stress: $(VENV)/.test
 	HYPOTHESIS_PROFILE=explore $(BIN)/pytest -q -n 2 tests/dual/test_certificate.py
 	$(BIN)/python -m benchmarks.torture --seconds 400
-	$(BIN)/python -m benchmarks.degenerate --count 1000
+	$(BIN)/python -m benchmarks.false_bounds --count 1000
+	$(BIN)/python -m benchmarks.false_bounds --kind ordinary --count 1000
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference
+	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference docs/tutorials
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps say which extras are installed; they are stale when anything of the package has changed.

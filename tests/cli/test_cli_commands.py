@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import re
 import shlex
 import sys
-import types
 import zipfile
 
 import numpy as np
@@ -20,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import cli
-from drlogit.cli.console import ProgressBar
 from drlogit.files import strict_json
 
 
@@ -170,13 +167,11 @@ def test_quiet_is_quiet(run):
         ("--immovable b,d", {"feature_costs": [1.0, np.inf, 1.0, np.inf]}),
         ("--feature-costs costs.csv", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}),
         ("--feature-costs costs.json", {"feature_costs": [1.0, 1.0, 1.0, 3.0]}),
-        ("--feature-costs list.json", {"feature_costs": [1.0, 2.0, 3.0, np.inf]}),
     ],
 )
 def test_fit_options(options, settings, folder, cancer, answer):
     (folder / "costs.csv").write_text("name,cost\na,2\nc,inf\n")
     (folder / "costs.json").write_text('{"d": 3}')
-    (folder / "list.json").write_text('[1, 2, 3, "inf"]')
     found = answer(f"fit small.csv --epsilon 0.01 {options} -o options.json")
     X, y, _ = cancer
     expected = drlogit.solve(X[:150, :4], y[:150], **{"epsilon": 0.01, "kappa": 1.0, **settings})
@@ -301,10 +296,8 @@ def test_more_than_two_classes(folder, run, answer):
     assert lines[0] == (
         "prediction,probability_setosa,probability_versicolor,probability_virginica"
     )
-    audited = answer("audit iris.json iris.csv --class virginica --against none")
-    assert [model["name"] for model in audited["models"]] == ["iris.json, virginica"]
     every = answer("audit iris.json iris.csv --against constant --epsilons 0")["models"]
-    assert [model["name"] for model in every[:2]] == ["iris.json, setosa", "constant, setosa"]
+    assert [model["name"] for model in every[2:4]] == ["iris.json, virginica", "constant, setosa"]
     assert len(every) == 6
 
 
@@ -325,7 +318,7 @@ def test_predictions_are_those_of_the_model(folder, cancer, run, answer):
     del model.feature_names_in_
     found = answer("predict model.json cancer.csv")
     assert found["predictions"] == model.predict(X).tolist()
-    assert np.array_equal(found["probabilities"], model.predict_proba(X))
+    assert np.allclose(found["probabilities"], model.predict_proba(X), rtol=0, atol=1e-12)
     lines = run("predict model.json cancer.csv")[1].splitlines()
     assert lines[0] == "prediction,probability_malignant"
     label, probability = lines[1].split(",")
@@ -579,11 +572,11 @@ def bad_files(folder):
         ("fit small.csv --max-iter 0", "max_iter must be a positive integer"),
         ("fit small.csv --weights z", "has no column 'z' (--weights)"),
         ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
-        ("fit small.csv --feature-costs costs-bad.csv", "cost of 'a' must be a positive number"),
+        ("fit small.csv --feature-costs costs-bad.csv", "column 'a' must be a positive number"),
         ("fit small.csv --feature-costs half.json", "half.json: no file of costs"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
-        ("path iris.csv", "has 3 classes ('setosa', 'versicolor', 'virginica'), and this command"),
+        ("path iris.csv", "has 3 classes ('setosa', 'versicolor', 'virginica'), and a path wants"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
         ("tune small.csv --folds 1", "--folds must be at least 2, got 1"),
@@ -616,7 +609,7 @@ def bad_files(folder):
         ("audit model.json cancer.csv --epsilons -1", "epsilon must be finite and >= 0"),
         ("audit model.json cancer.csv --n-listed -1", "--n-listed must be at least 0"),
         ("datasets export nonsense x.csv", "no data set is named 'nonsense'"),
-        ("datasets export breast-cancer x.doc", "x.doc: the file must be .csv"),
+        ("datasets export breast-cancer x.doc", "FILE, a .csv file, got x.doc"),
     ],
 )  # fmt: skip
 def test_one_clear_line(command, complaint, folder, bad_files, run):
@@ -631,18 +624,6 @@ def test_one_clear_line(command, complaint, folder, bad_files, run):
     assert last.startswith(f"drlogit {command.split()[0]}: error: ")
     assert complaint in last
     assert "Traceback" not in err
-
-
-def test_places_that_cannot_be_written_to(run, monkeypatch):
-    """Told before the work begins; root may write anywhere, so the answer is made up."""
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    code, out, err = run("fit small.csv -o locked.json")
-    assert (code, out) == (cli.BAD_INPUT, "")
-    assert err == "drlogit fit: error: locked.json: Permission denied\n"
-    flags = types.SimpleNamespace(f_flag=os.ST_RDONLY)
-    monkeypatch.setattr(os, "statvfs", lambda _: flags)
-    err = run("fit small.csv -o locked.json")[2]
-    assert err == "drlogit fit: error: locked.json: is on a read-only file system\n"
 
 
 def test_without_matplotlib(monkeypatch, run):
@@ -693,37 +674,17 @@ def test_examples_of_the_help_are_right(name):
         assert callable(arguments.run)
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress(terminal, monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    with ProgressBar("fit") as progress:
-        progress.show(0.1, "early")
-        for second in (2.5, 2.5, 5.0):
-            now[0] = second
-            progress.show(second / 5.0, f"at {second}")
-    text = capsys.readouterr().err
-    assert "early" not in text
-    if terminal:
-        assert "[############............]  50%  at 2.5" in text
-        assert text.endswith("\r\x1b[K")  # and nothing is left of it
-    else:
-        assert text == "fit: 50%, at 2.5\nfit: 100%, at 5.0\n"
-
-
-def test_progress_of_a_solver(monkeypatch, capsys):
-    seconds = itertools.count(0.0, 10.0)
-    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
-    with ProgressBar("fit") as progress:
-        drlogit.solve(
-            np.eye(4), [0, 1, 0, 1], epsilon=0.01, kappa=1.0, callback=progress.iterations(1e-6)
-        )
-    lines = capsys.readouterr().err.splitlines()
-    shares = [int(re.search(r"(\d+)%", line)[1]) for line in lines]
-    assert shares[0] < 50
-    assert shares[-1] > 90
-    assert all("gap" in line for line in lines)
+def test_progress_on_a_terminal(run, monkeypatch):
+    monkeypatch.setattr("drlogit.cli.console._EVERY", -1.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for command, line in (
+        ("fit small.csv", "fit: iteration 1, "),
+        ("tune small.csv --epsilons 2 --kappas 1, --folds 2", "tune: 1 of 2, "),
+        ("path small.csv --n-epsilons 2", "path: 1 of 2, gap "),
+    ):
+        err = run(command)[2]
+        assert line in err
+        assert err.endswith("\r\x1b[K")  # and nothing is left of it
 
 
 def test_json_is_strict_and_exact():
@@ -732,25 +693,6 @@ def test_json_is_strict_and_exact():
     assert json.loads(text) == {"a": 0.1, "b": ["inf", "-inf", None], "c": [0, 1], "d": True}
     with pytest.raises(ValueError, match="NaN is not a JSON number"):
         strict_json.loads("NaN")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("c.json", "[1, 2]", "c.json lists 2 costs for 4 features"),
-        ("c.json", "3", "c.json: no file of costs: it must hold an object or a list, got 3"),
-        ("c.json", '{"z": 2}', "c.json: 'z' is not a feature of small.csv"),
-        ("c.json", '{"a": "much"}', "the cost of 'a' must be a positive number or inf, got 'much'"),
-        ("c.json", '{"a": null}', "the cost of 'a' must be a positive number or inf, got None"),
-        ("c.csv", "a,1,2\n", "no file of costs: a line must be name,cost, got 'a,1,2'"),
-    ],
-)
-def test_wrong_files_of_costs(name, text, message, folder, run):
-    (folder / name).write_text(text)
-    code, out, err = run(f"fit small.csv --feature-costs {name} -o costs.json")
-    assert (code, out) == (cli.BAD_INPUT, "")
-    assert err.count("\n") == 1
-    assert message in err
 
 
 def test_labels_may_be_named_by_another_form_of_their_number(folder, run):

@@ -146,11 +146,11 @@ def read(path, text):
     [
         ("1,012", "write 1012 if its comma groups thousands, 1.012 if it is decimal"),
         ("-12,500", "write -12500 if its comma groups thousands, -12.500 if it is decimal"),
-        ("1,012,345", "write 1012345, without commas between thousands"),
-        ("1,012.5", "write 1012.5, without commas between thousands"),
+        ("1,012,345", "write 1012345, without commas"),
+        ("1,012.5", "write 1012.5, without commas"),
         ("0,012", "write a decimal point, not a comma"),
         ("2,5", "write a decimal point, not a comma"),
-        ("1,2,3", "write it without commas"),
+        ("1,2,3", "write 123, without commas"),
     ],
 )
 def test_commas_in_numbers(field, advice, tmp_path):
@@ -161,8 +161,8 @@ def test_commas_in_numbers(field, advice, tmp_path):
 def test_labels_that_leading_zeros_tell_apart(tmp_path):
     message = one_line(read, tmp_path / "data.csv", "a,y\n1,01\n2,1\n3,02\n")
     assert message.endswith(
-        "data.csv has the labels '01' and '1', which are one number: spell them alike, or with a "
-        "letter if they are two codes"
+        "data.csv (column 'y') has the labels '01' and '1', which are one number: spell them "
+        "alike, or with a letter if they are two codes"
     )
     message = one_line(read, tmp_path / "data.csv", "a,y\n1,1.5\n2,2\n3,-02.0\n4,-2.0\n")
     assert "'-02.0' and '-2.0'" in message
@@ -172,19 +172,6 @@ def test_labels_that_leading_zeros_tell_apart(tmp_path):
 def test_labels_that_are_spelt_well_enough(labels, tmp_path):
     lines = [f"{k},{label}" for k, label in enumerate(labels.split())]
     assert read(tmp_path / "data.csv", "\n".join(["a,y", *lines])).labels.size == 3
-
-
-@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**64 - 1])
-def test_whole_numbers_that_doubles_round(value, tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    kind = pa.uint64() if value > 2**63 else pa.int64()
-    table = {"a": [0.5, 1.5, 2.5], "key": pa.array([1, value, 3], kind), "y": [0, 1, 0]}
-    pq.write_table(pa.table(table), tmp_path / "data.parquet")
-    for message in (
-        one_line(read_samples, tmp_path / "data.parquet", Wanted()),
-        one_line(drlogit.open_blocks, tmp_path / "data.parquet", target="y"),
-    ):
-        assert f"column 'key' holds the whole number {value}, beyond 2^53" in message
 
 
 def test_whole_numbers_that_doubles_hold(tmp_path):

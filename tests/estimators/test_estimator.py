@@ -393,7 +393,7 @@ def test_no_fit_computes_the_critical_radius(cancer):
 def test_auto_radius_with_labels_that_flip_is_explained(cancer):
     X, y = cancer
     radius = drlogit.suggest_radius(X, y)
-    said = f"'auto' is {radius:.4g}, .* up to {radius:.1%} of them may"
+    said = f"'auto' is {radius:.4g}, .* up to {100.0 * radius:.3g} % of labels may be wrong"
     with pytest.warns(UserWarning, match=said) as caught:
         DRLogisticRegression("auto", 1.0).fit(X, y)
     assert caught[0].filename == __file__

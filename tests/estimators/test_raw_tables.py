@@ -114,23 +114,6 @@ def test_marks_of_missing_values_mean_the_same_to_both(folder, capsys):
     assert plain.predict_proba(frame) == pytest.approx(model.predict_proba(frame), abs=1e-12)
 
 
-def test_models_whose_file_names_no_marks(folder, capsys):
-    MARKED.assign(income=FRAME.income).to_csv("marked.csv", index=False)
-    assert run("fit marked.csv -o m.json", capsys)[0] == 0
-    document = json.loads((folder / "m.json").read_text())
-    del document["missing_marks"], document["digest"]
-    assert document["columns"][0]["levels"] == ["clerk", "cook", None]
-    document["columns"][0]["levels"] = ["?", "clerk", None]  # as fits in Python once had it
-    (folder / "old.json").write_text(json.dumps(document))
-    model = load_model("old.json")
-    matrix = model.encoding_.transform(MARKED[["job", "age"]])
-    assert matrix[:4, :3].tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    document["missing_marks"] = ["?", 3]
-    (folder / "bad.json").write_text(json.dumps(document))
-    with pytest.raises(ValueError, match="'missing_marks' must be text"):
-        load_model("bad.json")
-
-
 def test_levels_that_readers_spell_in_other_ways():
     labels = (np.arange(20) + (np.arange(20) % 7 == 0)) % 2
     fitted = pd.DataFrame({"owner": [True, False] * 10, "rooms": ["3", "4"] * 10})

@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import plots
-from drlogit.plots.displays.axes import styles
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -53,7 +51,8 @@ def test_robustness():
     assert words(left) == ["plain", "robust"]
     line = display.lines_[0, 1]
     epsilon, loss = line.get_xdata()[30], line.get_ydata()[30]
-    assert loss == drlogit.worst_case_loss(ROBUST, FRAME, Y, epsilon=epsilon, kappa=1.0)
+    exact = drlogit.worst_case_loss(ROBUST, FRAME, Y, epsilon=epsilon, kappa=1.0)
+    assert loss == pytest.approx(exact, abs=1e-12)
     bounds = drlogit.misclassification_bounds(PLAIN, FRAME, Y, epsilon=epsilon, kappa=1.0)
     assert display.lines_[1, 0].get_ydata()[30] == bounds.worst
     assert display.best_lines_[0].get_ydata()[30] == bounds.best
@@ -88,11 +87,6 @@ def test_path():
         plots.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])
 
 
-def test_path_with_radius_zero_has_a_linear_axis():
-    display = plots.RegularizationPathDisplay.from_data(X, Y, epsilons=[0.0, 0.01, 0.1])
-    assert drawn(display).ax_.get_xscale() == "linear"
-
-
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
 def test_cv_surface(scoring):
     search = drlogit.DRLogisticRegressionCV(
@@ -108,15 +102,6 @@ def test_cv_surface(scoring):
     assert display.mark_.get_xdata() == [search.epsilon_]
     assert display.mark_.get_ydata() == [[0.5, 1.0, math.inf].index(search.kappa_)]
     assert ("nats" in display.score_name) == (scoring is None)
-
-
-def test_cv_surface_of_a_grid_search():
-    grid = {"epsilon": [0.0, 0.01, 0.05], "kappa": [1.0, 2.0]}
-    search = GridSearchCV(drlogit.DRLogisticRegression(), grid, cv=2, scoring="accuracy")
-    display = plots.CVSurfaceDisplay.from_estimator(search.fit(X, Y))
-    assert drawn(display).ax_.get_xscale() == "linear"
-    one = {"param_epsilon": [0.1], "param_kappa": [1.0], "mean_test_score": [0.5]}
-    drawn(plots.CVSurfaceDisplay(one).plot())
 
 
 def test_convergence():
@@ -161,11 +146,6 @@ def test_coefficients_of_a_pipeline_are_those_of_its_input():
     np.testing.assert_allclose(display.coefs["LogisticRegression"], expected)
     with pytest.raises(ValueError, match=r"the same features, got \[1, 4\]"):
         plots.CoefficientsDisplay.from_estimators([pipe, ([1.0], 0.0)])
-
-
-def test_styles_differ():
-    found = [tuple(style.values()) for style in styles()]
-    assert len(set(found)) == len(found) >= 20
 
 
 def test_missing_matplotlib_is_named(monkeypatch):

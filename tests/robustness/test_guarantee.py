@@ -98,6 +98,24 @@ def test_unequal_weights_count_as_fewer_rows():
     assert weighted.loss - weighted.mean_loss > plain.loss - plain.mean_loss
 
 
+def test_a_report_begins_with_what_holds_for_new_rows():
+    X, y = draw(200, 1)
+    unseen = draw(120, 2)
+    robust = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5).fit(X, y)
+    models = {"robust": robust, "plain": (COEF, INTERCEPT)}
+    report = drlogit.audit(models, X, y, holdout=unseen)
+    expected = {
+        "robust": guarantee(robust, *unseen),
+        "plain": guarantee((COEF, INTERCEPT), *unseen, epsilon=0.05, kappa=1.5),
+    }
+    assert report.guarantees == expected
+    page, text = report.to_html(), str(report)
+    assert page.index("robust, on 120 rows it had not seen") < page.index("Worst case")
+    assert f"robust: log-loss <= {expected['robust'].loss:.4f}" in text
+    assert "the model was fixed before" in page
+    assert "had not seen" not in str(drlogit.audit(models, X, y))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

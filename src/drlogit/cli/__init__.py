@@ -23,13 +23,26 @@ from typing import Any
 
 from .. import __version__
 from ..estimators.unlike_units import UnscaledDataWarning
-from . import audit, datasets, demo, evaluate, fit, path, predict, tune, verify
+from . import (
+    audit,
+    bundled_data,
+    demo,
+    evaluate,
+    fit,
+    guarantee,
+    predict,
+    radius_path,
+    tune,
+    verify,
+)
 from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, NOT_PROVEN, USAGE, printable
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = (demo, fit, predict, evaluate, tune, path, audit, verify, datasets)
+_COMMANDS = (
+    demo, fit, predict, evaluate, guarantee, tune, radius_path, audit, verify, bundled_data,
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:

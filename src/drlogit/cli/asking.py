@@ -8,20 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..files.reading import read_samples
-from ..robustness.features import of_encoding
-from ..robustness.linear_model import LinearModel
-from ..robustness.spaces import Placed, space_of
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.row_blocks import is_in_blocks
+from .chosen_classes import match_labels
 from .console import Console
-from .labels import match_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,61 +36,16 @@ class ModelAndSamples:
         return labels
 
     @cached_property
-    def matrix(self) -> Matrix:
-        """The features that coefficients are multiplied with."""
-        X = self.samples.X
-        return X if is_in_blocks(X) else self.model._as_matrix(X)
-
-    @cached_property
     def codes(self) -> NDArray[np.intp]:
         """The class of each sample; ``ValueError`` for a label that the model does not know."""
         assert self.samples.labels is not None
         against_rest = self.file.origin.get("positive_against_rest")
         return match_labels(self.samples.labels, self.classes, against_rest, self.samples.source)
 
-    def placed(
-        self, k: int, classes: tuple[Any, Any], instead: str | None, codes: NDArray[np.intp]
-    ) -> Placed:
-        """One fit among its samples, or ``instead`` of it a plain or constant model there."""
-        model, encoding = self.model, self.model.encoding_
-        coef, intercept = model.coef_[k], float(model.intercept_[k])
-        if instead is not None:
-            fit = _plain if instead == "lr" else _constant
-            coef, intercept = fit(self.matrix, codes, self.samples.weights)
-        return Placed(
-            LinearModel(coef, intercept, classes),
-            self.matrix,
-            space_of(model),
-            norm=model.norm,
-            kappa=float(model.kappa),
-            costs=model.feature_costs_,
-            categories=model.categories_,
-            bounds=model.bounds_,
-            names=self.samples.names if encoding is None else encoding.names,
-            features=() if encoding is None else tuple(of_encoding(encoding)),
-        )
-
-
-def _plain(
-    X: Matrix, codes: NDArray[np.intp], weights: FloatArray | None
-) -> tuple[FloatArray, float]:
-    """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler(with_mean=not sp.issparse(X))
-    fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), codes, weights)
-    coef = fit.coef_[0] / scaler.scale_
-    shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
-    return coef, float(fit.intercept_[0]) - shift
-
-
-def _constant(
-    X: Matrix, codes: NDArray[np.intp], weights: FloatArray | None
-) -> tuple[FloatArray, float]:
-    """The model that knows only how frequent the labels are."""
-    share = float(np.average(codes, weights=weights))
-    return np.zeros(X.shape[1]), float(np.log(share) - np.log1p(-share))
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels as the model has them."""
+        return np.asarray(self.model.classes_[self.codes])
 
 
 def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSamples:
@@ -112,6 +61,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         raise
     encoding, names = file.model.encoding_, file.feature_names
     n_features = int(file.model.n_features_in_)
+    columns = () if encoding is None else encoding.columns
     wanted = _wanted(
         arguments,
         file.origin,
@@ -120,9 +70,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         weights=arguments.weights,
         n_features=n_features,
         table=encoding is not None,
-        texts=tuple(str(c.name) for c in encoding.columns if c.levels is not None)
-        if encoding
-        else (),
+        texts=tuple(str(column.name) for column in columns if column.levels is not None),
         numbers=tuple(str(n) for n in file.origin.get("numbers") or () if n in (names or ())),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
@@ -153,6 +101,16 @@ def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str
     X = read_samples(arguments.data, wanted, label_file=arguments.labels).X
     values: list[Any] = (X.iloc[:, 0] if hasattr(X, "iloc") else np.asarray(X)[:, 0]).tolist()
     return values
+
+
+def read_groups(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
+    """The column of ``--groups`` as subgroups of the samples, if it was given."""
+    from ..estimators.tables.frames import levels_of
+
+    if arguments.groups is None:
+        return None
+    column = np.array(read_column(asked, arguments, arguments.groups), dtype=object)
+    return {arguments.groups: levels_of(column)}
 
 
 def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **options: Any) -> Wanted:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import copy
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..estimators.tables.frames import levels_of
-from .asking import ModelAndSamples, read_asked, read_column
+from ..files.model_file import read_model
+from .asking import ModelAndSamples, read_asked, read_column, read_groups
 from .console import DONE, Console
-from .labels import find_label
-from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser, numbers
+from .options import (
+    DATA_HELP,
+    Commands,
+    add_sample_options,
+    check_numbers,
+    new_parser,
+    numbers,
+    options,
+)
 from .outputs import check_outputs
-
-#: What to compare with.
-_AGAINST = ("lr", "constant", "none")
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,151 +43,109 @@ def add_parser(commands: Commands) -> None:
         """,
     )
     parser.add_argument(
-        "models", metavar="MODEL", nargs="+", help="model files, as drlogit fit writes them"
+        "models", metavar="MODEL", nargs="+", help="model files of the same features"
     )
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("-o", "--output", metavar="FILE", help="web page to write (.html)")
-    group = parser.add_argument_group("audit")
-    group.add_argument(
-        "--against",
-        choices=_AGAINST,
-        default="lr",
-        help="what to compare with: a plain logistic regression fitted to these very samples, "
-        "which favours it, or a constant model, or nothing",
-    )
-    group.add_argument(
-        "--groups", metavar="COLUMN", help="column whose values are subgroups, on the page"
-    )
-    group.add_argument(
-        "--epsilons", type=numbers, metavar="E,E", help="radii (default: chosen, with the models')"
-    )
-    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the first model's)")
-    group.add_argument(
+    options(parser)("-o --output FILE", "web page to write (.html)")
+    add = options(parser, "audit")
+    add("--against", "what to compare with: a plain logistic regression fitted to these very "
+        "samples, which favours it, or a constant model, or nothing",
+        choices=("lr", "constant", "none"), default="lr")  # fmt: skip
+    add("--groups COLUMN", "column whose values are subgroups, on the page")
+    add("--epsilons E,E", "radii (default: chosen, with the models')", type=numbers)
+    add("--kappa COST", "(default: the first model's)", type=float)
+    add(
         "--own-balls",
-        action="store_true",
-        help="measure each model with the costs and bounds of its own fit, not all with the "
-        "first's; the same radius then allows different things, and models are not ranked",
+        "measure each model with the costs and bounds of its own fit, not all with "
+        "the first's; the same radius then allows different things, and models are not ranked",
     )
-    group.add_argument(
-        "--id", metavar="COLUMN", help="column that names the samples (default: by number from 0)"
-    )
-    group.add_argument(
-        "--class",
-        dest="of_class",
-        metavar="LABEL",
-        help="of more than two classes, the only one to audit against the rest (default: each)",
-    )
-    group.add_argument("--n-listed", type=int, default=10, metavar="N", help="samples to list")
+    add("--id COLUMN", "column that names the samples (default: by number from 0)")
+    add("--n-listed N", "samples to list", type=int, default=10)
     add_sample_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..plots.audits import audit_asked
-    from ..robustness.subgroups import subgroups
+    from ..plots.audits import audit
 
     console = Console(arguments)
     check_numbers(arguments)
     check_outputs(arguments)
     if arguments.n_listed < 0:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
-    read = {}
-    for name, file in _named(arguments.models).items():
-        read[name] = read_asked(
-            argparse.Namespace(**{**vars(arguments), "model": file}), labels=True
-        )
-    first = next(iter(read.values()))
-    questions = _questions(read, arguments)
-    parts: Any = ()
-    if arguments.groups is not None:
-        column = np.array(read_column(first, arguments, arguments.groups), dtype=object)
-        values = levels_of(column)
-        parts = subgroups({arguments.groups: values}, None, len(values))
-    names = None if arguments.id is None else read_column(first, arguments, arguments.id)
-    common = next(iter(read)) if len(read) == 1 or not arguments.own_balls else ""
-    report = audit_asked(
-        questions, arguments.epsilons, arguments.n_listed, parts, ball=common, row_names=names
-    )
+    first, *others = arguments.models
+    asked = read_asked(argparse.Namespace(**{**vars(arguments), "model": first}), labels=True)
+    models = _named(first, asked, others, arguments.against)
+    X = asked.samples.X
+    if arguments.id is not None and hasattr(X, "index"):
+        X.index = read_column(asked, arguments, arguments.id)
+    report = audit(
+        models, X, asked.labels, epsilons=arguments.epsilons, kappa=arguments.kappa,
+        balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,
+        groups=read_groups(asked, arguments), n_listed=arguments.n_listed,
+    )  # fmt: skip
     if arguments.output is not None:
-        shown = ", ".join(report_name for report_name in questions)
-        source = Path(first.samples.source).name
-        report.to_html(
-            arguments.output, subtitle=f"{shown}, on {report.n_samples:,} samples of {source}"
-        )
-    record = {"files": arguments.models, "data": first.samples.source, **report.to_dict()}
+        source = Path(asked.samples.source).name
+        subtitle = f"{', '.join(models)}, on {report.n_samples:,} samples of {source}"
+        report.to_html(arguments.output, subtitle=subtitle)
+    record = {"files": arguments.models, "data": asked.samples.source, **report.to_dict()}
     written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
     console.answer(record, lambda: f"{report}{written}")
     return DONE
 
 
-def _named(files: list[str]) -> dict[str, str]:
-    """The files by their names, or by their paths where names are the same."""
-    names = Counter(Path(file).name for file in files)
-    named = {Path(file).name if names[Path(file).name] == 1 else file: file for file in files}
-    if len(named) < len(files):
-        raise ValueError(f"the same model is named twice: {' '.join(files)}")
-    return named
+def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) -> dict[str, Any]:
+    """The models by the names of their files, or by their paths where names are the same."""
+    names = Counter(Path(file).name for file in (first, *others))
+
+    def name_of(file: str) -> str:
+        return Path(file).name if names[Path(file).name] == 1 else file
+
+    models = {name_of(first): asked.model}
+    if against != "none":
+        share = np.bincount(asked.codes, asked.samples.weights, minlength=len(asked.classes))
+        if not share.all():
+            lacking = asked.classes[int(share.argmin())]
+            raise ValueError(
+                f"no sample of {asked.samples.source} has the label {lacking!r}: nothing to fit "
+                "for a comparison; --against none does without"
+            )
+        models["plain LR" if against == "lr" else "constant"] = _compared(asked, against)
+    for file in others:
+        other = read_model(file)
+        if name_of(file) in models:
+            raise ValueError(f"the same model is named twice: {file}")
+        if other.feature_names != asked.file.feature_names:
+            raise ValueError(f"{file} has other features than {first}: audit them one by one")
+        models[name_of(file)] = other.model
+    return models
 
 
-def _questions(read: dict[str, ModelAndSamples], arguments: argparse.Namespace) -> dict[str, Any]:
-    """What is asked of every model, one class at a time, and of what they are compared with.
-
-    All in the ball of the first model, unless each is to have its own costs and bounds.
-    """
-    found: dict[str, Any] = {}
-    first = next(iter(read.values())).file.model
-    ball: dict[str, Any] = {
-        "kappa": float(first.kappa) if arguments.kappa is None else arguments.kappa,
-        "norm": first.norm,
-    }
-    for position, (name, asked) in enumerate(read.items()):
-        for k, label in _classes(asked, arguments):
-            own = name if label is None else f"{name}, {label}"
-            found[own] = _ask(asked, k, label, None, ball)
-            if position == 0 and arguments.against != "none":
-                other = "plain LR" if arguments.against == "lr" else "constant"
-                compared = other if label is None else f"{other}, {label}"
-                found[compared] = _ask(asked, k, label, arguments.against, ball)
-        if position == 0 and not arguments.own_balls:
-            ball["ball"] = next(iter(found.values())).question.ball_of(name)
-    return found
+def _compared(asked: ModelAndSamples, kind: str) -> Any:
+    """A model with the features of the one asked about that was not fitted to be robust."""
+    model = copy.copy(asked.model)
+    X = model._as_matrix(asked.samples.X)
+    fit = _plain if kind == "lr" else _constant
+    model.coef_, model.intercept_ = fit(X, asked.codes, asked.samples.weights)
+    model.epsilon_, model.results_ = 0.0, []  # for no radius, and without a certificate
+    return model
 
 
-def _classes(asked: ModelAndSamples, arguments: argparse.Namespace) -> list[tuple[int, Any]]:
-    """The fits to ask about: the only one, or those of classes against the rest."""
-    classes = asked.classes
-    if len(classes) == 2:
-        return [(0, None)]
-    if arguments.of_class is None:
-        return list(enumerate(classes))
-    k = find_label(arguments.of_class, classes, arguments.models[0])
-    return [(k, classes[k])]
+def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
+    """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler(with_mean=not sp.issparse(X))
+    fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), y, weights)
+    coef = fit.coef_ / scaler.scale_
+    shift = coef @ scaler.mean_ if scaler.with_mean else 0.0
+    return coef, fit.intercept_ - shift
 
 
-def _ask(
-    asked: ModelAndSamples, k: int, label: Any, instead: str | None, ball: dict[str, Any]
-) -> Any:
-    """One fit of a model, or what it is compared with ``instead``."""
-    from ..robustness.audits import Asked
-    from ..robustness.linear_model import rest_and_class
-    from ..robustness.questions import pose_placed
-    from ..robustness.spaces import FittedWith, fitted_with
-
-    classes, codes = asked.classes, asked.codes
-    if label is not None:
-        codes = (codes == k).astype(np.intp)
-        classes = list(rest_and_class(label))
-    share = float(np.average(codes, weights=asked.samples.weights))
-    if not 0.0 < share < 1.0:
-        raise ValueError(
-            f"all labels of {asked.samples.source} are {classes[int(share)]!r}; an audit wants both"
-        )
-    question = pose_placed(
-        asked.placed(k, (classes[0], classes[1]), instead, codes), np.asarray(classes)[codes],
-        epsilon=0.0, feature_costs=None, sample_weight=asked.samples.weights, **ball,
-    )  # fmt: skip
-    if instead is not None:
-        return Asked(question, FittedWith())
-    fitted = fitted_with(asked.file.model)
-    return Asked(question, fitted if label is None else fitted.of_class(k))
+def _constant(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
+    """The model that knows only how frequent the labels are."""
+    logs = np.log(np.bincount(y, weights))
+    scores = logs[1:] - logs[:1] if logs.size == 2 else logs - logs.mean()
+    return np.zeros((scores.size, X.shape[1])), scores

@@ -51,7 +51,7 @@ class _Demo:
     @property
     def margins(self) -> Any:
         """Those of the robust model."""
-        return self.audit.asked["robust"].question.u
+        return self.audit.audited["robust"].audit.u
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,9 +77,9 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
 
     from ..estimators.choosing import suggest_radius
     from ..fitting.solving import solve
-    from ..plots.audits import audit_asked
+    from ..plots.audits import audit_of
     from ..problem.parameters import check_kappa
-    from ..robustness.spaces import FittedWith
+    from ..robustness.measured_model import FittedWith
 
     data: Any = load_breast_cancer()
     scaler = StandardScaler()
@@ -103,7 +103,7 @@ def _prepare(arguments: argparse.Namespace) -> _Demo:
         labels=labels.tolist(),
         n_features=X.shape[1],
         result=result,
-        audit=audit_asked(asked, radii, 5, ball="robust"),
+        audit=audit_of(asked, radii, 5, ball="robust"),
     )
 
 
@@ -112,11 +112,11 @@ def _ask(
     fitted: Any = None,
 ) -> Any:  # fmt: skip
     """A model among the standardised samples; its page speaks of them in their own units."""
-    from ..robustness.audits import Asked
+    from ..robustness.audit_problem import audit_problem_of
+    from ..robustness.audited_models import AuditedModel
     from ..robustness.features import Feature
     from ..robustness.linear_model import LinearModel
-    from ..robustness.questions import pose_placed
-    from ..robustness.spaces import FittedWith, Placed
+    from ..robustness.measured_model import FittedWith, MeasuredModel
 
     classes = (str(data.target_names[0]), str(data.target_names[1]))
     features = tuple(
@@ -126,11 +126,11 @@ def _ask(
         )
     )
     linear = LinearModel(np.asarray(coef), float(intercept), classes)
-    placed = Placed(linear, X, "in standard deviations", features=features)
-    question = pose_placed(
-        placed, labels, epsilon=0.0, feature_costs=None, sample_weight=None, **ball
+    measured = MeasuredModel(linear, X, "in standard deviations", features=features)
+    question = audit_problem_of(
+        measured, labels, epsilon=0.0, feature_costs=None, sample_weight=None, **ball
     )
-    return Asked(question, fitted or FittedWith())
+    return AuditedModel(question, fitted or FittedWith())
 
 
 def _record(demo: _Demo) -> dict[str, Any]:

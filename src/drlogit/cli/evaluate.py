@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..robustness.spaces import space_of
-from ..rows.row_blocks import is_in_blocks
 from .asking import ModelAndSamples, read_asked
+from .chosen_classes import match_labels
 from .console import DONE, Console
-from .labels import match_labels
-from .options import DATA_HELP, Commands, add_sample_options, check_numbers, new_parser
+from .options import (
+    DATA_HELP,
+    MODEL_HELP,
+    Commands,
+    add_ball_options,
+    add_sample_options,
+    check_numbers,
+    new_parser,
+    options,
+)
 from .outputs import table
 
 
@@ -30,11 +37,10 @@ def add_parser(commands: Commands) -> None:
         drlogit evaluate model.json test.csv --epsilon 0.05 --json
         """,
     )
-    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    group = parser.add_argument_group("worst case")
-    group.add_argument("--epsilon", type=float, metavar="RADIUS", help="(default: the model's)")
-    group.add_argument("--kappa", type=float, metavar="COST", help="(default: the model's)")
+    add = options(parser)
+    add("MODEL", MODEL_HELP)
+    add("DATA", DATA_HELP)
+    add_ball_options(parser, "worst case")
     add_sample_options(parser)
     parser.set_defaults(run=run)
 
@@ -56,8 +62,7 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
     weights = asked.samples.weights
     model, X = asked.model, asked.samples.X
     # In logarithms, so that a sure mistake is a large loss and not an infinite one.
-    log_probabilities = model.predict_log_proba(X)
-    losses = -log_probabilities[np.arange(codes.size), codes]
+    losses = -model.predict_log_proba(X)[np.arange(codes.size), codes]
     predicted = match_labels(model.predict(X), classes, None, asked.samples.source)
     record: dict[str, Any] = {
         "model": arguments.model,
@@ -69,12 +74,10 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
         "confusion": confusion_matrix(codes, predicted, labels=np.arange(len(classes))),
     }
     if len(classes) == 2:
-        both = np.unique(codes).size == 2
-        record["roc_auc"] = (
-            float(roc_auc_score(codes, model.decision_function(X), sample_weight=weights))
-            if both
-            else None
-        )
+        record["roc_auc"] = None
+        if np.unique(codes).size == 2:
+            scores = model.decision_function(X)
+            record["roc_auc"] = float(roc_auc_score(codes, scores, sample_weight=weights))
         record["worst_case"] = _worst_case(asked, arguments)
     record["training"] = {
         "converged": asked.file.converged,
@@ -85,40 +88,27 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
 
 
 def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, float]:
-    from ..robustness.linear_model import LinearModel
     from ..robustness.misclassification import misclassification_bounds
-    from ..robustness.questions import widened
     from ..robustness.worst_case import worst_case_loss
 
-    model = asked.model
+    model, data = asked.model, (asked.samples.X, asked.labels)
     ball = {
         "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
         "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
     }
-    bounds = model.bounds_
-    if not is_in_blocks(asked.matrix):
-        encoding = model.encoding_
-        bounds, _ = widened(bounds, asked.matrix, None if encoding is None else encoding.names)
-    question: dict[str, Any] = {
-        **ball,
-        "norm": model.norm,
-        "feature_costs": model.feature_costs_,
-        "categories": model.categories_,
-        "bounds": bounds,
-        "sample_weight": asked.samples.weights,
-    }
-    linear = LinearModel(model.coef_[0], float(model.intercept_[0]), (0, 1))
-    data = (linear, asked.matrix, asked.codes)
-    error = misclassification_bounds(*data, **question)
+    weights = asked.samples.weights
+    error = misclassification_bounds(model, *data, **ball, sample_weight=weights)
     return {
         **ball,
-        "log_loss": worst_case_loss(*data, **question),
+        "log_loss": worst_case_loss(model, *data, **ball, sample_weight=weights),
         "best_error": error.best,
         "worst_error": error.worst,
     }
 
 
 def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
+    from ..robustness.measured_model import where_measured
+
     lines = [
         f"{record['data']}: {record['n_samples']} samples",
         "",
@@ -140,7 +130,7 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
-            f"  (distances {space_of(asked.model)})",
+            f"  (distances {where_measured(asked.model)})",
             f"  log-loss   {worst['log_loss']:.4f}",
             f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
         ]

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from .console import DONE, NOT_CONVERGED, Console
+from .guarantee import guarantee_record
 from .options import (
     DATA_HELP,
     Commands,
@@ -13,13 +14,13 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
-    add_table_options,
     amounts,
     check_numbers,
     new_parser,
+    options,
 )
-from .outputs import certificate_record, check_outputs, explain_fits, explain_radius
-from .training import Training, fit_options, read_training, tolerated
+from .outputs import certificate_record, check_outputs, explain_fit, explain_radius
+from .training import Training, parameters, read_training, tolerated
 
 
 def add_parser(commands: Commands) -> None:
@@ -30,38 +31,35 @@ def add_parser(commands: Commands) -> None:
         help="fit a robust model to a file and write it as JSON",
         description="Fit distributionally robust logistic regression and certify it. Numbers are "
         "used as given: scale them so that a step of one means the same everywhere, or let "
-        "--standardize do so. Text columns are categories. More than two classes are fitted one "
-        "against the rest.",
+        "--standardize do so. Text columns are categories. More than two classes are one softmax.",
         examples="""
         drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
+        drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
         drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
         drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
         drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
-        drlogit fit cancer.csv --standardize --json
         """,
     )
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("-o", "--output", metavar="MODEL", help="file to write the model to (JSON)")
-    parser.add_argument(
-        "--proof",
-        metavar="FILE",
-        help="file to write the proof to (.npz), with which drlogit verify checks the bounds",
-    )
+    add = options(parser)
+    add("DATA", DATA_HELP)
+    add("-o --output MODEL", "file to write the model to (JSON)")
+    add("--proof FILE", "file to write the proof to (.npz), with which drlogit verify checks the "
+        "bounds")  # fmt: skip
+    add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
+        "guarantee: what holds for new data like these", type=float)  # fmt: skip
     add_model_options(parser, epsilon=0.01, kappa=1.0)
+    add(
+        "--tolerate labels=0.02,A=0.1",
+        "in place of --epsilon, --kappa and costs, what may be "
+        "wrong: shares of labels and categories, numbers in standard deviations, and columns by "
+        "name (a number in its own units); each alone would use up the budget",
+        type=amounts,
+    )
     add_data_options(parser)
-    add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
-    parser.add_argument(
-        "--tolerate",
-        type=amounts,
-        metavar="labels=0.02,A=0.1",
-        help="in place of --epsilon, --kappa and costs, what may be wrong: shares of labels and "
-        "categories, numbers in standard deviations, and columns by name (a number in its own "
-        "units); each alone would use up the budget",
-    )
     parser.set_defaults(run=run)
 
 
@@ -69,38 +67,45 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from ..estimators.classifier import DRLogisticRegression
     from ..files.model_file import write_model
+    from ..robustness.guarantees import guarantee
 
     console = Console(arguments)
     check_numbers(arguments)
     check_outputs(arguments)
-    training = read_training(arguments, console)
-    options = {
-        "epsilon": arguments.epsilon,
-        "kappa": arguments.kappa,
-        **fit_options(arguments, training),
-    }
+    training, unseen = read_training(arguments, console), None
+    if arguments.holdout is not None:
+        training, unseen = training.split(arguments.holdout)
+    settings = {"epsilon": arguments.epsilon, "kappa": arguments.kappa}
+    settings |= parameters(arguments, training)
     if arguments.tolerate is not None:
-        options |= tolerated(arguments, training).parameters
-    estimator = DRLogisticRegression(**options)
+        settings |= tolerated(arguments, training)
+    estimator = DRLogisticRegression(**settings)
     with console.progress("fit") as bar:
-        n_fits = 1 if len(training.classes) == 2 else len(training.classes)
-        estimator._callback = bar.iterations(arguments.tol, n_fits)
+        estimator._callback = bar.iteration
         estimator._keep_dual = arguments.proof is not None
         model = training.fit(estimator)
+    samples, promised = training.samples, None
+    if unseen is not None:
+        weights = unseen.samples.weights
+        promised = guarantee(model, unseen.samples.X, unseen.labels, sample_weight=weights)
     if arguments.proof is not None:
-        model.save_proof(arguments.proof, training.X, training.labels, training.weights)
+        model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights)
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
-    _answer(model, training, arguments, console)
-    return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
+    if console.json or not (console.quiet and arguments.output):
+        console.answer(
+            _record(model, promised, training, arguments),
+            lambda: _text(model, promised, training, arguments),
+        )
+    return DONE if model.result_.converged else NOT_CONVERGED
 
 
-def _answer(
-    model: Any, training: Training, arguments: argparse.Namespace, console: Console
-) -> None:
+def _record(
+    model: Any, promised: Any, training: Training, arguments: argparse.Namespace
+) -> dict[str, Any]:
     from ..estimators.tolerances import allowances
 
-    record = {
+    return {
         "model": arguments.output,
         "proof": arguments.proof,
         "data": training.origin,
@@ -112,26 +117,32 @@ def _answer(
         "norm": model.norm,
         "tol": model.tol,
         "allows": allowances(model),
-        "fits": [certificate_record(result) for result in model.results_],
+        "fits": [certificate_record(model.result_)],
+        **({} if promised is None else {"guarantee": guarantee_record(promised)}),
     }
-    if console.json or not (console.quiet and arguments.output):
-        console.answer(record, lambda: _text(model, training, arguments))
 
 
-def _text(model: Any, training: Training, arguments: argparse.Namespace) -> str:
+def _text(model: Any, promised: Any, training: Training, arguments: argparse.Namespace) -> str:
     from ..estimators.tolerances import allowances
 
-    lines = [
-        explain_radius(model.epsilon_, model.kappa, training.X.shape[0]),
+    n_samples = training.codes.size
+    lines = []
+    if promised is not None:
+        lines = ["What holds for new data, from rows that the model has not seen?", str(promised)]
+        lines.append("")
+    lines += [
+        explain_radius(model.epsilon_, model.kappa, n_samples),
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",
-        *explain_fits(model.results_, training.classes),
+        *explain_fit(model.result_),
+        "",
     ]
+    which = "" if promised is None else f", fitted to the other {n_samples} rows,"
     if arguments.output is None:
-        lines += ["", "The model is not kept: name a file to write it to with -o model.json"]
+        lines.append(f"The model{which} is not kept: name a file to write it to with -o model.json")
     else:
-        lines += ["", f"Model written to {arguments.output}"]
+        lines.append(f"Model{which} written to {arguments.output}")
     if arguments.proof is not None:
         lines.append(f"Proof written to {arguments.proof}: check it with drlogit verify")
     return "\n".join(lines)

@@ -31,8 +31,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     for name in _INPUTS:
         named = given.get(name) or ()
         for path in [named] if isinstance(named, str) else named:
-            if Path(path).exists():
-                taken[os.path.realpath(path)] = "what it is made from"
+            taken[os.path.realpath(path)] = "what it is made from"
     for name, option in _OUTPUTS.items():
         path = given.get(name)
         if path is None:
@@ -42,13 +41,12 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
         taken[place] = f"what {option} writes"
-    check_plot(given.get("plot"))
+    if given.get("plot") is not None:
+        _check_plot(given["plot"])
 
 
-def check_writable(path: str | None) -> None:
+def check_writable(path: str) -> None:
     """Find out before the work, and not after it, that its outcome cannot be written."""
-    if path is None:
-        return
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a file to write", path)
@@ -58,28 +56,18 @@ def check_writable(path: str | None) -> None:
             errno.ENOENT, f"there is no folder {str(folder)!r} to write it to", path
         )
     if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
-            raise OSError(errno.EROFS, "is on a read-only file system", path)
-        raise PermissionError(errno.EACCES, "Permission denied", path)
+        raise PermissionError(errno.EACCES, "cannot be written to", path)
 
 
-def check_plot(path: str | None) -> None:
-    """Likewise for a picture: its format, and matplotlib."""
-    if path is None:
-        return
+def _check_plot(path: str) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{path}: a plot must be .png, .pdf or .svg, got {suffix or 'no suffix'}")
-    need_matplotlib("drawing")
-
-
-def need_matplotlib(purpose: str) -> None:
-    """Load matplotlib for drawing to files, or say what to install."""
     try:
         import matplotlib
     except ImportError as error:
         raise ImportError(
-            f'{purpose} needs matplotlib, which is not installed: pip install "drlogit[plot]"'
+            'drawing needs matplotlib, which is not installed: pip install "drlogit[plot]"'
         ) from error
     matplotlib.use("agg")
 
@@ -131,17 +119,7 @@ def explain_radius(epsilon: float, kappa: float, n_samples: int) -> str:
     return "\n".join(lines)
 
 
-def explain_fits(results: Sequence[Result], classes: Sequence[Any]) -> list[str]:
-    """How sure the outcome of each fit is, one class against the rest if there are several."""
-    lines = []
-    for label, result in zip(classes[-len(results) :], results, strict=True):
-        if len(results) > 1:
-            lines.append(f" class {label} against the rest")
-        lines.append(explain_certificate(result))
-    return lines
-
-
-def explain_certificate(result: Result) -> str:
+def explain_fit(result: Result) -> list[str]:
     """How sure the outcome of a fit is."""
     lines = [
         f"  worst-case log-loss   {result.objective:.7f}",
@@ -149,14 +127,22 @@ def explain_certificate(result: Result) -> str:
         f"  gap                   {result.gap:.1e}, after {result.n_iter} iterations "
         f"({result.solver}, {result.solve_time:.3f} s)",
     ]
+    if result.info.get("as_numbers"):
+        lines.append("  categories and bounds are taken as numbers: the worst case is at most that")
     if not result.converged:
         raised = "--max-iter, or --tol" if result.status is Status.MAX_ITER else "--tol"
         lines.append(f"  not converged         {result.status}: raise {raised}")
-    return "\n".join(lines)
+    return lines
+
+
+def explain_written(*files: str | None) -> list[str]:
+    """Which files there are now."""
+    written = [name for name in files if name is not None]
+    return ["", f"Written: {', '.join(written)}"] if written else []
 
 
 def certificate_record(result: Result) -> dict[str, Any]:
-    """The same for a script."""
+    """How sure the outcome of a fit is, for a script."""
     return {
         "objective": result.objective,
         "dual_bound": result.dual_objective,

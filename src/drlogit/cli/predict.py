@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from .asking import read_asked, read_column
 from .console import DONE, Console
-from .options import DATA_HELP, Commands, add_sample_options, new_parser
+from .options import DATA_HELP, MODEL_HELP, Commands, add_sample_options, new_parser, options
 from .outputs import check_outputs, csv_text
 
 
@@ -28,14 +27,11 @@ def add_parser(commands: Commands) -> None:
         drlogit predict model.json test.libsvm.bz2 --json
         """,
     )
-    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="CSV file to write (default: standard output)"
-    )
-    parser.add_argument(
-        "--id", metavar="COLUMN", help="column that names the samples, to be written beside them"
-    )
+    add = options(parser)
+    add("MODEL", MODEL_HELP)
+    add("DATA", DATA_HELP)
+    add("-o --output FILE", "CSV file to write (default: standard output)")
+    add("--id COLUMN", "column that names the samples, to be written beside them")
     add_sample_options(parser)
     parser.set_defaults(run=run)
 
@@ -48,30 +44,24 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments)
     asked = read_asked(arguments, labels=False)
     probabilities = asked.model.predict_proba(asked.samples.X)
-    ids = None if arguments.id is None else read_column(asked, arguments, arguments.id)
     predictions = asked.model.predict(asked.samples.X).tolist()
-    if console.json:
-        record = {
-            "classes": asked.classes,
-            "predictions": predictions,
-            "probabilities": probabilities,
-            **({} if ids is None else {"ids": ids}),
-        }
-        console.answer(record, "")
-    first = 1 if len(asked.classes) == 2 else 0
+    first = 1 if len(asked.classes) == 2 else 0  # of two, the positive class says all
+    header = ["prediction", *(f"probability_{label}" for label in asked.classes[first:])]
     columns = [predictions, *probabilities[:, first:].T.tolist()]
-    text = _csv(asked.classes, columns, arguments.id, ids)
+    record = {
+        "classes": asked.classes,
+        "predictions": predictions,
+        "probabilities": probabilities,
+    }
+    if arguments.id is not None:
+        record["ids"] = read_column(asked, arguments, arguments.id)
+        header, columns = [arguments.id, *header], [record["ids"], *columns]
+    if console.json:
+        console.answer(record, "")
+    text = csv_text(header, zip(*columns, strict=True))
     if arguments.output is not None:
         write_text(arguments.output, text)
         console.note(f"{len(probabilities)} predictions written to {arguments.output}")
     elif not console.json:
         print(text, end="")
     return DONE
-
-
-def _csv(classes: list[Any], columns: list[Any], id_name: str | None, ids: Any) -> str:
-    first = 1 if len(classes) == 2 else 0  # of two, the positive class says all
-    header = ["prediction", *(f"probability_{label}" for label in classes[first:])]
-    if id_name is not None:
-        header, columns = [id_name, *header], [ids, *columns]
-    return csv_text(header, zip(*columns, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import difflib
+import csv
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..estimators.tables.frames import rows_of
 from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
-from ..estimators.tolerances import Tolerances, tolerances
-from ..files.columns import FileSamples, Wanted
+from ..estimators.tolerances import tolerances
+from ..files import strict_json
+from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
-from ..rows.arrays import FloatArray
+from .chosen_classes import choose_classes
 from .console import Console
-from .cost_files import read_costs
-from .labels import choose_classes, find_label
 
 #: What to do about text that is no category.
 _REMEDIES = Remedies(
@@ -32,25 +32,23 @@ _REMEDIES = Remedies(
 #: Options that need the features in memory.
 _WHOLE_ONLY = (
     "features", "drop", "weights", "standardize", "delimiter", "categorical", "numbers", "bounds",
+    "holdout",
 )  # fmt: skip
+
+#: Rows are shuffled alike each time, so that a split can be repeated.
+_SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
     """What a model is fitted to; ``codes`` are positions in ``classes``.
 
-    ``names`` has something to call every feature by; ``costs`` are those that were stated, of one
-    unit of each or, with ``--standardize``, of one standard deviation; ``origin`` is what a model
-    file remembers.
+    ``origin`` is what a model file remembers.
     """
 
-    X: Any
+    samples: FileSamples
     codes: NDArray[np.intp]
     classes: list[Any]
-    weights: FloatArray | None
-    costs: FloatArray | None
-    names: list[str]
-    source: str
     origin: dict[str, Any]
 
     @property
@@ -60,46 +58,64 @@ class Training:
 
     @property
     def labels(self) -> NDArray[Any]:
+        return np.array(self.classes)[self.codes]
+
+    @property
+    def learnt_labels(self) -> NDArray[Any]:
         """What an estimator is given: codes where the positive class would not sort last."""
-        classes = np.array(self.classes)
-        return classes[self.codes] if (classes[:-1] < classes[1:]).all() else self.codes
+        return self.labels if sorted(self.classes) == self.classes else self.codes
 
     @property
     def categorical(self) -> list[int] | None:
         """The columns of a frame that are categories, by position."""
-        if not hasattr(self.X, "dtypes"):
+        if not hasattr(self.samples.X, "dtypes"):
             return None
-        return [j for j, dtype in enumerate(self.X.dtypes) if dtype.kind not in "iuf"]
+        return [j for j, dtype in enumerate(self.samples.X.dtypes) if dtype.kind not in "iuf"]
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, with the classes as they are in the file."""
-        estimator.fit(self.X, self.labels, sample_weight=self.weights)
+        estimator.fit(self.samples.X, self.learnt_labels, sample_weight=self.samples.weights)
         estimator.classes_ = np.array(self.classes)
         return estimator
+
+    def split(self, share: float) -> tuple[Training, Training]:
+        """The samples without a share of each class, and that share."""
+        from sklearn.model_selection import train_test_split
+
+        parts = train_test_split(
+            np.arange(self.codes.size), test_size=share, stratify=self.codes, random_state=_SEED
+        )
+        seen, unseen = (self._part(np.sort(rows)) for rows in parts)
+        return seen, unseen
+
+    def _part(self, rows: NDArray[np.intp]) -> Training:
+        weights = None if self.samples.weights is None else self.samples.weights[rows]
+        samples = replace(self.samples, X=rows_of(self.samples.X, rows), weights=weights)
+        origin = {**self.origin, "n_samples": rows.size}
+        return replace(self, samples=samples, codes=self.codes[rows], origin=origin)
 
     def positions(self, stated: Any, option: str, others: tuple[str, ...] = ()) -> Any:
         """What is stated by name of a column, by position; anything else as it is."""
         if not isinstance(stated, Mapping):
             return stated
+        names = self.samples.names
         for name in stated:
-            if name not in self.names:
-                near = difflib.get_close_matches(name, [*others, *self.names[:1000]], n=1)
-                meant = (
-                    f": did you mean {near[0]}?" if near else "".join(f", nor {o}" for o in others)
+            if name not in names:
+                near = near_names(name, [*others, *names])
+                also = "".join(f", nor {other}" for other in others)
+                meant = f": did you mean {near[0]}?" if near else also
+                raise ValueError(
+                    f"{option}: {name!r} is not a feature of {self.samples.source}{meant}"
                 )
-                raise ValueError(f"{option}: {name!r} is not a feature of {self.source}{meant}")
-        return {self.names.index(name): value for name, value in stated.items()}
+        return {names.index(name): value for name, value in stated.items()}
 
 
-def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
+def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
     """What an estimator wants to know besides the data, ε and κ."""
-    costs: Any = training.costs
-    if arguments.standardize:
-        costs = "std" if costs is None else {j: (c, "std") for j, c in enumerate(costs.tolist())}
     return {
         "norm": arguments.norm,
         "fit_intercept": not arguments.no_intercept,
-        "feature_costs": costs,
+        "feature_costs": _costs(arguments, training),
         "missing": arguments.missing,
         # What tells rows apart is gone, or was asked for.
         "categorical_features": training.categorical,
@@ -111,20 +127,51 @@ def fit_options(arguments: argparse.Namespace, training: Training) -> dict[str, 
     }
 
 
-def tolerated(arguments: argparse.Namespace, training: Training) -> Tolerances:
-    """``--tolerate`` with positions for names of columns."""
+def _costs(arguments: argparse.Namespace, training: Training) -> Any:
+    """``--feature-costs``, ``--immovable`` and ``--standardize`` as ``feature_costs``."""
+    file, stated = arguments.feature_costs, {}
+    if file is not None:
+        stated = training.positions(_cost_file(Path(file)), str(file))
+    immovable = dict.fromkeys(arguments.immovable, np.inf)
+    stated |= training.positions(immovable, "--immovable")
+    if not arguments.standardize:
+        return stated or None
+    every = dict.fromkeys(range(len(training.samples.names)), 1.0) | stated
+    return {j: (cost, "std") for j, cost in every.items()} if stated else "std"
+
+
+def _cost_file(path: Path) -> dict[str, float]:
+    """A JSON object, or CSV lines name,cost with a header or not."""
+    try:
+        if path.suffix.lower() == ".json":
+            stated = dict(strict_json.read(path))
+        else:
+            lines = csv.reader(path.read_text("utf-8-sig").splitlines())
+            stated = {name.strip(): cost for name, cost in filter(None, lines)}
+            stated.pop("name", None)  # a header
+        return {str(name): float(cost) for name, cost in stated.items()}
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path}: no file of costs, a JSON object or lines name,cost: {error}"
+        ) from None
+
+
+def tolerated(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
+    """``--tolerate`` as ``epsilon``, ``kappa`` and ``feature_costs``."""
     if arguments.standardize or arguments.feature_costs or arguments.immovable:
         raise ValueError(
             "--tolerate states the costs: no --standardize, --feature-costs or --immovable with it"
         )
     stated, kinds = dict(arguments.tolerate), ("labels", "numbers", "categories")
     by_kind = {kind: stated.pop(kind) for kind in kinds if kind in stated}
-    return tolerances(**by_kind, columns=training.positions(stated, "--tolerate", kinds))
+    columns = training.positions(stated, "--tolerate", kinds)
+    return dict(tolerances(**by_kind, columns=columns).parameters)
 
 
-def read_training(
-    arguments: argparse.Namespace, console: Console, *, two_classes: bool = False
-) -> Training:
+# --- reading --------------------------------------------------------------------------------
+
+
+def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     """Read the data of a command that fits a model."""
     by_block = getattr(arguments, "block_rows", None) is not None
     by_block |= "block_rows" in arguments and Path(arguments.data).suffix == ".npy"
@@ -132,41 +179,22 @@ def read_training(
         samples = read_blocks(arguments, arguments.target, arguments.n_features)
     else:
         samples = _read_whole(arguments, console)
-    assert samples.labels is not None
-    found, codes = np.unique(samples.labels, return_inverse=True)
-    labels = found.tolist()
-    classes, codes = choose_classes(labels, codes, arguments.positive, samples.source)
-    if two_classes and len(classes) != 2:
-        shown = ", ".join(map(repr, classes[:6])) + (", …" if len(classes) > 6 else "")
-        raise ValueError(
-            f"{samples.source} has {len(classes)} classes ({shown}), and this command wants two: "
-            "choose one against the rest with --positive LABEL"
-        )
-    against_rest = None
-    if len(classes) != len(labels):
-        against_rest = labels[find_label(arguments.positive, labels, samples.source)]
-    training = Training(
-        X=samples.X,
-        codes=codes,
-        classes=classes,
-        weights=samples.weights,
-        costs=read_costs(
-            arguments.feature_costs, arguments.immovable, samples.names, samples.source
-        ),
-        names=samples.names,
-        source=samples.source,
-        origin={
-            "data": Path(samples.source).name,
-            "n_samples": int(codes.size),
-            "target": samples.target,
-            "positive_against_rest": against_rest,
-            "standardized": bool(arguments.standardize),
-            "zero_based": bool(arguments.zero_based),
-            "balanced": bool(arguments.balanced),
-            "numbers": list(arguments.numbers),
-        },
+    labels, codes = np.unique(np.asarray(samples.labels), return_inverse=True)
+    classes, codes, against_rest = choose_classes(
+        labels.tolist(), codes, arguments.positive, samples.source
     )
-    _describe(training, samples, console)
+    origin = {
+        "data": Path(samples.source).name,
+        "n_samples": int(codes.size),
+        "target": samples.target,
+        "positive_against_rest": against_rest,
+        "standardized": bool(arguments.standardize),
+        "zero_based": bool(arguments.zero_based),
+        "balanced": bool(arguments.balanced),
+        "numbers": list(arguments.numbers),
+    }
+    training = Training(samples, codes, classes, origin)
+    _describe(training, console)
     return training
 
 
@@ -174,19 +202,12 @@ def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
     if arguments.features and arguments.drop:
         raise ValueError("--features and --drop exclude each other")
     wanted = Wanted(
-        target=arguments.target,
-        features=arguments.features,
-        drop=arguments.drop,
-        weights=arguments.weights,
-        n_features=arguments.n_features,
-        format=arguments.format,
-        header=arguments.header,
-        delimiter=arguments.delimiter,
-        zero_based=bool(arguments.zero_based),
-        table=True,
-        texts=arguments.categorical,
+        target=arguments.target, features=arguments.features, drop=arguments.drop,
+        weights=arguments.weights, n_features=arguments.n_features, format=arguments.format,
+        header=arguments.header, delimiter=arguments.delimiter,
+        zero_based=bool(arguments.zero_based), table=True, texts=arguments.categorical,
         numbers=arguments.numbers,
-    )
+    )  # fmt: skip
     samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
     for remark in samples.remarks:
         console.note(f"--numbers: {remark}")
@@ -225,12 +246,13 @@ def _without_identifiers(
         return samples
     asked, kept = {*arguments.categorical, *(arguments.features or ())}, []
     for name, column in samples.X.items():
-        levels: Counter[Any] = Counter()
-        if name not in asked and hasattr(column.dtype, "categories"):
-            levels = Counter(column.astype(object).where(column.notna(), None).tolist())
-            remark = remark_on_text(name, levels, _REMEDIES)
-            if remark is not None:
-                console.note(remark)
+        if name in asked or not hasattr(column.dtype, "categories"):
+            kept.append(name)
+            continue
+        levels = Counter(column.astype(object).where(column.notna(), None).tolist())
+        remark = remark_on_text(name, levels, _REMEDIES)
+        if remark is not None:
+            console.note(remark)
         if not identifies(len(levels.keys() - {None}), levels.total()):
             kept.append(name)
     if not kept:
@@ -240,23 +262,20 @@ def _without_identifiers(
     return replace(samples, X=samples.X[kept], feature_names=kept)
 
 
-def _describe(training: Training, samples: FileSamples, console: Console) -> None:
+def _describe(training: Training, console: Console) -> None:
     """What was read, in a line, and which columns are categories."""
-    n_samples, n_features = training.X.shape
-    counts = np.bincount(training.codes, minlength=len(training.classes))
-    shown = ", ".join(
-        f"{label} ({count})"
-        for label, count in list(zip(training.classes, counts, strict=True))[:6]
-    )
-    more = ", …" if len(training.classes) > 6 else ""
+    samples, classes = training.samples, training.classes
+    counts = zip(classes, np.bincount(training.codes, minlength=len(classes)), strict=True)
+    shown = ", ".join(f"{label} ({count})" for label, count in list(counts)[:6])
+    more = ", …" if len(classes) > 6 else ""
     column = f" in column {samples.target!r}" if samples.target is not None else ""
     positive = "" if training.positive is None else f"; positive class: {training.positive}"
     console.note(
-        f"{samples.source}: {n_samples} samples, {n_features} features; "
+        f"{samples.source}: {samples.X.shape[0]} samples, {samples.X.shape[1]} features; "
         f"labels{column}: {shown}{more}{positive}"
     )
     levels = [
-        f"{training.names[j]} ({training.X.iloc[:, j].nunique(dropna=False)} levels)"
+        f"{samples.names[j]} ({samples.X.iloc[:, j].nunique(dropna=False)} levels)"
         for j in training.categorical or ()
     ]
     if levels:

@@ -16,19 +16,20 @@ from .options import (
     add_data_options,
     add_model_options,
     add_solver_options,
-    add_table_options,
     check_numbers,
     new_parser,
     numbers,
+    options,
 )
 from .outputs import (
     certificate_record,
     check_outputs,
-    explain_fits,
+    explain_fit,
+    explain_written,
     save_plot,
     table,
 )
-from .training import Training, fit_options, read_training
+from .training import Training, parameters, read_training
 
 
 def add_parser(commands: Commands) -> None:
@@ -47,39 +48,20 @@ def add_parser(commands: Commands) -> None:
         drlogit tune data.csv --one-standard-error --json
         """,
     )
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("-o", "--output", metavar="MODEL", help="file to write the model to (JSON)")
-    parser.add_argument("--plot", metavar="FILE", help="picture of the scores: .png, .pdf or .svg")
-    group = parser.add_argument_group("search")
-    group.add_argument(
-        "--epsilons",
-        type=_grid,
-        default=10,
-        metavar="N|E,E",
-        help="how many radii for each kappa, or the radii",
-    )
-    group.add_argument(
-        "--kappas",
-        type=_grid,
-        default=3,
-        metavar="N|K,K",
-        help="how many flip costs, or the flip costs (a trailing comma makes a list of one)",
-    )
-    group.add_argument("--folds", type=int, default=5, metavar="N", help="stratified folds")
-    group.add_argument(
-        "--one-standard-error",
-        action="store_true",
-        help="take the largest radius that is not clearly worse than the best",
-    )
-    group.add_argument(
-        "--scoring",
-        metavar="NAME",
-        help="what to maximise, a scikit-learn name (default: log-loss)",
-    )
-    group.add_argument("--jobs", type=int, metavar="N", help="processes to use")
+    add = options(parser)
+    add("DATA", DATA_HELP)
+    add("-o --output MODEL", "file to write the model to (JSON)")
+    add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
+    add = options(parser, "search")
+    add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=10)
+    add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
+        "of one)", type=_grid, default=3)  # fmt: skip
+    add("--folds N", "stratified folds", type=int, default=5)
+    add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
+    add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
+    add("--jobs N", "processes to use", type=int)
     add_model_options(parser, epsilon=None, kappa=None)
     add_data_options(parser)
-    add_table_options(parser)
     add_block_option(parser)
     add_solver_options(parser)
     parser.set_defaults(run=run)
@@ -108,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
         one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,
-        **fit_options(arguments, training),
+        **parameters(arguments, training),
     )  # fmt: skip
     with console.progress("tune") as bar:
         search._on_fold = bar.parts
@@ -118,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
     if arguments.plot is not None:
-        _draw(search, arguments.plot)
+        from ..plots import CVSurfaceDisplay
+
+        save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
     gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
     return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
@@ -136,7 +120,7 @@ def _record(search: Any, training: Training, arguments: argparse.Namespace) -> d
         "norm": search.norm,
         "scoring": arguments.scoring or "neg_log_loss",
         "score": search.best_score_,
-        "fits": [certificate_record(result) for result in search.results_],
+        "fits": [certificate_record(search.result_)],
         "cv_results": results,
     }
 
@@ -163,21 +147,13 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         )
     what = "log-loss" if losses else arguments.scoring
     kappa = "inf" if math.isinf(search.kappa_) else f"{search.kappa_:.6g}"
-    lines = [
+    return "\n".join([
         f"Best of {len(found['mean_test_score'])} pairs on {search.n_splits_} folds:",
         "",
         table(["", "epsilon", "kappa", "flips up to", what, "± (folds)", "largest gap"], rows),
         "",
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
         "these:",
-        *explain_fits(search.results_, training.classes),
-    ]
-    written = [name for name in (arguments.output, arguments.plot) if name is not None]
-    lines += ["", f"Written: {', '.join(written)}"] if written else []
-    return "\n".join(lines)
-
-
-def _draw(search: Any, output: str) -> None:
-    from ..plots.displays.cv_surface import CVSurfaceDisplay
-
-    save_plot(CVSurfaceDisplay.from_estimator(search).figure_, output)
+        *explain_fit(search.result_),
+        *explain_written(arguments.output, arguments.plot),
+    ])  # fmt: skip

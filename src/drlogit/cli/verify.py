@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import Any
 
 from ..estimators.training_data import balanced_weights
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
-from .options import DATA_HELP, Commands, add_block_option, add_sample_options, new_parser
+from .options import (
+    DATA_HELP,
+    MODEL_HELP,
+    Commands,
+    add_block_option,
+    add_sample_options,
+    new_parser,
+    options,
+)
 from .training import read_blocks
 
 
@@ -28,11 +35,10 @@ def add_parser(commands: Commands) -> None:
         drlogit verify model.json data.csv --proof proof.npz --json
         """,
     )
-    parser.add_argument("model", metavar="MODEL", help="model file, as drlogit fit writes it")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument(
-        "--proof", metavar="FILE", required=True, help="what drlogit fit --proof wrote"
-    )
+    add = options(parser)
+    add("MODEL", MODEL_HELP)
+    add("DATA", DATA_HELP)
+    add("--proof FILE", "what drlogit fit --proof wrote", required=True)
     add_sample_options(parser)
     add_block_option(parser)
     parser.set_defaults(run=run)
@@ -76,25 +82,15 @@ def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
     return ModelAndSamples(file, samples)
 
 
-def _verify(asked: ModelAndSamples, path: str) -> list[tuple[Any, Any]]:
+def _verify(asked: ModelAndSamples, proof: str) -> list[tuple[Any, Any]]:
     """The verdict on each fit."""
-    from ..verification.proof_file import BrokenProofError, read_proof
-    from ..verification.verifying import fitted_ball, verify
+    from ..verification.verifying import verify
 
-    model, weights = asked.file.model, asked.samples.weights
+    weights = asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    results = [replace(result, ball=fitted_ball(model)) for result in model.results_]
-    labels = asked.classes[-len(results) :]
-    targets = [asked.codes == asked.classes.index(label) for label in labels]
-    try:
-        proofs: list[Any] = read_proof(path).split(len(results))
-    except BrokenProofError:
-        proofs = [path] * len(results)  # verify says why
-    return [
-        (label, verify(result, asked.matrix, target, proof, sample_weight=weights))
-        for label, result, target, proof in zip(labels, results, targets, proofs, strict=True)
-    ]
+    verdict = verify(asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights)
+    return [(asked.classes[-1], verdict)]
 
 
 def _text(found: list[tuple[Any, Any]]) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.moves import Moves
+from ..problem.dual_point import DualPoint, Moves
 from ..problem.problem import Problem
-from ..problem.result import DualPoint
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State

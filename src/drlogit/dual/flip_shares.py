@@ -11,7 +11,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
@@ -22,8 +22,7 @@ def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
     if not problem.cost.pair.flips:
         return no_flips(problem, margins)
     kink = problem.cost.pair.kink(lam)
-    width = 1e-7 * max(1.0, kink)
-    _, sums = problem.rows.run(_kink_sums, margins, kink, width)
+    _, sums = problem.rows.run(_kink_sums, margins, kink)
     gradient, on_kink, flips, flips_on_kink = sums
 
     def left_side(fraction: float) -> float:
@@ -38,7 +37,7 @@ def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
         if left_side(fraction) < 0.0:
             ends = (fraction, 1.0)
             fraction = 1.0 if left_side(1.0) <= 0.0 else float(brentq(left_side, *ends))
-    return problem.rows.run(_kink_shares, margins, kink, width, fraction)[0]
+    return problem.rows.run(_kink_shares, margins, kink, fraction)[0]
 
 
 def no_flips(problem: Problem, like: State) -> State:
@@ -58,26 +57,32 @@ def _balancing_fraction(
     return min(max(float(wanted @ direction) / square, 0.0), 1.0) if square > 1e-20 else None
 
 
-def _kink_sums(
-    block: Block, u: FloatArray, kink: float, width: float
-) -> tuple[FloatArray, tuple[Sum, ...]]:
-    above = (u > kink + width).astype(np.float64)
-    on_kink = (np.abs(u - kink) <= width).astype(np.float64)
+def _sides(block: Block, u: FloatArray, kink: float) -> tuple[BoolArray, BoolArray]:
+    """Who is above the kink, and who is on it."""
+    kinks = block.flip_costs(kink)
+    above, width = u - kinks, 1e-7 * np.maximum(1.0, kinks)
+    on_kink = (np.abs(above) <= width) & np.isfinite(kinks)
+    return (above > 0.0) & ~on_kink, on_kink
+
+
+def _kink_sums(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[Sum, ...]]:
+    above, on_kink = (side.astype(np.float64) for side in _sides(block, u, kink))
     s = flip_probability(u)
     columns = np.stack([block.weights * (s - above), block.weights * on_kink], axis=1)
     gradients = block.adjoint(columns)
     return u, (
         Sum(gradients[:, 0]),
         Sum(gradients[:, 1]),
-        Sum(float(block.weights @ above)),
-        Sum(float(block.weights @ on_kink)),
+        Sum(float(block.weights @ block.flip_sizes(above))),
+        Sum(float(block.weights @ block.flip_sizes(on_kink))),
     )
 
 
 def _kink_shares(
-    block: Block, u: FloatArray, kink: float, width: float, fraction: float
+    block: Block, u: FloatArray, kink: float, fraction: float
 ) -> tuple[FloatArray, tuple[()]]:
-    return np.where(np.abs(u - kink) <= width, fraction, (u > kink).astype(np.float64)), ()
+    above, on_kink = _sides(block, u, kink)
+    return np.where(on_kink, fraction, above.astype(np.float64)), ()
 
 
 def _zero_like(block: Block, a: FloatArray) -> tuple[FloatArray, tuple[()]]:

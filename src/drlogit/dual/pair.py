@@ -5,7 +5,7 @@ With ``s, a ∈ [0,1]^N`` and H the binary entropy, (P) is bounded from below by
     Σ w_i H(s_i)    subject to   ‖c Σ w_i (s_i - a_i) z_i‖ + κ Σ w_i a_i ≤ ε    (transport norm)
                                  Σ w_i (s_i - a_i) z_i = 0                      (free columns)
 
-and what is missing is scaled, or charged, by :mod:`drlogit.dual.bound`.
+and what is missing is scaled, or charged, by :mod:`drlogit.dual.bound`.  Samples may have a κ each.
 """
 
 from __future__ import annotations
@@ -154,15 +154,18 @@ def _model(problem: Problem, coordinates: Coordinates, point: State) -> Correcti
 
 def _reduced(block: Block, s: FloatArray, a: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:
     w = block.weights
-    return (s, a), totals(block, w * (s - a), w * entropy(s), w * a)  # type: ignore[return-value]
+    flips = w * block.flip_sizes(a)
+    return (s, a), totals(block, w * (s - a), w * entropy(s), flips)  # type: ignore[return-value]
 
 
 def _at(block: Block, a: FloatArray, coefficients: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:
-    return _reduced(block, flip_probability(block.margins(coefficients)), np.clip(a, 0.0, 1.0))
+    a = np.clip(block.flippable(a), 0.0, 1.0)
+    return _reduced(block, flip_probability(block.margins(coefficients)), a)
 
 
 def _given(block: Block, pair: Pair) -> tuple[Pair, tuple[Sum, ...]]:
-    return _reduced(block, np.clip(pair[0], 0.0, 1.0), np.clip(pair[1], 0.0, 1.0))
+    a = np.clip(block.flippable(pair[1]), 0.0, 1.0)
+    return _reduced(block, np.clip(pair[0], 0.0, 1.0), a)
 
 
 def _fewer_flips(block: Block, pair: Pair, factor: float) -> tuple[Pair, tuple[Sum, ...]]:

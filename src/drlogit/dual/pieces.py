@@ -245,7 +245,8 @@ class _Moved(NamedTuple):
         cost = items[:, :n_groups] @ domains.group_costs
         paid = np.abs(distance) * domains.bounded_costs[feature]
         cost += np.bincount(there, paid, minlength=own.size)
-        cost[pieces.flipped] += layout.kappa
+        flips = np.broadcast_to(block.flip_costs(layout.kappa), block.y.shape)
+        cost[pieces.flipped] += flips[own[pieces.flipped]]
         return cls(changes, sign, cost)
 
     def scores(self, block: Block, own: IndexArray, step: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Stack, Sum
-from ..starts.sample import Samples, most_entries, part, sampled, stacked
+from ..starts.sample import GatheredSamples, most_entries, part, sampled, stacked
 from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import correct_pair, linearise_pair, open_loss, open_pair, predict_pair
@@ -92,7 +92,7 @@ class Distances(NamedTuple):
     """Histograms of the distances from the kink."""
 
     weight: Any
-    above: Any  # weight above the kink
+    above: Any  # what flips above the kink cost, in units of κ
     entries: Any
 
 
@@ -136,7 +136,7 @@ class ModelSamples:
     """
 
     def __init__(self, near: Block, kappa: float, parabola: Parabola, least: float) -> None:
-        self.rows, self.kappa, self.parabola = near.compiled, np.array([kappa]), parabola
+        self.rows, self.kappa, self.parabola = near.compiled, near.flip_costs(kappa), parabola
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
         self.least, self.light = least, 1e-9 * float(near.weights.sum()) / max(near.y.size, 1)
         self.gram_rows = 0.0
@@ -182,7 +182,7 @@ class Level:
 
     def __init__(self, scaling: Any, work: Work, share: float = 1.0) -> None:
         self.scaling, self.problem, self.work, self.share = scaling, scaling.problem, work, share
-        self.rows, self.kappa = self.problem.rows, np.array([self.problem.kappa])
+        self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.hinge = math.isfinite(self.problem.kappa)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
@@ -300,7 +300,7 @@ class Level:
         begin, off = here.model, distance
         for again in range(SETTINGS.most_widenings, -1, -1):
             _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
-            near = Samples(self.rows, parts)
+            near = GatheredSamples(self.rows, parts)
             run = self._run(here, begin, near, off, target)
             if run is None:
                 return None
@@ -326,20 +326,21 @@ class Level:
         return None
 
     def _run(
-        self, here: Here, begin: FloatArray, near: Samples, off: float, target: float
+        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
     ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]] | None:
         """The driver on the model: its model, the objective promised, and its dual point."""
         problem, weights = self.problem, near.block.weights
-        over = np.maximum(near.u - self._kink(here.model), 0.0)
+        distances = near.u - near.block.flip_costs(self._kink(here.model))
+        over = np.maximum(distances, 0.0)
         above = np.where(over > 0.0, weights, 0.0)
-        flipped = problem.kappa * above.sum() if self.hinge else 0.0
+        flipped = problem.kappa * near.block.flip_sizes(above).sum() if self.hinge else 0.0
         value = here.objective - problem.epsilon * float(here.model[-1]) - float(weights @ over)
         gradient = here.gradient - np.append(near.block.adjoint(above), -flipped)
         parabola = Parabola(here.model, value, gradient, self.gram)
         samples = ModelSamples(near.block, problem.kappa, parabola, SETTINGS.curved * self.flat)
         newton = self.scaling.newton(problem.epsilon)
         mu = min(SETTINGS.start_mu, off / (2.0 * float(weights.sum()) + 1.0))
-        reach = float(np.max(np.abs(near.u - self._kink(here.model)), initial=0.0))
+        reach = float(np.max(np.abs(distances), initial=0.0))
         mu = max(mu, SETTINGS.sharp * min(reach, 0.25))
         x = begin / self.scaling.scale
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
@@ -352,7 +353,7 @@ class Level:
         return newton.best_model(), float(newton.best), found.point
 
     def _survey(
-        self, here: Here, best: FloatArray, promised: float, near: Samples,
+        self, here: Here, best: FloatArray, promised: float, near: GatheredSamples,
         dual: tuple[FloatArray, FloatArray], length: float,
     ) -> Step:  # fmt: skip
         """All samples after a step of this length; the bound that its dual point proves is kept."""
@@ -389,21 +390,24 @@ def _ray(block: Block, k: Sight, factor: float, kink: float) -> tuple[Sight, tup
     w, u = block.weights, k.u
     s = 1.0 / (1.0 + np.exp(np.minimum(factor * u, 700.0)))
     slope = w * s
-    sums = [w @ np.maximum(u - kink, 0.0), slope @ u, (slope * (1.0 - s)) @ (u * u)]
+    over = np.maximum(u - block.flip_costs(kink), 0.0)
+    sums = [w @ over, slope @ u, (slope * (1.0 - s)) @ (u * u)]
     return k, (Sum(np.array(sums)),)
 
 
 def _look(
-    block: Block, k: Sight, kappa: FloatArray, factor: float, lam: float
+    block: Block, k: Sight, kappa: float, factor: float, lam: float
 ) -> tuple[Sight, tuple[Sum]]:
-    u, curvature, sums = look(block.compiled, kappa, k.u, factor, lam, True)
+    u, curvature, sums = look(block.compiled, block.flip_costs(kappa), k.u, factor, lam, True)
     return Sight(u, curvature), (Sum(sums),)
 
 
 def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum[Distances]]]:
-    place, size = _bins(np.abs(k.u - kink)), _EDGES.size + 1
+    distances = k.u - block.flip_costs(kink)
+    place, size = _bins(np.abs(distances)), _EDGES.size + 1
     weight = np.bincount(place, block.weights, minlength=size)
-    above = np.bincount(place, block.weights * (k.u > kink), minlength=size)
+    flips = block.flip_sizes(np.where(distances > 0.0, block.weights, 0.0))
+    above = np.bincount(place, flips, minlength=size)
     if sp.issparse(block.X):
         entries = np.bincount(place, np.diff(block.X.indptr), minlength=size)
     else:
@@ -417,12 +421,13 @@ def _bins(q: FloatArray) -> Any:
 
 
 def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[()]]:
-    return k._replace(near=(np.abs(k.u - kink) < reach).view(np.uint8)), ()
+    near = np.abs(k.u - block.flip_costs(kink)) < reach
+    return k._replace(near=near.view(np.uint8)), ()
 
 
 def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[Sum]]:
     """Those who crossed the kink, and all who moved half as far as it is, come along."""
-    v, after = k.u - kink, k.ahead - kink_ahead
+    v, after = k.u - block.flip_costs(kink), k.ahead - block.flip_costs(kink_ahead)
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
     near |= k.near.view(bool)
     return k._replace(near=near.view(np.uint8)), (Sum(float(block.weights[near].sum())),)
@@ -438,14 +443,14 @@ def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Stack, .
 
 
 def _survey(
-    block: Block, pair: tuple[Sight, int], kappa: FloatArray, numbers: Any, shares: FloatArray,
+    block: Block, pair: tuple[Sight, int], kappa: float, numbers: Any, shares: FloatArray,
     change: FloatArray, dual_change: FloatArray, step: float, lam: float,
 ) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
     ahead, s, a, sums = survey(
-        block.compiled, kappa, k.u, k.curvature, k.near, shares[first:last], change, dual_change,
-        step, lam,
+        block.compiled, block.flip_costs(kappa), k.u, k.curvature, k.near, shares[first:last],
+        change, dual_change, step, lam,
     )  # fmt: skip
     return k._replace(ahead=ahead, s=s, a=a), (Sum(sums),)
 

@@ -61,11 +61,11 @@ _NO_LIMITS = 2 * 640
 class PairSamples:
     """The flip pair of every sample, behind the driver's questions.
 
-    ``kappa`` is one number, or one per sample as a state of the rows; ``slopes`` s, per sample,
-    replace the loss by ``-s u`` (``flip_budget``).
+    ``kappa`` is the unit of what flips cost; ``slopes`` s, per sample, replace the loss by ``-s u``
+    (``flip_budget``).
     """
 
-    def __init__(self, rows: Rows, kappa: float | State, slopes: State | None = None) -> None:
+    def __init__(self, rows: Rows, kappa: float, slopes: State | None = None) -> None:
         self.rows, self.kappa, self.slopes = rows, kappa, slopes
         self.visits, self.gram = 0, not is_wide(rows)
         self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
@@ -79,11 +79,7 @@ class PairSamples:
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        state: State
-        if isinstance(self.kappa, float):
-            state, _ = self.rows.run(_open_pair, self.slopes, np.array([self.kappa]), coef, mu)
-        else:
-            state, _ = self.rows.run(_open_each, self.kappa, coef, mu)
+        state: State = self.rows.run(_open_pair, self.slopes, self.kappa, coef, mu)[0]
         return state
 
     def linearise(
@@ -159,16 +155,10 @@ class LossSamples:
 
 
 def _open_pair(
-    block: Block, slopes: FloatArray | None, kappa: FloatArray, coef: FloatArray, mu: float
+    block: Block, slopes: FloatArray | None, kappa: float, coef: FloatArray, mu: float
 ) -> tuple[PairState, tuple[()]]:
     slopes = _LOG_LOSS if slopes is None else slopes
-    return open_pair(block.compiled, kappa, slopes, coef, mu), ()
-
-
-def _open_each(
-    block: Block, kappa: FloatArray, coef: FloatArray, mu: float
-) -> tuple[PairState, tuple[()]]:
-    return open_pair(block.compiled, kappa, _LOG_LOSS, coef, mu), ()
+    return open_pair(block.compiled, block.flip_costs(kappa), slopes, coef, mu), ()
 
 
 def _linearise_pair(

@@ -320,7 +320,7 @@ class PieceSamples:
     def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> Seen:
         """Where a run begins; with ``slope``, s per sample, the loss is -s u."""
         self.visits += 1
-        state, _ = self.rows.run(_open, slope, self.layout, np.array([kappa]), coef, mu)
+        state, _ = self.rows.run(_open, slope, self.layout, kappa, coef, mu)
         return Seen(state, SETTINGS.first_lift, 0.0)
 
     def linearise(
@@ -359,10 +359,10 @@ class PieceSamples:
 
 
 def _open(
-    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: FloatArray, *rest: Any
+    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: float, *rest: Any
 ) -> tuple[PieceState, tuple[()]]:
     slope = np.zeros(0) if slope is None else slope
-    return open_pieces(layout.table(block), kappa, slope, *rest), ()
+    return open_pieces(layout.table(block), block.flip_costs(kappa), slope, *rest), ()
 
 
 def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:

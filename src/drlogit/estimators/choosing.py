@@ -19,12 +19,14 @@ from ..fitting.grids import check_count, check_radii, radii_below
 from ..fitting.paths import solve_radii, warn_about_gaps
 from ..fitting.radii import largest_radius, suggested_radius
 from ..problem.classes import ClassProblem
+from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
 from .average_levels import relative_to_average
 from .classifier import DRLogisticRegression
+from .robust_classifier import stated_kappa
 from .training_data import TrainingData
 
 
@@ -46,7 +48,8 @@ def epsilon_max(
 
     Parameters are those of :class:`drlogit.DRLogisticRegression`; ``epsilon / kappa`` is the
     largest share of labels the adversary may flip.  With two classes never above ``kappa / 2``: who
-    may flip half of the labels leaves nothing to learn.
+    may flip half of the labels leaves nothing to learn.  If labels of one class cost several
+    prices, the model may be constant at some smaller radii, too.
 
     Returns
     -------
@@ -153,7 +156,7 @@ class RegularizationPath:
     objectives: FloatArray
     gaps: FloatArray
     n_iters: np.ndarray[Any, np.dtype[np.int64]]
-    kappa: Any
+    kappa: StatedKappa
     norm: str
     epsilon_max: float
     feature_names: list[str] | None = None
@@ -162,10 +165,10 @@ class RegularizationPath:
         return self.epsilons.size
 
     def __repr__(self) -> str:
-        kappa = f"{self.kappa:g}" if np.ndim(self.kappa) == 0 else "of each label"
         return (
             f"RegularizationPath({len(self)} radii from {self.epsilons[0]:.4g} to "
-            f"{self.epsilons[-1]:.4g}, kappa={kappa}, norm={self.norm!r}, "
+            f"{self.epsilons[-1]:.4g}, kappa={kappa_text(self.kappa)}, "
+            f"norm={self.norm!r}, "
             f"largest gap {self.gaps.max():.1e})"
         )
 
@@ -207,9 +210,10 @@ def regularization_path(
         How many radii, if they are not given.
     min_fraction : float
         The smallest radius as a fraction of the largest, if radii are not given.
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label: ``epsilon / kappa`` is the largest share of labels that the
-        adversary may flip.  ``inf`` if labels are beyond doubt.
+        adversary may flip.  ``inf`` if labels are beyond doubt; by label or by sample as in
+        :class:`~drlogit.DRLogisticRegression`.
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, \
 sample_weight, solver, tol, max_iter
         As in :class:`~drlogit.DRLogisticRegression`.
@@ -255,7 +259,7 @@ sample_weight, solver, tol, max_iter
         radii = check_radii(epsilons)
     results = []
     for result in solve_radii(
-        problem, radii, kappa, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
+        problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
     ):
         if encoding is not None and shares is not None:
             result = relative_to_average(result, encoding, shares)
@@ -277,7 +281,7 @@ sample_weight, solver, tol, max_iter
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         n_iters=np.array([result.n_iter for result in results]),
-        kappa=problem.kappa,
+        kappa=stated_kappa(problem, learner.classes_),
         norm=problem.norm.name,
         epsilon_max=limit,
         feature_names=None if names is None else [str(name) for name in names],
@@ -289,7 +293,7 @@ def _posed(
 ) -> tuple[DRLogisticRegression, TrainingData, Problem | ClassProblem]:
     """The problem that an estimator would be fitted to, with ε = 1, the samples and the way."""
     learner = DRLogisticRegression(1.0, kappa, **model)
-    data = learner._check_data(X, y, sample_weight)
+    data = learner._check_data(X, y, sample_weight, kappa)
     return learner, data, learner._pose(data, 1.0, kappa)
 
 

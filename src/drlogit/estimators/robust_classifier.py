@@ -25,14 +25,16 @@ from ..fitting.classes import is_constant as are_constant
 from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
+from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import model_digest
+from ..problem.proof import Proof, model_digest, save_proofs
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import check_unmasked, check_weights, find_classes, settled, signs_of
-from ..rows.pieces import digest_of_features, digest_of_samples
+from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
+from .label_noise import noise_matrix
 from .linear_predictions import LinearPredictions, checked_table, numeric_data
 from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
@@ -59,6 +61,7 @@ class RobustLinearClassifier(LinearPredictions):
     tol: float
     max_iter: int | None
     class_weight: Mapping[Any, float] | str | None
+    label_noise: Any
     n_jobs: int | None
     verbose: int
 
@@ -77,16 +80,21 @@ class RobustLinearClassifier(LinearPredictions):
 
     # --- from X and y to checked samples ----------------------------------------------------
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, kappa: Any = None) -> TrainingData:
         """Check the samples, remember features and classes, fold class weights into weights.
 
         Tables are encoded, and what moving their columns costs is found for the encoded ones.
+        ``kappa``, if it is stated, stays with the samples.
         """
         if self.missing not in FILLS:
             raise ValueError(
                 f"missing must be one of {', '.join(map(repr, FILLS))}, got {self.missing!r}"
             )
         data = self._checked(X, y, sample_weight)
+        self.label_noise_ = noise_matrix(self.label_noise, self.classes_)
+        if kappa is not None:
+            costs = flip_costs(kappa, self.classes_, data.codes, data.weights)
+            data = replace(data, kappa=costs)
         if self.encoding_ is not None:
             names = [column.name for column in self.encoding_.columns]
         else:
@@ -387,7 +395,7 @@ class RobustLinearClassifier(LinearPredictions):
             result = replace(result, dual=result.dual.for_samples(data.origin))
         if self.encoding_ is not None and self.fit_intercept:
             result = relative_to_average(result, self.encoding_, data.column_means())
-        self._set_result(result, problem.epsilon, problem.kappa)
+        self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant
 
@@ -397,6 +405,7 @@ class RobustLinearClassifier(LinearPredictions):
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        kappa: Any = None,
     ) -> None:
         """Write the proof of the certificate, with which :func:`drlogit.verify` checks it.
 
@@ -408,11 +417,16 @@ class RobustLinearClassifier(LinearPredictions):
             A NumPy archive, ``.npz``.
         X, y, sample_weight
             The data of the fit.
+        kappa : array of shape (n_samples,), optional
+            What flips cost, if that was stated for each sample.
         """
         check_is_fitted(self, "coef_")
         again = clone(self)
         again._keep_dual = True
-        given = again._check_data(X, y, sample_weight)
+        kappa = self.kappa_ if kappa is None else kappa
+        if isinstance(kappa, str):
+            raise ValueError("kappa must be given: the model was fitted with one for each sample")
+        given = again._check_data(X, y, sample_weight, kappa)
         if given.n_classes > 2:
             raise ValueError(
                 f"save_proof is for two classes, got {given.n_classes}: the dual point of several "
@@ -421,17 +435,17 @@ class RobustLinearClassifier(LinearPredictions):
         if self._keep_dual:
             again.result_ = self.result_
         else:
-            data, problem = again._prepare(given, self.epsilon_, self.kappa_)
+            data, problem = again._prepare(given, self.epsilon_, kappa)
             again._fit_problem(data, problem, verbose=0)
         result = again.result_
         assert result.dual is not None
         assert result.ball is not None
         features, signs = digest_of_features(given.X), signs_of(given.codes, 1)
         samples = digest_of_samples(features, signs, given.weights)
-        model = model_digest(self.coef_[0], float(self.intercept_[0]))
-        result.dual.proof(samples, model, result.ball.digest).save(path)
+        model = model_digest(self.coef_[0], float(self.intercept_[0]), result.ball)
+        save_proofs(path, [Proof(result.dual, samples, model)])
 
-    def _set_result(self, result: Result, epsilon: float, kappa: Any) -> None:
+    def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the result of the fit."""
         self.coef_ = np.atleast_2d(result.coef)
         self.intercept_ = np.atleast_1d(result.intercept)
@@ -440,12 +454,7 @@ class RobustLinearClassifier(LinearPredictions):
         self.dual_gap_ = np.array([result.gap])
         self.n_iter_ = np.array([result.n_iter])
         self.epsilon_, self.kappa_ = float(epsilon), kappa
-        self.result_ = result
-
-    @property
-    def results_(self) -> list[Result]:
-        """The result, in a list."""
-        return [self.result_]
+        self.result_, self.results_ = result, [result]
 
     def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
         title = type(self).__name__
@@ -457,14 +466,22 @@ class RobustLinearClassifier(LinearPredictions):
                 stacklevel=5,
             )
         if constant:
-            kappa = f"{problem.kappa:g}" if np.ndim(problem.kappa) == 0 else "as given"
             warnings.warn(
                 f"{title} is constant: epsilon={problem.epsilon:.4g} is at or above epsilon_max "
-                f"(for kappa={kappa}, norm={self.norm!r}), the radius from which on the "
-                f"worst case leaves nothing to learn from the features. {self._if_constant}",
+                f"(for kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), the radius from "
+                "which on the worst case leaves nothing to learn from the features. "
+                f"{self._if_constant}",
                 UserWarning,
                 stacklevel=5,
             )
+
+
+def stated_kappa(problem: Problem | ClassProblem, classes: Any) -> StatedKappa:
+    """The κ of a problem in a user's terms."""
+    if isinstance(problem, ClassProblem):
+        stated: StatedKappa = problem.stated_kappa
+        return stated
+    return as_stated(problem.cost, classes)
 
 
 def _is_constant(problem: Problem | ClassProblem, result: Result) -> bool:

@@ -8,9 +8,8 @@ it was, and at worst a temporary file beside it (``.drlogit-….tmp``).
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
+import shutil
 import uuid
 from pathlib import Path
 
@@ -22,20 +21,18 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def write_bytes(path: str | os.PathLike[str], contents: bytes) -> None:
     """Write a file, whole or not at all; ``OSError`` names the file that could not be written."""
-    # Through a symbolic link, as every other program would.
-    target = Path(os.path.realpath(path))
-    mode = _mode(target)
-    if mode is not None and not stat.S_ISREG(mode):
+    target = Path(os.path.realpath(path))  # through a symbolic link, as every other program would
+    if target.exists() and not target.is_file():
         target.write_bytes(contents)  # a pipe or /dev/stdout has no other contents to protect
         return
     temporary = target.with_name(f".drlogit-{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as file:
-            if mode is not None:
-                os.chmod(temporary, stat.S_IMODE(mode))
             file.write(contents)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
@@ -43,21 +40,3 @@ def write_bytes(path: str | os.PathLike[str], contents: bytes) -> None:
             # In the words of the user, who never heard of the temporary file.
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
-    _sync_folder(target.parent)
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return path.stat().st_mode
-    except FileNotFoundError:
-        return None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a power cut, where the system can (Windows cannot)."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -12,11 +12,9 @@ import json
 import os
 import shutil
 import tempfile
-import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +26,11 @@ from numpy.typing import NDArray
 from ..rows.arrays import Matrix
 from ..rows.row_blocks import BLOCK_BYTES, RowBlocks, cut_rows
 from .columns import Wanted
-from .formats import opened
-from .matrices import parse_svmlight
+from .formats import opened, plain_errors
+from .matrix_files import parse_svmlight
 from .reading import load_array
-from .tables import read_csv_blocks, read_parquet_blocks
+from .table_files import table_blocks
 from .values import tidy_labels
-
-#: Changes whenever older copies could no longer be read.
-_LAYOUT = 3
 
 #: Features, labels and names of the columns, some rows at a time.
 Parts = Iterator[tuple[Matrix, NDArray[Any], list[str] | None]]
@@ -91,51 +86,46 @@ def open_blocks(
         raise FileNotFoundError(f"no such file: {path}")
     cut_rows(1, 1, block_rows)  # says what is wrong with block_rows
     if path.suffix == ".npy":
-        if target is None:
-            raise ValueError(f"{path} holds features only; target must name a .npy file of labels")
-        array = load_array(path, mmap_mode="r")
-        if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
-            raise ValueError(
-                f"{path} must hold a 2-D array of numbers that is not empty, got {array.dtype} of "
-                f"shape {array.shape!s:.60}"
-            )
-        lengths = cut_rows(array.shape[0], array[0].nbytes, block_rows)
-        read = _ArrayBlocks(path, tuple(accumulate(lengths, initial=0)))
-        return OpenedBlocks(RowBlocks(read, lengths, array.shape[1]), load_array(Path(target)))
-    kind = "csv" if {".csv", ".tsv"} & set(path.suffixes) else "svmlight"
-    kind = "parquet" if path.suffix in (".parquet", ".pq") else kind
-    if kind in ("csv", "parquet"):
+        return _open_array(path, target, block_rows)
+    if {".csv", ".tsv", ".parquet", ".pq"} & set(path.suffixes):
         if target is None:
             raise ValueError(f"target must name the column of {path} that holds the labels")
-        tables = read_csv_blocks if kind == "csv" else read_parquet_blocks
-        parts: Callable[[], Parts] = partial(tables, path, Wanted(target=str(target)), block_rows)
+        kind = "parquet" if path.suffix in (".parquet", ".pq") else "csv"
+        parts: Parts = table_blocks(path, kind, Wanted(target=str(target)), block_rows)
     else:
-        parts = partial(_svmlight_blocks, path, block_rows)
+        parts = _svmlight_blocks(path, block_rows)
     facts = path.stat()
     options = [str(target), n_features, zero_based, block_rows]
-    wanted = {"layout": _LAYOUT, "bytes": facts.st_size, "time": facts.st_mtime_ns, "as": options}
-    convert = partial(_convert, parts, path, n_features, zero_based, wanted)
-    if cache is None:
-        folder = Path(tempfile.mkdtemp(prefix="drlogit-"))
-    else:
-        folder = Path(cache) / f"{path.name}.blocks"
-        if _is_copy(folder, wanted):
-            return _opened(folder)
-        # Under another name until it is complete, so that nobody ever reads half a copy.
-        final, folder = folder, folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-        folder.mkdir(parents=True)
+    wanted = {"bytes": facts.st_size, "time": facts.st_mtime_ns, "as": options}
+    folder = Path(tempfile.mkdtemp(prefix="drlogit-") if cache is None else cache)
+    folder /= f"{path.name}.blocks"
     try:
-        convert(folder)
-        if cache is not None:
-            shutil.rmtree(final, ignore_errors=True)
-            os.replace(folder, final)
-            return _opened(final)
+        if not _is_copy(folder, wanted):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            with plain_errors(path):
+                _convert(parts, path, n_features, zero_based, wanted, folder)
+        found = _open_copy(folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder if cache is not None else folder.parent, ignore_errors=True)
         raise
-    found = _opened(folder)
-    weakref.finalize(found.X, shutil.rmtree, folder, ignore_errors=True)
+    if cache is None:
+        weakref.finalize(found.X, shutil.rmtree, folder.parent, ignore_errors=True)
     return found
+
+
+def _open_array(path: Path, target: Any, block_rows: int | None) -> OpenedBlocks:
+    if target is None:
+        raise ValueError(f"{path} holds features only; target must name a .npy file of labels")
+    array = load_array(path, mmap_mode="r")
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
+        raise ValueError(
+            f"{path} must hold a 2-D array of numbers that is not empty, got {array.dtype} of "
+            f"shape {array.shape!s:.60}"
+        )
+    lengths = cut_rows(array.shape[0], array[0].nbytes, block_rows)
+    read = _ArrayBlocks(path, tuple(accumulate(lengths, initial=0)))
+    return OpenedBlocks(RowBlocks(read, lengths, array.shape[1]), load_array(Path(target)))
 
 
 def _svmlight_blocks(path: Path, block_rows: int | None) -> Parts:
@@ -150,14 +140,14 @@ def _svmlight_blocks(path: Path, block_rows: int | None) -> Parts:
 
 
 def _convert(
-    parts: Callable[[], Parts], path: Path, n_features: int | None, zero_based: bool | str,
+    parts: Parts, path: Path, n_features: int | None, zero_based: bool | str,
     wanted: dict[str, Any], folder: Path,
 ) -> None:  # fmt: skip
-    """Write the blocks and the labels, and at last what there is."""
+    """Write the blocks and the labels, and at last what there is: then the copy is complete."""
     lengths: list[int] = []
     labels: list[NDArray[Any]] = []
     names, width, least = None, 0, 1
-    for X, y, columns in parts():
+    for X, y, columns in parts:
         if sp.issparse(X):
             sp.save_npz(folder / f"{len(lengths)}.npz", X, compressed=False)
             least = min(least, int(X.indices.min(initial=1)))
@@ -182,21 +172,20 @@ def _convert(
         raise ValueError(f"{path}: labels are numbers in some rows and text in others")
     np.save(folder / "labels.npy", tidy_labels(np.concatenate(labels), str(path)))
     about = {"of": wanted, "lengths": lengths, "width": width - first, "first": first,
-             "names": names, "sparse": names is None}  # fmt: skip
+             "names": names}  # fmt: skip
     (folder / "about.json").write_text(json.dumps(about), "utf-8")
 
 
 def _is_copy(folder: Path, wanted: dict[str, Any]) -> bool:
-    try:
-        return bool(json.loads((folder / "about.json").read_text("utf-8"))["of"] == wanted)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    about = folder / "about.json"
+    return about.exists() and bool(json.loads(about.read_text("utf-8"))["of"] == wanted)
 
 
-def _opened(folder: Path) -> OpenedBlocks:
+def _open_copy(folder: Path) -> OpenedBlocks:
     about = json.loads((folder / "about.json").read_text("utf-8"))
-    read = _Blocks(folder, about["width"], about["first"], about["sparse"])
-    X = RowBlocks(read, about["lengths"], about["width"], about["names"])
+    width, names = about["width"], about["names"]
+    read = _CopiedBlocks(folder, width, None if names else about["first"])
+    X = RowBlocks(read, about["lengths"], width, names)
     return OpenedBlocks(X, load_array(folder / "labels.npy"))
 
 
@@ -216,21 +205,18 @@ class _ArrayBlocks:
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class _CopiedBlocks:
     """``read`` for the blocks in a folder; sparse ones count columns from ``first``."""
 
     folder: Path
     width: int
-    first: int
-    sparse: bool
+    first: int | None
 
     def __call__(self, index: int) -> Matrix:
-        if not self.sparse:
+        if self.first is None:
             return load_array(self.folder / f"{index}.npy")
         found = sp.load_npz(self.folder / f"{index}.npz")
-        indices = found.indices - self.first if self.first else found.indices
-        matrix = sp.csr_array(
-            (found.data, indices, found.indptr), shape=(found.shape[0], self.width)
-        )
+        shape = (found.shape[0], self.width)
+        matrix = sp.csr_array((found.data, found.indices - self.first, found.indptr), shape=shape)
         matrix.has_canonical_format = True  # so scikit-learn reads it
         return matrix

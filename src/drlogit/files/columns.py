@@ -20,9 +20,6 @@ from ..rows.arrays import FloatArray
 #: Columns taken for the labels if nobody says which, whatever their case; else the last one.
 USUAL_TARGETS = ("target", "label", "class", "y")
 
-#: Names among which one that is not there is looked for; each takes a millisecond.
-_COMPARED = 1000
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -121,22 +118,21 @@ class Header:
         """What each column is for."""
         weights = None if wanted.weights is None else self.find(wanted.weights, "--weights")
         target = self._target(wanted, weights)
-        if target is not None and target == weights:
-            raise ValueError(f"column {self.names[target]!r:.60} is both target and weights")
         if wanted.features is not None:
             features = [self.find(name, "feature") for name in wanted.features]
-            repeated = [self.names[j] for j, times in Counter(features).items() if times > 1]
-            if repeated:
-                raise ValueError(f"feature {repeated[0]!r:.60} is named twice")
-            for role, taken in (("target", target), ("weights", weights)):
-                if taken is not None and taken in features:
-                    raise ValueError(f"column {self.names[taken]!r:.60} is both {role} and feature")
         else:
             dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights}
             features = [j for j in range(len(self.names)) if j not in dropped]
             self._check_names(features)
         if not features:
             raise ValueError(f"{self.source} has no column left to be a feature")
+        taken = [j for j in (*features, target, weights) if j is not None]
+        for j, times in Counter(taken).items():
+            if times > 1:
+                raise ValueError(
+                    f"{self.source}: column {self.names[j]!r:.60} is taken twice, as feature, "
+                    "target or weights"
+                )
         return Roles(features, target, weights)
 
     def feature_names(self, roles: Roles, wanted: Wanted) -> list[str] | None:
@@ -181,21 +177,17 @@ class Header:
             last = self._first + len(self.names) - 1
             have = f"its columns have no names, only the numbers {self._first} to {last}"
         else:
-            near = " or ".join(f"{name!r:.60}" for name in self._near(text))
+            near = " or ".join(f"{name!r:.60}" for name in near_names(text, self.names))
             listed = ", ".join(f"{name!r:.30}" for name in self.names[:8]) + (
                 f", … ({len(self.names)} columns)" if len(self.names) > 8 else ""
             )
             have = f"did you mean {near}? It has {listed}" if near else f"it has {listed}"
         raise ValueError(f"{self.source} has no column {text!r:.60} ({purpose}): {have}")
 
-    def _near(self, text: str) -> list[str]:
-        """Up to three names that may have been meant: misspelt, in other case, or cut short."""
-        found = difflib.get_close_matches(text, self.names[:_COMPARED], n=3, cutoff=0.6)
-        lowered = text.lower()
-        if len(lowered) >= 2:
-            found += [
-                name
-                for name in self.names
-                if lowered in name.lower() or (len(name) >= 3 and name.lower() in lowered)
-            ]
-        return list(dict.fromkeys(found))[:3]
+
+def near_names(text: str, names: Sequence[str]) -> list[str]:
+    """Up to three names that may have been meant: misspelt, in other case, or cut short."""
+    low = text.lower()
+    within = [name for name in names if len(low) > 1 and low in name.lower()]
+    found = difflib.get_close_matches(text, names[:1000], n=3)  # each takes a millisecond
+    return list(dict.fromkeys(found + within))[:3]

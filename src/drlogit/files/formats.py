@@ -1,12 +1,14 @@
-"""Telling the format of data files, and opening them compressed or not."""
+"""Telling the format of data files, opening them compressed or not, and what is wrong with them."""
 
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
 import re
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,46 +38,63 @@ DELIMITERS = ",;\t|"
 _OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 _WORKBOOK_PARTS = (b"[Content_Types].xml", b"_rels/", b"xl/", b"opendocument.spreadsheet")
 
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The uncompressed bytes of a file; what is wrong with the compression is a ``ValueError``."""
-    try:
-        with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
-            yield file
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is damaged or incomplete: {error}") from error
-    except OSError as error:
-        if error.errno is not None:  # bz2 raises a bare one for damage
-            raise
-        raise ValueError(f"{path} is damaged or incomplete: {error}") from error
+#: What libraries raise for files that are damaged or something else, besides ``OSError``.
+_ERRORS = (
+    ValueError, TypeError, EOFError, NotImplementedError, zlib.error, lzma.LZMAError, csv.Error,
+    zipfile.BadZipFile,
+)  # fmt: skip
 
 
-@contextmanager
-def open_text(path: Path) -> Iterator[IO[str]]:
+def opened(path: Path) -> IO[bytes]:
+    """The uncompressed bytes of a file."""
+    file: IO[bytes] = _OPENERS.get(path.suffix.lower(), open)(path, "rb")
+    return file
+
+
+def open_text(path: Path) -> IO[str]:
     """The same as text."""
-    with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-        yield text
+    return io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="")
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file as a ``ValueError`` of one line that names it."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 text: it holds the byte 0x{error.object[error.start]:02x}, as "
+            "text in Latin-1 or another encoding does; save it as UTF-8 (in Excel: CSV UTF-8), or "
+            "convert it: iconv -f latin1 -t utf-8"
+        ) from None
+    except (*_ERRORS, OSError) as error:
+        if getattr(error, "errno", None) is not None or str(path) in str(error):
+            raise  # the system's, or ours
+        found = " ".join(str(error).split())
+        if "allow_pickle" in found:
+            found = "it holds pickled Python objects, which could run code and are never read"
+        raise ValueError(f"{path} is damaged, or not what it seems: {found:.160}") from error
 
 
 def format_of(path: Path, given: str | None) -> str:
     """The format of a file: as given, by its name, or else by how it begins."""
-    if given is not None:
-        return given
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _OPENERS:
-        suffixes.pop()
-    if suffixes and suffixes[-1] in _SUFFIXES:
-        return _SUFFIXES[suffixes[-1]]
     with opened(path) as file:
         start = file.read(1 << 16)
-    refuse_spreadsheet(start, path)
-    if start.startswith(b"PAR1"):
-        return "parquet"
-    if start.startswith(b"PK\x03\x04"):
-        return "npz"
+    zipped = start.startswith(b"PK\x03\x04")
+    if start.startswith(_OLD_WORKBOOK) or (
+        zipped and any(part in start[:512] for part in _WORKBOOK_PARTS)
+    ):
+        raise ValueError(
+            f"{path} is a spreadsheet, which is not read: save the sheet as CSV (in Excel: "
+            "CSV UTF-8)"
+        )
     if not start.strip():
         raise ValueError(f"{path} is empty")
+    named = {suffix.lower() for suffix in path.suffixes} & _SUFFIXES.keys()
+    if given is not None or named:
+        return given or _SUFFIXES[named.pop()]
+    if zipped or start.startswith(b"PAR1"):
+        return "npz" if zipped else "parquet"
     lines = start.decode("utf-8", errors="replace").splitlines()
     lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     # A sample without any feature is a bare label, so a few lines may have to be looked at.
@@ -86,13 +105,3 @@ def format_of(path: Path, given: str | None) -> str:
     raise ValueError(
         f"cannot tell what {path} is by its name or contents: say --format {'|'.join(FORMATS)}"
     )
-
-
-def refuse_spreadsheet(start: bytes, path: Path) -> None:
-    """``ValueError`` if a file that begins so is a workbook, whatever its name is."""
-    zipped = start.startswith(b"PK\x03\x04") and any(p in start[:512] for p in _WORKBOOK_PARTS)
-    if zipped or start.startswith(_OLD_WORKBOOK):
-        raise ValueError(
-            f"{path} is a spreadsheet, which is not read: save the sheet as CSV (in Excel: "
-            "CSV UTF-8)"
-        )

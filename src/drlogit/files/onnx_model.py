@@ -52,7 +52,8 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
     Raises
     ------
     ValueError
-        X is needed, or the model has columns that ONNX has no type for.
+        X is needed, or the model has columns that ONNX has no type for, or knows of
+        ``label_noise``.
     """
     check_is_fitted(model)
     register_onnx()
@@ -152,6 +153,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.common.utils_classifier import get_label_classes
 
     model = operator.raw_operator
+    model._refuse_label_noise("ONNX graphs")
     version = container.target_opset
 
     def node(kind: str, *inputs: Any, **attributes: Any) -> Any:

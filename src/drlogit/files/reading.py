@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import FileSamples, Wanted
-from .formats import format_of, open_text
-from .matrices import read_npz, read_svmlight
-from .tables import read_csv, read_parquet
-from .values import is_missing, parse_labels, tidy_labels
+from .formats import format_of, open_text, plain_errors
+from .matrix_files import read_npz, read_svmlight
+from .table_files import read_csv, read_parquet
+from .values import tidy_labels
 
 _READERS = {
     "csv": read_csv,
@@ -35,43 +35,33 @@ def read_samples(
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
-    if not path.exists():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    reader = _READERS[format_of(path, wanted.format)]
-    if label_file is None:
-        return reader(path, wanted)
-    # Labels come from elsewhere, so every column is a feature.
-    samples = reader(path, replace(wanted, labels=False, target=None))
-    labels = read_labels(label_file)
+    with plain_errors(path):
+        reader = _READERS[format_of(path, wanted.format)]
+        if label_file is None:
+            return reader(path, wanted)
+        # Labels come from elsewhere, so every column is a feature.
+        samples = reader(path, replace(wanted, labels=False, target=None))
+    labels = read_labels(Path(label_file))
     if labels.size != samples.X.shape[0]:
         raise ValueError(f"{label_file} has {labels.size} labels for {samples.X.shape[0]} samples")
     return replace(samples, labels=labels if wanted.labels else None, target=None)
 
 
-def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
+def read_labels(path: Path) -> NDArray[Any]:
     """Labels from a file of their own: a NumPy array (.npy), or text with one per line."""
-    path = Path(path)
     if path.suffix == ".npy":
         return tidy_labels(load_array(path), str(path))
-    try:
-        with open_text(path) as text:
-            lines = [line.strip() for line in text.read().rstrip().splitlines()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is neither .npy nor text with one label per line") from error
+    with plain_errors(path), open_text(path) as text:
+        lines = text.read().rstrip().splitlines()
     if not lines:
         raise ValueError(f"{path} is empty")
-    for number, label in enumerate(lines, 1):
-        if is_missing(label):
-            raise ValueError(f"{path}, line {number}: the label is missing")
-    return parse_labels(lines, str(path))
+    return tidy_labels(lines, str(path))
 
 
 def load_array(path: Path, **options: Any) -> NDArray[Any]:
     """The array in a ``.npy`` file; pickled objects, which could run code, are refused."""
-    try:
+    with plain_errors(path):
         array: NDArray[Any] = np.load(path, allow_pickle=False, **options)
         if not isinstance(array, np.ndarray):
-            raise ValueError("an archive of arrays")
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is damaged or no NumPy array: {error!s:.120}") from None
+            raise ValueError(f"{path} is an archive of arrays, and one array is wanted")
     return array

@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS, is_number
-from ..rows.arrays import FloatArray
 from ..rows.checks import TOO_LARGE
 
 #: A column of more distinct numbers than this, and few other texts, is one of numbers with a slip.
@@ -26,81 +25,70 @@ _MANY_NUMBERS, _FEW_TEXTS = 20, 0.1
 _LARGEST_WHOLE = 2**53
 
 
-def text_column(
-    codes: NDArray[Any], texts: Sequence[str], name: str, source: str, *,
-    as_text: bool, table: bool, marks: Collection[str],
-) -> Any:  # fmt: skip
-    """A column of texts, as codes (-1: missing) and the texts that they stand for.
+def feature(
+    column: Any, name: str, source: str, *, as_text: bool, table: bool, marks: Collection[str]
+) -> Any:
+    """A column of a frame as numbers, truth values or a categorical; ``ValueError`` if it is none.
 
-    Doubles if all that is there are numbers, else a categorical of pandas; ``ValueError`` for what
-    may be meant in more than one way and, unless it is for a ``table``, for what is no number.
+    Text becomes numbers if all that is there are some, unless it is wanted ``as_text``; what is no
+    number is refused unless it is for a ``table``, and what may be meant in two ways always.
     """
     import pandas as pd
 
+    where, kind = f"{source}: column {name!r:.60}", getattr(column.dtype, "kind", "O")
+    if kind in "iufb" and not as_text:
+        return column.to_numpy() if kind != "b" or table else column.to_numpy(np.float64)
+    try:
+        if kind in "mM":
+            raise TypeError
+        codes, found = pd.factorize(column)
+        if not as_text and not all(isinstance(value, str) for value in found):
+            truths = all(isinstance(value, bool) for value in found)
+            return column.to_numpy(dtype=object if truths else np.float64)
+    except TypeError:  # dates, lists
+        raise ValueError(
+            f"{where} holds {column.dtype}, such as {column.iloc[0]!r:.40}, but features must be "
+            f"numbers or text: leave it out with --drop {name!r:.60}, or make it a number"
+        ) from None
+    texts = [str(value).strip() for value in found]
     there = [text for text in texts if text not in marks]
-    odd = [text for text in there if not is_number(text)]
-    if not as_text and not odd:
+    other = [text for text in there if not is_number(text)]
+    if not as_text and not other:
         numbers = [np.nan if text in marks else float(text) for text in texts]
         return np.append(numbers, np.nan)[codes]
-    column, code_of = f"{source}: column {name!r:.60}", {text: k for k, text in enumerate(texts)}
-    commas = [text for text in odd if _is_comma_number(text)]
-    if commas and len(commas) == len(odd) and not as_text:
-        raise ValueError(f"{column} holds {commas[0]!r:.60}: {_about_comma(commas[0])}")
-    if not table:
-        text = (odd or there)[0]
-        row = int(np.flatnonzero(codes == code_of[text])[0]) + 1
-        raise ValueError(
-            f"{column} holds {text!r:.40} in row {row}, but features must be numbers: leave it out "
-            f"with --drop {name!r:.60}, or code it as numbers (a column per category)"
-        )
-    if not as_text and len(there) - len(odd) > _MANY_NUMBERS:
-        where = np.isin(codes, [code_of[text] for text in odd])
-        if where.mean() < _FEW_TEXTS:
-            row = int(np.flatnonzero(where)[0]) + 1
+    if not as_text and all("," in text and is_number(text.replace(",", "")) for text in other):
+        raise ValueError(f"{where} holds {other[0]!r:.60}: {_about_comma(other[0])}")
+    many_numbers = not as_text and len(there) - len(other) > _MANY_NUMBERS
+    if there and (many_numbers or not table):
+        rows = np.flatnonzero(np.isin(codes, [texts.index(text) for text in other or there]))
+        found = f"{texts[codes[rows[0]]]!r:.40} in row {rows[0] + 1}"
+        if not table:
             raise ValueError(
-                f"{column} holds numbers, but {odd[0]!r:.40} in row {row}: correct it, leave it "
-                f"empty, take such texts as missing with --numbers {name!r:.60}, or the column as "
-                "a category with --categorical"
+                f"{where} holds {found}, but features must be numbers: leave it out with --drop "
+                f"{name!r:.60}, or code it as numbers (a column per category)"
             )
-    kept = list(dict.fromkeys(there))
-    place = {text: k for k, text in enumerate(kept)}
-    moved = np.array([*(place.get(text, -1) for text in texts), -1])
-    return pd.Categorical.from_codes(moved[codes], kept)
-
-
-def _is_comma_number(text: str) -> bool:
-    return re.fullmatch(r"[-+]?\d*(,\d+)+([.]\d*)?", text) is not None
+        if rows.size < _FEW_TEXTS * codes.size:
+            raise ValueError(
+                f"{where} holds numbers, but {found}: correct it, leave it empty, take such texts "
+                f"as missing with --numbers {name!r:.60}, or the column as a category with "
+                "--categorical"
+            )
+    levels = {text: place for place, text in enumerate(dict.fromkeys(there))}
+    places = np.array([*(levels.get(text, -1) for text in texts), -1])
+    return pd.Categorical.from_codes(places[codes], list(levels))
 
 
 def _about_comma(text: str) -> str:
     """What to write for a number with commas, without a guess at what they mean."""
-    plain = text.replace(",", "")
-    thousands = re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+([.]\d*)?", text)
-    decimal = text.count(",") == 1 and "." not in text
-    if thousands and decimal:
-        point = text.replace(",", ".")
+    plain, point = text.replace(",", ""), text.replace(",", ".")
+    if text.count(",") > 1 or "." in text:
+        return f"write {plain:.60}, without commas"
+    if re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", text):
         return f"write {plain:.60} if its comma groups thousands, {point:.60} if it is decimal"
-    if thousands:
-        return f"write {plain:.60}, without commas between thousands"
-    return "write a decimal point, not a comma" if decimal else "write it without commas"
+    return "write a decimal point, not a comma"
 
 
-def check_whole(column: Any, name: str, source: str) -> None:
-    """``ValueError`` for whole numbers that doubles do not tell from their neighbours."""
-    if getattr(column.dtype, "kind", "") not in "iu" or not len(column):
-        return
-    value = max(int(column.max()), int(column.min()), key=abs)
-    if abs(value) > _LARGEST_WHOLE:
-        raise ValueError(
-            f"{source}: column {name!r:.60} holds the whole number {value}, beyond 2^53, which "
-            "double precision would round: leave the column out if it is a key, else store it as "
-            "doubles"
-        )
-
-
-def check_finite(
-    X: Any, names: Sequence[str], source: str, *, gaps: bool = False, first_row: int = 0
-) -> None:
+def check_finite(X: Any, names: Sequence[str], source: str, *, gaps: bool = False) -> None:
     """``ValueError`` with column and row of the first value that cannot be computed with.
 
     With ``gaps``, missing ones are somebody else's business.
@@ -111,82 +99,75 @@ def check_finite(
     bad = np.argwhere(~(usable | np.isnan(values)) if gaps else ~usable)
     if not bad.size:
         return
+    value = values[tuple(bad[0])]
     if sp.issparse(X):
         row = int(np.searchsorted(X.indptr, bad[0, 0], side="right")) - 1
-        column, value = int(X.indices[bad[0, 0]]), values[bad[0, 0]]
+        column = X.indices[bad[0, 0]]
     else:
-        row, column = (int(k) for k in bad[0])
-        value = X[row, column]
+        row, column = bad[0]
     what = "is missing (NaN)" if np.isnan(value) else f"is {value}, which is too large"
     raise ValueError(
-        f"{source}: the value of column {names[column]!r:.60} in row {first_row + row + 1} {what}; "
-        "fill in or leave out such rows first"
+        f"{source}: the value of column {names[column]!r:.60} in row {row + 1} {what}; fill in or "
+        "leave out such rows first"
     )
 
 
-# --- labels ----------------------------------------------------------------------------------
-
-
-def is_missing(text: str) -> bool:
-    """Whether a field of a text file stands for no value; a hyphen alone may be a label."""
-    return text.strip() in MISSING_MARKS
-
-
-def parse_labels(texts: Sequence[str], source: str) -> NDArray[Any]:
-    """Labels as whole numbers if all are, else as numbers if all are, else as text.
-
-    Numbers that 64 bits do not tell apart, or that are none (infinity), stay text.  Labels that
-    only leading zeros tell apart are refused: they may be two codes or one number.
-    """
-    stripped = [text.strip() for text in texts]
-    if not all(is_number(text) for text in stripped):
-        return np.array(stripped)
-    try:
-        numbers: NDArray[Any] = np.array([int(text) for text in stripped], dtype=np.int64)
-    except OverflowError:
-        return np.array(stripped)
-    except ValueError:
-        numbers = np.array([float(text) for text in stripped])
-        if not np.isfinite(numbers).all():
-            return np.array(stripped)
-    spelt: dict[str, str] = {}
-    for text in stripped:
-        number = re.sub(r"^(-?)0+(?=\d)", r"\1", text.removeprefix("+"))
-        other = spelt.setdefault(number, text.removeprefix("+"))
-        if other != text.removeprefix("+"):
-            raise ValueError(
-                f"{source} has the labels {other!r:.60} and {text!r:.60}, which are one number: "
-                "spell them alike, or with a letter if they are two codes"
-            )
-    return numbers
-
-
 def tidy_labels(labels: Any, source: str) -> NDArray[Any]:
-    """Labels of an array: whole numbers as such, text as text, none missing."""
+    """Labels as whole numbers if all are, else as numbers, else as text; none may be missing."""
     array = np.asarray(labels)
     if array.ndim == 2 and 1 in array.shape:
         array = array.ravel()
     if array.ndim != 1:
         raise ValueError(f"labels of {source} must be one column, got shape {array.shape}")
-    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.tolist()):
-        array = array.astype(str)
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
-    if array.dtype.kind not in "biufU":
-        raise ValueError(
-            f"labels of {source} must be numbers or text, none missing, got {array.dtype!s:.60}"
-        )
+    if array.dtype.kind not in "biufOUST":
+        raise ValueError(f"labels of {source} must be numbers or text, got {array.dtype!s:.60}")
+    if array.dtype.kind in "biu":
+        return array
     if array.dtype.kind == "f":
-        array = as_double(array)
-        bad = np.flatnonzero(~np.isfinite(array))
-        if bad.size:
-            raise ValueError(f"{source}: the label of row {bad[0] + 1} is missing")
-        if (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < _LARGEST_WHOLE:
-            array = array.astype(np.int64)
-    return array
+        numbers = array.astype(np.float64)
+        _refuse_missing(~np.isfinite(numbers), source)
+        return _whole(numbers)
+    import pandas as pd
+
+    codes, found = pd.factorize(np.char.decode(array) if array.dtype.kind == "S" else array)
+    if not all(isinstance(value, str) for value in found):
+        _refuse_missing(codes < 0, source)
+        return tidy_labels(np.array(found.tolist())[codes], source)
+    texts = [text.strip() for text in found]
+    gone = [text in MISSING_MARKS for text in texts]
+    _refuse_missing(np.array([*gone, True])[codes], source)
+    return np.asarray(_parsed(texts, source)[codes])
 
 
-def as_double(array: NDArray[Any]) -> FloatArray:
-    """Numbers in double precision; what is too large becomes infinite, without a warning."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(np.float64, copy=False)
+def _refuse_missing(gone: NDArray[Any], source: str) -> None:
+    if gone.any():
+        raise ValueError(f"{source}: the label of row {gone.argmax() + 1} is missing")
+
+
+def _whole(numbers: NDArray[Any]) -> NDArray[Any]:
+    whole = (numbers == np.rint(numbers)).all() and np.abs(numbers).max(initial=0) < _LARGEST_WHOLE
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _parsed(texts: list[str], source: str) -> NDArray[Any]:
+    """Distinct labels; those that only leading zeros tell apart may be two codes or one number.
+
+    Numbers that 64 bits do not tell apart, or that are none (infinity), stay text.
+    """
+    if not all(is_number(text) for text in texts):
+        return np.array(texts)
+    numbers = np.array([float(text) for text in texts])
+    if not (np.abs(numbers) < 2.0**63).all():
+        return np.array(texts)
+    spelt: dict[str, str] = {}
+    for text in (text.removeprefix("+") for text in texts):
+        other = spelt.setdefault(re.sub(r"^(-?)0+(?=\d)", r"\1", text), text)
+        if other != text:
+            raise ValueError(
+                f"{source} has the labels {other!r:.60} and {text!r:.60}, which are one number: "
+                "spell them alike, or with a letter if they are two codes"
+            )
+    try:
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    except ValueError:
+        return numbers

@@ -19,6 +19,11 @@ constant below E as well: there ``ψ(s(ε)) ≥ ε``, and the β that attains ψ
 all those up to the next root of ``Σ w_i [s_i(ε) u_i - (u_i - κ)_+] = ε``, where ψ is asked for
 again until no β is left.
 
+*κ by class or by sample.*  Flips may be too few to level anything: E is then the budget from which
+on the null model does not change any more, and s there takes the place of ½.  Where the larger
+class has flips at several prices, the model may be constant, not constant and constant again below
+E (as in docs/trust-per-label.md), and E is the answer, the radius from which on it surely is.
+
 *Domains.*  The same with what moves within domains cost (``engine.tables.critical_radius``).  Below
 E no move pays, and the same data as numbers give the answer.
 """
@@ -33,13 +38,13 @@ from scipy.optimize import brentq
 
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
-from ..problem.losses import flip_probability
+from ..problem.losses import flip_gain, flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .null_model import has_immovable_features, null_model, weight_of_positives
+from .null_model import Flips, has_immovable_features, null_model, weight_of_positives
 
 #: Relative difference up to which budgets count as the same.
 _SAME = 1e-6
@@ -67,11 +72,14 @@ def epsilon_max_of(problem: Problem) -> float:
         _, (gradient,) = problem.rows.run(_doubt_gradient, None, null_model(problem))
         found = problem.transport_norm(gradient)
         return found if found > _NOTHING * _typical(problem) else 0.0
-    level = _level(problem)
-    found, _ = flip_budget(problem, np.zeros(problem.costs.size))
+    last = _last_null_model(problem)
+    level = _level(problem, last)
+    found, _ = flip_budget(problem, last)
     if found <= _NOTHING * min(_typical(problem), problem.kappa):
         return 0.0
-    return found if found > level * (1.0 + _SAME) else _below(problem, level)
+    if found > level * (1.0 + _SAME):
+        return found
+    return _below(problem, level, last) if _has_one_price(problem) else level
 
 
 def _typical(problem: Problem) -> float:
@@ -79,21 +87,36 @@ def _typical(problem: Problem) -> float:
     return problem.transport_norm(problem.rows.column_scale)
 
 
-def _level(problem: Problem) -> float:
-    """E: the least budget of flips that levels the free columns."""
+def _last_null_model(problem: Problem) -> FloatArray:
+    """The null model of large radii: zero, where all labels can flip."""
+    if problem.cost.trust is None:
+        return np.zeros(problem.costs.size)
+    _, (most,) = problem.rows.run(_cost_of_all, None, problem.kappa)
+    return null_model(problem.with_radius(float(most)))
+
+
+def _level(problem: Problem, last: FloatArray) -> float:
+    """E: the least budget of flips that leads to the last of the null models."""
     if math.isinf(problem.kappa):
         return 0.0
     if has_immovable_features(problem):
-        return flip_budget(problem, np.zeros(problem.costs.size), free_only=True)[0]
-    return problem.kappa * abs(weight_of_positives(problem) - 0.5) if problem.fit_intercept else 0.0
+        return flip_budget(problem, last, free_only=True)[0]
+    positive = weight_of_positives(problem)
+    flips, excess = Flips.of_larger_class(problem, positive), abs(positive - 0.5)
+    return flips.least(excess) if problem.fit_intercept else 0.0
 
 
-def _below(problem: Problem, level: float) -> float:
-    """The least ε with ``ψ(s(ε)) = ε``, where ``ψ(½) = E = level``."""
+def _has_one_price(problem: Problem) -> bool:
+    """Whether flips in the larger class all cost the same."""
+    return Flips.of_larger_class(problem, weight_of_positives(problem)).prices.size <= 1
+
+
+def _below(problem: Problem, level: float, last: FloatArray) -> float:
+    """The least ε with ``ψ(s(ε)) = ε``, where ``ψ = E = level`` of the ``last`` null model."""
 
     def excess(radius: float, cut: FloatArray) -> float:
         """What a cut shows ψ to be above the radius."""
-        null = null_model(problem.with_radius(radius)) if radius < level else np.zeros_like(cut)
+        null = null_model(problem.with_radius(radius)) if radius < level else last
         _, (shown,) = problem.rows.run(_budget_shown, None, null, cut, problem.kappa)
         return float(shown) - radius
 
@@ -114,15 +137,18 @@ def _with_domains(problem: Problem) -> float:
     assert domains is not None
     # A complete group is as good as an intercept, of which the same data as numbers know nothing.
     grouped = not (problem.fit_intercept or domains.with_none.all())
-    null = np.zeros(problem.costs.size)
     if math.isinf(problem.kappa):
         null = _null_of_groups(problem) if grouped else null_model(numbers)
+    elif grouped:
+        null = np.zeros(problem.costs.size)
+    else:
+        null = _last_null_model(numbers)
     found = critical_radius(problem, null)
     if found <= _NOTHING * min(domains.largest_cost + _typical(problem), problem.kappa):
         return 0.0
     if math.isinf(problem.kappa) or grouped:
         return found
-    level = _level(numbers)
+    level = _level(numbers, null)
     return found if found > level * (1.0 + _SAME) else epsilon_max_of(numbers)
 
 
@@ -143,5 +169,12 @@ def _budget_shown(
 ) -> tuple[None, tuple[Sum]]:
     """``Σ w [s u - (u - κ)_+]`` with s at the null model."""
     u = block.margins(v)
-    terms = flip_probability(block.margins(null)) * u - np.maximum(u - kappa, 0.0)
+    gain = flip_gain(u, block.flip_costs(kappa))
+    terms = flip_probability(block.margins(null)) * u - gain
     return None, (Sum(float(block.weights @ terms)),)
+
+
+def _cost_of_all(block: Block, _: None, kappa: float) -> tuple[None, tuple[Sum]]:
+    """What it costs to flip all labels that can be."""
+    costs = np.broadcast_to(block.flip_costs(kappa), block.y.shape)
+    return None, (Sum(float(block.weights @ np.where(np.isfinite(costs), costs, 0.0))),)

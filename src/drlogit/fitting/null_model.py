@@ -8,6 +8,7 @@ norm: maximise ``Σ w_i H(s_i)`` subject to ``κ Σ w_i a_i ≤ ε`` and the equ
 With an intercept alone this is arithmetic.  Let p be the weight of the smaller class.  Flips take
 from the larger class what makes it larger: the doubt ``s`` about its samples is ``p + ε/κ``, at
 most one half, and 1 - s about the others; the value is the entropy ``H(s)`` and ``b`` is the logit.
+Where flips cost a κ each, the larger class loses its cheapest labels first.
 
 Where flips can level the free columns altogether the model is zero, and its value log 2.  Its
 predictions are then a matter of taste; the intercept, where there is one, keeps the sign of the
@@ -17,6 +18,7 @@ larger class, at a size that no objective can tell from zero.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from ..engine.pair import null_model as best_of_free
 from ..problem.losses import entropy
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.reductions import Stack
 
 #: Classes whose weights differ by less are of equal size but for rounding.
 _EQUAL = 1e-12
@@ -46,8 +50,46 @@ def doubt(problem: Problem, positive: float) -> float:
     """``s`` about the larger class in the null model without immovable features."""
     if not problem.fit_intercept:
         return 0.5
-    share = 0.0 if math.isinf(problem.kappa) else problem.epsilon / problem.kappa
+    share = Flips.of_larger_class(problem, positive).most(problem.epsilon)
     return min(min(positive, 1.0 - positive) + share, 0.5)
+
+
+class Flips(NamedTuple):
+    """What flipping labels of one class costs, cheapest first, and how much weight that flips."""
+
+    cost: FloatArray  # cumulated, from zero on
+    weight: FloatArray
+    prices: FloatArray
+
+    @classmethod
+    def of_larger_class(cls, problem: Problem, positive: float) -> Flips:
+        """Those of the class that the null model predicts."""
+        sign = 1.0 if positive >= 0.5 else -1.0
+        found = np.array([[problem.kappa, max(positive, 1.0 - positive)]])
+        if problem.cost.trust is not None:
+            _, (found,) = problem.rows.run(_flips, None, sign, problem.kappa)
+        prices, places = np.unique(found[:, 0], return_inverse=True)
+        weight = np.bincount(places, found[:, 1], minlength=prices.size)
+        weight, prices = weight[np.isfinite(prices)], prices[np.isfinite(prices)]
+        cost, total = (np.append(0.0, np.cumsum(terms)) for terms in (prices * weight, weight))
+        return cls(cost, total, prices)
+
+    def most(self, budget: float) -> float:
+        """The largest weight that a budget flips."""
+        return float(np.interp(budget, self.cost, self.weight))
+
+    def least(self, weight: float) -> float:
+        """The least budget that flips so much weight, or all that can be."""
+        return float(np.interp(weight, self.weight, self.cost))
+
+
+def _flips(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tuple[Stack]]:
+    """Distinct costs of flips in a class, and what the samples weigh."""
+    own = block.y == sign
+    costs = np.broadcast_to(block.flip_costs(kappa), own.shape)[own]
+    prices, places = np.unique(costs, return_inverse=True)
+    weight = np.bincount(places, block.weights[own], minlength=prices.size)
+    return None, (Stack(np.column_stack([prices, weight])),)
 
 
 def constant_model(problem: Problem, positive: float) -> tuple[FloatArray, float]:

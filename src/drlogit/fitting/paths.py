@@ -22,7 +22,7 @@ from .solving import solve_problem
 def solve_radii(
     problem: Problem | ClassProblem,
     epsilons: FloatArray,
-    kappa: Any,
+    kappa: Any = None,
     *,
     warm_start: bool = True,
     **controls: Any,

@@ -50,6 +50,9 @@ JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "conic": _when_asked("..paper.conic", "conic"),
 }
 
+#: Those that take a κ by class or by sample.
+_WITH_TRUST = ("auto", "interior-point", "conic")
+
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
     "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
@@ -99,11 +102,11 @@ def solve(
         is fitted to all of them (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
     epsilon : float
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
-        adversary can flip at most a share ``epsilon / kappa`` of the labels.  With more than two
-        kinds also a dict (by the observed label) or a matrix (a row for each observed label, zero
-        on its diagonal).
+        adversary can flip at most a share ``epsilon / kappa`` of the labels.  By label, as
+        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or, with two
+        kinds, one for each sample; 0 for labels that are unknown.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
         ``Σ|β_j|``.
@@ -210,7 +213,7 @@ def solve_subproblem(
     *,
     lam: float,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
@@ -268,6 +271,11 @@ class _Call:
             # No adversary whom they could restrain.
             problem = replace(problem, cost=replace(problem.cost, domains=None))
         function = self.function if problem.domains is None else _with_domains(self.name)
+        if problem.cost.trust is not None and self.name not in _WITH_TRUST:
+            raise ValueError(
+                f"solver={self.name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
+                "they differ by class or by sample"
+            )
         options = dict(self.options)
         if self.max_iter is not None:
             options["max_iter"] = int(self.max_iter)

@@ -139,7 +139,8 @@ def _solve(
     present = weights > 0.0
     if not present.all():
         Z = Z[present]
-    model = _Model.build(cp, problem, Z, weights[present], lam, FORMULATIONS[name])
+    kappas = problem.rows.flip_costs(problem.kappa)[present]
+    model = _Model.build(cp, problem, Z, weights[present], kappas, lam, FORMULATIONS[name])
     options = _clarabel_settings(tol, max_iter) | dict(settings or {})
     status, n_iter = model.solve(cp, options)
 
@@ -148,7 +149,8 @@ def _solve(
     if coefficients is None:
         coefficients, status = np.zeros(problem.costs.size), "failed"
     elif model.flips is not None:
-        shares[present] = np.clip(model.flips.dual_value / weights[present], 0.0, 1.0)
+        some = np.flatnonzero(present)[np.isfinite(kappas)]
+        shares[some] = np.clip(model.flips.dual_value / weights[some], 0.0, 1.0)
     if lam is not None:
         coefficients = inside_ball(problem, coefficients, lam)
     flip_share = problem.rows.scatter(shares)
@@ -198,6 +200,7 @@ class _Model(NamedTuple):
         problem: Problem,
         Z: Matrix,
         weights: FloatArray,
+        kappas: FloatArray,
         lam: float | None,
         form: Formulation,
     ) -> _Model:
@@ -220,16 +223,17 @@ class _Model(NamedTuple):
             constraints += _margin_equations(cp, Z, v, u, form.copies)
         else:
             u = Z @ v
+        some = slice(None) if np.isfinite(kappas).all() else np.flatnonzero(np.isfinite(kappas))
         # At ε = 0 a joint solution takes λ so large that flips do not pay.
         if math.isinf(problem.kappa) or (lam is None and problem.epsilon == 0.0):
             loss, flips = cp.logistic(-u), None
         elif form.hinge:
             r = cp.Variable(weights.size)
             constraints.append(r >= 0.0)
-            loss, flips = cp.logistic(-u) + r, u - problem.kappa * level <= r
+            loss, flips = cp.logistic(-u) + r, u[some] - kappas[some] * level <= r[some]
         else:
             loss = cp.Variable(weights.size)
-            flips = cp.logistic(u) - problem.kappa * level <= loss
+            flips = cp.logistic(u[some]) - kappas[some] * level <= loss[some]
             constraints.append(cp.logistic(-u) <= loss)
         if flips is not None:
             constraints.append(flips)

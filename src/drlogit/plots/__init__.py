@@ -7,11 +7,11 @@ ConvergenceDisplay.from_results({"interior point": result})
 CoefficientsDisplay.from_estimators({"plain": lr, "robust": drlr})
 """
 
-from .displays.coefficients import CoefficientsDisplay
-from .displays.convergence import ConvergenceDisplay
-from .displays.cv_surface import CVSurfaceDisplay
-from .displays.path import RegularizationPathDisplay
-from .displays.robustness import RobustnessDisplay
+from .displays.coefficients_display import CoefficientsDisplay
+from .displays.convergence_display import ConvergenceDisplay
+from .displays.cv_surface_display import CVSurfaceDisplay
+from .displays.path_display import RegularizationPathDisplay
+from .displays.robustness_display import RobustnessDisplay
 
 __all__ = [
     "CVSurfaceDisplay",

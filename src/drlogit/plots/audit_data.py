@@ -14,18 +14,25 @@ from typing import Any
 import numpy as np
 
 from ..estimators.tolerances import Priced, allowed_by
-from ..problem.domain_loss import Purchases
-from ..robustness.audits import Asked, AuditOutcome, AuditSample, ModelAudit
+from ..problem.label_costs import StatedKappa, can_flip, kappa_text
+from ..robustness.audit_problem import AuditProblem
+from ..robustness.audited_models import (
+    AuditedModel,
+    AuditOutcome,
+    AuditSample,
+    ModelAudit,
+    own_radius,
+)
+from ..robustness.breakpoints import Breakpoints, FlipCurve
 from ..robustness.calibration import Calibration, calibration, confusion, worst_confusions
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
 from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
-from ..robustness.flipped_labels import flips_of
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
+from ..robustness.guarantees import Guarantee
 from ..robustness.misclassification import best_error, bounds_at, worst_error
-from ..robustness.purchases import loss_curve, purchases_of
-from ..robustness.questions import Question
 from ..robustness.shifted_features import bins_of
+from ..robustness.softmax import SoftmaxAudit
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
 from ..rows.arrays import FloatArray
@@ -65,23 +72,25 @@ class AuditData:
 
 def audit_data(report: AuditOutcome) -> AuditData:
     """Compute everything that the page of an audit shows."""
+    if any(isinstance(each.audit, SoftmaxAudit) for each in report.audited.values()):
+        raise ValueError(
+            "the page of an audit is for two classes: print the audit of several, or take its rows"
+        )
     largest = report.epsilons[-1]
     steps = np.linspace(0.0, largest, _STEPS + 1) if largest > 0.0 else np.zeros(1)
     radii = np.array(sorted({*np.round(steps, 15).tolist(), *report.epsilons}))
-    questions = [each.question for each in report.asked.values()]
+    audits = [each.audit for each in report.audited.values()]
     models = [
-        _model(audited, asked, radii, report.row_names)
-        for audited, asked in zip(report.models, report.asked.values(), strict=True)
+        _model(outcome, audited, radii, report.row_names)
+        for outcome, audited in zip(report.models, report.audited.values(), strict=True)
     ]
-    _add_broken(models, questions)
+    _add_broken(models, audits)
     groups: list[dict[str, Any]] = [
         {"column": part.column, "value": part.value, "size": int(part.members.size), "models": []}
         for part in report.subgroups
     ]
-    for question in questions:
-        risks = {
-            id(risk.subgroup): risk for risk in subgroup_risks(question, report.subgroups, radii)
-        }
+    for audit in audits:
+        risks = {id(risk.subgroup): risk for risk in subgroup_risks(audit, report.subgroups, radii)}
         for entry, part in zip(groups, report.subgroups, strict=True):
             risk = risks.get(id(part))
             entry["models"].append(
@@ -93,10 +102,11 @@ def audit_data(report: AuditOutcome) -> AuditData:
                     "worst_error": _list(risk.worst_errors),
                 }
             )
-    allowed = [_allowed(question, radii) for question in questions[: 1 if report.ball else None]]
+    allowed = [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]]
     content = {
         "n_samples": report.n_samples,
-        "kappa": None if math.isinf(report.kappa) else report.kappa,
+        "kappa": _flip_cost(report.kappa),
+        "flip_limits": _list(audits[0].flip_limits(radii)),
         "norm": report.norm,
         "spaces": list(report.spaces),
         "ball": report.ball,
@@ -106,86 +116,99 @@ def audit_data(report: AuditOutcome) -> AuditData:
         "tables_at": [int(np.searchsorted(radii, e)) for e in report.epsilons],
         "start": _start(report, radii),
         "allowed": allowed[:1] if report.ball else allowed,
-        "classes": [str(label) for label in questions[0].classes],
-        "against_rest": any(str(question.classes[0]).startswith("not ") for question in questions),
+        "classes": [str(label) for label in audits[0].classes],
+        "against_rest": any(str(audit.classes[0]).startswith("not ") for audit in audits),
         "models": models,
         "groups": groups,
         "drawn_tol": _DRAWN_TOL,
+        "guarantees": [_guarantee(name, each) for name, each in report.guarantees.items()],
     }
     return AuditData(content)
 
 
+def _guarantee(name: str, found: Guarantee) -> dict[str, Any]:
+    return {
+        "model": name,
+        "n": found.n,
+        "epsilon": found.epsilon,
+        "confidence": found.confidence,
+        "loss": _short(found.loss),
+        "error": _short(found.error),
+        "mean_loss": _short(found.mean_loss),
+        "mean_error": _short(found.mean_error),
+        "exact_loss": found.exact_loss,
+    }
+
+
 def _start(report: AuditOutcome, radii: FloatArray) -> int:
     """Where the slider begins: at a radius that a model was fitted for, or in the middle."""
-    fitted = [e for each in report.asked.values() if (e := each.fitted.epsilon)]
-    wanted = fitted[-1] if fitted else report.epsilons[(2 * len(report.epsilons)) // 3]
+    wanted = own_radius(list(report.audited.values()), report.epsilons)
     return int(np.abs(radii - wanted).argmin())
 
 
 def _model(
-    audited: ModelAudit, asked: Asked, radii: FloatArray, row_names: Sequence[Any] | None
+    outcome: ModelAudit, audited: AuditedModel, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    question = asked.question
-    bought = purchases_of(question, float(radii[-1]))
-    losses = loss_curve(question, bought).at(radii)
-    best, worst, flips = best_error(question), worst_error(question), flips_of(question)
+    audit = audited.audit
+    found = audit.breakpoints(float(radii[-1]))
+    losses = audit.loss_curve(found).at(radii)
+    best, worst, flips = best_error(audit), worst_error(audit), FlipCurve.of(found, audit.weights)
     errors = [bounds_at(float(radius), best, worst) for radius in radii]
-    half = audited.half_wrong_radius
-    found: dict[str, Any] = {
-        "name": audited.name,
-        "classes": [str(label) for label in question.classes],
-        "space": question.space,
-        "facts": _facts(asked),
-        "loss": _short(audited.loss),
-        "error": _short(audited.error),
+    half = outcome.half_wrong_radius
+    content: dict[str, Any] = {
+        "name": outcome.name,
+        "classes": [str(label) for label in audit.classes],
+        "space": audit.space,
+        "facts": _facts(audited),
+        "loss": _short(outcome.loss),
+        "error": _short(outcome.error),
         "half_wrong": None if math.isinf(half) else _short(half),
         "worst_loss": _list(losses),
         "worst_error": _list([bounds.worst for bounds in errors]),
         "best_error": _list([bounds.best for bounds in errors]),
         "exact": all(bounds.exact for bounds in errors),
-        "flips": _list([flips.at(float(radius)) for radius in radii]),
+        "flips": _list(flips.at(radii)),
     }
-    found["budget"] = _budget(question, radii)
+    content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
-    moving = question if math.isinf(question.problem.kappa) else question.with_labels_right()
-    found["moves"] = found["budget"] if moving is question else _budget(moving, radii)
-    fragile = fragile_samples(question, _LISTED_SAMPLES)
-    found["fragile"] = [_fragile(each, row_names) for each in fragile]
-    found["one_level"], found["one_level_share"] = [], 0.0
-    if question.problem.domains is not None and question.problem.domains.n_groups:
-        listed, share = broken_by_one_level(question, _LISTED_SAMPLES)
-        found["one_level"] = [_fragile(each, row_names) for each in listed]
-        found["one_level_share"] = _short(share)
-    found["surprising"] = [_sample(each) for each in audited.most_surprising]
-    found["first_flipped"] = [_sample(each) for each in audited.first_flipped]
-    found["confusion"] = _list(confusion(question).ravel())
-    found["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(question, radii)]
-    found["calibration"] = [
-        _tenths(calibration(question, each))
-        for each in _distributions(question, bought, radii, losses)
+    moving = audit if not can_flip(audit.kappa) else audit.with_labels_right()
+    content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
+    fragile = fragile_samples(audit, _LISTED_SAMPLES)
+    content["fragile"] = [_fragile(each, row_names) for each in fragile]
+    content["one_level"], content["one_level_share"] = [], 0.0
+    if audit.problem.domains is not None and audit.problem.domains.n_groups:
+        listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
+        content["one_level"] = [_fragile(each, row_names) for each in listed]
+        content["one_level_share"] = _short(share)
+    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
+    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
+    content["confusion"] = _list(confusion(audit).ravel())
+    content["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(audit, radii)]
+    content["calibration"] = [
+        _tenths(calibration(audit, each)) for each in _distributions(audit, found, radii, losses)
     ]
-    most = [each["name"] for each in found["moves"]["features"][:_DRAWN_FEATURES]]
-    found["shifted"] = _shifted(
-        moving, radii, [feature for feature in question.features if feature.name in most]
+    most = [each["name"] for each in content["moves"]["features"][:_DRAWN_FEATURES]]
+    content["shifted"] = _shifted(
+        moving, radii, [feature for feature in audit.features if feature.name in most]
     )
-    weighed, intercept = coefficients(question)
+    weighed, intercept = coefficients(audit)
     weighed.sort(key=lambda c: -abs(c.effect))
-    found["coefficients"] = [
+    content["coefficients"] = [
         {**asdict(c), "value": _short(c.value), "effect": _short(c.effect)}
         for c in weighed[:_LISTED_COEFFICIENTS]
     ]
-    found["n_coefficients"] = len(weighed)
-    found["intercept"] = _short(intercept)
-    found["opposites"] = [
+    content["n_coefficients"] = len(weighed)
+    content["intercept"] = _short(intercept)
+    content["opposites"] = [
         {
             "one": pair.one,
             "other": pair.other,
             "correlation": _short(pair.correlation),
             "effects": _list(pair.effects),
         }
-        for pair in opposites(question)[:6]
+        for pair in opposites(audit)[:6]
     ]
-    return found
+    return content
 
 
 def _fragile(sample: FragileSample, row_names: Sequence[Any] | None) -> dict[str, Any]:
@@ -214,16 +237,15 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
     }
 
 
-def _facts(asked: Asked) -> dict[str, Any]:
+def _facts(audited: AuditedModel) -> dict[str, Any]:
     """How the model was fitted, and its certificate, where it is one of ours."""
-    fitted = asked.fitted
+    fitted = audited.fitted
     if not fitted.results:
         return {}
     result = fitted.results[0]
-    kappa = fitted.kappa
     return {
         "epsilon": fitted.epsilon,
-        "kappa": None if kappa is None or math.isinf(kappa) else kappa,
+        "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
         "objective": _short(result.objective),
         "bound": _short(result.dual_objective),
         "gap": float(f"{result.gap:.2g}"),
@@ -232,38 +254,45 @@ def _facts(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _budget(question: Question, radii: FloatArray) -> dict[str, Any]:
+def _flip_cost(kappa: StatedKappa) -> float | str | None:
+    """κ as a number, or in words; None where no label can flip."""
+    if not can_flip(kappa):
+        return None
+    return kappa if isinstance(kappa, float) else kappa_text(kappa)
+
+
+def _budget(audit: AuditProblem, radii: FloatArray) -> dict[str, Any]:
     """Where the budget goes, and what it would do if a feature could not move."""
-    bought = purchases_of(question, float(radii[-1]))
-    use = budget_use(question, bought, radii)
+    found = audit.breakpoints(float(radii[-1]))
+    use = budget_use(audit, found, radii)
     most = use.features.max(axis=0)
     named = np.argsort(-most, kind="stable")
     named = named[most[named] > 0.0]
     return {
-        "loss": _list(loss_curve(question, bought).at(radii)),
+        "loss": _list(audit.loss_curve(found).at(radii)),
         "features": [
             {
-                "name": question.features[f].name,
+                "name": audit.features[f].name,
                 "use": _list(use.features[:, f]),
-                "without": _list(losses_without(question, question.features[f], radii)),
+                "without": _list(losses_without(audit, audit.features[f], radii)),
             }
             for f in named[:_NAMED_FEATURES]
         ],
         "others": _list(use.features[:, named[_NAMED_FEATURES:]].sum(axis=1)),
         "n_moved": int(named.size),
-        "n_features": len(question.features),
+        "n_features": len(audit.features),
         "flips": _list(use.flips),
-        "without_flips": _list(losses_without(question, None, radii)),
+        "without_flips": _list(losses_without(audit, None, radii)),
         "unspent": _list(use.unspent),
     }
 
 
 def _distributions(
-    question: Question, bought: Purchases, radii: FloatArray, losses: FloatArray
+    audit: AuditProblem, found: Breakpoints, radii: FloatArray, losses: FloatArray
 ) -> Iterable[WorstCaseDistribution]:
     """A distribution next to the worst at each radius, one at a time."""
     for radius, loss in zip(radii.tolist(), losses.tolist(), strict=True):
-        yield distribution_at(question, radius, _DRAWN_TOL, loss, bought)
+        yield distribution_at(audit, radius, _DRAWN_TOL, found, loss)
 
 
 def _tenths(found: Calibration) -> dict[str, Any]:
@@ -275,20 +304,20 @@ def _tenths(found: Calibration) -> dict[str, Any]:
     }
 
 
-def _shifted(question: Question, radii: FloatArray, features: list[Feature]) -> list[Any]:
+def _shifted(audit: AuditProblem, radii: FloatArray, features: list[Feature]) -> list[Any]:
     """Features in the data, and in the worst case at each radius."""
-    drawn = [bins_of(question, feature) for feature in features]
+    drawn = [bins_of(audit, feature) for feature in features]
     if not drawn:
         return []
-    bought = purchases_of(question, float(radii[-1]))
+    steps = audit.breakpoints(float(radii[-1]))
     worst: list[list[FloatArray]] = [[] for _ in drawn]
-    losses = loss_curve(question, bought).at(radii)
-    for distribution in _distributions(question, bought, radii, losses):
+    losses = audit.loss_curve(steps).at(radii)
+    for distribution in _distributions(audit, steps, radii, losses):
         for shares, bins in zip(worst, drawn, strict=True):
             shares.append(bins.shares_in(distribution))
     found = []
     for shares, bins in zip(worst, drawn, strict=True):
-        data, moved, labels = bins.shares(question.weights), np.array(shares), list(bins.labels)
+        data, moved, labels = bins.shares(audit.weights), np.array(shares), list(bins.labels)
         if bins.values is None:
             # Levels that change most come first, then the frequent ones; the others share a bar.
             change, most = np.abs(moved - data).max(axis=0), np.maximum(data, moved.max(axis=0))
@@ -314,12 +343,12 @@ def _shifted(question: Question, radii: FloatArray, features: list[Feature]) -> 
     return found
 
 
-def _add_broken(models: list[dict[str, Any]], questions: list[Question]) -> None:
+def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> None:
     """The share of right predictions that a change of at most so much breaks, for all alike."""
     costs = []
-    for question in questions:
-        right = (question.u > 0.0) & (question.weights > 0.0)
-        costs.append((question.costs_to_break[0][right], question.weights[right]))
+    for audit in audits:
+        right = (audit.u > 0.0) & (audit.weights > 0.0)
+        costs.append((audit.costs_to_break[0][right], audit.weights[right]))
     ends = [float(np.quantile(c[np.isfinite(c)], 0.98)) for c, _ in costs if np.isfinite(c).any()]
     grid = np.linspace(0.0, max(ends, default=1.0), _CURVE_POINTS + 1)
     for model, (cost, weights) in zip(models, costs, strict=True):
@@ -335,13 +364,13 @@ def _add_broken(models: list[dict[str, Any]], questions: list[Question]) -> None
         }
 
 
-def _allowed(question: Question, radii: FloatArray) -> list[list[str]]:
+def _allowed(audit: AuditProblem, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
-    problem = question.problem
+    problem = audit.problem
     costs = problem.costs[:-1].copy()
     if problem.domains is not None:
         costs[problem.domains.columns] = problem.domains.column_costs
-    deviations, _ = deviations_and_means(question)
+    deviations, _ = deviations_and_means(audit)
     columns = [
         Priced(
             feature.name,
@@ -349,9 +378,9 @@ def _allowed(question: Question, radii: FloatArray) -> list[list[str]]:
             feature.levels is not None,
             float(deviations[feature.columns[0]] / abs(feature.scale)) or None,
         )
-        for feature in question.features
+        for feature in audit.features
     ]
-    return [allowed_by(float(radius), problem.kappa, columns) for radius in radii]
+    return [allowed_by(float(radius), audit.kappa, columns) for radius in radii]
 
 
 # --- flat records ---------------------------------------------------------------------------

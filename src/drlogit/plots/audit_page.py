@@ -10,6 +10,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from ..robustness.guarantees import ASSUMED
 from .audit_data import AuditData
 from .html_page import Page, packaged
 
@@ -46,6 +47,7 @@ def audit_page(data: AuditData, *, title: str | None = None, subtitle: str | Non
         footer=_FOOTER,
     )
     page.style(packaged("audit.css"))
+    _promise(page, content)
     _contents(page, content)
     _controls(page, content)
     _worst_case(page, content)
@@ -57,6 +59,27 @@ def audit_page(data: AuditData, *, title: str | None = None, subtitle: str | Non
     _limits(page, content)
     page.script(packaged("audit.js"), content)
     return page
+
+
+def _promise(page: Page, content: dict[str, Any]) -> None:
+    """First of all what holds for new rows, where the models were tried on some."""
+    found = content["guarantees"]
+    if not found:
+        return
+    each = "each " if len(found) > 1 else ""
+    page.text(
+        f"For new data of the same population, {each}with {found[0]['confidence']:.0%} "
+        f"confidence, whatever changes within the radius ε = {found[0]['epsilon']:g}:"
+    )
+    page.bullets(
+        f"{of['model']}, on {of['n']:,} rows it had not seen: expected log-loss at most "
+        f"{of['loss']:.3f}, wrong predictions at most {of['error']:.1%} (on these rows as they "
+        f"are: {of['mean_loss']:.3f} and {of['mean_error']:.1%})."
+        for of in found
+    )
+    students = [of["model"] for of in found if not of["exact_loss"]]
+    how = f" The limit of the log-loss of {', '.join(students)} is Student's." if students else ""
+    page.text(ASSUMED + how, note=True)
 
 
 def _subtitle(content: dict[str, Any]) -> str:
@@ -143,7 +166,7 @@ def _all_radii(content: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         radius = content["radii"][k]
         row = [f"{radius:.4g}"]
         if finite:
-            row.append(f"{min(radius / content['kappa'], 1.0):.1%}")
+            row.append(f"{content['flip_limits'][k]:.1%}")
         for model in content["models"]:
             row += [
                 f"{model['worst_loss'][k]:.4f}",
@@ -236,6 +259,8 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
     )
     if content["kappa"] is None:
         labels = "Labels are beyond doubt (κ = ∞): only features move."
+    elif isinstance(content["kappa"], str):
+        labels = f"Flipping one label counts as moving a sample by κ = {content['kappa']}."
     else:
         labels = (
             f"Flipping one label counts as moving a sample by κ = {content['kappa']:g}, so at most "

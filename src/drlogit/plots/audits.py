@@ -13,16 +13,26 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
-from ..robustness.audits import Asked, AuditOutcome, ModelAudit, ask, audit_model, default_radii
+from ..robustness.audited_models import (
+    AuditedModel,
+    AuditOutcome,
+    ModelAudit,
+    audit_model,
+    audit_problems,
+    default_radii,
+    own_radius,
+)
+from ..robustness.guarantees import ASSUMED, guarantee_of
 from ..robustness.subgroups import Subgroup, subgroups
 
 if TYPE_CHECKING:
@@ -45,6 +55,15 @@ class Audit(AuditOutcome):
         known = ", ".join(repr(model.name) for model in self.models)
         raise KeyError(f"no model {name!r} in this audit, only {known}")
 
+    def with_unseen(self, unseen: dict[str, AuditedModel], confidence: float = 0.95) -> Audit:
+        """The same, with guarantees from rows that the models have not seen."""
+        radius = own_radius(list(unseen.values()), self.epsilons)
+        found = {
+            name: guarantee_of(each.audit.with_radius(radius), each.fitted, confidence)
+            for name, each in unseen.items()
+        }
+        return replace(self, guarantees=found)
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One flat record per model and radius."""
@@ -63,6 +82,7 @@ class Audit(AuditOutcome):
             "models": [asdict(model) for model in self.models],
             "spaces": self.spaces,
             "ball": self.ball,
+            "guarantees": {name: asdict(each) for name, each in self.guarantees.items()},
         }
 
     @cached_property
@@ -134,7 +154,7 @@ def audit(
     y: ArrayLike,
     *,
     epsilons: Iterable[float] | None = None,
-    kappa: float | None = None,
+    kappa: Any = None,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -144,6 +164,8 @@ def audit(
     sample_weight: ArrayLike | None = None,
     groups: Any = None,
     n_listed: int = 5,
+    holdout: tuple[Any, ArrayLike] | None = None,
+    confidence: float = 0.95,
 ) -> Audit:
     """Worst-case loss and error of one or several fitted models over a range of radii.
 
@@ -162,10 +184,10 @@ sample_weight
         Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
         mean distance between the samples predicted right and the decision boundary, and the radii
         that models of ours were fitted for.
-    kappa : float, optional
+    kappa : float, dict, array of shape (n_samples,) or matrix, optional
         Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
-        ``epsilon / kappa`` of the labels can be flipped.  By default that of the first model that
-        is ours, else 1.
+        ``epsilon / kappa`` of the labels can be flipped.  By label or by sample as in
+        :func:`drlogit.solve`.  By default that of the first model that is ours, else 1.
     balls : {"common", "own"}
         Whether all models share a ball, or each has the costs and bounds that it was fitted with:
         then the same radius allows different things, and models are not ranked.
@@ -174,23 +196,34 @@ sample_weight
         array with a value per sample, or a mapping of such arrays.
     n_listed : int
         How many samples to list.
+    holdout : tuple (X, y), optional
+        Rows that no model was fitted to, nor chosen by; these very X and y, if that is so.  The
+        report then begins with what holds for the population that they come from
+        (:func:`drlogit.guarantee`), in the same ball, at a radius that a model was fitted for.
+    confidence : float
+        Of the guarantee of each model, between 0 and 1.
 
     Returns
     -------
     Audit
     """
-    asked, ball = ask(
-        model, X, y, norm=norm, kappa=kappa, feature_costs=feature_costs, categories=categories,
-        bounds=bounds, space=space, balls=balls, sample_weight=sample_weight,
-    )  # fmt: skip
-    n_samples = next(iter(asked.values())).question.problem.rows.n_samples
+    options: dict[str, Any] = {
+        "norm": norm, "kappa": kappa, "feature_costs": feature_costs, "categories": categories,
+        "bounds": bounds, "space": space, "balls": balls,
+    }  # fmt: skip
+    audited, ball = audit_problems(model, X, y, sample_weight=sample_weight, **options)
+    n_samples = next(iter(audited.values())).audit.problem.rows.n_samples
     names = X.index.tolist() if hasattr(X, "iloc") else None
     parts = subgroups(groups, X, n_samples)
-    return audit_asked(asked, epsilons, n_listed, parts, ball=ball, row_names=names)
+    report = audit_of(audited, epsilons, n_listed, parts, ball=ball, row_names=names)
+    if holdout is None:
+        return report
+    unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
+    return report.with_unseen(unseen, confidence)
 
 
-def audit_asked(
-    asked: dict[str, Asked],
+def audit_of(
+    audited: dict[str, AuditedModel],
     epsilons: Iterable[float] | None,
     n_listed: int,
     parts: tuple[Subgroup, ...] = (),
@@ -198,27 +231,27 @@ def audit_asked(
     ball: str,
     row_names: Sequence[Any] | None = None,
 ) -> Audit:
-    """The audit of models that have been placed among their samples, in the ``ball`` of one."""
+    """The audit of models that have been measured among their samples, in the ``ball`` of one."""
     if epsilons is None:
-        radii = default_radii(asked.values())
+        radii = default_radii(list(audited.values()))
     else:
         radii = tuple(sorted({check_epsilon(epsilon) for epsilon in epsilons}))
         if not radii:
             raise ValueError("epsilons must hold at least one radius, got none")
-    questions = {name: each.question for name, each in asked.items()}
-    first = next(iter(questions.values())).problem
+    audits = {name: each.audit for name, each in audited.items()}
+    first = next(iter(audits.values()))
     return Audit(
         kappa=first.kappa,
-        norm=first.norm.name,
-        n_samples=first.rows.n_samples,
+        norm=first.problem.norm.name,
+        n_samples=first.problem.rows.n_samples,
         epsilons=radii,
         models=tuple(
-            audit_model(name, each, radii, n_listed, row_names) for name, each in questions.items()
+            audit_model(name, each, radii, n_listed, row_names) for name, each in audits.items()
         ),
-        spaces=tuple(dict.fromkeys(question.space for question in questions.values())),
+        spaces=tuple(dict.fromkeys(each.space for each in audits.values())),
         ball=ball,
         row_names=None if row_names is None else tuple(row_names),
-        asked=asked,
+        audited=audited,
         subgroups=parts,
     )
 
@@ -230,19 +263,21 @@ def _report(report: Audit) -> list[str]:
     several = len(report.models) > 1
     subject = f"{len(report.models)} models" if several else report.models[0].name
     lines = [f"Audit of {subject} on {report.n_samples} samples, {report.norm} transport"]
-    if math.isinf(report.kappa):
+    if not can_flip(report.kappa):
         lines.append("kappa = inf: labels cannot be flipped, only features move")
-    else:
+    elif isinstance(report.kappa, float):
         lines.append(
             f"kappa = {report.kappa:g}: at most a share epsilon/kappa of the labels can be flipped"
         )
+    else:
+        lines.append(f"kappa = {kappa_text(report.kappa)}: what it costs to flip a label")
     if several and report.ball:
         lines.append(f"one ball for all, that of {report.ball}: distances {report.spaces[0]}")
     else:
         lines += [f"distances {space}" for space in report.spaces]
     if several and not report.ball:
         lines.append("each model is in its own ball: the same epsilon allows different things")
-    lines += ["", *_tables(report)]
+    lines += [*_guarantees(report), "", *_tables(report)]
     for model in report.models:
         prefix = f"{model.name}: " if several else ""
         lines += ["", f"{prefix}half of the predictions can be wrong {_half_wrong(model)}"]
@@ -253,7 +288,7 @@ def _report(report: Audit) -> list[str]:
                 f", flipped from epsilon = {s.epsilon:.3g}"
                 for s in model.first_flipped
             ]
-        elif math.isfinite(report.kappa):
+        elif can_flip(report.kappa):
             lines.append("no label is worth flipping: moving features hurts this model more")
         lines.append("labels that surprise the model most (the worst case leaves them alone):")
         lines += [
@@ -261,6 +296,24 @@ def _report(report: Audit) -> list[str]:
             for s in model.most_surprising
         ]
     return lines
+
+
+def _guarantees(report: Audit) -> list[str]:
+    """What holds for new rows, first of all."""
+    if not report.guarantees:
+        return []
+    first = next(iter(report.guarantees.values()))
+    return [
+        "",
+        f"On rows that it had not seen: with {first.confidence:.0%} confidence, for every "
+        f"distribution within epsilon = {first.epsilon:g} of the one they come from,",
+        *(
+            f"  {name}: log-loss <= {each.loss:.4f}, error <= {each.error:.1%} (on these {each.n} "
+            f"rows: {each.mean_loss:.4f}, {each.mean_error:.1%})"
+            for name, each in report.guarantees.items()
+        ),
+        ASSUMED,
+    ]
 
 
 def _half_wrong(model: ModelAudit) -> str:
@@ -277,7 +330,7 @@ def _tables(report: Audit) -> list[str]:
         for model in report.models
     ]
     radii = {"epsilon": [f"{epsilon:.4g}" for epsilon in report.epsilons]}
-    if math.isfinite(report.kappa):
+    if can_flip(report.kappa):
         radii["flips up to"] = [f"{row.flip_limit:.1%}" for row in report.models[0].rows]
     names = [_short(model.name) for model in report.models]
     if len(names) == 1:

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Stack, Sum
+from ..rows.reductions import Sum
 from .domains import ItemTable
 from .losses import log_loss
 from .transport import TransportCost
@@ -70,51 +70,6 @@ class Prices:
         return epsilon * lam + self.loss + float(gained)
 
 
-class Purchases(NamedTuple):
-    """All edges in the order in which the adversary buys them, in the memory of the driver.
-
-    ``before`` and ``after`` say where they begin and end, as ``moves`` in
-    :class:`~drlogit.problem.worst_moves.Envelopes` does (0: the sample as it is).
-    """
-
-    own: IndexArray
-    rate: FloatArray
-    cost: FloatArray
-    mass: FloatArray
-    before: IndexArray
-    after: IndexArray
-
-    @classmethod
-    def of(cls, prices: Prices, upto: float | None = None) -> Purchases:
-        """All edges, or those that a budget of ``upto`` pays for, which may be far fewer."""
-        lowest = -np.inf if upto is None else prices.best_lambda(upto)
-        _, (edges, counts) = prices.rows.run(_listed, prices.edges, lowest)
-        offsets = np.cumsum(counts[:, 0]) - counts[:, 0]
-        own = edges[:, 0].astype(np.intp) + np.repeat(offsets, counts[:, 1])
-        after = edges[:, 4].astype(np.intp)
-        first = np.append(True, own[1:] != own[:-1]) if own.size else np.empty(0, dtype=bool)
-        before = np.where(first, 0, np.concatenate([[0], after[:-1]])[: own.size])
-        # Stable: the edges of one sample stay in their order.
-        order = np.argsort(-edges[:, 1], kind="stable")
-        columns = own, edges[:, 1], edges[:, 2], edges[:, 3], before, after
-        return cls(*(column[order] for column in columns))
-
-    def bought(self, epsilon: float) -> FloatArray:
-        """The share of each edge that a budget of ε pays for."""
-        spent = np.cumsum(self.mass)
-        left = np.clip(epsilon - (spent - self.mass), 0.0, self.mass)
-        return np.where(self.mass > 0.0, left / np.where(self.mass > 0.0, self.mass, 1.0), 0.0)
-
-
-def _listed(block: Block, edges: Edges, lowest: float) -> tuple[Edges, tuple[Stack, Stack]]:
-    """Edges of at least this rate; rates fall along a sample's edges, so it is its first ones."""
-    found = edges.envelopes
-    kept = found.rate >= lowest
-    columns = (found.own, found.rate, found.cost, edges.mass, found.moves)
-    table = np.column_stack([np.asarray(column[kept], dtype=np.float64) for column in columns])
-    return edges, (Stack(table), Stack(np.array([[block.y.size, table.shape[0]]])))
-
-
 def prices_of(
     rows: Rows,
     cost: TransportCost,
@@ -156,7 +111,9 @@ def _edges(
     some, y, weights = (
         np.ascontiguousarray(values[::step]) for values in (scores, block.y, block.weights)
     )
-    found = envelopes(some, y, kappa, least, part, model)
+    flips = block.flip_costs(kappa)
+    flips = flips if flips.size == 1 else np.ascontiguousarray(flips[::step])
+    found = envelopes(some, y, flips, least, part, model)
     mass = weights[found.own] * found.cost
     if step > 1 and weights.any():
         mass *= block.weights.sum() / weights.sum()

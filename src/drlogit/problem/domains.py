@@ -140,7 +140,6 @@ class Domains:
             end[self.bounded] = values
         return {
             "groups": (*self.groups, *self.held),
-            "with_none": np.append(self.with_none, np.zeros(len(self.held), dtype=bool)),
             "lower": ends[0], "upper": ends[1],
         }  # fmt: skip
 

@@ -5,6 +5,9 @@
 
 because ``h(-u) = h(u) + u``; the kink is at ``u = κλ``.  So a dual point ``(s, a)`` is worth
 ``Σ w_i H(s_i)``, and of the budget ε its flips take ``κ Σ w_i a_i``.
+
+Where a sample's flip costs t times κ, ``w (u - tκλ)_+ = wt (u/t - κλ)_+``: it gains what one of the
+weight wt and the margin u/t does at the cost κ.
 """
 
 from __future__ import annotations
@@ -118,17 +121,25 @@ def _loss_near(
     block: Block, u: FloatArray, near: Surroundings
 ) -> tuple[FloatArray, tuple[Stack, Stack, Sum[_LossSums]]]:
     """Margins near a guess and their weights, and sums for the others."""
-    w = block.weights
-    found, missing = near.find(u, w)
-    above = float(w @ (u > near.greatest))
-    excess = float(w @ flip_gain(u, near.greatest))
-    sums = _LossSums(float(w @ log_loss(u)), above, excess, missing)
-    return u, (Stack(u[found]), Stack(w[found]), Sum(sums))
+    margins, w = _at_one_cost(block, u)
+    found, missing = near.find(margins, w)
+    above = float(w @ (margins > near.greatest))
+    excess = float(w @ flip_gain(margins, near.greatest))
+    sums = _LossSums(float(block.weights @ log_loss(u)), above, excess, missing)
+    return u, (Stack(margins[found]), Stack(w[found]), Sum(sums))
 
 
 def _weighted(block: Block, u: FloatArray) -> tuple[Weighted, tuple[()]]:
-    return (u, block.weights), ()
+    return _at_one_cost(block, u), ()
+
+
+def _at_one_cost(block: Block, u: FloatArray) -> Weighted:
+    """Margins and weights of flips that gain the same at the cost κ; no weight beyond doubt."""
+    if block.trust is None:
+        return u, block.weights
+    return u / block.trust, block.weights * block.flippable(block.trust)
 
 
 def _robust_loss(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[Sum]]:
-    return u, (Sum(float(block.weights @ (log_loss(u) + flip_gain(u, kink)))),)
+    gain = flip_gain(u, kink if block.trust is None else block.flip_costs(kink))
+    return u, (Sum(float(block.weights @ (log_loss(u) + gain))),)

@@ -8,7 +8,6 @@ vectorised, allocate what they return and are exact at ``|u| = 1e4`` and beyond.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +64,7 @@ def entropy(s: FloatArray) -> FloatArray:
     return np.asarray(entr(s) + entr(1.0 - s), dtype=np.float64)
 
 
-def flip_gain(u: FloatArray, kink: float) -> FloatArray:
+def flip_gain(u: FloatArray, kink: float | FloatArray) -> FloatArray:
     """``(u - κλ)_+``: what a flip adds to the loss; nothing where the kink κλ is infinitely far."""
-    return np.maximum(u - kink, 0.0) if math.isfinite(kink) else np.zeros_like(u)
+    reached = np.isfinite(kink)
+    return np.where(reached, np.maximum(u - np.where(reached, kink, 0.0), 0.0), 0.0)

@@ -27,12 +27,12 @@ def check_epsilon(epsilon: Any) -> float:
     return value
 
 
-def check_kappa(kappa: Any) -> float:
-    """A flip cost κ > 0, infinity included."""
+def check_kappa(kappa: Any, *, least: float | None = None) -> float:
+    """A flip cost κ > 0, infinity included; of one label among others it may be the ``least``."""
     if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
         raise ValueError(f"kappa must be a number > 0 or inf, got {kappa!r}")
     value = float(kappa)
-    if not value > 0.0:
+    if not (value > 0.0 or value == least):
         raise ValueError(f"kappa must be > 0 (inf: labels cannot flip), got {kappa!r}")
     return value
 

@@ -7,7 +7,8 @@ with ``h(u) = log(1 + e^{-u})``, weights that sum to one, feature costs ``c`` (i
 the coefficient is free, as the intercept always is) and the dual ``‖·‖_*`` of the transport
 norm.  Its value is the worst expected log-loss over all distributions within Wasserstein
 distance ε of the samples, where moving features costs ``‖c (x - x')‖`` and flipping a label
-costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may flip.
+costs κ; ``ε/κ`` is therefore the largest share of labels the adversary may flip.  Where κ is
+not the same for all (:mod:`.label_costs`), the rows carry multiples of it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from numpy.typing import ArrayLike
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.building import build_rows
+from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
 from .ball import Ball
 from .domains import Domains, check_domains, domains_of
 from .flip_pair import ROUNDING, FlipLoss, RobustLoss
+from .label_costs import flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
@@ -66,7 +68,7 @@ class Problem:
 
     @property
     def kappa(self) -> float:
-        """What it costs to flip a label."""
+        """What it costs to flip a label: a unit, where the rows carry multiples of it."""
         return self.cost.kappa
 
     @property
@@ -80,7 +82,10 @@ class Problem:
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         stated = {} if self.domains is None else self.domains.stated(costs)
         plain = None if (costs == 1.0).all() else costs
-        return Ball(self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept, **stated)
+        return Ball(
+            self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
+            trust=self.cost.trust, **stated,
+        )  # fmt: skip
 
     @cached_property
     def free(self) -> BoolArray:
@@ -164,7 +169,10 @@ class Problem:
         return self.cost.move_norm(gradient) if self.epsilon > 0.0 else 0.0
 
     def budget_used(self, gradient: FloatArray, share: float) -> float:
-        """``‖c g‖ + κ Σ w a``, which a dual point keeps below ε; ``share`` is ``Σ w a``."""
+        """``‖c g‖ + κ Σ w a``, which a dual point keeps below ε; ``share`` is ``Σ w a``.
+
+        With multiples of κ it is what flips cost in units, which ``Block.flip_sizes`` tells.
+        """
         return self.transport_norm(gradient) + self.cost.pair.spent(share)
 
     def margins(self, coefficients: FloatArray) -> State:
@@ -206,7 +214,7 @@ def build_problem(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
@@ -221,6 +229,8 @@ def build_problem(
     ``y`` holds two distinct labels; the one that sorts last is the positive class.  ``categories``
     and ``bounds`` are the domains of features, as in :func:`drlogit.solve`.
     """
+    if not is_stated_singly(kappa):
+        kappa = flip_costs(kappa, labels_of(y), None)
     return pose_problem(
         partial(build_rows, X, y, sample_weight, n_jobs=n_jobs, n_blocks=n_blocks),
         epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
@@ -233,7 +243,7 @@ def pose_problem(
     make_rows: Callable[..., Rows],
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm = "l1",
     fit_intercept: bool = True,
     feature_costs: ArrayLike | None = None,
@@ -241,15 +251,20 @@ def pose_problem(
     bounds: Any = None,
     names: Sequence[Any] | None = None,
 ) -> Problem:
-    """The problem on the rows that ``make_rows(intercept=…)`` gives once the rest is checked."""
+    """The problem on the rows that ``make_rows(intercept=…)`` gives once the rest is checked.
+
+    ``kappa`` is a number, or what :func:`~.label_costs.flip_costs` made of a user's.
+    """
     epsilon = check_epsilon(epsilon)
-    kappa = check_kappa(kappa)
+    if is_stated_singly(kappa):
+        check_kappa(kappa)
     transport = get_norm(norm)
     if not isinstance(fit_intercept, bool | np.bool_):
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
-    rows = make_rows(intercept=bool(fit_intercept))
+    rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names)
+    cost = replace(cost, trust=trust)
     constant = None if cost.domains is None else cost.domains.constant_sum
     return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
 

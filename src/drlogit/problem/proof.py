@@ -2,12 +2,11 @@
 
     s, flip_share       s and a, float64, one row per fit and one column per sample
     data                SHA-256 of the samples, labels and weights of each fit ("" if not told)
-    model               SHA-256 of the coefficients and intercept of each fit
-    ball                SHA-256 of ε, κ, norm, costs, domains and whether there is an intercept
+    model               SHA-256 of the coefficients, intercept, ε, κ and norm of each fit
     digest              SHA-256 of everything else
 
 and, with categories or bounds, the pieces of samples that are moved or flipped
-(:class:`~drlogit.problem.moves.Moves`), those of all fits one after the other:
+(:class:`~drlogit.problem.dual_point.Moves`), those of all fits one after the other:
 
     moves               how many there are of each fit, int64
     moves_sample        whose piece it is, int64
@@ -22,104 +21,108 @@ they prove nothing.
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from .moves import Moves
+from ..rows.chunks import in_memory
+from .ball import Ball
+from .dual_point import DualPoint, Moves
 
-#: The arrays of :class:`~drlogit.problem.moves.Moves`, by their names in a file.
-MOVES = ("moves_sample", "moves_flipped", "moves_items", "moves_share", "moves_s")
+#: Type and dimensions of the arrays; those of moves are in the order of their attributes.
+_ARRAYS = {"s": ("<f8", 2), "flip_share": ("<f8", 2), "data": ("U", 1), "model": ("U", 1)}
+_MOVES = {
+    "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
+    "moves_share": ("<f8", 1), "moves_s": ("<f8", 1),
+}  # fmt: skip
+
+
+class BrokenProofError(ValueError):
+    """A file that is no proof, or no longer the one that was written; or a proof of nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Dual points of one fit or, for several classes, of one fit each."""
+    """A dual point, and digests of the samples and the model that it is about, if it tells."""
 
-    s: FloatArray  # (n_fits, n_samples)
-    flip_share: FloatArray
-    data: tuple[str, ...]
-    model: tuple[str, ...]
-    ball: str
-    moves: tuple[Moves | None, ...] = ()  # one for each fit, if there are categories or bounds
+    point: DualPoint
+    data: str = ""
+    model: str = ""
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of everything else."""
-        total = hashlib.sha256(repr((self.s.shape, self.data, self.model, self.ball)).encode())
-        for values in (self.s, self.flip_share):
-            total.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
-        for name, array in self._moves_arrays().items():
-            plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-            total.update(f"{name} {array.shape}".encode() + plain.tobytes())
-        return total.hexdigest()
 
-    def _moves_arrays(self) -> dict[str, Any]:
-        """The arrays of the moves, by their names in the file."""
-        there = [moves for moves in self.moves if moves is not None]
-        if not there:
-            return {}
-        columns = zip(*(moves.arrays for moves in there), strict=True)
-        joined = [np.concatenate(column) for column in columns]
-        counts = np.array([moves.sample.size for moves in there], dtype=np.int64)
-        return {"moves": counts, **dict(zip(MOVES, joined, strict=True))}
+def model_digest(coef: FloatArray, intercept: float, ball: Ball) -> str:
+    """SHA-256 of a linear model and of what it was fitted against."""
+    numbers = np.append(np.asarray(coef, dtype="<f8"), [intercept, ball.epsilon, ball.kappa])
+    return hashlib.sha256(numbers.astype("<f8").tobytes() + ball.norm.encode()).hexdigest()
 
-    def to_bytes(self) -> bytes:
-        """The archive; shares are mostly 0 or 1, and compressed to next to nothing."""
-        buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            s=self.s,
-            flip_share=self.flip_share,
-            data=np.array(self.data),
-            model=np.array(self.model),
-            ball=np.array(self.ball),
-            digest=np.array(self.digest),
-            **self._moves_arrays(),
+
+def save_proofs(path: str | os.PathLike[str], proofs: Sequence[Proof]) -> None:
+    """Write the proofs of fits to the same samples; if that is cut short, the digest tells."""
+    points = [proof.point for proof in proofs]
+    arrays: dict[str, Any] = {
+        "s": np.array([in_memory(point.s) for point in points]),
+        "flip_share": np.array([in_memory(point.flip_share) for point in points]),
+        "data": np.array([proof.data for proof in proofs]),
+        "model": np.array([proof.model for proof in proofs]),
+    }
+    moves = [point.moves for point in points if point.moves is not None]
+    if moves:
+        arrays["flip_share"][:] = 0.0  # flips are among the moves
+        arrays["moves"] = np.array([each.sample.size for each in moves], dtype="<i8")
+        columns = zip(*(each.arrays for each in moves), strict=True)
+        arrays |= dict(zip(_MOVES, map(np.concatenate, columns), strict=True))
+    with open(path, "wb") as file:  # of a path, ``savez`` would change the name
+        np.savez_compressed(file, **arrays, digest=np.array(_digest(arrays)))
+
+
+def read_proofs(path: str | os.PathLike[str]) -> list[Proof]:
+    """Read what :func:`save_proofs` wrote; nothing in the file is trusted."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            kinds = _ARRAYS | ({"moves": ("<i8", 1)} | _MOVES if "moves" in archive else {})
+            arrays = {name: _checked(archive[name], name, *kinds[name]) for name in kinds}
+            digest = str(archive["digest"])
+    except Exception as error:  # whatever is wrong with it
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # a place that cannot be read
+        found = " ".join(str(error).split())
+        raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
+    if _digest(arrays) != digest:
+        raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
+    s, a, data, model = (arrays[name] for name in _ARRAYS)
+    counts = arrays.get("moves", np.zeros(0, dtype=np.int64))
+    ends = np.cumsum(counts)
+    if not (s.shape == a.shape and len(data) == len(model) == len(s)) or (
+        counts.size and (counts.size != len(s) or (counts < 0).any())
+    ):
+        raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
+    moves = [
+        Moves(*(arrays[name][end - count : end] for name in _MOVES))
+        for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
+    ]
+    return [
+        Proof(DualPoint(s[k], a[k], moves[k] if moves else None), str(data[k]), str(model[k]))
+        for k in range(len(s))
+    ]
+
+
+def _checked(array: Any, name: str, kind: str, n_dimensions: int) -> Any:
+    if kind not in (array.dtype.str, array.dtype.kind) or array.ndim != n_dimensions:
+        raise ValueError(
+            f"{name} must be {n_dimensions}-D of {kind}, got {array.ndim}-D of {array.dtype!s:.20}"
         )
-        return buffer.getvalue()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the archive; if that is cut short, its digest tells."""
-        Path(path).write_bytes(self.to_bytes())
-
-    @classmethod
-    def together(cls, proofs: Sequence[Proof]) -> Proof:
-        """Proofs of several fits to the same samples as one."""
-        return cls(
-            np.concatenate([proof.s for proof in proofs]),
-            np.concatenate([proof.flip_share for proof in proofs]),
-            tuple(name for proof in proofs for name in proof.data),
-            tuple(name for proof in proofs for name in proof.model),
-            proofs[0].ball,
-            tuple(moves for proof in proofs for moves in proof.moves),
-        )
-
-    def split(self, n_fits: int) -> list[Proof]:
-        """A proof for each fit; as it is, for all of them, if it has another number of fits."""
-        if len(self.data) != n_fits:
-            return [self] * n_fits
-        return [
-            Proof(
-                self.s[k : k + 1],
-                self.flip_share[k : k + 1],
-                self.data[k : k + 1],
-                self.model[k : k + 1],
-                self.ball,
-                self.moves[k : k + 1],
-            )
-            for k in range(n_fits)
-        ]
+    return array
 
 
-def model_digest(coef: FloatArray, intercept: float) -> str:
-    """SHA-256 of a linear model."""
-    numbers = np.append(np.asarray(coef, dtype="<f8"), intercept)
-    return hashlib.sha256(numbers.astype("<f8").tobytes()).hexdigest()
+def _digest(arrays: dict[str, Any]) -> str:
+    total = hashlib.sha256()
+    for name, array in arrays.items():
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        total.update(f"{name} {array.shape}".encode() + plain.tobytes())
+    return total.hexdigest()

@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.checks import check_labels
+from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
 from ..rows.interface import State
-from ..rows.pieces import digest_of_features, digest_of_samples, in_memory
 from .ball import Ball
-from .moves import Moves
+from .dual_point import DualPoint
 from .parameters import ADMITTED
-from .proof import Proof, model_digest
+from .proof import Proof, model_digest, save_proofs
 
 
 class Status(enum.Enum):
@@ -190,45 +190,6 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
-class DualPoint:
-    """A feasible point of the dual problem: the proof of a lower bound on the optimum.
-
-    Attributes
-    ----------
-    s
-        Dual probabilities ``s_i`` in [0, 1]; the bound is ``Σ w_i H(s_i)``, H being the binary
-        entropy.  At the optimum, the probability that the model gives to the sample's other label.
-    flip_share
-        ``a_i`` in [0, 1]: the share of sample i whose label the worst case flips.
-    moves
-        With categories or bounds, the shares of samples that the worst case moves, and where to;
-        ``s`` is then that of what stays as it is.  None otherwise.
-    """
-
-    s: FloatArray
-    flip_share: FloatArray
-    moves: Moves | None = None
-
-    def proof(self, data: str = "", model: str = "", ball: str = "") -> Proof:
-        """What can be written to a file, with digests of what it is about."""
-        flips = in_memory(self.flip_share)
-        return Proof(
-            np.atleast_2d(in_memory(self.s)),
-            np.atleast_2d(flips if self.moves is None else np.zeros_like(flips)),  # among the moves
-            (data,), (model,), ball, (self.moves,),
-        )  # fmt: skip
-
-    def for_samples(self, origin: IndexArray) -> DualPoint:
-        """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
-
-        def spread(values: Any) -> FloatArray:
-            return np.where(origin >= 0, in_memory(values)[np.maximum(origin, 0)], 0.0)
-
-        moves = None if self.moves is None else self.moves.for_samples(origin)
-        return DualPoint(spread(self.s), spread(self.flip_share), moves)
-
-
-@dataclass(frozen=True, eq=False)
 class Result:
     """A certified solution of problem (P), or of its fixed-λ version.
 
@@ -310,7 +271,7 @@ class Result:
             signs = check_labels(in_memory(y), len(self.flip_share))
             weights = None if sample_weight is None else in_memory(sample_weight)
             data = digest_of_samples(digest_of_features(X), signs, weights)
-        self.proof(data).save(path)
+        save_proofs(path, [self.proof(data)])
 
     def proof(self, data: str = "") -> Proof:
         """What :meth:`save_proof` writes, with the digest of the samples."""
@@ -319,7 +280,7 @@ class Result:
                 "this result has no dual point to save: take one of drlogit.solve, or save_proof "
                 "of the estimator"
             )
-        return self.dual.proof(data, model_digest(self.coef, self.intercept), self.ball.digest)
+        return Proof(self.dual, data, model_digest(self.coef, self.intercept, self.ball))
 
     @property
     def converged(self) -> bool:

@@ -2,6 +2,7 @@
 
     d((x, y), (x', y')) = ‖C (x - x')‖ + κ 1[y ≠ y']
 
+κ may differ from sample to sample (:mod:`drlogit.problem.label_costs`).
 ``C`` is the diagonal of the feature costs.  The dual of that norm bounds the coefficients,
 ``‖C⁻¹β‖_* ≤ λ``; a feature of infinite cost cannot move, and its coefficient is free of the bound,
 as the intercept is: the constant feature does not move either.  Features with domains
@@ -18,6 +19,7 @@ import numpy as np
 from ..rows.arrays import BoolArray, FloatArray
 from .domains import Domains
 from .flip_pair import FlipPair
+from .label_costs import Trust
 from .norms import Norm
 
 
@@ -32,6 +34,7 @@ class TransportCost:
     costs: FloatArray
     kappa: float
     domains: Domains | None = None
+    trust: Trust = None  # how the multiples of κ that the samples carry are stated
 
     @cached_property
     def free(self) -> BoolArray:

@@ -103,12 +103,15 @@ class Envelopes(NamedTuple):
 def envelopes(
     scores: FloatArray,
     y: FloatArray,
-    kappa: float | FloatArray,
+    kappa: FloatArray,
     least: float,
     table: ItemTable,
     model: Weighed,
 ) -> Envelopes:
-    """Edges with a rate above ``least``, the lowest price that is possible at all."""
+    """Edges with a rate above ``least``, the lowest price that is possible at all.
+
+    ``kappa`` is what flips cost: one number, as an array, or one for each sample.
+    """
     width = 2 * model.n_items + 2
     step = max(1, _BUFFER // width)
     buffers: tuple[Any, ...] = (
@@ -117,11 +120,11 @@ def envelopes(
         np.empty(step * width),
         np.empty(step * width, dtype=np.int32),
     )
-    parts, oracle, costs_of_flips = [], model.oracle, np.atleast_1d(kappa)
+    parts, oracle = [], model.oracle
     for first in range(0, scores.size, step):
         last = min(first + step, scores.size)
         filled = _envelope(
-            oracle, first, last, scores, y, costs_of_flips, least, table.now, table.values, *buffers
+            oracle, first, last, scores, y, kappa, least, table.now, table.values, *buffers
         )
         counts, rates, costs, moves = buffers
         own = np.repeat(np.arange(first, last), counts[: last - first])

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import expit
 
 from ..rows.arrays import FloatArray
-from .questions import Question
+from .audit_problem import AuditProblem
+from .breakpoints import Crossings
 from .worst_case import WorstCaseDistribution
 
 _BINS = 10
@@ -36,11 +37,11 @@ class Calibration(NamedTuple):
         return float(self.mass @ np.abs(self.probability - self.observed))
 
 
-def calibration(question: Question, distribution: WorstCaseDistribution) -> Calibration:
+def calibration(audit: AuditProblem, distribution: WorstCaseDistribution) -> Calibration:
     """The calibration of a model under a distribution."""
-    scores = scores_of(question, distribution)
+    scores = scores_of(audit, distribution)
     flip = np.where(distribution.flipped, -1.0, 1.0)
-    positive = question.signs[distribution.index] * flip > 0.0
+    positive = audit.signs[distribution.index] * flip > 0.0
     p, w = expit(scores), distribution.mass
     places = np.minimum((p * _BINS).astype(np.intp), _BINS - 1)
     mass, predicted, observed = (
@@ -51,47 +52,39 @@ def calibration(question: Question, distribution: WorstCaseDistribution) -> Cali
     return Calibration(mass, predicted / some, observed / some)
 
 
-def scores_of(question: Question, distribution: WorstCaseDistribution) -> FloatArray:
+def scores_of(audit: AuditProblem, distribution: WorstCaseDistribution) -> FloatArray:
     """``x·β + b`` of the atoms of a distribution."""
-    scores = (question.signs * question.u)[distribution.index]
-    scores = scores + question.sensitivity * distribution.shift
+    scores = (audit.signs * audit.u)[distribution.index]
+    scores = scores + audit.sensitivity * distribution.shift
     if distribution.changes is not None:
-        scores = scores + distribution.changes @ question.coefficients[:-1]
+        scores = scores + distribution.changes @ audit.coefficients[:-1]
     return np.asarray(scores)
 
 
-def confusion(question: Question) -> FloatArray:
+def confusion(audit: AuditProblem) -> FloatArray:
     """Shares of actual by predicted labels, negative first, as things are.
 
     On the boundary the negative class is predicted, as scikit-learn does.
     """
-    positive = question.signs > 0.0
-    predicted = np.where(positive, question.u, -question.u) > 0.0
+    positive = audit.signs > 0.0
+    predicted = np.where(positive, audit.u, -audit.u) > 0.0
     places = 2 * positive + predicted
-    cells = np.bincount(places, question.weights, minlength=4).astype(np.float64)
+    cells = np.bincount(places, audit.weights, minlength=4).astype(np.float64)
     return cells.reshape(2, 2)
 
 
-def worst_confusions(question: Question, radii: FloatArray) -> FloatArray:
+def worst_confusions(audit: AuditProblem, radii: FloatArray) -> FloatArray:
     """The same in the worst case for the error, at each radius; on the boundary all are wrong."""
-    u, w, kappa = question.u, question.weights, question.problem.kappa
-    least = question.costs_to_break[0]
-    positive = (question.signs > 0.0).astype(np.intp)
-    right = u > 0.0
+    u, w, least = audit.u, audit.weights, audit.costs_to_break[0]
+    positive, right = (audit.signs > 0.0).astype(np.intp), u > 0.0
     start = np.bincount(np.where(right, 3 * positive, positive + 1), w, minlength=4)
-    cost = np.minimum(least, kappa)
-    some = np.flatnonzero(right & (w > 0.0) & np.isfinite(cost))
-    order = some[np.argsort(cost[some], kind="stable")]
-    spent = np.append(0.0, np.cumsum(cost[order] * w[order]))
+    cost = np.minimum(least, audit.flip_costs)
+    crossed, spent, _ = Crossings.of(cost, np.flatnonzero(right), w)
     # A moved sample keeps its label and a flipped one its prediction: cell 2·label + prediction.
-    flips = least[order] > kappa
-    side = positive[order]
-    after = np.where(side != flips, 2, 1)
+    side, flips = positive[crossed], least[crossed] > audit.flip_costs[crossed]
     cells = np.repeat(start[None, :], radii.size, axis=0)
-    for cell, sign, places in (
-        *((3 * k, -1.0, side == k) for k in (0, 1)),
-        *((k, 1.0, after == k) for k in (1, 2)),
-    ):
-        bought = np.append(0.0, np.cumsum(np.where(places, w[order], 0.0)))
-        cells[:, cell] += sign * np.interp(radii, spent, bought)
+    for sign, places in ((-1.0, 3 * side), (1.0, np.where(side != flips, 2, 1))):
+        for cell in range(4):
+            taken = np.append(0.0, np.cumsum(np.where(places == cell, w[crossed], 0.0)))
+            cells[:, cell] += sign * np.interp(radii, spent, taken)
     return np.maximum(cells, 0.0).reshape(-1, 2, 2)

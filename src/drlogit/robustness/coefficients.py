@@ -13,7 +13,7 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .questions import Question
+from .audit_problem import AuditProblem
 from .sample_values import moments_of
 
 #: Columns whose correlations are looked at: those with the largest effects.
@@ -47,12 +47,12 @@ class Opposites:
     effects: tuple[float, float]
 
 
-def coefficients(question: Question) -> tuple[list[Coefficient], float]:
+def coefficients(audit: AuditProblem) -> tuple[list[Coefficient], float]:
     """All coefficients, and the intercept that goes with them, in the units of the table."""
-    beta = question.coefficients[:-1]
-    deviations, means = deviations_and_means(question)
-    found, intercept = [], question.problem.split(question.coefficients)[1]
-    for feature in question.features:
+    beta = audit.coefficients[:-1]
+    deviations, means = deviations_and_means(audit)
+    found, intercept = [], audit.problem.split(audit.coefficients)[1]
+    for feature in audit.features:
         own = beta[feature.columns]
         if feature.levels is None:
             effect = float(own[0] * deviations[feature.columns[0]])
@@ -67,20 +67,20 @@ def coefficients(question: Question) -> tuple[list[Coefficient], float]:
     return found, float(intercept)
 
 
-def opposites(question: Question) -> list[Opposites]:
+def opposites(audit: AuditProblem) -> list[Opposites]:
     """Numbers that are nearly the same (or nearly opposite) and whose effects cancel."""
-    beta = question.coefficients[:-1]
-    deviations, _ = deviations_and_means(question)
+    beta = audit.coefficients[:-1]
+    deviations, _ = deviations_and_means(audit)
     effects = beta * deviations
     numbers = {
         int(feature.columns[0]): feature.name
-        for feature in question.features
+        for feature in audit.features
         if feature.levels is None and effects[feature.columns[0]] != 0.0
     }
     chosen = np.array(sorted(numbers, key=lambda j: -abs(effects[j]))[:_COMPARED], dtype=np.intp)
     if chosen.size < 2:
         return []
-    _, covariances = moments_of(question, chosen)
+    _, covariances = moments_of(audit, chosen)
     scale = np.sqrt(np.maximum(np.diag(covariances), np.finfo(float).tiny))
     correlations = covariances / np.outer(scale, scale)
     found = []
@@ -93,11 +93,11 @@ def opposites(question: Question) -> list[Opposites]:
     return sorted(found, key=lambda pair: -min(map(abs, pair.effects)))
 
 
-def deviations_and_means(question: Question) -> tuple[FloatArray, FloatArray]:
+def deviations_and_means(audit: AuditProblem) -> tuple[FloatArray, FloatArray]:
     """Standard deviations and means of all columns of the matrix."""
-    rows = question.problem.rows
+    rows = audit.problem.rows
     _, (means,) = rows.run(_means)
-    means = np.asarray(means)[: question.coefficients.size - 1]
+    means = np.asarray(means)[: audit.coefficients.size - 1]
     squares = rows.column_scale[: means.size] ** 2
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
     return deviations, means if rows.shift is None else means + rows.shift

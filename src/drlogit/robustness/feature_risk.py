@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..problem.domain_loss import Purchases
 from ..rows.arrays import FloatArray, IndexArray
+from .audit_problem import AuditProblem
+from .breakpoints import Breakpoints
+from .domain_breakpoints import changed_features, item_costs
 from .features import Feature
-from .purchases import loss_curve, purchases_of
-from .questions import Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,73 +37,46 @@ class BudgetUse:
     unspent: FloatArray
 
 
-def budget_use(question: Question, bought: Purchases, radii: FloatArray) -> BudgetUse:
-    """Where the budget goes at ascending radii; ``bought`` are the purchases up to the last."""
-    spent = np.cumsum(bought.mass)
-    begun = spent - bought.mass < radii[-1]
-    bought = Purchases(*(column[begun] for column in bought))
-    spent = spent[begun]
-    w, kappa = question.weights[bought.own], question.problem.kappa
-    flipped = (bought.after < 0).astype(float) - (bought.before < 0).astype(float)
-    flips = w * flipped * (kappa if np.isfinite(kappa) else 0.0)
-    moves = sp.csr_array((bought.own.size, len(question.features)))
-    if question.problem.domains is not None:
-        moves = sp.csr_array(
-            sp.diags_array(w)
-            @ (_paid(question, bought, bought.after) - _paid(question, bought, bought.before))
-        )
-    costs = sp.hstack([moves, sp.csr_array(flips[:, None])], format="csr")
-    parts = _summed(costs, spent, bought.mass, radii)
-    features, by_flips = parts[:, :-1], parts[:, -1]
-    left = np.maximum(radii - (spent[-1] if spent.size else 0.0), 0.0)
-    rate = question.sensitivity
+def budget_use(audit: AuditProblem, found: Breakpoints, radii: FloatArray) -> BudgetUse:
+    """Where the budget goes at ascending radii; ``found`` are the breakpoints up to the last."""
+    w = audit.weights
+    found = found.begun(w, float(radii[-1]))
+    mass = w[found.sample]
+    flipped = found.flipped()
+    paid_for = np.where(flipped != 0.0, audit.flip_costs[found.sample], 0.0)
+    flips = found.totals(w, mass * flipped * paid_for, radii)
+    features = np.zeros((radii.size, len(audit.features)))
+    if audit.problem.domains is not None:
+        paid = _paid(audit, found.sample, found.after) - _paid(audit, found.sample, found.before)
+        columns = sp.csc_array(sp.diags_array(mass) @ paid)
+        for f in range(features.shape[1]):
+            features[:, f] = found.totals(w, columns[:, [f]].toarray().ravel(), radii)
+    left = np.maximum(radii - found.masses(w).sum(), 0.0)
+    rate = audit.sensitivity
     if rate > 0.0:
-        gains = question.coefficients[:-1] * question.direction / rate
-        together = [float(gains[feature.columns].sum()) for feature in question.features]
+        gains = audit.coefficients[:-1] * audit.direction / rate
+        together = [float(gains[feature.columns].sum()) for feature in audit.features]
         features = features + np.outer(left, together)
         left = np.zeros_like(left)
-    return BudgetUse(radii, features, by_flips, left)
+    return BudgetUse(radii, features, flips, left)
 
 
-def _paid(question: Question, bought: Purchases, vertex: IndexArray) -> Any:
-    """What samples have paid for each feature at a vertex of their envelopes."""
-    from .bought_moves import changes_of, item_costs  # compiled
-
-    domains = question.problem.domains
+def _paid(audit: AuditProblem, sample: IndexArray, piece: IndexArray) -> Any:
+    """What samples have paid for each feature at a piece of theirs."""
+    domains = audit.problem.domains
     assert domains is not None
-    flipped = vertex < 0
-    signs = question.signs[bought.own] * np.where(flipped, -1.0, 1.0)
-    lengths = np.where(flipped, -1 - vertex, vertex)
-    paid = item_costs(domains, changes_of(question, bought.own, signs, lengths))
-    owner = np.empty(question.problem.costs.size, dtype=np.intp)
-    for f, feature in enumerate(question.features):
+    changed = changed_features(audit.domain_loss, domains, audit.signs, sample, piece)
+    owner = np.empty(audit.problem.costs.size, dtype=np.intp)
+    for f, feature in enumerate(audit.features):
         owner[feature.columns] = f
     first = [*(group[0] for group in domains.groups), *domains.bounded]
     ones = np.ones(len(first)), (np.arange(len(first)), owner[np.array(first, dtype=np.intp)])
-    return paid @ sp.csr_array(ones, shape=(len(first), len(question.features)))
-
-
-def _summed(costs: Any, spent: FloatArray, mass: FloatArray, radii: FloatArray) -> FloatArray:
-    """Sums over what each radius buys, the last purchase in part."""
-    n_parts = costs.shape[1]
-    paid = costs.tocoo()
-    complete = np.searchsorted(radii, spent)[paid.row]
-    there = complete < radii.size
-    totals = np.bincount(
-        complete[there] * n_parts + paid.col[there],
-        paid.data[there],
-        minlength=radii.size * n_parts,
+    return item_costs(domains, changed) @ sp.csr_array(
+        ones, shape=(len(first), len(audit.features))
     )
-    totals = np.cumsum(totals.reshape(radii.size, n_parts), axis=0)
-    for k, radius in enumerate(radii):
-        e = int(np.searchsorted(spent, radius, side="right"))
-        if e < spent.size and spent[e] > radius > spent[e] - mass[e]:
-            share = (radius - (spent[e] - mass[e])) / mass[e]
-            totals[k] += share * costs[[e]].toarray().ravel()
-    return np.asarray(totals)
 
 
-def losses_without(question: Question, feature: Feature | None, radii: FloatArray) -> FloatArray:
+def losses_without(audit: AuditProblem, feature: Feature | None, radii: FloatArray) -> FloatArray:
     """Worst-case losses if a feature could not move; None for the labels."""
-    held = question.with_labels_right() if feature is None else question.holding(feature.columns)
-    return loss_curve(held, purchases_of(held, float(radii[-1]))).at(radii)
+    held = audit.with_labels_right() if feature is None else audit.holding(feature.columns)
+    return held.loss_curve(held.breakpoints(float(radii[-1]))).at(radii)

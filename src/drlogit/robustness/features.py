@@ -17,7 +17,7 @@ import numpy as np
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
 from ..rows.arrays import FloatArray, IndexArray
-from .one_hot_columns import Columns, Number, OneHot
+from .pipeline_columns import FollowedColumns, Origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Feature:
     name: str
     columns: IndexArray
     levels: tuple[str, ...] | None = None
-    otherwise: str = OneHot.otherwise
+    otherwise: str = Origin.otherwise
     scale: float = 1.0
     shift: float = 0.0
 
@@ -126,24 +126,27 @@ def of_encoding(encoding: Encoding) -> list[Feature]:
     ]
 
 
-def of_steps(columns: Columns, names: Sequence[Any] | None) -> list[Feature]:
+def of_steps(columns: FollowedColumns, names: Sequence[Any] | None) -> list[Feature]:
     """What is known of columns that were followed through the steps of a pipeline.
 
     ``names`` are those of the pipeline's input.
     """
-    groups: dict[Any, list[tuple[int, OneHot]]] = {}
+    groups: dict[Any, list[tuple[int, Origin]]] = {}
     found = []
-    for j, column in enumerate(columns or ()):
-        if isinstance(column, OneHot):
-            groups.setdefault(column.group, []).append((j, column))
-        elif isinstance(column, Number) and column.scale != 0.0:
-            name = _input_name(column.source, names)
+    for j in range(len(columns)):
+        column = columns.traced(j)
+        if column is None:
+            continue
+        origin = column.origin
+        if origin.group is not None:
+            groups.setdefault(origin.group, []).append((j, origin))
+        elif not origin.step:
+            name = _input_name(origin.source, names)
             found.append(Feature(name, np.array([j]), None, "", column.scale, column.shift))
     for own in groups.values():
-        places = np.array([j for j, _ in own])
         first = own[0][1]
-        levels = tuple(column.level for _, column in own)
-        name = _input_name(first.source, names)
+        name, places = _input_name(first.source, names), np.array([j for j, _ in own])
+        levels = tuple(origin.level for _, origin in own)
         found.append(Feature(name, places, levels, first.otherwise))
     return found
 

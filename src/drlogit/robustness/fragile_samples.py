@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ..problem.domains import Domains
+from ..problem.domains import Domains, ItemTable
+from ..problem.worst_moves import reach
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
+from .audit_problem import AuditProblem
+from .crossing_costs import cheapest, is_exact
 from .features import Feature, plain_number
-from .questions import Question
 from .sample_values import rows_of
 
 #: Features of a change that are named; a move of all features together names the largest parts.
@@ -54,73 +56,71 @@ class FragileSample:
     changes: tuple[FeatureChange, ...]
 
 
-def fragile_samples(question: Question, n_listed: int) -> tuple[FragileSample, ...]:
+def fragile_samples(audit: AuditProblem, n_listed: int) -> tuple[FragileSample, ...]:
     """The samples that take least to break, of those that something can break."""
-    u, least = question.u, question.costs_to_break[0]
-    some = np.flatnonzero((u > 0.0) & (question.weights > 0.0) & np.isfinite(least))
+    u, least = audit.u, audit.costs_to_break[0]
+    some = np.flatnonzero((u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
     index = some[np.argsort(least[some], kind="stable")[:n_listed]]
     if index.size == 0:
         return ()
-    before = rows_of(question, index)
-    if question.problem.domains is None:
-        direction = question.direction
-        moves = np.outer(-question.signs[index] * least[index], direction)
+    before = rows_of(audit, index)
+    if audit.problem.domains is None:
+        direction = audit.direction
+        moves = np.outer(-audit.signs[index] * least[index], direction)
         costs, cheapest = least[index], True
     else:
-        moves, costs, cheapest = _with_domains(question, index, before)
-    return _listed(question, index, before, moves, costs, cheapest)
+        moves, costs, cheapest = _with_domains(audit, index, before)
+    return _listed(audit, index, before, moves, costs, cheapest)
 
 
 def broken_by_one_level(
-    question: Question, n_listed: int
+    audit: AuditProblem, n_listed: int
 ) -> tuple[tuple[FragileSample, ...], float]:
     """The surest predictions that another level of one category breaks, and the share of right
     predictions that are broken so.
 
     Of several such categories, the one that takes a sample furthest across the boundary.
     """
-    domains = question.problem.domains
+    domains = audit.problem.domains
     assert domains is not None
-    rows = question.problem.rows
-    state, _ = rows.run(_largest_gain, question.prices.edges, question.prices.model)
+    rows = audit.problem.rows
+    state, _ = rows.run(_largest_gain, audit.domain_loss.edges, audit.domain_loss.model)
     found = np.asarray(rows.gather(state))
-    u, w = question.u, question.weights
+    u, w = audit.u, audit.weights
     right = (u > 0.0) & (w > 0.0)
     broken = np.flatnonzero(right & (found[:, 0] > u))
     share = float(w[broken].sum() / w[right].sum()) if right.any() else 0.0
     index = broken[np.argsort(-u[broken], kind="stable")[:n_listed]]
     if index.size == 0:
         return (), share
-    before, group = rows_of(question, index), found[index, 1].astype(np.intp)
+    before, group = rows_of(audit, index), found[index, 1].astype(np.intp)
     changed = np.zeros((index.size, domains.n_groups), dtype=bool)
     changed[np.arange(index.size), group] = True
-    moves = _changed_levels(question, _levels_now(domains, before), changed, question.signs[index])
-    return _listed(question, index, before, moves, domains.group_costs[group], False), share
+    moves = _changed_levels(audit, _levels_now(domains, before), changed, audit.signs[index])
+    return _listed(audit, index, before, moves, domains.group_costs[group], False), share
 
 
 def _largest_gain(block: Block, edges: Any, model: Any) -> tuple[FloatArray, tuple[()]]:
     """What the best change of one category gains of each sample, and which category it is."""
-    from ..problem.worst_moves import reach  # compiled
-
     gains = reach(block.y, edges.table, model).groups
     return np.column_stack([gains.max(axis=1), gains.argmax(axis=1)]), ()
 
 
 def _listed(
-    question: Question,
+    audit: AuditProblem,
     index: IndexArray,
     before: FloatArray,
     moves: FloatArray,
     costs: FloatArray,
     cheapest: bool,
 ) -> tuple[FragileSample, ...]:
-    u = question.u
-    labels = question.labels(question.signs[index]).tolist()
-    shift = question.problem.rows.shift
+    u = audit.u
+    labels = audit.labels(audit.signs[index]).tolist()
+    shift = audit.problem.rows.shift
     before = before if shift is None else before + shift
     found = []
     for k, i in enumerate(index):
-        n_changed, named = _named(question, before[k], moves[k])
+        n_changed, named = _named(audit, before[k], moves[k])
         found.append(
             FragileSample(
                 int(i), labels[k], float(expit(u[i])), float(costs[k]), cheapest, n_changed, named
@@ -130,45 +130,19 @@ def _listed(
 
 
 def _with_domains(
-    question: Question, index: IndexArray, before: FloatArray
+    audit: AuditProblem, index: IndexArray, before: FloatArray
 ) -> tuple[FloatArray, FloatArray, bool]:
     """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
-    from ..problem.domains import ItemTable
-    from ..problem.worst_moves import reach  # compiled
-    from .crossing_costs import by_sets, few_sets, price_classes
-
-    domains, model = question.problem.domains, question.prices.model
+    domains, model = audit.problem.domains, audit.domain_loss.model
     assert domains is not None
-    now = _levels_now(domains, before)
+    now, signs, costs = _levels_now(domains, before), audit.signs[index], domains.group_costs
     table = ItemTable(now, np.ascontiguousarray(before[:, domains.bounded]))
-    signs, need = question.signs[index], question.u[index]
-    found = reach(signs, table, model)
-    classes, prices = price_classes(domains.group_costs), domains.group_costs
-    exact = few_sets(classes)
-    if exact:
-        _, counts = by_sets(found, need, classes, prices, question.sensitivity)
-        changed = np.zeros(now.shape, dtype=bool)
-        for group, count in zip(classes, counts.T, strict=True):
-            rank = np.argsort(np.argsort(-found.groups[:, group], axis=1), axis=1)
-            changed[:, group] = rank < count[:, None]
-    else:
-        changed = _by_rate(found.groups, prices, need, question.sensitivity)
-    moves = _changed_levels(question, now, changed, signs)
-    costs = changed @ prices
-    left = np.maximum(need - (changed * found.groups).sum(axis=1), 0.0)
-    slopes = model.beta[domains.bounded]
-    for j in np.argsort(-found.rates, kind="stable"):
-        if found.rates[j] <= question.sensitivity:
-            break
-        step = np.minimum(left / found.rates[j], found.distances[:, j])
-        moves[:, domains.bounded[j]] -= signs * np.sign(slopes[j]) * step / domains.bounded_costs[j]
-        costs = costs + step
-        left = np.maximum(left - step * found.rates[j], 0.0)
-    if question.sensitivity > 0.0:
-        distance = left / question.sensitivity
-        moves += np.outer(-signs * distance, question.direction)
-        costs = costs + distance
-    return moves, costs, exact
+    crossing = cheapest(reach(signs, table, model), audit.u[index], costs, audit.sensitivity)
+    moves = _changed_levels(audit, now, crossing.changed, signs)
+    adverse = signs[:, None] * np.sign(model.beta[domains.bounded])
+    moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
+    moves -= np.outer(signs * crossing.further, audit.direction)
+    return moves, crossing.cost(costs), is_exact(costs)
 
 
 def _levels_now(domains: Domains, before: FloatArray) -> Any:
@@ -180,12 +154,12 @@ def _levels_now(domains: Domains, before: FloatArray) -> Any:
     return now
 
 
-def _changed_levels(question: Question, now: Any, changed: Any, signs: FloatArray) -> FloatArray:
+def _changed_levels(audit: AuditProblem, now: Any, changed: Any, signs: FloatArray) -> FloatArray:
     """The moves that change some categories of samples to their worst levels."""
-    domains = question.problem.domains
+    domains = audit.problem.domains
     assert domains is not None
-    targets = question.prices.model.targets(domains)
-    moves = np.zeros((now.shape[0], question.coefficients.size - 1))
+    targets = audit.domain_loss.model.targets(domains)
+    moves = np.zeros((now.shape[0], audit.coefficients.size - 1))
     for k, g in zip(*np.nonzero(changed), strict=True):
         if now[k, g] >= 0:
             moves[k, now[k, g]] -= 1.0
@@ -195,27 +169,15 @@ def _changed_levels(question: Question, now: Any, changed: Any, signs: FloatArra
     return moves
 
 
-def _by_rate(gains: FloatArray, prices: FloatArray, need: FloatArray, rate: float) -> Any:
-    """Categories to change where there are too many sets to try: by rate, until it is enough."""
-    rates = gains / prices
-    order = np.argsort(-rates, axis=1)
-    sorted_gains = np.take_along_axis(np.maximum(gains, 0.0), order, axis=1)
-    before = np.cumsum(sorted_gains, axis=1) - sorted_gains
-    wanted = (before < need[:, None]) & (np.take_along_axis(rates, order, axis=1) > rate)
-    changed = np.zeros(gains.shape, dtype=bool)
-    np.put_along_axis(changed, order, wanted, axis=1)
-    return changed
-
-
 def _named(
-    question: Question, before: FloatArray, move: FloatArray
+    audit: AuditProblem, before: FloatArray, move: FloatArray
 ) -> tuple[int, tuple[FeatureChange, ...]]:
     """How many features a move changes, and those that matter most, in words."""
-    gains = np.abs(move * question.coefficients[:-1])
+    gains = np.abs(move * audit.coefficients[:-1])
     least = 1e-9 * gains.sum()  # below is what rounding leaves of a move that ended elsewhere
     parts = [
         (gain, feature)
-        for feature in question.features
+        for feature in audit.features
         if (gain := float(gains[feature.columns].sum())) > least
     ]
     parts.sort(key=lambda part: -part[0])

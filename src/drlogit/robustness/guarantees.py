@@ -26,18 +26,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..problem.domain_loss import Purchases
-from ..problem.losses import log_loss
+from ..problem.label_costs import StatedKappa, can_flip, flips_in_words, kappa_text
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from .audit_problem import AuditProblem, audit_problem
+from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
-from .purchases import purchases_of
-from .questions import Question, pose
-from .spaces import fitted_with
-from .subgroups import subgroups
+from .measured_model import FittedWith, fitted_with
+from .softmax import SoftmaxAudit
+from .subgroups import Subgroup, subgroups
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
+
+#: Printed beside every guarantee.
+ASSUMED = (
+    "Assumed: the rows are independent, of one population, and the model was fixed before they "
+    "were looked at."
+)
 
 #: Fewer rows than this say nothing about a population.
 LEAST_ROWS = 10
@@ -56,7 +62,7 @@ class Guarantee:
         Of both together.
     n : int
         Rows that it rests on.
-    epsilon, kappa : float
+    epsilon, kappa : float, or κ by label, or "by sample"
         The radius and what a flipped label costs.
     mean_loss, mean_error : float
         Of the model on these rows, as they are.
@@ -74,7 +80,7 @@ class Guarantee:
     confidence: float
     n: int
     epsilon: float
-    kappa: float
+    kappa: StatedKappa
     mean_loss: float
     mean_error: float
     exact_loss: bool
@@ -82,9 +88,9 @@ class Guarantee:
     groups: tuple[Guarantee, ...] = ()
 
     def __str__(self) -> str:
-        flips = "" if math.isinf(self.kappa) else (
-            f" (at most {min(self.epsilon / self.kappa, 1.0):.1%} of the labels wrong)"
-        )  # fmt: skip
+        flips = ""
+        if can_flip(self.kappa):
+            flips = f" ({flips_in_words(self.epsilon, self.kappa)})"
         whose = f" with {self.group}" if self.group else ""
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
@@ -105,10 +111,7 @@ class Guarantee:
             else "The limit of the error holds for every number of rows, that of the loss is "
             "Student's."
         )
-        lines.append(
-            "Assumed: the rows are independent, of one population, and the model was fixed before "
-            f"they were looked at. {how}"
-        )
+        lines.append(f"{ASSUMED} {how}")
         return "\n".join(lines)
 
 
@@ -118,7 +121,7 @@ def guarantee(
     y: ArrayLike,
     *,
     epsilon: float | None = None,
-    kappa: float | None = None,
+    kappa: Any = None,
     confidence: float = 0.95,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
@@ -137,9 +140,9 @@ def guarantee(
         As in :func:`drlogit.worst_case_loss`.
     X, y : the rows
         Rows that the model was **not** fitted to, nor chosen by.
-    epsilon, kappa : float, optional
-        The radius and what a flipped label costs; by default the model's own (a model that has no
-        radius needs one; κ = 1 if it has none).
+    epsilon, kappa : optional
+        The radius and what a flipped label costs, also by label or by sample; by default the
+        model's own (a model that has no radius needs one; κ = 1 if it has none).
     confidence : float
         Of the two limits together, between 0 and 1.
     norm, feature_costs, categories, bounds, space, sample_weight
@@ -159,32 +162,47 @@ def guarantee(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    known = fitted_with(model) if hasattr(model, "fit") else None
-    own_radius = None if known is None else known.epsilon
-    radius = own_radius if epsilon is None else epsilon
+    known = fitted_with(model)
+    radius = known.epsilon if epsilon is None else epsilon
     if radius is None:
         raise ValueError("this model has no radius of its own: say which with epsilon=")
-    question = pose(
+    audit = audit_problem(
         model, X, y, epsilon=radius, kappa=kappa, norm=norm, feature_costs=feature_costs,
         categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
-    rows = _UnseenRows.of(question)
-    some = np.flatnonzero(question.weights > 0.0)
+    parts = subgroups(groups, X, audit.weights.size)
+    return guarantee_of(audit, known, confidence, parts, random_state)
+
+
+def guarantee_of(
+    audit: AuditProblem,
+    known: FittedWith,
+    confidence: float = 0.95,
+    parts: tuple[Subgroup, ...] = (),
+    random_state: int = 0,
+) -> Guarantee:
+    """The guarantee of a model on the rows of an audit that it has not seen.
+
+    ``known`` is how the model was fitted: any λ that is known before the rows are gives a valid
+    limit, in every ball, and the fit's own a good one where radius, κ and norm are its own.
+    """
+    rows, problem = _UnseenRows.of(audit), audit.problem
+    some = np.flatnonzero(audit.weights > 0.0)
     if some.size < LEAST_ROWS:
         raise ValueError(
             f"a guarantee needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
         )
-    stated = (kappa, norm, feature_costs, categories, bounds)
-    same_ball = all(each is None for each in stated) and radius == own_radius and space == "fitted"
     order = np.random.default_rng(random_state).permutation(some)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
-    lam, judged = rows.best_lambda(choosing), rest
-    if same_ball and known is not None and len(known.results) == 1:
+    own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
+    same = kappa_text(audit.kappa) == kappa_text(known.kappa or 1.0)
+    if len(known.results) == 1 and own and same and not isinstance(audit.kappa, np.ndarray):
         # Known before these rows were: all of them may speak.
-        lam, judged = max(known.results[0].lam, question.sensitivity), order
+        lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
-    parts = subgroups(groups, X, question.weights.size)
+    else:
+        lam, judged = rows.best_lambda(choosing), rest
     alpha = (1.0 - confidence) / (1 + len(parts))
     whole = rows.limits(judged, rest, lam, gamma, alpha)
     found = []
@@ -192,14 +210,8 @@ def guarantee(
         mine, others = (each[np.isin(each, part.members)] for each in (judged, rest))
         name = f"{part.column} = {part.value}"
         found.append(rows.limits(mine, others, lam, gamma, alpha, name))
-    return _together(whole, tuple(found), confidence)
-
-
-def _together(whole: Guarantee, parts: tuple[Guarantee, ...], confidence: float) -> Guarantee:
-    return replace(
-        whole, confidence=confidence,
-        groups=tuple(replace(part, confidence=confidence) for part in parts),
-    )  # fmt: skip
+    stated = tuple(replace(part, confidence=confidence) for part in found)
+    return replace(whole, confidence=confidence, groups=stated)
 
 
 def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: float) -> None:
@@ -211,7 +223,7 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
             "these look like the rows that the model was fitted to: a guarantee speaks of a "
             "population only if the model has not seen its rows",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -219,30 +231,30 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
 class _UnseenRows:
     """What the adversary can do to each row, whatever the others are."""
 
-    question: Question
+    audit: AuditProblem | SoftmaxAudit
     epsilon: float
     weights: FloatArray
     losses: FloatArray  # h(u)
-    bought: Purchases
+    breakpoints: Breakpoints
     to_break: FloatArray  # d: least cost of a wrong prediction
 
     @classmethod
-    def of(cls, question: Question) -> _UnseenRows:
-        cost = np.minimum(question.costs_to_break[0], question.problem.kappa)
+    def of(cls, audit: AuditProblem) -> _UnseenRows:
+        cost = np.minimum(audit.costs_to_break[0], audit.flip_costs)
         return cls(
-            question,
-            question.problem.epsilon,
-            question.weights,
-            log_loss(question.u),
-            purchases_of(question),
-            np.where(question.u > 0.0, cost, 0.0),
+            audit,
+            audit.problem.epsilon,
+            audit.weights,
+            audit.losses,
+            audit.breakpoints(),
+            np.where(audit.u > 0.0, cost, 0.0),
         )
 
     def robust_losses(self, lam: float) -> FloatArray:
         """``R_λ`` of each row."""
-        bought = self.bought
-        gained = bought.cost * np.maximum(bought.rate - lam, 0.0)
-        return self.losses + np.bincount(bought.own, gained, minlength=self.losses.size)
+        found = self.breakpoints
+        gained = np.maximum(found.gain - lam * found.cost, 0.0)
+        return self.losses + np.bincount(found.sample, gained, minlength=self.losses.size)
 
     def wrong_shares(self, gamma: float) -> FloatArray:
         """``(1 - γ d)_+`` of each row: 1 for those that are wrong already."""
@@ -256,10 +268,10 @@ class _UnseenRows:
         """The λ that is best for these rows."""
         share = np.zeros_like(self.weights)
         share[rows] = self.weights[rows] / self.weights[rows].sum()
-        mass = share[self.bought.own] * self.bought.cost
-        beyond = np.flatnonzero(np.cumsum(mass) > self.epsilon)
-        rate = float(self.bought.rate[beyond[0]]) if beyond.size else 0.0
-        return max(rate, self.question.sensitivity)
+        spent = np.cumsum(self.breakpoints.masses(share))
+        beyond = np.flatnonzero(spent > self.epsilon)
+        rate = float(self.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
+        return max(rate, self.audit.sensitivity)
 
     def best_gamma(self, rows: IndexArray) -> float:
         """The best γ for these rows: one over the cost of the last error that ε pays for."""
@@ -289,7 +301,7 @@ class _UnseenRows:
         spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
         error = min(1.0, spent + _bounded_limit(wrong, v, each))
         return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.question.problem.kappa,
+            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.kappa,
             float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
             math.isfinite(most), group,
         )  # fmt: skip
@@ -300,7 +312,9 @@ class _UnseenRows:
 
     def _greatest(self, lam: float) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
-        problem, b = self.question.problem, self.question.coefficients
+        if isinstance(self.audit, SoftmaxAudit):
+            return math.inf
+        problem, b = self.audit.problem, self.audit.coefficients
         counts = (b != 0.0) & ~np.isinf(problem.cost.costs)
         domains = problem.domains
         if counts.any() or domains is None:

@@ -4,12 +4,12 @@ What comes after a fit (worst case, misclassification, audit) asks of a model on
 ``x·β + b`` and which label a positive score means.  :func:`as_linear` finds both: in our own
 estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, in searches
 over them, and in pipelines, where the affine steps before the classifier are folded into β and
-b: with ``T(x) = A x + t``, the score ``w·T(x) + c`` has ``β = Aᵀ w`` and ``b = w·t + c``.
+b (:mod:`.pipeline_columns`): with ``T(x) = A x + t``, the score ``w·T(x) + c`` has ``β = Aᵀ w`` and
+``b = w·t + c``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
-from .column_choice import chosen_columns
+from .pipeline_columns import follow_steps, n_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +79,10 @@ def _of_estimator(model: Any, of_class: int | None) -> LinearModel:
         return _of_estimator(model.best_estimator_, of_class)
     if hasattr(model, "steps"):
         last = _of_estimator(model.steps[-1][1], of_class)
-        coef, intercept = _through_steps(model.steps[:-1], last.coef, last.intercept)
-        return LinearModel(coef, intercept, last.classes)
+        before, width = model.steps[:-1], last.coef.size
+        count = n_inputs(before, width)
+        columns = follow_steps(before, count, width)
+        return LinearModel(*columns.fold(last.coef, last.intercept, count), last.classes)
     name = type(model).__name__
     classes = getattr(model, "classes_", None)
     if of_class is not None and classes is not None and len(classes) > 2:
@@ -144,118 +146,3 @@ def _scalar(value: Any, name: str) -> float:
     if array.size != 1 or array.dtype.kind not in "fiu":
         raise ValueError(f"{name} must be one number, got {value!r:.80}")
     return float(array.reshape(()))
-
-
-# --- the steps of a pipeline ----------------------------------------------------------------
-
-#: ``(w, c)`` on a step's output → ``(β, b)`` on its input.
-Affine = tuple[FloatArray, float]
-
-
-def _through_steps(steps: list[tuple[str, Any]], coef: FloatArray, intercept: float) -> Affine:
-    for name, step in reversed(steps):
-        coef, intercept = _through_step(name, step, coef, intercept)
-    return coef, intercept
-
-
-def _through_step(name: str, step: Any, coef: FloatArray, intercept: float) -> Affine:
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return coef, intercept
-    if hasattr(step, "steps"):
-        return _through_steps(step.steps, coef, intercept)
-    for kind in type(step).__mro__:
-        if kind.__module__.startswith("sklearn.") and kind.__name__ in _STEPS:
-            found = _STEPS[kind.__name__](step, coef, intercept)
-            if found is not None:
-                return found
-    raise ValueError(
-        f"step {name!r} ({type(step).__name__}) is not an affine map that drlogit knows. Transform "
-        "the data first and ask about the last step alone: model[-1] with model[:-1].transform(X)"
-    )
-
-
-def _standard_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine:
-    mean = step.mean_ if step.with_mean else None
-    return _scaled(coef, intercept, mean, step.scale_)
-
-
-def _robust_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine:
-    return _scaled(coef, intercept, step.center_, step.scale_)
-
-
-def _max_abs_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
-    if getattr(step, "clip", False):
-        return None
-    return _scaled(coef, intercept, None, step.scale_)
-
-
-def _scaled(coef: FloatArray, intercept: float, center: Any, scale: Any) -> Affine:
-    """Through ``(x - center) / scale``."""
-    if scale is not None:
-        coef = coef / scale
-    return coef, intercept - (0.0 if center is None else float(coef @ center))
-
-
-def _min_max_scaler(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
-    if step.clip:
-        return None
-    return coef * step.scale_, intercept + float(coef @ step.min_)
-
-
-def _pca(step: Any, coef: FloatArray, intercept: float) -> Affine:
-    if step.whiten:
-        coef = coef / np.sqrt(step.explained_variance_)
-    return _scaled(coef @ step.components_, intercept, step.mean_, None)
-
-
-def _projection(step: Any, coef: FloatArray, intercept: float) -> Affine:
-    return np.asarray(step.components_.T @ coef), intercept
-
-
-def _selector(step: Any, coef: FloatArray, intercept: float) -> Affine:
-    kept = step.get_support()
-    full = np.zeros(kept.size)
-    full[kept] = coef
-    return full, intercept
-
-
-def _function(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
-    return (coef, intercept) if step.func is None else None
-
-
-def _imputer(step: Any, coef: FloatArray, intercept: float) -> Affine | None:
-    # The identity on rows without missing values, which are the only ones that a Problem takes.
-    missing = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
-    if not missing or step.add_indicator or coef.size != step.n_features_in_:
-        return None
-    return coef, intercept
-
-
-def _column_transformer(step: Any, coef: FloatArray, intercept: float) -> Affine:
-    full = np.zeros(step.n_features_in_)
-    for name, transformer, columns in step.transformers_:
-        part = coef[step.output_indices_[name]]
-        if part.size == 0:
-            continue
-        weight = (step.transformer_weights or {}).get(name, 1.0)
-        inner, intercept = _through_step(name, transformer, weight * part, intercept)
-        np.add.at(full, chosen_columns(step, columns), inner)
-    return full, intercept
-
-
-#: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that
-#: none of them is imported by who does not use it.
-_STEPS: dict[str, Callable[[Any, FloatArray, float], Affine | None]] = {
-    "ColumnTransformer": _column_transformer,
-    "FunctionTransformer": _function,
-    "IncrementalPCA": _pca,
-    "MaxAbsScaler": _max_abs_scaler,
-    "MinMaxScaler": _min_max_scaler,
-    "PCA": _pca,
-    "BaseRandomProjection": _projection,
-    "RobustScaler": _robust_scaler,
-    "SelectorMixin": _selector,
-    "SimpleImputer": _imputer,
-    "StandardScaler": _standard_scaler,
-    "TruncatedSVD": _projection,
-}

@@ -13,8 +13,6 @@ whatever the classifier does on its boundary, and samples may be moved right ont
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
-from .questions import Question, pose
+from .audit_problem import AuditProblem, audit_problem
+from .breakpoints import Crossings, ErrorCurve
 
 
 class _Bounds(NamedTuple):
@@ -51,7 +50,7 @@ def misclassification_bounds(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -79,82 +78,55 @@ sample_weight
         A named tuple ``(best, worst)``.  With ``bounds``, features may take any value between them:
         for whole numbers the true bounds can lie within these.
     """
-    question = pose(
+    audit = audit_problem(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    radius = question.problem.epsilon
-    return bounds_at(radius, best_error(question), worst_error(question))
+    best, worst = best_error(audit), worst_error(audit)
+    return bounds_at(audit.problem.epsilon, best, worst)
 
 
 def bounds_at(
     radius: float, best: tuple[ErrorCurve, ErrorCurve], worst: tuple[ErrorCurve, ErrorCurve]
 ) -> MisclassificationBounds:
     """The bounds at a radius, from curves that enclose them."""
-    found = MisclassificationBounds(best[0].at(radius), worst[1].at(radius))
-    found.best_at_most, found.worst_at_least = best[1].at(radius), worst[0].at(radius)
+    found = MisclassificationBounds(float(best[0].at(radius)), float(worst[1].at(radius)))
+    found.best_at_most, found.worst_at_least = float(best[1].at(radius)), float(worst[0].at(radius))
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class ErrorCurve:
-    """An error rate as a function of the radius: piecewise linear, constant at the end."""
-
-    radii: FloatArray
-    errors: FloatArray
-
-    def at(self, epsilon: float) -> float:
-        return float(np.interp(epsilon, self.radii, self.errors))
-
-    def radius_of(self, error: float) -> float:
-        """The smallest radius at which a rising curve reaches ``error``; inf if it never does."""
-        if self.errors[-1] < error:
-            return math.inf
-        after = int(np.searchsorted(self.errors, error, side="left"))
-        if after == 0:
-            return 0.0
-        low, high = self.errors[after - 1], self.errors[after]
-        part = (error - low) / (high - low)
-        return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))
-
-
 def worst_error(
-    question: Question, weights: FloatArray | None = None
+    audit: AuditProblem, weights: FloatArray | None = None
 ) -> tuple[ErrorCurve, ErrorCurve]:
     """The largest error rate at every radius, from below and from above.
 
     ``weights`` are other weights of the samples, which sum to one.
     """
-    w = question.weights if weights is None else weights
-    wrong = float(w[question.u <= 0.0].sum())
-    least, most = question.costs_to_break
+    w = audit.weights if weights is None else weights
+    wrong = float(w[audit.u <= 0.0].sum())
+    least, most = audit.costs_to_break
     low, high = (
-        ErrorCurve(radii, np.minimum(wrong + bought, 1.0))
-        for radii, bought in (_bought(question, question.u, cost, w) for cost in (most, least))
+        ErrorCurve(crossings.spent, np.minimum(wrong + crossings.mass, 1.0))
+        for crossings in (_crossings(audit, audit.u, cost, w) for cost in (most, least))
     )
     return low, high
 
 
-def best_error(question: Question) -> tuple[ErrorCurve, ErrorCurve]:
+def best_error(audit: AuditProblem) -> tuple[ErrorCurve, ErrorCurve]:
     """The smallest error rate at every radius, from below and from above."""
-    w = question.weights
-    wrong = float(w[question.u < 0.0].sum())
-    least, most = question.costs_to_mend
+    w = audit.weights
+    wrong = float(w[audit.u < 0.0].sum())
+    least, most = audit.costs_to_mend
     high, low = (
-        ErrorCurve(radii, np.maximum(wrong - bought, 0.0))
-        for radii, bought in (_bought(question, -question.u, cost, w) for cost in (most, least))
+        ErrorCurve(crossings.spent, np.maximum(wrong - crossings.mass, 0.0))
+        for crossings in (_crossings(audit, -audit.u, cost, w) for cost in (most, least))
     )
     return low, high
 
 
-def _bought(
-    question: Question, gap: FloatArray, cost: FloatArray, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Budgets, and the mass with ``gap > 0`` that each brings to the other side."""
-    some = (gap > 0.0) & (weights > 0.0)
-    mass = weights[some]
-    cost = np.minimum(cost[some], question.problem.kappa)
-    order = np.argsort(cost)[: np.count_nonzero(np.isfinite(cost))]
-    spent, bought = np.cumsum(cost[order] * mass[order]), np.cumsum(mass[order])
-    return np.append(0.0, spent), np.append(0.0, bought)
+def _crossings(
+    audit: AuditProblem, gap: FloatArray, cost: FloatArray, weights: FloatArray
+) -> Crossings:
+    """Samples with ``gap > 0``, by moves or flips, whichever costs less."""
+    return Crossings.of(np.minimum(cost, audit.flip_costs), np.flatnonzero(gap > 0.0), weights)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rows.arrays import FloatArray, IndexArray
+from .audit_problem import AuditProblem
 from .features import Feature, plain_number
-from .questions import Question
 from .sample_values import levels_of, values_of
 from .worst_case import WorstCaseDistribution
 
@@ -59,13 +59,13 @@ class Bins:
         return _sums(places, distribution.mass, len(self.labels))
 
 
-def bins_of(question: Question, feature: Feature) -> Bins:
+def bins_of(audit: AuditProblem, feature: Feature) -> Bins:
     """Cut a feature into bins; "none of its levels" is the last of a category."""
     if feature.levels is not None:
-        places = levels_of(question, feature.columns)
+        places = levels_of(audit, feature.columns)
         places = np.where(places < 0, feature.columns.size, places)
         return Bins(feature, (*feature.levels, feature.otherwise), places)
-    values = values_of(question, int(feature.columns[0]))
+    values = values_of(audit, int(feature.columns[0]))
     low, high = np.quantile(values, [0.01, 0.99])
     if low == high:
         low, high = values.min(), values.max()

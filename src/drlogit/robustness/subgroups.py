@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.losses import log_loss
 from ..rows.arrays import FloatArray, IndexArray
+from .audit_problem import AuditProblem
 from .misclassification import worst_error
-from .questions import Question
 
 #: More are not subgroups but single samples, and make a page that nobody reads.
 MOST_SUBGROUPS = 30
@@ -90,33 +89,29 @@ def _parts(name: str, values: NDArray[Any]) -> list[Subgroup]:
 
 
 def subgroup_risks(
-    question: Question, parts: tuple[Subgroup, ...], radii: FloatArray
+    audit: AuditProblem, parts: tuple[Subgroup, ...], radii: FloatArray
 ) -> list[SubgroupRisk]:
     """The risks of all subgroups that have some weight."""
-    from .purchases import loss_curve, purchases_of  # compiled
-
     if not parts:
         return []
-    bought = purchases_of(question)
-    losses = log_loss(question.u)
-    wrong = (question.u < 0.0) | ((question.u == 0.0) & (question.signs > 0.0))
+    breakpoints = audit.breakpoints()
     found = []
     for part in parts:
-        weights = np.zeros_like(question.weights)
-        weights[part.members] = question.weights[part.members]
+        weights = np.zeros_like(audit.weights)
+        weights[part.members] = audit.weights[part.members]
         total = float(weights.sum())
         if total == 0.0:
             continue
         weights /= total
-        curve = worst_error(question, weights)[1]
+        curve = worst_error(audit, weights)[1]
         found.append(
             SubgroupRisk(
                 part,
                 part.members.size,
-                float(weights @ losses),
-                float(weights[wrong].sum()),
-                loss_curve(question, bought, weights).at(radii),
-                np.array([curve.at(radius) for radius in radii]),
+                float(weights @ audit.losses),
+                float(weights[audit.wrong].sum()),
+                audit.loss_curve(breakpoints, weights).at(radii),
+                curve.at(radii),
             )
         )
     return found

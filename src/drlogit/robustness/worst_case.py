@@ -28,11 +28,10 @@ from ..problem.losses import log_loss
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
-from .flipped_labels import flipped_within
-from .questions import Question, pose
-
-#: Radii below this are not spent: a share of them that rounding may take is no longer a number.
-_SMALLEST_RADIUS = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
+from .audit_problem import AuditProblem, audit_problem
+from .breakpoints import Breakpoints
+from .domain_breakpoints import changed_features, item_costs
+from .softmax import SoftmaxAudit
 
 
 def worst_case_loss(
@@ -41,7 +40,7 @@ def worst_case_loss(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -56,11 +55,11 @@ def worst_case_loss(
     Parameters
     ----------
     model : estimator, Result or tuple (coef, intercept)
-        One of ours, any fitted linear binary classifier of scikit-learn, a pipeline that ends in
-        one, a search over them, or plain numbers.  Its score is read as log-odds, which is right
-        for logistic models; the scores of other classifiers (``LinearSVC``, ``RidgeClassifier``)
-        are not on that scale, so compare their errors
-        (:func:`~drlogit.misclassification_bounds`) rather than their losses.
+        One of ours, any fitted linear binary classifier of scikit-learn, its ``LogisticRegression``
+        of several classes, a pipeline that ends in one, a search over them, or plain numbers.  Its
+        score is read as log-odds, which is right for logistic models; the scores of other
+        classifiers (``LinearSVC``, ``RidgeClassifier``) are not on that scale, so compare their
+        errors (:func:`~drlogit.misclassification_bounds`) rather than their losses.
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         Samples, as the model takes them.
     y : array of shape (n_samples,)
@@ -68,9 +67,10 @@ def worst_case_loss(
         one that sorts last is the positive class.
     epsilon : float
         Radius of the ball, at least 0 (0: the samples as they are).
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The adversary can
-        flip at most a share ``epsilon / kappa`` of the labels.
+        flip at most a share ``epsilon / kappa`` of the labels.  By label or by sample as in
+        :func:`~drlogit.solve`.
     norm : {"l1", "l2", "linf"}, optional
         Transport norm on the features; that of the fit, if the model is ours, else ``"l1"``.
     feature_costs : array of shape (n_features,), dict or "std", optional
@@ -93,25 +93,12 @@ def worst_case_loss(
     float
         Expected log-loss in nats.
     """
-    question = pose(
+    audit = audit_problem(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    if question.problem.domains is not None:
-        from ..problem.best_price import best_price  # compiled
-
-        return best_price(question.problem, question.coefficients).value
-    return loss_at(question, question.problem.epsilon)
-
-
-def loss_at(question: Question, epsilon: float) -> float:
-    """Worst-case log-loss at radius ε, from margins at hand."""
-    if question.problem.domains is not None:
-        return float(question.prices.value(epsilon))
-    problem = question.at(epsilon)
-    lam = problem.best_lambda(question.coefficients, question.margins)
-    return problem.objective_at(question.margins, lam)
+    return audit.problem.objective(audit.coefficients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +167,7 @@ class WorstCaseDistribution:
         return float(self.distance.max(initial=0.0))
 
     def points(self, X: Any) -> Any:
-        """Features of the atoms, given the samples (dense, or CSR if X is sparse).
-
-        Rounded towards the samples, so that none of them lies further away than ``distance``.
-        """
+        """Features of the atoms, given the samples (dense, or CSR if X is sparse)."""
         matrix = check_features(X)
         if matrix.shape[1] != self.direction.size or matrix.shape[0] <= self.index[-1]:
             raise ValueError(
@@ -191,19 +175,10 @@ class WorstCaseDistribution:
                 f"{self.index[-1] + 1} rows, got shape {matrix.shape}"
             )
         start = matrix[self.index].astype(np.float64)
+        moves = sp.csr_array(self.shift[:, None]) @ sp.csr_array(self.direction[None, :])
         if self.changes is not None:
-            start = start + (self.changes if sp.issparse(start) else self.changes.toarray())
-        if not sp.issparse(start):
-            return _moved_at_most(start, np.outer(self.shift, self.direction))
-        atoms, features = np.flatnonzero(self.shift), np.flatnonzero(self.direction)
-        row, column = np.repeat(atoms, features.size), np.tile(features, atoms.size)
-        before = np.asarray(start[row, column]).ravel()
-        after = _moved_at_most(before, self.shift[row] * self.direction[column])
-        still = start.tocoo()
-        kept = (self.shift[still.row] == 0.0) | (self.direction[still.col] == 0.0)
-        entries = np.concatenate([still.data[kept], after])
-        row, column = np.append(still.row[kept], row), np.append(still.col[kept], column)
-        return sp.csr_array((entries, (row, column)), shape=start.shape)
+            moves = moves + self.changes
+        return sp.csr_array(start + moves) if sp.issparse(start) else start + moves.toarray()
 
     def __repr__(self) -> str:
         return (
@@ -219,7 +194,7 @@ def worst_case_distribution(
     y: ArrayLike,
     *,
     epsilon: float,
-    kappa: float,
+    kappa: Any,
     norm: str | Norm | None = None,
     feature_costs: Any = None,
     categories: Any = None,
@@ -250,65 +225,69 @@ sample_weight
     """
     if not isinstance(tol, numbers.Real) or isinstance(tol, bool) or not 0.0 < tol < math.inf:
         raise ValueError(f"tol must be finite and > 0, got {tol!r}")
-    question = pose(
+    audit = audit_problem(
         model, X, y, epsilon=epsilon, kappa=kappa, norm=norm,
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return distribution_at(question, question.problem.epsilon, float(tol))
+    return distribution_at(audit, audit.problem.epsilon, float(tol))
 
 
 def distribution_at(
-    question: Question,
+    audit: AuditProblem | SoftmaxAudit,
     epsilon: float,
     tol: float,
+    found: Breakpoints | None = None,
     supremum: float | None = None,
-    bought: Any = None,
 ) -> WorstCaseDistribution:
     """A distribution within ``tol`` of the worst at radius ε.
 
-    ``supremum`` is the worst-case loss and ``bought`` the purchases of at least that budget
-    (:mod:`.purchases`), if they are known.
+    ``found`` are the breakpoints of at least that budget and ``supremum`` is the worst-case loss,
+    if they are known.
     """
+    if isinstance(audit, SoftmaxAudit):
+        budget = _spendable(epsilon, audit.signs.size + audit.coefficients.size)
+        return WorstCaseDistribution(**audit.atoms(epsilon, budget, tol))
+    found = audit.breakpoints(epsilon) if found is None else found
     if supremum is None:
-        supremum = loss_at(question, epsilon)
-    if question.problem.domains is not None:
-        return _with_domains(question, epsilon, tol, supremum, bought)
-    u, w = question.u, question.weights
-    budget = _spendable(epsilon, u.size + question.coefficients.size)
-    flips, left = flipped_within(question, budget)
-
-    # The samples after the flips: what is left of each, then what was flipped of each.
-    index = np.tile(np.arange(u.size), 2)
-    flipped = np.repeat([False, True], u.size)
-    mass, margin = np.concatenate([w - flips, flips]), np.concatenate([u, -u])
-    unspent = question.sensitivity * (epsilon - budget)
+        supremum = float(audit.loss_curve(found).at(np.array(epsilon)))
+    budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
+    (index, piece, mass), left = found.pieces(audit.weights, budget)
+    flipped = piece < 0
+    signs = audit.signs[index] * np.where(flipped, -1.0, 1.0)
+    scores = (audit.signs * audit.u)[index]
+    changes, distance = None, np.zeros(index.size)
+    domains = audit.problem.domains
+    if domains is not None:
+        changes = changed_features(audit.domain_loss, domains, audit.signs, index, piece)
+        scores = scores + changes @ audit.coefficients[:-1]
+        distance = np.asarray(item_costs(domains, changes).sum(axis=1)).ravel()
+    # Of each piece, what stays and what moves on.
+    unspent = audit.sensitivity * (epsilon - budget)
     shortfall = max(tol - unspent, 0.5 * tol)
-    moved, distance = _moves(mass, margin, question.sensitivity, left, shortfall)
-
-    # Of each of these, what stays and what moves.
-    index, flipped, margin = np.tile(index, 2), np.tile(flipped, 2), np.tile(margin, 2)
-    travelled = np.repeat([0.0, distance], 2 * u.size)
+    moved, further = _moves(mass, signs * scores, audit.sensitivity, left, shortfall)
+    place = np.tile(np.arange(index.size), 2)
+    travelled = np.repeat([0.0, further], index.size)
     mass = np.concatenate([mass - moved, moved])
     kept = np.flatnonzero(mass > 0.0)
-    kept = kept[np.argsort(index[kept], kind="stable")]
-    index, flipped, mass = index[kept], flipped[kept], mass[kept]
-    margin, travelled = margin[kept], travelled[kept]
-    signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
-    loss = float(mass @ log_loss(margin - question.sensitivity * travelled))
+    kept = kept[np.argsort(place[kept], kind="stable")]
+    place, travelled, mass = place[kept], travelled[kept], mass[kept]
+    signs, distance, flipped = signs[place], distance[place] + travelled, flipped[place]
+    loss = float(mass @ log_loss(signs * scores[place] - audit.sensitivity * travelled))
+    paid = distance + np.where(flipped, audit.flip_costs[index[place]], 0.0)
     return WorstCaseDistribution(
-        index=index,
+        index=index[place],
         mass=mass,
-        label=question.labels(signs),
+        label=audit.labels(signs),
         flipped=flipped,
-        distance=travelled,
+        distance=distance,
         shift=-signs * travelled,
-        direction=question.direction,
+        direction=audit.direction,
         expected_loss=min(loss, supremum),  # flips attain it, but for the rounding of two sums
         supremum=supremum,
-        transport_cost=float(mass @ travelled)
-        + question.problem.cost.pair.spent(float(mass[flipped].sum())),
+        transport_cost=float(mass @ paid),
         epsilon=epsilon,
+        changes=None if changes is None else changes[place],
     )
 
 
@@ -319,46 +298,7 @@ def _spendable(epsilon: float, n_terms: int) -> float:
     they are taken; so is what was spent here, and what others find that it cost.  Sixteen more are
     for the few roundings of each term.
     """
-    if epsilon < _SMALLEST_RADIUS:
-        return 0.0
     return epsilon * (1.0 - (n_terms + 16) * float(np.finfo(np.float64).eps))
-
-
-def _with_domains(
-    question: Question, epsilon: float, tol: float, supremum: float, bought: Any
-) -> WorstCaseDistribution:
-    """The same where features have domains: edges in the order of their rates, then moves."""
-    from .bought_moves import atoms_of  # compiled
-
-    atoms, left = atoms_of(question, _spendable(epsilon, question.u.size), bought)
-    moved, distance = _moves(atoms.mass, atoms.margin, question.sensitivity, left, tol)
-    # Of each atom, what stays and what moves on.
-    places = np.tile(np.arange(atoms.mass.size), 2)
-    travelled = np.repeat([0.0, distance], atoms.mass.size)
-    mass = np.concatenate([atoms.mass - moved, moved])
-    kept = np.flatnonzero(mass > 0.0)
-    kept = kept[np.argsort(atoms.index[places[kept]], kind="stable")]
-    places, travelled, mass = places[kept], travelled[kept], mass[kept]
-    index, flipped = atoms.index[places], atoms.flipped[places]
-    signs = question.signs[index] * np.where(flipped, -1.0, 1.0)
-    distances = atoms.distance[places] + travelled
-    return WorstCaseDistribution(
-        index=index,
-        mass=mass,
-        label=question.labels(signs),
-        flipped=flipped,
-        distance=distances,
-        shift=-signs * travelled,
-        direction=question.direction,
-        expected_loss=float(
-            mass @ log_loss(atoms.margin[places] - question.sensitivity * travelled)
-        ),
-        supremum=supremum,
-        transport_cost=float(mass @ distances)
-        + question.problem.cost.pair.spent(float(mass[flipped].sum())),
-        epsilon=epsilon,
-        changes=atoms.changes[places],
-    )
 
 
 def _moves(
@@ -398,13 +338,3 @@ def _moves(
         low, high = (middle, high) if shortfall(middle) > tol else (low, middle)
     moved[order] = choice(high)
     return moved, high
-
-
-def _moved_at_most(start: FloatArray, move: FloatArray) -> FloatArray:
-    """``start + move``, rounded towards ``start`` where rounding to nearest would go further."""
-    moved = start + move
-    # The rounding error of a sum, exactly (Knuth's two-sum): moved + error = start + move.
-    shift = moved - start
-    error = (start - (moved - shift)) + (move - shift)
-    too_far = np.sign(error) * np.sign(move) < 0.0
-    return np.asarray(np.where(too_far, np.nextafter(moved, start), moved))

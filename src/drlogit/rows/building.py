@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import FloatArray, Matrix
-from .checks import check_features, check_labels, check_weights
+from .checks import (
+    check_features,
+    check_label_column,
+    check_labels,
+    check_weights,
+    find_classes,
+)
 from .interface import Rows
 from .matrix import nonzeros
 from .memory import MemoryRows
@@ -47,6 +54,15 @@ def build_rows(
                     f"every sample with the {name} label has weight zero; two classes are wanted"
                 )
     return checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs, n_blocks=n_blocks)
+
+
+def labels_of(y: Any) -> NDArray[Any]:
+    """The distinct labels, in order."""
+    if is_dask(y):
+        from .dask_collections import encode
+
+        return np.asarray(encode(y)[0])
+    return find_classes(check_label_column(y, len(y)))
 
 
 def checked_rows(

@@ -25,21 +25,25 @@ _FEW = 500
 
 
 def merge_repeats(
-    X: Matrix, y: FloatArray, weights: FloatArray
-) -> tuple[Matrix, FloatArray, FloatArray, IndexArray] | None:
+    X: Matrix, y: FloatArray, weights: FloatArray, trust: FloatArray | None = None
+) -> tuple[Matrix, FloatArray, FloatArray, FloatArray | None, IndexArray] | None:
     """Distinct samples with summed weights, and for each sample the one that stands for it.
+
+    Labels of different ``trust`` are different.
 
     None where merging would not pay.
     """
     if y.size < _FEW or not (sp.issparse(X) or X.nbytes <= DENSE_COPY_BYTES):
         return None
     projection = np.random.default_rng(0).standard_normal((2, X.shape[1] + 1))
-    first = matvec(X, projection[0, :-1]) + y * projection[0, -1]
+    # The labels as numbers that tell classes and costs of flips apart.
+    label = y if trust is None else y * (1.0 + np.unique(trust, return_inverse=True)[1])
+    first = matvec(X, projection[0, :-1]) + label * projection[0, -1]
     ordered = np.sort(first)
     # Most data have hardly any, which one projection tells.
     if np.count_nonzero(ordered[1:] != ordered[:-1]) > _WORTHWHILE * y.size:
         return None
-    prints = np.stack([first, matvec(X, projection[1, :-1]) + y * projection[1, -1]])
+    prints = np.stack([first, matvec(X, projection[1, :-1]) + label * projection[1, -1]])
     order = np.argsort(first)
     begins = np.append(True, (np.diff(prints[:, order]) != 0.0).any(axis=0))
     if begins.sum() > _WORTHWHILE * y.size:
@@ -47,4 +51,5 @@ def merge_repeats(
     origin = np.empty(y.size, dtype=np.intp)
     origin[order] = np.cumsum(begins) - 1
     kept = order[begins]
-    return take_rows(X, kept), y[kept], np.bincount(origin, weights).astype(np.float64), origin
+    merged = np.bincount(origin, weights).astype(np.float64)
+    return take_rows(X, kept), y[kept], merged, None if trust is None else trust[kept], origin

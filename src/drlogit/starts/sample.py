@@ -27,25 +27,27 @@ def most_entries(rows: Rows) -> float:
     return min(_MOST_ENTRIES, max(_FEW_ENTRIES, _GATHERED_SHARE * rows.n_nonzeros))
 
 
-class Samples:
+class GatheredSamples:
     """Rows that were gathered from all blocks, in the order of their numbers."""
 
     def __init__(self, rows: Rows, stacked: tuple[Any, ...]) -> None:
-        self.numbers, self.u, y, weights, *parts = stacked
+        self.numbers, self.u, y, weights, trust, *parts = stacked
         X = _matrix(tuple(parts), rows.n_columns - rows.intercept)
         if (np.diff(self.numbers) < 0).any():
             order = np.argsort(self.numbers)
             self.numbers, self.u = self.numbers[order], self.u[order]
-            y, weights, X = y[order], weights[order], X[order]
-        self.block = Block(held(X), y, weights, rows.intercept)
+            y, weights, trust, X = y[order], weights[order], trust[order], X[order]
+        trusted = trust[:, 0].copy() if trust.shape[1] else None
+        self.block = Block(held(X), y, weights, rows.intercept, trust=trusted)
 
 
 def stacked(
     block: Block, offset: int, u: FloatArray, index: IndexArray
 ) -> tuple[None, tuple[Stack, ...]]:
-    """Some rows of a block: numbers, a value of each, labels, weights, and the rows."""
+    """Some rows of a block: numbers, a value of each, labels, weights, trust, and the rows."""
     X = block.X[index]
-    heads = (offset + index, u[index], block.y[index], block.weights[index])
+    trust = np.zeros((index.size, 0)) if block.trust is None else block.trust[index, None]
+    heads = (offset + index, u[index], block.y[index], block.weights[index], trust)
     if sp.issparse(X):
         return None, tuple(map(Stack, (*heads, X.data, X.indices, np.diff(X.indptr))))
     return None, tuple(map(Stack, (*heads, np.asarray(X))))
@@ -54,20 +56,21 @@ def stacked(
 def sampled(rows: Rows, share: float) -> tuple[Block, FloatArray]:
     """About this share of the rows as one block, and the place of each of them in [0, share)."""
     _, parts = rows.run(_take, rows.offsets, share)
-    found = Samples(rows, parts)
+    found = GatheredSamples(rows, parts)
     return found.block, found.u
 
 
 def part(block: Block, kept: BoolArray) -> MemoryRows | None:
     """Some samples of a block as rows; None if a class is missing."""
-    X, y, weights = block.X, block.y, block.weights
+    X, y, weights, trust = block.X, block.y, block.weights, block.trust
     if not kept.all():
         index = np.flatnonzero(kept)
         X, y, weights = X[index], y[index], weights[index]
+        trust = None if trust is None else trust[index]
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
-    whole = Block(held(X), y, weights / weights.sum(), block.intercept)
-    return MemoryRows([whole], 1, whole)
+    whole = Block(held(X), y, weights / weights.sum(), block.intercept, trust=trust)
+    return MemoryRows(whole)
 
 
 def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Stack, ...]]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..problem.dual_point import DualPoint
 from ..problem.problem import Problem
-from ..problem.result import DualPoint, Result
+from ..problem.result import Result
 from ..rows.arrays import FloatArray
 
 

@@ -33,6 +33,7 @@ from .frames import (
     holds_levels,
     kind_of_levels,
     level_codes,
+    level_counts,
     levels_of,
     numbers_of,
 )
@@ -232,7 +233,7 @@ def fit_encoding(
     numbers = {}
     for j, (name, column) in enumerate(zip(column_names(X), columns_of(X), strict=True)):
         if j in chosen:
-            levels, kind = Counter(levels_of(column).tolist()), kind_of_levels(column)
+            levels, kind = level_counts(column), kind_of_levels(column)
             remark = None if stated or kind != "text" else remark_on_text(name, levels)
             remarks += [remark] if remark else []
             columns.append(EncodedColumn(name, _levels_kept(levels, kind, stated), kind=kind))

@@ -63,8 +63,8 @@ def columns_of(X: Any) -> Iterator[Any]:
     elif _is_polars(X):
         yield from X.iter_columns()
     else:
-        for j in range(X.shape[1]):
-            yield X.iloc[:, j]
+        for _, column in X.items():
+            yield column
 
 
 def holds_levels(column: Any, name: Any) -> bool:
@@ -88,8 +88,7 @@ def holds_levels(column: Any, name: Any) -> bool:
     if kind in "bUST" or hasattr(dtype, "categories"):
         return True
     if kind == "O":
-        each = zip(_values(column), missing(column), strict=True)
-        kinds = {type(value) for value, gone in each if not gone}
+        kinds = _kinds(column)
         if all(issubclass(each, str | bool | np.bool_) for each in kinds):
             return bool(kinds)
         if all(
@@ -138,10 +137,12 @@ def numbers_of(column: Any, name: Any, marks: Collection[str] | None = None) -> 
         if holds_levels(column, name) and not _holds_truth(column):
             if marks is None:
                 raise TypeError  # NumPy would read "3" as a number
-            texts = [text.strip() if text else None for text in _texts(column)]
+            found, codes = _distinct_texts(column)
+            texts = [text.strip() if text else None for text in found]
             if not all(text is None or text in marks or is_number(text) for text in texts):
                 raise TypeError
-            return np.array([np.nan if t is None or t in marks else float(t) for t in texts])
+            values = [np.nan if t is None or t in marks else float(t) for t in texts]
+            return np.array(values)[codes]
         if hasattr(column, "is_null"):
             return np.array(column.cast(float).to_numpy(), dtype=np.float64)
         if hasattr(column, "iloc"):
@@ -175,9 +176,21 @@ def is_number(text: str) -> bool:
 
 def levels_of(column: Any) -> np.ndarray[Any, Any]:
     """A column of levels as text, None where one is missing."""
-    marks = set(MISSING_MARKS)
-    found = [None if t is None or t.strip() in marks else t for t in _texts(column)]
-    return np.array(found, dtype=object)
+    texts, codes = _distinct_texts(column)
+    return np.array([_unless_missing(text) for text in texts], dtype=object)[codes]
+
+
+def level_counts(column: Any) -> Counter[str | None]:
+    """How often each level of a column occurs, as text, None for a missing one."""
+    texts, codes = _distinct_texts(column)
+    counts: Counter[str | None] = Counter()
+    for text, count in zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
+        counts[_unless_missing(text)] += count
+    return counts
+
+
+def _unless_missing(text: str | None) -> str | None:
+    return None if text is None or text.strip() in MISSING_MARKS else text
 
 
 def level_codes(
@@ -188,7 +201,7 @@ def level_codes(
     A level that is spelt another way is known if it is like one of them alone: readers of files
     leave spaces or not, and make ``True`` of ``TRUE`` and 3 of ``3.0``.
     """
-    texts = _texts(column)
+    texts, codes = _distinct_texts(column)
     known: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
     alike = {_alike(level): k for level, k in known.items() if level is not None}
     times = Counter(_alike(level) for level in levels if level is not None)
@@ -197,7 +210,7 @@ def level_codes(
             known[text] = known.get(None, -1)
         else:
             known[text] = alike[_alike(text)] if times[_alike(text)] == 1 else -1
-    return np.array([known[text] for text in texts], dtype=np.intp)
+    return np.array([known[text] for text in texts], dtype=np.intp)[codes]
 
 
 def _alike(level: str) -> str:
@@ -209,16 +222,47 @@ def _alike(level: str) -> str:
     return str(float(text)) if re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?", text) else text
 
 
-def _texts(column: Any) -> list[str | None]:
-    """Values as they are spelt, None where there is none."""
+def _distinct_texts(column: Any) -> tuple[list[str | None], IndexArray]:
+    """The values that occur, as they are spelt, None for no value; and which of them each row has.
+
+    What comes after is done once for each of them: most tables have many rows of few levels.
+    """
+    values = _factorised(column)
+    if values is not None:
+        levels, codes = values
+        spelt: list[str | None] = [_spelt(level) for level in levels]
+        if codes.min(initial=0) == -1:
+            return [*spelt, None], np.where(codes < 0, len(spelt), codes)
+        return spelt, codes
+    known: dict[str | None, int] = {}
     each = zip(_values(column), missing(column), strict=True)
-    return [None if gone else _spelt(value) for value, gone in each]
+    texts = (None if gone else _spelt(value) for value, gone in each)
+    codes = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.intp)
+    return list(known), codes
+
+
+def _factorised(column: Any) -> tuple[list[Any], IndexArray] | None:
+    """Distinct values and codes, -1 for no value, where pandas knows: text and categories."""
+    if not hasattr(column, "iloc"):
+        return None
+    dtype = column.dtype
+    if not (type(dtype).__name__ == "StringDtype" or hasattr(dtype, "categories")):
+        return None
+    codes, values = column.array.factorize()
+    return values.tolist(), np.asarray(codes, dtype=np.intp)
+
+
+def _kinds(column: Any) -> set[type]:
+    """The types of the values that are there."""
+    if type(column.dtype).__name__ == "StringDtype":  # of pandas
+        return set() if missing(column).all() else {str}
+    each = zip(_values(column), missing(column), strict=True)
+    return {type(value) for value, gone in each if not gone}
 
 
 def kind_of_levels(column: Any) -> str:
     """What the levels of a column are: "text", "truth" or "number"; mixed ones are text."""
-    each = zip(_values(column), missing(column), strict=True)
-    kinds = {type(value) for value, gone in each if not gone}
+    kinds = _kinds(column)
     if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
         return "truth"
     if kinds and all(

@@ -1,0 +1,336 @@
+"""Is any bound false?  Generated problems, judged with fifty digits.
+
+    python -m benchmarks.false_bounds --kind degenerate --count 10000
+    python -m benchmarks.false_bounds --kind ordinary --count 10000
+
+*Degenerate*: up to three free columns beside the intercept (ε = 0, or features that cannot move),
+with offsets up to 1e15, columns that agree to within 1e-16 of each other, copies, whole multiples,
+numbers next to nothing, and data that are nearly separable.  *Ordinary*: what people have, and of
+every third problem categories and bounds.
+
+The judge shares nothing with the library.  It takes the model of a second fit, at a tolerance of
+1e-10, and evaluates its worst-case loss with fifty digits, after Newton's method on the free
+coefficients within the class of models that bounds speak of (``docs/certificates.md``).  A bound
+above the value of any such model is false.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+import drlogit
+from benchmarks.domain_cases import domain_case
+
+DIGITS = 50
+
+#: Log-odds per standard deviation that models of the class have at most, less a hair.
+ADMITTED = mp.mpf(10_000) * (1 - mp.mpf(10) ** -6)
+
+#: Columns with a smaller root mean square count as zero.
+NOTHING = 1e-150
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A problem: ``solve(X, y, **options)``."""
+
+    kind: str
+    X: np.ndarray[Any, Any]
+    y: np.ndarray[Any, Any]
+    options: dict[str, Any]
+
+
+def _offset(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Another feature, far from zero; now and then the first one once more, but for rounding."""
+    other = a if rng.random() < 0.2 else rng.standard_normal(a.size)
+    return other + 10.0 ** rng.uniform(3.0, 15.0)
+
+
+def _beside(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a + 10.0 ** rng.uniform(-16.0, -3.0) * rng.standard_normal(a.size)
+
+
+def _copy(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a * float(rng.choice([1.0, -1.0, 2.0, 3.0, 0.1]))
+
+
+def _subnormal(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return rng.standard_normal(a.size) * 10.0 ** rng.uniform(-318.0, -150.0)
+
+
+def _constant(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.full(a.size, 10.0 ** rng.uniform(-3.0, 6.0))
+
+
+def _sum(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Together with the first column nearly constant."""
+    return 10.0 ** rng.uniform(0.0, 8.0) - a
+
+
+KINDS = {
+    "offset": _offset, "beside": _beside, "copy": _copy, "subnormal": _subnormal,
+    "constant": _constant, "sum": _sum,
+}  # fmt: skip
+
+
+def degenerate(seed: int) -> Generated | None:
+    """Free columns that are nearly degenerate; None if there is one class only."""
+    rng = np.random.default_rng([seed, 17])
+    kind = list(KINDS)[seed % len(KINDS)]
+    n_samples = int(rng.integers(4, 41))
+    a, v = rng.standard_normal((2, n_samples))
+    if rng.random() < 0.3:
+        a = np.rint(2.0 * a)
+    columns = [a, KINDS[kind](rng, a)]
+    if rng.random() < 0.4:
+        other = list(KINDS)[int(rng.integers(len(KINDS)))]
+        columns.append(KINDS[other](rng, columns[int(rng.integers(2))]))
+    free = len(columns)
+    if rng.random() < 0.5:
+        columns.append(v)
+    y = a + 0.7 * v + rng.logistic(size=n_samples) * rng.choice([0.1, 1.0]) > 0.0
+    if y.all() or not y.any():
+        return None
+    X = np.column_stack(columns)
+    order = rng.permutation(X.shape[1])
+    costs = np.where(np.arange(X.shape[1]) < free, np.inf, 1.0)[order]
+    plain = rng.random() < 0.5
+    kappa = math.inf if plain else float(rng.choice([1.0, 4.0, np.inf]))
+    options = {
+        "epsilon": 0.0 if plain else float(10.0 ** rng.uniform(-3.0, -1.0)),
+        "kappa": kappa,
+        "norm": str(rng.choice(["l1", "l2", "linf"])),
+        "feature_costs": None if plain else costs,
+        "fit_intercept": bool(rng.random() < 0.8),
+    }
+    return Generated(kind, X[:, order], y, options)
+
+
+def ordinary(seed: int) -> Generated | None:
+    """A small problem as people have them; None if there is one class only."""
+    if seed % 3 == 0:
+        X, y, options = domain_case(seed)
+        return Generated("domains", X, y > 0, options)
+    rng = np.random.default_rng([seed, 18])
+    n_samples, n_features = int(rng.integers(10, 150)), int(rng.integers(1, 7))
+    X = rng.standard_normal((n_samples, n_features)) * 10.0 ** rng.uniform(-2.0, 2.0, n_features)
+    if rng.random() < 0.4:
+        X[:, 0] = rng.integers(0, 2, n_samples)
+    X += 10.0 ** rng.uniform(-1.0, 3.0) * (rng.random(n_features) < 0.3)
+    score = (X - X.mean(axis=0)) / X.std(axis=0) @ rng.standard_normal(n_features)
+    y = score + rng.logistic(size=n_samples) * rng.choice([0.1, 1.0, 1.0]) > 0.0
+    if y.all() or not y.any():
+        return None
+    costs = 1.0 / X.std(axis=0)
+    costs[rng.random(n_features) < 0.3] = np.inf
+    options: dict[str, Any] = {
+        "epsilon": float(rng.choice([0.0, 0.001, 0.01, 0.05, 0.2, 1.0])),
+        "kappa": float(rng.choice([0.5, 1.0, 4.0, 30.0, np.inf])),
+        "norm": str(rng.choice(["l1", "l2", "linf"])),
+        "feature_costs": costs,
+        "fit_intercept": bool(rng.random() < 0.8),
+    }
+    if rng.random() < 0.3:
+        options["sample_weight"] = rng.uniform(0.1, 3.0, n_samples)
+    return Generated("numbers", X, y, options)
+
+
+class Judge:
+    """A problem in fifty digits: the value of models, and Newton's method on free coefficients."""
+
+    def __init__(self, problem: Generated) -> None:
+        X, options = problem.X, problem.options
+        self.n_samples, self.n_features = X.shape
+        self.epsilon, self.kappa = mp.mpf(options["epsilon"]), mp.mpf(options["kappa"])
+        self.norm, self.intercept = options["norm"], options["fit_intercept"]
+        self.signs = [1 if label else -1 for label in problem.y]
+        self.rows = [[mp.mpf(float(x)) for x in row] for row in X]
+        weights = [mp.mpf(float(w)) for w in options.get("sample_weight", np.ones(len(X)))]
+        self.weights = [w / mp.fsum(weights) for w in weights]
+        costs = options["feature_costs"]
+        self.costs = [mp.mpf(float(c)) for c in (np.ones(X.shape[1]) if costs is None else costs)]
+        self.groups = options.get("categories") or []
+        grouped = {j for group in self.groups for j in group}
+        lower, upper = options.get("bounds") or (np.full(X.shape[1], s * np.inf) for s in (-1, 1))
+        self.ends = {
+            j: (mp.mpf(float(lower[j])), mp.mpf(float(upper[j])))
+            for j in range(X.shape[1])
+            if j not in grouped and np.isfinite([lower[j], upper[j]]).all()
+        }
+        domains = (grouped | self.ends.keys()) if self.epsilon else set()
+        self.penalised = [
+            j for j in range(X.shape[1])
+            if self.epsilon and self.costs[j] < mp.inf and j not in domains
+        ]  # fmt: skip
+        self.free = [j for j in range(X.shape[1]) if j not in self.penalised and j not in domains]
+        self._standardise()
+
+    def _standardise(self) -> None:
+        """Free columns in standard deviations from their means, with the constant if there is."""
+        self.scales: dict[int, Any] = {}
+        self.means = [mp.mpf(0)] * self.n_features
+        for j in range(self.n_features):
+            column = [row[j] for row in self.rows]
+            if self.intercept:
+                self.means[j] = mp.fdot(self.weights, column)
+            square = mp.fsum(
+                w * (x - self.means[j]) ** 2 for w, x in zip(self.weights, column, strict=True)
+            )
+            if j in self.free and mp.sqrt(square) > NOTHING:
+                self.scales[j] = mp.sqrt(square)
+        self.Z = [
+            [sign * (row[j] - self.means[j]) / scale for j, scale in self.scales.items()]
+            + [mp.mpf(sign)] * self.intercept
+            for sign, row in zip(self.signs, self.rows, strict=True)
+        ]
+
+    def least_value(self, result: drlogit.Result, steps: int = 12) -> Any:
+        """The least value that is found near a fit, within the class."""
+        beta, b = [mp.mpf(float(x)) for x in result.coef], mp.mpf(result.intercept)
+        size = [abs(beta[j]) / self.costs[j] for j in self.penalised]
+        dual = {"l1": max, "l2": lambda x: mp.sqrt(mp.fdot(x, x)), "linf": mp.fsum}[self.norm]
+        lam = max(mp.mpf(result.lam), dual(size) if size else mp.mpf(0))
+        if self.epsilon and (self.groups or self.ends):
+            return self._with_domains(beta, b, lam)
+        fixed = [
+            sign * mp.fsum((row[j] - self.means[j]) * beta[j] for j in self.penalised)
+            for sign, row in zip(self.signs, self.rows, strict=True)
+        ]
+        v = [beta[j] * scale for j, scale in self.scales.items()]
+        if self.intercept:
+            v.append(b + mp.fdot(self.means, beta))
+        if any(abs(x) > ADMITTED for x in v):  # a model beyond the class
+            v, steps = [mp.mpf(0)] * len(v), 3 * steps
+        return self._polished(fixed, v, lam, steps)
+
+    def _polished(self, fixed: list[Any], v: list[Any], lam: Any, steps: int) -> Any:
+        flips = self.kappa < mp.inf and self.epsilon > 0
+        kink = self.kappa * lam if flips else mp.inf
+
+        def margins(at: list[Any]) -> list[Any]:
+            return [o + mp.fdot(row, at) for o, row in zip(fixed, self.Z, strict=True)]
+
+        def value(at: list[Any]) -> Any:
+            terms = [loss(u) + max(u - kink, 0) for u in margins(at)]
+            return self.epsilon * lam + mp.fdot(self.weights, terms)
+
+        best, active = value(v), list(range(len(v)))
+        for _ in range(steps):
+            u = margins(v)
+            slope = [w * (1 / (1 + mp.exp(x)) - (x > kink))
+                     for w, x in zip(self.weights, u, strict=True)]  # fmt: skip
+            curve = [w / (2 + mp.exp(x) + mp.exp(-x)) for w, x in zip(self.weights, u, strict=True)]
+            columns = [[row[k] for row in self.Z] for k in active]
+            gradient = mp.matrix([mp.fdot(slope, column) for column in columns])
+            curved = [[c * x for c, x in zip(curve, column, strict=True)] for column in columns]
+            hessian = mp.matrix([[mp.fdot(one, two) for one in columns] for two in curved])
+            for k in range(len(active)):
+                hessian[k, k] *= 1 + mp.mpf(10) ** (10 - DIGITS)
+            try:
+                step = dict(zip(active, mp.lu_solve(hessian, gradient), strict=True))
+            except (ZeroDivisionError, ValueError):
+                break
+            # As far as the class goes; a coefficient at its end stays there.
+            room = {
+                k: ((ADMITTED if d > 0 else -ADMITTED) - v[k]) / d for k, d in step.items() if d
+            }
+            length = min([mp.mpf(1), *room.values()])
+            trial = v
+            while length > 1e-4:
+                trial = [x + length * step.get(k, 0) for k, x in enumerate(v)]
+                if value(trial) < best:
+                    break
+                length /= 2
+            reached = value(trial)
+            active = [k for k in active if k not in room or room[k] > length]
+            if not reached < best - mp.mpf(10) ** -16 and len(active) == len(step):
+                return min(best, reached)
+            v, best = (trial, reached) if reached < best else (v, best)
+            if not active:
+                break
+        return best
+
+    def _with_domains(self, beta: list[Any], b: Any, lam: Any) -> Any:
+        """``ελ + Σ w R(λ)``, R by the best prefix of items sorted by gain per cost."""
+        kinds = [
+            ([beta[j] for j in group] + [mp.mpf(0)] * self._has_none(group), self.costs[group[0]])
+            for group in self.groups
+        ]
+        total = self.epsilon * lam
+        for weight, sign, row in zip(self.weights, self.signs, self.rows, strict=True):
+            score = mp.fdot(row, beta) + b
+            worst = [mp.ninf]
+            for label in (sign, -sign):
+                paid = mp.mpf(0) if label == sign else self.kappa
+                if paid == mp.inf:
+                    continue
+                items = []
+                for group, (levels, cost) in zip(self.groups, kinds, strict=True):
+                    now = mp.fdot([row[j] for j in group], [beta[j] for j in group])
+                    items.append((label * now - min(label * x for x in levels), cost))
+                for j, ends in self.ends.items():
+                    end = max(ends, key=lambda e, j=j: label * beta[j] * (row[j] - e))
+                    distance = abs(row[j] - end)
+                    items.append((abs(beta[j]) * distance, self.costs[j] * distance))
+                items = [(g, c) for g, c in items if g > 0 and c < mp.inf]
+                u = label * score
+                worst.append(loss(u) - lam * paid)
+                for gain, cost in sorted(items, key=lambda item: -item[0] / item[1]):
+                    u, paid = u - gain, paid + cost
+                    worst.append(loss(u) - lam * paid)
+            total += weight * max(worst)
+        return total
+
+    def _has_none(self, group: list[int]) -> bool:
+        return any(
+            not any(row[j] for j in group)
+            for row, weight in zip(self.rows, self.weights, strict=True)
+            if weight
+        )
+
+
+def loss(u: Any) -> Any:
+    """``log(1 + e^{-u})``."""
+    return mp.log1p(mp.exp(-abs(u))) - min(u, 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kind", choices=("degenerate", "ordinary"), default="degenerate")
+    parser.add_argument("--count", type=int, default=600)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    mp.mp.dps = DIGITS
+    make = degenerate if arguments.kind == "degenerate" else ordinary
+    certified: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    false = 0
+    for seed in range(arguments.first, arguments.first + arguments.count):
+        problem = make(seed)
+        if problem is None:
+            continue
+        result = drlogit.solve(problem.X, problem.y, **problem.options)
+        total[problem.kind] += 1
+        certified[problem.kind] += result.converged
+        if result.dual_objective > 0.0:
+            tight = drlogit.solve(problem.X, problem.y, tol=1e-10, **problem.options)
+            judge = Judge(problem)
+            least = min(judge.least_value(result), judge.least_value(tight))
+            if max(result.dual_objective, tight.dual_objective) > least:
+                false += 1
+                print(f"seed {seed} ({problem.kind}): {result} is above {mp.nstr(least, 20)}")
+    for kind, count in total.items():
+        print(f"  {kind}: {certified[kind]} of {count} certified")
+    print(f"{total.total()} problems, {certified.total()} certified, {false} false bounds")
+    raise SystemExit(bool(false))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""``drlogit datasets``: list the bundled data, and write them to a file to try things on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .console import DONE, Console
+from .options import Commands, new_parser
+from .outputs import check_writable, table
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "datasets",
+        help="list the bundled data, and write them to a file",
+        description="Data to try the other commands on; they need no network.",
+        examples="""
+        drlogit datasets
+        drlogit datasets export breast-cancer cancer.csv
+        """,
+    )
+    parser.add_argument("action", nargs="?", choices=("list", "export"), default="list")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="export: which data")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="export: a .csv file to write")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from ..datasets.bundled import BUNDLED, load_bundled
+    from ..files.atomic import write_text
+
+    console = Console(arguments)
+    if arguments.action == "export":
+        if Path(arguments.file or "").suffix.lower() != ".csv":
+            raise ValueError(f"export wants NAME and FILE, a .csv file, got {arguments.file}")
+        check_writable(arguments.file)
+        frame = load_bundled(arguments.name)
+        write_text(arguments.file, frame.to_csv(index=False, lineterminator="\n"))
+        n_samples, n_features = len(frame), frame.shape[1] - 1
+        record = {"file": arguments.file, "n_samples": n_samples, "n_features": n_features}
+        text = f"{n_samples} samples with {n_features} features written to {arguments.file}"
+        console.answer(record, text)
+        return DONE
+    rows = []
+    for name, (description, load) in BUNDLED.items():
+        n_samples, width = load().shape
+        rows.append({"name": name, "rows": n_samples, "features": width - 1,
+                     "description": description})  # fmt: skip
+    cells = [[str(row[key]) for key in ("name", "rows", "features")] for row in rows]
+    lines = table(["name", "samples", "features"], cells).split("\n")
+    told = ["", *(str(row["description"]) for row in rows)]
+    shown = (f"{line}  {words}".rstrip() for line, words in zip(lines, told, strict=True))
+    console.answer(rows, "\n".join(shown))
+    return DONE

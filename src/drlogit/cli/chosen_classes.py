@@ -1,0 +1,72 @@
+"""Labels as they stand in a file, and the classes that a command makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def choose_classes(
+    labels: list[Any], codes: NDArray[np.intp], positive: str | None, source: str
+) -> tuple[list[Any], NDArray[np.intp], Any]:
+    """The classes in order, the class of each sample, and the label that is told from the rest.
+
+    Of two classes the positive one comes second.  A positive label among more than two makes
+    two classes: it, and "not" it.
+    """
+    if len(labels) < 2:
+        raise ValueError(
+            f"all {codes.size} labels of {source} are {labels[0]!r}; two classes are wanted"
+        )
+    if positive is None:
+        if len(labels) > max(20, codes.size // 10):
+            raise ValueError(
+                f"{source} has {len(labels)} different labels in {codes.size} samples: is the "
+                "column of the labels the right one? Name it with --target, or choose a label "
+                "with --positive"
+            )
+        return labels, codes, None
+    found = np.flatnonzero(_same(np.array(labels), positive))
+    if not found.size:
+        raise ValueError(
+            f"no sample of {source} has the label {positive!r}; its labels are {_listed(labels)}"
+        )
+    chosen = labels[found[0]]
+    codes = (codes == found[0]).astype(np.intp)
+    if len(labels) == 2:
+        return [labels[1 - found[0]], chosen], codes, None
+    return [f"not {chosen}", str(chosen)], codes, chosen
+
+
+def match_labels(
+    labels: NDArray[Any], classes: list[Any], against_rest: Any, source: str
+) -> NDArray[np.intp]:
+    """Positions of labels in the classes of a model; ``ValueError`` for one it does not know."""
+    if against_rest is not None:
+        return _same(labels, against_rest).astype(np.intp)
+    codes = np.full(labels.size, -1, dtype=np.intp)
+    for position, label in enumerate(classes):
+        codes[_same(labels, label)] = position
+    unknown = np.flatnonzero(codes < 0)
+    if unknown.size:
+        raise ValueError(
+            f"{source}: row {unknown[0] + 1} has the label {labels[unknown[0]].item()!r}, which "
+            f"the model does not know; its classes are {_listed(classes)}"
+        )
+    return codes
+
+
+def _same(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
+    """Which labels are this one: as numbers where both are (1 and 1.0), else as text."""
+    if labels.dtype.kind != "U":
+        try:
+            return np.asarray(labels == float(label))
+        except ValueError:
+            pass
+    return np.asarray(labels.astype(str) == str(label))
+
+
+def _listed(labels: list[Any]) -> str:
+    return ", ".join(map(str, labels[:8])) + (", …" if len(labels) > 8 else "")

@@ -1,0 +1,69 @@
+"""``drlogit guarantee``: what holds for new data, from rows that a model has not seen."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from .asking import read_asked, read_groups
+from .console import DONE, Console
+from .options import (
+    DATA_HELP,
+    MODEL_HELP,
+    Commands,
+    add_ball_options,
+    add_sample_options,
+    check_numbers,
+    new_parser,
+    options,
+)
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "guarantee",
+        help="what holds for new data, from rows that a model has not seen",
+        description="Upper limits of log-loss and error, at a stated confidence, for every "
+        "distribution within the radius of the one that these rows come from. The rows must be "
+        "ones that the model was neither fitted to nor chosen by; what else is assumed is said "
+        "beside the limits.",
+        examples="""
+        drlogit guarantee model.json holdout.csv
+        drlogit guarantee model.json holdout.csv --confidence 0.99 --groups sex
+        drlogit guarantee model.json holdout.csv --epsilon 0.05 --kappa inf --json
+        """,
+    )
+    add = options(parser)
+    add("MODEL", MODEL_HELP)
+    add("DATA", DATA_HELP)
+    add = add_ball_options(parser, "guarantee")
+    add("--confidence SHARE", "of all limits together", type=float, default=0.95)
+    add("--groups COLUMN", "column whose values are parts of the rows to speak of apart")
+    add_sample_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from ..robustness.guarantees import guarantee
+
+    console = Console(arguments)
+    check_numbers(arguments)
+    asked = read_asked(arguments, labels=True)
+    found = guarantee(
+        asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,
+        kappa=arguments.kappa, confidence=arguments.confidence,
+        sample_weight=asked.samples.weights, groups=read_groups(asked, arguments),
+    )  # fmt: skip
+    record = {"model": arguments.model, "data": asked.samples.source, **guarantee_record(found)}
+    console.answer(record, str(found))
+    return DONE
+
+
+def guarantee_record(found: Any) -> dict[str, Any]:
+    """A guarantee for a script, with what it assumes."""
+    assumed = str(found).rpartition("Assumed: ")[2]
+    return {**asdict(found), "assumed": assumed}

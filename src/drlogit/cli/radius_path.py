@@ -1,0 +1,163 @@
+"""``drlogit path``: the model over a range of radii."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .console import DONE, NOT_CONVERGED, Console
+from .options import (
+    DATA_HELP,
+    Commands,
+    add_data_options,
+    add_model_options,
+    add_solver_options,
+    check_numbers,
+    new_parser,
+    numbers,
+    options,
+)
+from .outputs import check_outputs, csv_text, explain_written, save_plot, table
+from .training import Training, parameters, read_training
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = new_parser(
+        commands,
+        "path",
+        help="the model over a range of radii",
+        description="Fit the model over a range of radii, from the one that makes it constant "
+        "downwards, each fit started from the one before. Coefficients are those of the fit: of a "
+        "standardised matrix per standard deviation, of a table in its own units.",
+        examples="""
+        drlogit path data.csv --standardize
+        drlogit path data.csv --standardize --plot path.png -o path.csv
+        drlogit path data.csv --epsilons 0.5,0.1,0.01 --kappa inf --json
+        """,
+    )
+    add = options(parser)
+    add("DATA", DATA_HELP)
+    add("-o --output FILE", "CSV file for the coefficients at every radius")
+    add("--plot FILE", "picture to draw: .png, .pdf or .svg")
+    add_model_options(parser, epsilon=None, kappa=1.0)
+    add = options(parser, "radii")
+    add("--epsilons E,E", "radii (default: chosen)", type=numbers)
+    add("--n-epsilons N", "how many to choose", type=int, default=30)
+    add("--min-fraction SHARE", "the smallest radius chosen, as a share of the largest",
+        type=float, default=1e-3)  # fmt: skip
+    add_data_options(parser)
+    add_solver_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from sklearn.preprocessing import StandardScaler
+
+    from ..estimators.choosing import regularization_path
+    from ..estimators.training_data import balanced_weights
+
+    console = Console(arguments)
+    check_numbers(arguments)
+    check_outputs(arguments)
+    standardized = arguments.standardize
+    training = read_training(arguments, console)
+    X, weights = training.samples.X, training.samples.weights
+    if len(training.classes) != 2:
+        shown = ", ".join(map(repr, training.classes[:6]))
+        raise ValueError(
+            f"{training.samples.source} has {len(training.classes)} classes ({shown}), and a path "
+            "wants two: choose one against the rest with --positive LABEL"
+        )
+    if arguments.balanced:
+        weights = balanced_weights(training.codes, weights, 2)
+    if arguments.standardize and not (training.categorical or arguments.missing != "error"):
+        center = not arguments.no_intercept and not sp.issparse(X)
+        X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
+        arguments.standardize = False
+    settings = parameters(arguments, training)
+    del settings["class_weight"]
+    if not hasattr(X, "columns"):
+        settings["categorical_features"] = None
+    count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
+    done = itertools.count(1)
+    with console.progress("path") as bar:
+        path = regularization_path(
+            X, training.codes, arguments.epsilons,
+            n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
+            kappa=arguments.kappa, sample_weight=weights,
+            callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
+            **settings,
+        )  # fmt: skip
+    names = path.feature_names or training.samples.names
+    if arguments.output is not None:
+        _write(path, names, arguments.output)
+    if arguments.plot is not None:
+        from ..plots import RegularizationPathDisplay
+
+        unit = "standard deviation" if standardized else "unit of the feature"
+        display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
+        save_plot(display.figure_, arguments.plot)
+    console.answer(_record(path, names, training), lambda: _text(path, arguments))
+    return DONE if (path.gaps <= arguments.tol).all() else NOT_CONVERGED
+
+
+def _record(path: Any, names: list[str], training: Training) -> dict[str, Any]:
+    return {
+        "data": training.origin,
+        "positive": training.classes[1],
+        "kappa": path.kappa,
+        "norm": path.norm,
+        "epsilon_max": path.epsilon_max,
+        "feature_names": names,
+        "radii": [
+            {
+                "epsilon": path.epsilons[i],
+                "objective": path.objectives[i],
+                "gap": path.gaps[i],
+                "lambda": path.lambdas[i],
+                "n_iter": path.n_iters[i],
+                "intercept": path.intercepts[i],
+                "coefficients": path.coefs[i],
+            }
+            for i in range(len(path))
+        ],
+    }
+
+
+def _text(path: Any, arguments: argparse.Namespace) -> str:
+    finite = math.isfinite(path.kappa)
+    columns = ["epsilon", *(["flips up to"] if finite else []), "worst-case loss", "gap"]
+    columns += ["largest coef", "coefs not 0"]
+    rows = []
+    for i in range(len(path)):
+        size = np.abs(path.coefs[i])
+        share = [f"{min(path.epsilons[i] / path.kappa, 1.0):.2%}"] if finite else []
+        rows.append(
+            [
+                f"{path.epsilons[i]:.5g}", *share, f"{path.objectives[i]:.6f}",
+                f"{path.gaps[i]:.1e}", f"{size.max():.4g}",
+                str(int(np.count_nonzero(size > 1e-6 * max(size.max(), 1e-6)))),
+            ]
+        )  # fmt: skip
+    return "\n".join([
+        f"The model is constant from epsilon = {path.epsilon_max:.5g} on "
+        f"({path.norm} transport, kappa = {path.kappa:g}).",
+        "",
+        table(columns, rows),
+        *explain_written(arguments.output, arguments.plot),
+    ])  # fmt: skip
+
+
+def _write(path: Any, names: list[str], output: str) -> None:
+    from ..files.atomic import write_text
+
+    header = ["epsilon", "objective", "gap", "lambda", "intercept", *names]
+    columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
+    write_text(output, csv_text(header, np.column_stack(columns).tolist()))

@@ -1,0 +1,298 @@
+"""The numbers of an audit: worst-case loss and error of fitted models over a range of radii.
+
+A softmax over several classes is one model; one that is made of fits of each class against the rest
+is asked about each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem.label_costs import StatedKappa, own_kappa
+from ..rows.arrays import FloatArray
+from .audit_problem import AuditProblem, audit_problem
+from .breakpoints import FlipCurve
+from .common_ball import CommonBall
+from .guarantees import Guarantee
+from .measured_model import FittedWith, fitted_with, last_step
+from .misclassification import best_error, bounds_at, worst_error
+from .softmax import is_softmax
+from .subgroups import Subgroup
+
+#: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
+_SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+
+#: One ball for all models, or each measured as it was fitted.
+BALLS = ("common", "own")
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One model at one radius.
+
+    ``flip_limit`` is the largest share of labels that may be flipped, ``ε/κ`` if one κ is for all;
+    ``flip_share`` is what the worst case for the log-loss really flips, the rest of its budget
+    going into moves.
+    """
+
+    model: str
+    epsilon: float
+    flip_limit: float
+    flip_share: float
+    worst_case_loss: float
+    best_error: float
+    worst_error: float
+
+
+@dataclass(frozen=True)
+class AuditSample:
+    """One sample: its row in the data, its label, its margin, and the radius that reaches it.
+
+    ``index`` is its position, ``row`` what it is called: by the index of a frame, else by position.
+    ``epsilon`` is the smallest radius at which the worst case flips the whole of its label
+    (``inf`` in lists that are not about flips).
+    """
+
+    index: int
+    label: Any
+    margin: float
+    epsilon: float
+    row: Any = None
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    """What an audit says about one model.
+
+    Attributes
+    ----------
+    name : str
+    loss, error : float
+        Log-loss (nats) and error rate on the samples as they are.
+    sensitivity : float
+        The dual norm of the coefficients: how much one unit of transport can change a score,
+        and the slope at which the worst-case loss grows in the end.
+    half_wrong_radius : float
+        The smallest radius at which half of the predictions can be wrong (``inf`` if none).
+    rows : tuple of AuditRow
+        One per radius.
+    first_flipped : tuple of AuditSample
+        The samples whose labels the worst case flips first: those predicted right with the
+        largest margins, where a wrong label costs most.  They are not suspects.
+    most_surprising : tuple of AuditSample
+        The samples whose labels surprise the model most, with the smallest margins.  Worth a
+        look by who wants to find wrong labels; the worst case does not touch them.
+    """
+
+    name: str
+    loss: float
+    error: float
+    sensitivity: float
+    half_wrong_radius: float
+    rows: tuple[AuditRow, ...]
+    first_flipped: tuple[AuditSample, ...]
+    most_surprising: tuple[AuditSample, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditOutcome:
+    """What an audit found; it keeps the samples, for what is computed only when it is asked for.
+
+    ``ball`` names the model in whose ball all are measured; empty if each is in its own, and then
+    the same radius does not mean the same.  ``guarantees``, by model, are about the population of
+    rows that the models have not seen, if there were any.
+    """
+
+    kappa: StatedKappa
+    norm: str
+    n_samples: int
+    epsilons: tuple[float, ...]
+    models: tuple[ModelAudit, ...]
+    spaces: tuple[str, ...] = ()
+    ball: str = ""
+    row_names: tuple[Any, ...] | None = field(default=None, repr=False)
+    audited: dict[str, AuditedModel] = field(default_factory=dict, repr=False)
+    subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
+    guarantees: dict[str, Guarantee] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedModel:
+    """A model's audit, and how the model was fitted, where it is one of ours."""
+
+    audit: AuditProblem
+    fitted: FittedWith
+
+
+def audit_problems(
+    model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, balls: str = "common", **options: Any
+) -> tuple[dict[str, AuditedModel], str]:
+    """The audits of one or several models, by name; options are those of :func:`audit_problem`.
+
+    All are in one ball, that of the first model that was fitted with one; its name is returned,
+    too, or nothing if each has its own.
+    """
+    if balls not in BALLS:
+        raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
+    models = named_models(model)
+    fits = {name: fitted_with(each) for name, each in models.items()}
+    first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
+    norm = fits[first].norm or "l1" if norm is None else norm
+    kappa = own_kappa(fits[first].kappa) if kappa is None else kappa
+    # One-hot columns of others' pipelines are numbers if they were numbers to that model.
+    as_numbers = (
+        balls == "common"
+        and fits[first].norm is not None
+        and options.get("categories") is None
+        and last_step(models[first]).categories_ is None
+    )
+    ball: CommonBall | None = None
+    found: dict[str, list[tuple[str, AuditedModel]]] = {}
+    for name in (first, *(other for other in models if other != first)):
+        stated: dict[str, Any] = (
+            {"categories": []} if as_numbers and fits[name].norm is None else {}
+        )
+        found[name] = []
+        for part, of_class in _parts(name, models[name]):
+            audit = audit_problem(
+                models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class,
+                ball=ball, **(options | stated),
+            )  # fmt: skip
+            own = fits[name] if of_class is None else fits[name].of_class(of_class)
+            found[name].append((part, AuditedModel(audit, own)))
+        if name == first and balls == "common" and len(models) > 1:
+            ball = found[first][0][1].audit.ball_of(first)
+    common = first if balls == "common" or len(models) == 1 else ""
+    return {part: each for name in models for part, each in found[name]}, common
+
+
+def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
+    """The model, or each of its classes if there are more than two."""
+    classes = getattr(last_step(model), "classes_", ()) if hasattr(model, "fit") else ()
+    if len(classes) <= 2 or is_softmax(model):
+        return [(name, None)]
+    return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
+
+
+def default_radii(audited: Sequence[AuditedModel]) -> tuple[float, ...]:
+    """Radii for who names none: shares of what matters to these models, and those they know."""
+    scale = _scale([each.audit for each in audited])
+    known = {e for each in audited if (e := each.fitted.epsilon) is not None}
+    return tuple(sorted({share * scale for share in _SHARES} | known))
+
+
+def own_radius(audited: Sequence[AuditedModel], radii: Sequence[float]) -> float:
+    """The radius that a model was fitted for, the last of several; else one of the larger ones."""
+    fitted = [e for each in audited if (e := each.fitted.epsilon)]
+    return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]
+
+
+def named_models(model: Any) -> dict[str, Any]:
+    """The models under distinct names."""
+    if isinstance(model, Mapping):
+        models = {str(name): each for name, each in model.items()}
+    elif isinstance(model, list):
+        names = [_name(each) for each in model]
+        repeated = {name for name, times in Counter(names).items() if times > 1}
+        seen: Counter[str] = Counter()
+        models = {}
+        for name, each in zip(names, model, strict=True):
+            seen[name] += 1
+            models[f"{name} {seen[name]}" if name in repeated else name] = each
+    else:
+        models = {_name(model): model}
+    if not models:
+        raise ValueError("no model to audit: the list or mapping is empty")
+    return models
+
+
+def _name(model: Any) -> str:
+    if isinstance(model, tuple):
+        return "(coef, intercept)"
+    if hasattr(model, "steps"):
+        return _name(model.steps[-1][1])
+    return type(model).__name__
+
+
+def _scale(audits: Iterable[AuditProblem]) -> float:
+    """κ or, if smaller, the mean distance of samples predicted right from the boundary."""
+    distances = []
+    for audit in audits:
+        right = (audit.u > 0.0) & (audit.weights > 0.0)
+        if right.any() and audit.sensitivity > 0.0:
+            mean = float(np.average(audit.u[right], weights=audit.weights[right]))
+            distances.append(mean / audit.sensitivity)
+    # Of several models, the sturdiest: the others are then seen to break on the way.
+    scale = min(_unit(audit.problem.kappa), max(distances, default=math.inf))
+    return scale if math.isfinite(scale) else 1.0
+
+
+def _unit(kappa: Any) -> float:
+    """κ, or the least of a matrix of costs."""
+    if np.ndim(kappa) == 0:
+        return float(kappa)
+    return float(np.min(kappa[kappa > 0.0], initial=np.inf))
+
+
+def audit_model(
+    name: str,
+    audit: AuditProblem,
+    radii: tuple[float, ...],
+    n_listed: int,
+    row_names: Sequence[Any] | None = None,
+) -> ModelAudit:
+    """What an audit says about one model."""
+    u, w = audit.u, audit.weights
+    best, worst = best_error(audit), worst_error(audit)
+    breakpoints, at = audit.breakpoints(), np.array(radii)
+    flips = FlipCurve.of(breakpoints, w)
+    errors = [bounds_at(epsilon, best, worst) for epsilon in radii]
+    rows = tuple(
+        AuditRow(name, epsilon, limit, flipped, loss, error.best, error.worst)
+        for epsilon, limit, flipped, loss, error in zip(
+            radii,
+            audit.flip_limits(at).tolist(),
+            flips.at(at).tolist(),
+            audit.loss_curve(breakpoints).at(at).tolist(),
+            errors,
+            strict=True,
+        )
+    )
+    surprising = np.flatnonzero(w > 0.0)
+    surprising = surprising[np.argsort(u[surprising], kind="stable")][:n_listed]
+    return ModelAudit(
+        name=name,
+        loss=float(w @ audit.losses),
+        error=float(w[audit.wrong].sum()),
+        sensitivity=audit.sensitivity,
+        half_wrong_radius=worst[1].radius_of(0.5),
+        rows=rows,
+        first_flipped=_listed(audit, flips.samples[:n_listed], flips.reached, row_names),
+        most_surprising=_listed(audit, surprising, np.full(surprising.size, math.inf), row_names),
+    )
+
+
+def _listed(
+    audit: AuditProblem,
+    indices: NDArray[np.intp],
+    epsilons: FloatArray,
+    row_names: Sequence[Any] | None,
+) -> tuple[AuditSample, ...]:
+    labels = audit.labels(audit.signs[indices]).tolist()
+    return tuple(
+        AuditSample(
+            int(i),
+            label,
+            float(audit.u[i]),
+            float(epsilon),
+            int(i) if row_names is None else row_names[i],
+        )
+        for i, label, epsilon in zip(indices, labels, epsilons, strict=False)
+    )

@@ -1,0 +1,200 @@
+"""The adversary's breakpoints, and everything that is built from them.
+
+For a fixed model, what the adversary gets of sample i at the price λ is convex, piecewise linear:
+
+    R_i(λ)  =  loss_i  +  Σ over the sample's breakpoints e of  (gain_e - λ cost_e)_+
+
+Each breakpoint takes the sample from one piece to the next: another label, moved items.  It pays
+from the ``rate = gain / cost`` downwards, and rates fall along a sample.  So the adversary solves a
+fractional knapsack: it takes breakpoints in the order of their rates, each for the whole mass of
+its sample, until ε is spent; what is left goes into moves without end, at the slope
+``L = ‖β/c‖_*``.  The worst-case loss is therefore a concave, piecewise linear function of the
+radius, and one sort gives all of it, the worst-case distribution, and what each part of it costs.
+
+Flips of labels are one breakpoint per sample, ``(u/κ, κ, u)``; domains give several
+(:mod:`drlogit.problem.domain_loss`), and so do several classes, the upper hull of the lines
+``s_y - s_k - κ(k) λ``: :meth:`Breakpoints.in_order` takes whatever a model of the samples lists.
+
+Errors are a knapsack, too, with one item per sample: what it costs to bring it across the boundary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..rows.arrays import FloatArray, IndexArray
+
+
+class MassByPiece(NamedTuple):
+    """Where the mass of samples is: sample, piece, mass, in the order of the samples."""
+
+    sample: IndexArray
+    piece: IndexArray
+    mass: FloatArray
+
+
+class Breakpoints(NamedTuple):
+    """The breakpoints of all samples in knapsack order: falling rates.
+
+    ``before`` and ``after`` are the pieces between which a breakpoint lies: 0 is the sample as it
+    is, and a negative piece has another label than the sample's own.  What else a number means is
+    known to who made it.
+    """
+
+    sample: IndexArray
+    rate: FloatArray
+    cost: FloatArray
+    gain: FloatArray
+    before: IndexArray
+    after: IndexArray
+
+    @classmethod
+    def in_order(
+        cls, sample: IndexArray, rate: FloatArray, cost: FloatArray, gain: FloatArray,
+        after: IndexArray,
+    ) -> Breakpoints:  # fmt: skip
+        """In knapsack order; given sample by sample, in the order in which each goes on."""
+        same = np.append(False, sample[1:] == sample[:-1])[: sample.size]
+        before = np.where(same, np.append(0, after[:-1])[: after.size], 0)
+        return cls(sample, rate, cost, gain, before, after)._at(np.argsort(-rate, kind="stable"))
+
+    def _at(self, places: IndexArray) -> Breakpoints:
+        columns: tuple[Any, ...] = self
+        return Breakpoints(*(column[places] for column in columns))
+
+    def masses(self, weights: FloatArray) -> FloatArray:
+        """What each breakpoint costs in all."""
+        return np.asarray(weights[self.sample] * self.cost)
+
+    def flipped(self) -> FloatArray:
+        """1 where a breakpoint changes the sample's own label, -1 where it goes back to it."""
+        return (self.after < 0).astype(np.float64) - (self.before < 0)
+
+    def begun(self, weights: FloatArray, budget: float) -> Breakpoints:
+        """Those that a budget pays for, the last in part."""
+        masses = self.masses(weights)
+        return self._at(np.flatnonzero(np.cumsum(masses) - masses < budget))
+
+    def totals(self, weights: FloatArray, values: FloatArray, radii: FloatArray) -> FloatArray:
+        """Sums over what each radius pays for, of ``values`` per breakpoint."""
+        spent = np.append(0.0, np.cumsum(self.masses(weights)))
+        return np.asarray(np.interp(radii, spent, np.append(0.0, np.cumsum(values))))
+
+    def pieces(self, weights: FloatArray, budget: float) -> tuple[MassByPiece, float]:
+        """Where a budget takes the mass of the samples, and what it leaves."""
+        masses = self.masses(weights)
+        total = np.append(0.0, np.cumsum(masses))
+        spent, left = total[:-1], max(budget - float(total[-1]), 0.0)
+        some = (masses > 0.0) & (spent < budget) | (masses == 0.0) & (weights[self.sample] > 0.0)
+        own, before, after = self.sample[some], self.before[some], self.after[some]
+        share = np.ones(own.size)
+        paid = masses[some] > 0.0
+        share[paid] = np.minimum((budget - spent[some][paid]) / masses[some][paid], 1.0)
+        # Each takes its share of the sample's mass from the piece where it begins to where it ends.
+        moved = weights[own] * share
+        every = np.arange(weights.size)
+        sample = np.concatenate([every, own, own])
+        piece = np.concatenate([np.zeros(weights.size, dtype=np.intp), before, after])
+        mass = np.concatenate([weights, -moved, moved])
+        span = int(np.abs(piece).max(initial=0)) + 1
+        keys = sample * (2 * span) + piece + span
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        mass = np.bincount(place, mass, minlength=first.size)
+        sample, piece = sample[first], piece[first]
+        # What is left of a piece that a sample has gone through is rounding.
+        kept = mass > 1e-12 * weights[sample]
+        sample, piece, mass = sample[kept], piece[kept], mass[kept]
+        mass *= weights[sample] / np.bincount(sample, mass, minlength=weights.size)[sample]
+        return MassByPiece(sample, piece, mass), left
+
+
+@dataclass(frozen=True, eq=False)
+class LossCurve:
+    """The worst-case loss as a function of the radius."""
+
+    spent: FloatArray
+    losses: FloatArray
+    slope: float  # after the last breakpoint
+
+    @classmethod
+    def of(
+        cls, found: Breakpoints, weights: FloatArray, losses: FloatArray, slope: float
+    ) -> LossCurve:
+        """The curve of samples with these weights, which sum to one, and losses as they are.
+
+        It is good up to the budget for which breakpoints are listed.
+        """
+        masses, gains = found.masses(weights), weights[found.sample] * found.gain
+        start = float(weights @ losses)
+        return cls(
+            np.append(0.0, np.cumsum(masses)), start + np.append(0.0, np.cumsum(gains)), slope
+        )
+
+    def at(self, radii: FloatArray) -> FloatArray:
+        beyond = np.maximum(radii - self.spent[-1], 0.0)
+        return np.asarray(np.interp(radii, self.spent, self.losses) + self.slope * beyond)
+
+
+@dataclass(frozen=True, eq=False)
+class FlipCurve:
+    """The share of labels that the worst case flips, as a function of the radius."""
+
+    spent: FloatArray
+    shares: FloatArray
+    samples: IndexArray  # those whose label is flipped, in that order
+    reached: FloatArray  # radii at which the whole of it is
+
+    @classmethod
+    def of(cls, found: Breakpoints, weights: FloatArray) -> FlipCurve:
+        spent, flipped = np.cumsum(found.masses(weights)), found.flipped()
+        shares = np.append(0.0, np.cumsum(weights[found.sample] * flipped))
+        starts = (flipped > 0.0) & (weights[found.sample] > 0.0)
+        return cls(np.append(0.0, spent), shares, found.sample[starts], spent[starts])
+
+    def at(self, radii: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(radii, self.spent, self.shares))
+
+
+class Crossings(NamedTuple):
+    """Samples in the order in which the adversary brings them across the boundary.
+
+    ``spent`` and ``mass`` are what the first ones cost and weigh, from none to all.
+    """
+
+    samples: IndexArray
+    spent: FloatArray
+    mass: FloatArray
+
+    @classmethod
+    def of(cls, costs: FloatArray, some: IndexArray, weights: FloatArray) -> Crossings:
+        """``some`` samples by what crossing costs each, as far as anything can."""
+        some = some[np.isfinite(costs[some]) & (weights[some] > 0.0)]
+        order = some[np.argsort(costs[some], kind="stable")]
+        w = weights[order]
+        return cls(order, np.append(0.0, np.cumsum(costs[order] * w)), np.append(0.0, np.cumsum(w)))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCurve:
+    """An error rate as a function of the radius: piecewise linear, constant at the end."""
+
+    radii: FloatArray
+    errors: FloatArray
+
+    def at(self, radii: FloatArray | float) -> FloatArray:
+        return np.asarray(np.interp(radii, self.radii, self.errors))
+
+    def radius_of(self, error: float) -> float:
+        """The smallest radius at which a rising curve reaches ``error``; inf if it never does."""
+        if self.errors[-1] < error:
+            return math.inf
+        after = int(np.searchsorted(self.errors, error, side="left"))
+        if after == 0:
+            return 0.0
+        low, high = self.errors[after - 1], self.errors[after]
+        part = (error - low) / (high - low)
+        return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))

@@ -1,0 +1,196 @@
+"""κ by class and by sample: fits, bounds and radii against a conic model and against one κ."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import drlogit
+import zoo
+
+
+def problem(seed: int) -> tuple[np.ndarray, np.ndarray, dict]:
+    """Samples and what :func:`drlogit.solve` takes: any norm, costs, weights and flip costs."""
+    rng = np.random.default_rng(seed)
+    n_samples, n_features = int(rng.integers(20, 80)), int(rng.integers(1, 6))
+    X = rng.standard_normal((n_samples, n_features))
+    y = np.where(X @ rng.standard_normal(n_features) + rng.logistic(size=n_samples) > 0.3, 1, -1)
+    y[:2] = 1, -1
+    kappas = [
+        np.where(y > 0, rng.choice([0.0, 0.3, 2.0]), np.inf),
+        np.exp(1.5 * rng.standard_normal(n_samples)),
+        rng.choice([0.0, 0.3, 1.0, 4.0, np.inf], size=n_samples),
+        rng.choice([0.0, np.inf], size=n_samples, p=[0.15, 0.85]),
+    ]
+    costs = np.exp(rng.standard_normal(n_features))
+    costs[0] = np.inf if n_features > 2 and seed % 5 == 0 else 1.0
+    options = {
+        "epsilon": float(np.exp(rng.uniform(-5.0, -0.5))),
+        "kappa": kappas[seed % 4],
+        "norm": zoo.NORM_NAMES[seed % 3],
+        "feature_costs": costs,
+        "sample_weight": rng.uniform(0.1, 2.0, n_samples),
+        "fit_intercept": bool(rng.random() < 0.7),
+    }
+    return X, y, options
+
+
+def optimum(X, y, *, epsilon, kappa, norm, feature_costs, sample_weight, fit_intercept) -> float:
+    """The same problem in the hands of a conic solver."""
+    cp = pytest.importorskip("cvxpy")
+    beta, b, lam = cp.Variable(X.shape[1]), cp.Variable(), cp.Variable(nonneg=True)
+    u = cp.multiply(y, X @ beta + (b if fit_intercept else 0.0))
+    w, flips, moves = (
+        sample_weight / sample_weight.sum(),
+        np.isfinite(kappa),
+        feature_costs < np.inf,
+    )
+    loss = w @ cp.logistic(-u) + w[flips] @ cp.pos(u[flips] - kappa[flips] * lam)
+    dual = {"l1": "inf", "l2": 2, "linf": 1}[norm]
+    ball = [cp.norm(cp.multiply(beta[moves], 1.0 / feature_costs[moves]), dual) <= lam]
+    program = cp.Problem(cp.Minimize(epsilon * lam + loss), ball if moves.any() else [])
+    program.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    return float(program.value)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_fits_and_bounds_are_those_of_a_conic_model(seed):
+    X, y, options = problem(seed)
+    found, wanted = drlogit.solve(X, y, **options), optimum(X, y, **options)
+    assert found.gap <= 1e-6
+    assert found.objective == pytest.approx(wanted, abs=2e-6)
+    assert found.dual_objective <= wanted + 1e-7
+    assert not found.flip_share[np.isinf(options["kappa"])].any()
+
+
+@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
+def test_equal_costs_are_one_cost(norm):
+    X, y = zoo.logistic_data(120, 4)
+    one = drlogit.solve(X, y, epsilon=0.05, kappa=2.0, norm=norm)
+    each = drlogit.solve(X, y, epsilon=0.05, kappa=np.full(120, 2.0), norm=norm)
+    by_class = drlogit.solve(X, y, epsilon=0.05, kappa={-1: 2.0, 1: 2.0}, norm=norm)
+    for other in (each, by_class):
+        np.testing.assert_allclose(other.coef, one.coef, atol=1e-9)
+        assert other.objective == pytest.approx(one.objective, abs=1e-12)
+
+
+def test_by_class_is_by_sample_with_equal_costs_in_a_class():
+    X, y = zoo.logistic_data(120, 4)
+    names = np.where(y > 0, "good", "bad")
+    kappas = [
+        {"good": 0.5, "bad": np.inf},
+        [[0.0, np.inf], [0.5, 0.0]],
+        np.where(y > 0, 0.5, np.inf),
+    ]
+    values = [drlogit.solve(X, names, epsilon=0.05, kappa=kappa).objective for kappa in kappas]
+    np.testing.assert_allclose(values, values[0], atol=1e-12)
+    more = drlogit.solve(X, names, epsilon=0.05, kappa=0.5).objective
+    less = drlogit.solve(X, names, epsilon=0.05, kappa=np.inf).objective
+    assert less + 1e-4 < values[0] < more - 1e-4
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_many_samples(norm):
+    """The method for many samples, with kinks in as many places as there are costs."""
+    X, y = zoo.logistic_data(30_000, 10)
+    kappa = np.random.default_rng(0).choice([0.3, 1.0, 5.0, np.inf], size=30_000)
+    many = drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm)
+    assert many.gap <= 1e-6
+    start = drlogit.solve(X, y, epsilon=0.018, kappa=kappa, norm=norm, start=many)
+    cold = drlogit.solve(X, y, epsilon=0.018, kappa=kappa, norm=norm)
+    assert start.objective == pytest.approx(cold.objective, abs=2e-6)
+
+
+@pytest.mark.parametrize("place", ["threads", "blocks", "dask", "repeats"])
+def test_costs_travel_with_the_samples(place):
+    X, y = zoo.logistic_data(900, 4)
+    kappa = np.random.default_rng(1).choice(
+        [0.0, 0.5, 2.0, np.inf], p=[0.02, 0.3, 0.3, 0.38], size=900
+    )
+    options = {"epsilon": 0.03, "kappa": kappa, "tol": 1e-9}
+    whole, jobs = drlogit.solve(X, y, **options), None
+    if place == "threads":
+        jobs = 3
+    elif place == "blocks":
+        X = drlogit.RowBlocks.from_array(X, 250)
+    elif place == "dask":
+        X, y = da.from_array(X, chunks=(250, 4)), da.from_array(y, chunks=300)
+        options["kappa"] = da.from_array(kappa, chunks=400)
+    else:
+        X, y, options["kappa"] = np.tile(X, (3, 1)), np.tile(y, 3), np.tile(kappa, 3)
+    other = drlogit.solve(X, y, n_jobs=jobs, **options)
+    assert other.objective == pytest.approx(whole.objective, abs=1e-9)
+    np.testing.assert_allclose(other.coef, whole.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_domains(seed):
+    """Each flip costs its own κ beside what changes of category and bounded moves cost."""
+    rng = np.random.default_rng(seed)
+    level, U, B = rng.integers(3, size=70), rng.standard_normal((70, 2)), rng.uniform(size=(70, 1))
+    X = np.hstack([np.eye(3)[level], B, U])
+    y = np.where((level > 1) + U[:, 0] + B[:, 0] - 1.0 + 0.5 * rng.logistic(size=70) > 0.0, 1, -1)
+    kappa = rng.choice([[0.0, 2.0, np.inf], [0.3, 0.5, 3.0]][seed % 2], size=70)
+    inf = np.inf
+    bounds = [-inf] * 3 + [0.0] + [-inf] * 2, [inf] * 3 + [1.0] + [inf] * 2
+    options = {"kappa": kappa, "categories": [[0, 1, 2]], "bounds": bounds}
+    found = drlogit.solve(X, y, epsilon=0.05, norm=zoo.NORM_NAMES[seed % 3], **options)
+    assert found.gap <= 1e-6
+    assert not found.flip_share[np.isinf(kappa)].any()
+    largest = drlogit.epsilon_max(X, y, **options)
+    beyond = drlogit.solve(X, y, epsilon=1.01 * largest, **options).coef
+    assert np.ptp(beyond[:3]) == 0.0 == np.abs(beyond[3:]).max()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_from_the_largest_radius_on_the_model_is_constant(seed):
+    X, y, options = problem(seed)
+    del options["epsilon"]
+    moves = np.isfinite(options["feature_costs"])
+    largest = drlogit.epsilon_max(X, y, **options)
+    for factor in (1.001, 3.0):
+        found = drlogit.solve(X, y, epsilon=factor * largest, **options)
+        assert not found.coef[moves].any()
+    if len(np.unique(options["kappa"])) <= 2:  # by class: and below it is not
+        found = drlogit.solve(X, y, epsilon=0.98 * largest, tol=1e-9, **options)
+        assert found.coef[moves].any()
+
+
+def test_radii_of_constant_models_need_not_be_an_interval():
+    """Constant at 0 and from ε_max on, not in between: one class has flips at two prices."""
+    X = np.array([[5.0], [-5.0], [1.0], [-1.0], [0.0], [0.0], [0.0], [0.0]])
+    y = np.array([1, 1, 1, 1, 1, 1, -1, -1])
+    kappa = np.where(np.arange(8) == 0, 0.1, 9.0)
+    sizes = [
+        abs(drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, tol=1e-9).coef[0])
+        for epsilon in (0.005, 1.0, drlogit.epsilon_max(X, y, kappa=kappa))
+    ]
+    assert sizes[0] > 0.01
+    assert sizes[1] > 0.001
+    assert sizes[2] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kappa", "said"),
+    [
+        ({"good": 5.0}, "a cost for each of the labels"),
+        ({"good": 5.0, "bad": 1.0, "odd": 1.0}, "a cost for each of the labels"),
+        ({"good": 0.0, "bad": 0.0}, "> 0 for some labels"),
+        ({"good": -1.0, "bad": 1.0}, "> 0"),
+        (np.ones(3), r"shape \(40,\)"),
+        (np.full(40, np.nan), ">= 0"),
+        ([[1.0, 2.0], [2.0, 0.0]], "zero on its diagonal"),
+        (np.ones((3, 3)), "a row and a column"),
+    ],
+)
+def test_costs_that_are_none(kappa, said):
+    X, y = zoo.logistic_data(40, 2)
+    with pytest.raises(ValueError, match=said):
+        drlogit.solve(X, np.where(y > 0, "good", "bad"), epsilon=0.1, kappa=kappa)
+
+
+def test_algorithms_of_the_paper_take_one_cost():
+    X, y = zoo.logistic_data(40, 2)
+    with pytest.raises(ValueError, match="one kappa for all labels"):
+        drlogit.solve(X, y, epsilon=0.1, kappa={-1: 1.0, 1: 2.0}, solver="lp-admm")
