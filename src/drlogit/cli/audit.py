@@ -130,26 +130,25 @@ def compared(model: Any, X: Any, codes: Any, weights: Any, kind: str = "lr") -> 
     """A model with the features of another, fitted to these samples, but not to be robust."""
     other, X = copy.copy(model), model._as_matrix(X)
     fit = _plain if kind == "lr" else _constant
-    labels = [1] if model.classes_.size == 2 else range(model.classes_.size)
-    fits = [fit(X, codes == k, weights) for k in labels]
-    other.coef_, other.intercept_ = (np.array(part) for part in zip(*fits, strict=True))
+    other.coef_, other.intercept_ = fit(X, codes, weights)
     other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
     return other
 
 
-def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, float]:
+def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler(with_mean=not sp.issparse(X))
     fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), y, weights)
-    coef = fit.coef_[0] / scaler.scale_
-    shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
-    return coef, float(fit.intercept_[0]) - shift
+    coef = fit.coef_ / scaler.scale_
+    shift = coef @ scaler.mean_ if scaler.with_mean else 0.0
+    return coef, fit.intercept_ - shift
 
 
-def _constant(X: Any, y: Any, weights: Any) -> tuple[Any, float]:
+def _constant(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     """The model that knows only how frequent the labels are."""
-    share = float(np.average(y, weights=weights))
-    return np.zeros(X.shape[1]), float(np.log(share) - np.log1p(-share))
+    logs = np.log(np.bincount(y, weights))
+    scores = logs[1:] - logs[:1] if logs.size == 2 else logs - logs.mean()
+    return np.zeros((scores.size, X.shape[1])), scores
