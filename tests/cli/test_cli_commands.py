@@ -430,10 +430,12 @@ def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
     assert "Assumed: the rows are independent" in out
     _, _, err = run("guarantee seen.json seen.csv")
     assert "these look like the rows that the model was fitted to" in err
+    assert "the model was fitted to rows of seen.csv" in err
     code, _, err = run("guarantee seen.json unseen.csv --confidence 1.5")
     assert (code, "--confidence must lie between 0 and 1, got 1.5" in err) == (cli.BAD_INPUT, True)
-    assert "rows it had not seen" not in run("audit seen.json unseen.csv -o no.html")[1]
-    assert run("audit seen.json unseen.csv --unseen -o yes.html")[0] == cli.DONE
+    assert answer("audit seen.json unseen.csv")["guarantees"] == {}
+    promised = answer("audit seen.json unseen.csv --unseen --against lr -o yes.html")["guarantees"]
+    assert list(promised) == ["seen.json"]  # and none of what is fitted to these very samples
     assert "rows it had not seen" in (folder / "yes.html").read_text("utf-8")
 
 
@@ -627,7 +629,9 @@ def bad_files(folder):
         ("fit small.csv --feature-costs half.json", "half.json: no file of costs"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
-        ("path iris.csv", "has 3 classes ('setosa', 'versicolor', 'virginica'), and a path wants"),
+        ("path iris.csv", "has 3 classes (setosa, versicolor, virginica), and a path wants two"),
+        ("fit iris.csv --holdout 0.2", "has 3 classes (setosa, versicolor, virginica), and a guar"),
+        ("fit small.csv --holdout 0.01", "leaves out fewer than 10 of 150 rows"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
         ("tune small.csv --folds 1", "--folds must be at least 2, got 1"),

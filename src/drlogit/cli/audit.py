@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..files.model_file import read_model
-from .asking import ModelAndSamples, read_asked, read_column, read_groups
+from .asking import ModelAndSamples, read_asked, read_column, read_groups, warn_of_fitted_rows
 from .console import DONE, Console
 from .options import (
     DATA_HELP,
@@ -51,7 +51,8 @@ def add_parser(commands: Commands) -> None:
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
         "samples, which favours it, or a constant model, or nothing",
         choices=("lr", "constant", "none"), default="lr")  # fmt: skip
-    add("--unseen", "the models have not seen these samples: begin with what holds for new data")
+    add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
+        "then nothing is fitted to them for comparison")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=numbers)
     add("--kappa COST", "(default: the first model's)", type=float)
@@ -77,10 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
     first, *others = arguments.models
     asked = read_asked(argparse.Namespace(**{**vars(arguments), "model": first}), labels=True)
-    models = _named(first, asked, others, arguments.against)
+    # What is fitted to these very samples has seen them: no guarantee may speak of it.
+    models = _named(first, asked, others, "none" if arguments.unseen else arguments.against)
     X = asked.samples.X
     if arguments.id is not None and hasattr(X, "index"):
         X.index = read_column(asked, arguments, arguments.id)
+    if arguments.unseen:
+        warn_of_fitted_rows(asked, console)
     report = audit(
         models, X, asked.labels, epsilons=arguments.epsilons, kappa=arguments.kappa,
         balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .chosen_classes import check_two
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
 from .options import (
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments)
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
+        check_two(training.classes, "a guarantee", training.samples.source)
         training, unseen = training.split(arguments.holdout)
     settings = {"epsilon": arguments.epsilon, "kappa": arguments.kappa}
     settings |= parameters(arguments, training)
