@@ -142,6 +142,11 @@ def audit_problems(
     if balls not in BALLS:
         raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
+    if len({is_softmax(each) for each in models.values()}) > 1:
+        raise ValueError(
+            "a softmax over several classes and models of two, or of one against the rest, have "
+            "different losses: audit them apart"
+        )
     fits = {name: fitted_with(each) for name, each in models.items()}
     first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
     norm = fits[first].norm or "l1" if norm is None else norm
