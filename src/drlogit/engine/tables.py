@@ -459,6 +459,8 @@ def _is_near(problem: Problem, start: Result) -> bool:
     ball = start.ball
     if not (np.isfinite(start.coef).all() and math.isfinite(start.intercept)):
         return False
+    if start.lam == 0.0:  # constant: nothing to go on from
+        return False
     if ball is None:
         return True
     pairs = (problem.epsilon, ball.epsilon), (problem.kappa, ball.kappa)
