@@ -24,7 +24,7 @@ from .options import (
 from .outputs import (
     certificate_record,
     check_outputs,
-    explain_fits,
+    explain_fit,
     explain_written,
     save_plot,
     table,
@@ -120,7 +120,7 @@ def _record(search: Any, training: Training, arguments: argparse.Namespace) -> d
         "norm": search.norm,
         "scoring": arguments.scoring or "neg_log_loss",
         "score": search.best_score_,
-        "fits": [certificate_record(result) for result in search.results_],
+        "fits": [certificate_record(search.result_)],
         "cv_results": results,
     }
 
@@ -154,6 +154,6 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         "",
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
         "these:",
-        *explain_fits(search.results_, training.classes),
+        *explain_fit(search.result_),
         *explain_written(arguments.output, arguments.plot),
     ])  # fmt: skip

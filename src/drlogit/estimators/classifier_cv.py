@@ -13,7 +13,6 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.grids import (
     check_count,
     check_kappas,
@@ -25,7 +24,9 @@ from ..fitting.grids import (
     radii_below,
 )
 from ..fitting.paths import warn_about_gaps
-from ..problem.label_costs import as_stated, is_stated_singly
+from ..fitting.radii import largest_radius
+from ..problem.classes import ClassProblem, scaled_costs
+from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
@@ -45,7 +46,7 @@ from .folds import (
     score_fold,
     tabulate,
 )
-from .robust_classifier import RobustLinearClassifier
+from .robust_classifier import RobustLinearClassifier, stated_kappa
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -138,7 +139,7 @@ tol, max_iter, class_weight, label_noise
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
         As in :class:`DRLogisticRegression`.
-    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
+    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, result_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
 
     Notes
@@ -323,11 +324,11 @@ tol, max_iter, class_weight, label_noise
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
-        chosen = problem.with_radius(self.epsilon_, unit * factor)
-        self.kappa_ = as_stated(chosen.cost, self.classes_)
+        chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
+        self.kappa_ = stated_kappa(chosen, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
-            self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
+            self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))
 
     def _open_end(
         self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
@@ -408,17 +409,16 @@ tol, max_iter, class_weight, label_noise
                 )
 
     def _grid(
-        self, data: TrainingData, problem: Problem, unit: float
+        self, data: TrainingData, problem: Problem | ClassProblem, unit: Any
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, as multiples of the unit, and the radii for each."""
 
         def limits(kappas: Any) -> Any:
-            """ε_max for each κ: the largest of all classes'."""
-            every = [
-                [epsilon_max_of(each.with_radius(0.0, unit * float(kappa))) for kappa in kappas]
-                for each in data.against_rest(problem)
+            """ε_max for each κ."""
+            return [
+                largest_radius(problem.with_radius(0.0, scaled_costs(unit, float(kappa))))
+                for kappa in kappas
             ]
-            return np.max(every, axis=0).tolist()
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")
