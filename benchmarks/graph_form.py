@@ -54,11 +54,10 @@ def graph_form(X: Any, y: Any, groups: list[list[int]], costs: list[int]) -> Any
     path: list[Any] = [np.zeros(n)] + [None] * deepest
     for group, cost in zip(groups, costs, strict=True):
         # What the margin loses by the worst change depends on the level and the label only.
-        # The least coefficient of a group is 0: the intercept holds the rest.
-        most = cp.Variable()
-        limits += [beta[group] >= 0, most >= beta[group]]
+        least, most = cp.Variable(), cp.Variable()
+        limits += [least <= beta[group], most >= beta[group]]
         own = X[:, group] @ beta[group]
-        gain = cp.multiply(y, own) + cp.multiply(y < 0, most)
+        gain = cp.multiply(y, own) - cp.multiply(y > 0, least) + cp.multiply(y < 0, most)
         after: list[Any] = [None] * (deepest + 1)
         for spent in range(deepest + 1):
             ways = [path[spent]] if path[spent] is not None else []

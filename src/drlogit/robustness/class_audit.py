@@ -13,7 +13,6 @@ below: the best error of several classes is one, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from ..problem.classes import ClassProblem, Scored, label_costs
-from ..problem.label_costs import StatedKappa
+from ..problem.classes import ClassProblem, Scored
+from ..problem.label_costs import StatedKappa, cost_matrix
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from .adversary import Adversary
@@ -68,7 +67,7 @@ class ClassAudit(Adversary):
     @cached_property
     def label_costs(self) -> FloatArray:
         """What each sample's label costs to turn into the others."""
-        costs = label_costs(self.problem.kappa, self.problem.classes)
+        costs = cost_matrix(self.problem.kappa, self.problem.classes)  # at every radius
         return np.asarray(costs[self.codes])
 
     @cached_property
@@ -77,10 +76,8 @@ class ClassAudit(Adversary):
 
     @property
     def kappa(self) -> StatedKappa:
-        kappa = self.problem.kappa
-        if isinstance(kappa, Mapping):
-            return dict(kappa)
-        return float(kappa) if np.ndim(kappa) == 0 else "by label"
+        stated: StatedKappa = self.problem.stated_kappa
+        return stated
 
     @property
     def flip_unit(self) -> float:
