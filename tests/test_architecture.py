@@ -73,8 +73,8 @@ REACH_INS = {
     "cli/tune.py": {"_on_fold"},
     "estimators/choosing.py": {"_check_data", "_model", "_pose"},
     "estimators/folds.py": {"_as_matrix", "_check_data", "_model"},
-    "estimators/original_units.py": {"_set_results"},
-    "files/model_file.py": {"_set_results"},
+    "estimators/original_units.py": {"_set_result"},
+    "files/model_file.py": {"_set_result"},
     "robustness/measured_model.py": {"_as_matrix"},
     "verification/verifying.py": {"_with_class_weights"},
 }

@@ -6,7 +6,8 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from .asking import read_asked, read_groups
+from .asking import read_asked, read_groups, warn_of_fitted_rows
+from .chosen_classes import check_two
 from .console import DONE, Console
 from .options import (
     DATA_HELP,
@@ -53,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(arguments)
     check_numbers(arguments)
     asked = read_asked(arguments, labels=True)
+    check_two(asked.classes, "a guarantee", arguments.model)
+    warn_of_fitted_rows(asked, console)
     found = guarantee(
         asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,
         kappa=arguments.kappa, confidence=arguments.confidence,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .chosen_classes import check_two
 from .console import DONE, NOT_CONVERGED, Console
 from .options import (
     DATA_HELP,
@@ -69,12 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     standardized = arguments.standardize
     training = read_training(arguments, console)
     X, weights = training.samples.X, training.samples.weights
-    if len(training.classes) != 2:
-        shown = ", ".join(map(repr, training.classes[:6]))
-        raise ValueError(
-            f"{training.samples.source} has {len(training.classes)} classes ({shown}), and a path "
-            "wants two: choose one against the rest with --positive LABEL"
-        )
+    check_two(training.classes, "a path", training.samples.source)
     if arguments.balanced:
         weights = balanced_weights(training.codes, weights, 2)
     if arguments.standardize and not (training.categorical or arguments.missing != "error"):

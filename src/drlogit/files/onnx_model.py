@@ -177,7 +177,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     elif model.classes_.size == 2:
         wanted = node("Sigmoid", scores)
     else:
-        wanted = node("Softmax", graph.log_sigmoid(scores), axis=1)
+        wanted = node("Softmax", scores, axis=1)
     precision = _FLOAT if isinstance(operator.outputs[1].type, FloatTensorType) else _DOUBLE
     wanted = node("Cast", wanted, to=precision, output_names=operator.outputs[1:])
     for output in (label, wanted):
@@ -265,13 +265,6 @@ class _Graph:
         if None in (column.levels or ()):
             parts.append(self._number(self._node("IsNaN", numbers)))
         return self._beside(parts)
-
-    def log_sigmoid(self, scores: Any) -> Any:
-        """min(s, 0) − log(1 + exp(−|s|)), which no score overflows."""
-        node = self._node
-        low = node("Min", scores, np.array([0.0]))
-        tail = node("Exp", node("Neg", node("Abs", scores)))
-        return node("Sub", low, node("Log", node("Add", tail, np.array([1.0]))))
 
 
 def _spellings(levels: tuple[str | None, ...], marks: tuple[str, ...]) -> dict[str, int]:

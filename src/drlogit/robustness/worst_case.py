@@ -97,7 +97,7 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return audit.problem.objective(audit.coefficients)
+    return float(audit.problem.objective(audit.coefficients))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +229,11 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
+    if not isinstance(audit, AuditProblem):
+        raise ValueError(
+            f"worst_case_distribution is for two classes, got {len(audit.classes)}; "
+            "worst_case_loss, misclassification_bounds, guarantee and audit take more"
+        )
     return distribution_at(audit, audit.problem.epsilon, float(tol))
 
 

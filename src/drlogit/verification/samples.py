@@ -91,7 +91,7 @@ def _dense(part: Any) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SamplesInBall:
     """Samples and the ball around them."""
 
     X: Any  # checked, if it is in memory
@@ -147,7 +147,9 @@ class Samples:
         return part - self.shift if self.shift.any() else part
 
 
-def samples_of(X: Any, signs: FloatArray, weights: FloatArray, ball: Ball) -> Samples:
+def samples_of(
+    X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, flip_costs: FloatArray
+) -> SamplesInBall:
     """Samples in a ball, with what can move in it and what cannot.
 
     Samples without weight may be anything.  ``BrokenProofError`` for the first of the others
@@ -187,7 +189,6 @@ def samples_of(X: Any, signs: FloatArray, weights: FloatArray, ball: Ball) -> Sa
         np.array([costs[groups[g][0]] for g in movable]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
     )  # fmt: skip
-    flip_costs = np.full(signs.size, ball.kappa)
-    return Samples(
+    return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, flip_costs, domain, ball.fit_intercept
     )
