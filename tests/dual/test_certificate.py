@@ -19,6 +19,8 @@ from drlogit.problem.losses import entropy, flip_probability
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import Problem, build_problem
 
+pytestmark = pytest.mark.slow
+
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12
 
