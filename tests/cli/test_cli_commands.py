@@ -20,6 +20,8 @@ import drlogit
 from drlogit import cli
 from drlogit.files import strict_json
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cancer():

@@ -16,6 +16,8 @@ from drlogit.fitting.solving import solve
 from drlogit.problem.losses import flip_probability
 from drlogit.problem.problem import Problem, build_problem
 
+pytestmark = pytest.mark.slow
+
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12
 
