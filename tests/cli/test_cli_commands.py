@@ -296,8 +296,8 @@ def test_more_than_two_classes(folder, run, answer):
     assert lines[0] == (
         "prediction,probability_setosa,probability_versicolor,probability_virginica"
     )
-    every = answer("audit iris.json iris.csv --against constant --epsilons 0")["models"]
-    assert [model["name"] for model in every[2:4]] == ["iris.json, virginica", "constant, setosa"]
+    every = answer("audit iris.json iris.csv --epsilons 0")["models"]
+    assert [model["name"] for model in every[2:4]] == ["iris.json, virginica", "plain LR, setosa"]
     assert len(every) == 6
 
 
@@ -340,16 +340,13 @@ def test_identifiers_are_carried_through(folder, run, answer):
         for k, line in enumerate(run("predict small.json small.csv")[1].splitlines()[1:])
     ]
     assert answer("predict small.json named.csv --id patient")["ids"][2] == "NA"
+    audited = answer("audit small.json named.csv --id patient --against none --epsilons 0.1")
+    listed = audited["models"][0]["most_surprising"]
+    assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
     code, _, err = run("predict small.json named.csv --id patiant")
     assert code == cli.BAD_INPUT
     assert "has no column 'patiant'" in err
     assert "did you mean 'patient'?" in err
-
-
-def test_an_audit_names_samples(folder, answer):
-    audited = answer("audit small.json named.csv --id patient --against none --epsilons 0.1")
-    listed = audited["models"][0]["most_surprising"]
-    assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
 
 
 def test_a_spreadsheet_runs_no_label(folder, run):
