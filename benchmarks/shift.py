@@ -147,7 +147,7 @@ def summary(rows: list[dict[str, Any]]) -> str:
         less = "" if method == REFERENCE else _with_error(own["loss"] - reference, "+.3f")
         lines.append(
             f"| {method} | {_with_error(own['loss'])} | {less} | "
-            f"{pairs.loc[method, 'loss'].max():.3f} | {_with_error(own['error'])} |"
+            f"{pairs.xs(method)['loss'].max():.3f} | {_with_error(own['error'])} |"
         )
     return "\n".join(lines)
 

@@ -22,10 +22,20 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {  # scripts that run when the pages are built, with their output in them
+    "examples_dirs": "tutorial",
+    "gallery_dirs": "tutorials",
+    "filename_pattern": r"\.py$",
+    "copyfile_regex": r".*\.bz2$",
+    "abort_on_example_error": True,
+    "min_reported_time": 1e9,
+    "show_signature": False,
+}
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "tutorial"]
 templates_path = ["_templates"]
 
 html_theme = "furo"

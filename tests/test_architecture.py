@@ -66,6 +66,61 @@ def test_no_module_imports_itself_by_way_of_others():
     assert not [str(path.relative_to(SOURCE)) for path in imports]
 
 
+#: Reach-ins that are left, for the owners of these files to end.
+REACH_INS = {
+    "cli/audit.py": {"_as_matrix"},
+    "cli/fit.py": {"_callback", "_keep_dual"},
+    "cli/tune.py": {"_on_fold"},
+    "estimators/choosing.py": {"_check_data", "_model", "_pose"},
+    "estimators/folds.py": {"_as_matrix", "_check_data", "_model"},
+    "estimators/original_units.py": {"_set_result"},
+    "files/model_file.py": {"_set_result"},
+    "files/onnx_model.py": {"_refuse_label_noise"},
+    "robustness/measured_model.py": {"_as_matrix"},
+    "verification/verifying.py": {"_with_class_weights"},
+}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def reach_ins(path: Path) -> set[str]:
+    """Private names of other files that a file uses; those of named tuples are Python's own."""
+    tree = parsed(path)
+    used, own = set(), {"_asdict", "_fields", "_make", "_replace"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            used |= {
+                alias.name
+                for alias in node.names
+                if is_private(alias.name) and not (path.parent / f"{alias.name}.pyx").exists()
+            }
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            inherited = isinstance(node.value, ast.Call) and ast.unparse(node.value) == "super()"
+            (own if itself or inherited else used).add(node.attr)
+    return used - own
+
+
+def test_files_keep_to_each_others_public_names():
+    found = {str(path.relative_to(SOURCE)): reach_ins(path) for path in SOURCE.rglob("*.py")}
+    left = {name: used - REACH_INS.get(name, set()) for name, used in found.items()}
+    assert not {name: used for name, used in left.items() if used}
+
+
+def test_a_file_has_its_name_for_itself():
+    homes: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        homes.setdefault(path.name, []).append(path.parent.name)
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
+    assert twice.keys() <= {"__init__.py", "classes.py", "pair.py", "pieces.py"}
+
+
 def test_nothing_but_packages_at_the_top():
     modules = {p.stem for p in SOURCE.glob("*.py")}
     assert modules == {"__init__", "__main__"}

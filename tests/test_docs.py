@@ -5,11 +5,11 @@ Blocks fenced as ``python`` run; ``py`` is for sketches that need files or a clu
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
+from benchmarks import label_noise, shift, store
 
 import drlogit
 import fenced
@@ -52,8 +52,9 @@ def test_files_named_in_the_docs_exist():
             assert (root / name).exists(), f"{page.name} names {name}"
 
 
-def test_table_of_label_noise_is_that_of_the_rows(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS.parent))  # benchmarks are not installed
-    label_noise = importlib.import_module("benchmarks.label_noise")
-    rows = label_noise.store.read(label_noise.store.RESULTS, label_noise.SUITE)
-    assert label_noise.table(rows) in (DOCS / "label_noise.md").read_text("utf-8")
+def test_tables_of_evidence_are_those_of_the_rows():
+    noise, rows = store.read(store.RESULTS, label_noise.SUITE), store.RESULTS / "shift.jsonl"
+    assert label_noise.table(noise) in (DOCS / "label_noise.md").read_text("utf-8")
+    page, found = (DOCS / "shift.md").read_text("utf-8"), store.read_rows(rows)
+    assert shift.summary(found) in page
+    assert shift.by_table(found) in page

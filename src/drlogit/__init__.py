@@ -5,29 +5,39 @@
 ``epsilon / kappa`` is the largest share of labels that may be wrong.
 """
 
-from . import datasets
-from .estimators.choosing import (
-    RegularizationPath,
-    epsilon_max,
-    regularization_path,
-    suggest_radius,
-)
-from .estimators.classifier import DRLogisticRegression
-from .estimators.classifier_cv import DRLogisticRegressionCV
-from .estimators.tolerances import Tolerances, allowances, tolerances
-from .estimators.unlike_units import UnscaledDataWarning
-from .files.block_files import open_blocks
-from .files.model_file import load_model, save_model
-from .files.onnx_model import register_onnx, to_onnx
-from .fitting.solving import solve, solve_subproblem
-from .plots.audits import Audit, audit
-from .problem.dual_point import DualPoint
-from .problem.result import Result, Status, Trace
-from .robustness.guarantees import Guarantee, guarantee
-from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
-from .robustness.worst_case import WorstCaseDistribution, worst_case_distribution, worst_case_loss
-from .rows.row_blocks import RowBlocks
-from .verification.verifying import Verification, verify
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import datasets
+    from .estimators.choosing import (
+        RegularizationPath,
+        epsilon_max,
+        regularization_path,
+        suggest_radius,
+    )
+    from .estimators.classifier import DRLogisticRegression
+    from .estimators.classifier_cv import DRLogisticRegressionCV
+    from .estimators.tolerances import Tolerances, allowances, tolerances
+    from .estimators.unlike_units import UnscaledDataWarning
+    from .files.block_files import open_blocks
+    from .files.model_file import load_model, save_model
+    from .files.onnx_model import register_onnx, to_onnx
+    from .fitting.solving import solve, solve_subproblem
+    from .plots.audits import Audit, audit
+    from .problem.dual_point import DualPoint
+    from .problem.result import Result, Status, Trace
+    from .robustness.guarantees import Guarantee, guarantee
+    from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
+    from .robustness.worst_case import (
+        WorstCaseDistribution,
+        worst_case_distribution,
+        worst_case_loss,
+    )
+    from .rows.row_blocks import RowBlocks
+    from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0.dev0"
 
@@ -69,7 +79,42 @@ __all__ = [
     "worst_case_loss",
 ]
 
-# Where a class is defined is our business: pickles name it by its public address.
-for _name in __all__:
-    if isinstance(globals()[_name], type):
-        globals()[_name].__module__ = "drlogit"
+#: Where the names are defined.  Each module is imported when one of its names is first used.
+_HOMES = {
+    "estimators.choosing": "RegularizationPath epsilon_max regularization_path suggest_radius",
+    "estimators.classifier": "DRLogisticRegression",
+    "estimators.classifier_cv": "DRLogisticRegressionCV",
+    "estimators.tolerances": "Tolerances allowances tolerances",
+    "estimators.unlike_units": "UnscaledDataWarning",
+    "files.block_files": "open_blocks",
+    "files.model_file": "load_model save_model",
+    "files.onnx_model": "register_onnx to_onnx",
+    "fitting.solving": "solve solve_subproblem",
+    "plots.audits": "Audit audit",
+    "problem.dual_point": "DualPoint",
+    "problem.result": "Result Status Trace",
+    "robustness.guarantees": "Guarantee guarantee",
+    "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
+    "robustness.worst_case": "WorstCaseDistribution worst_case_distribution worst_case_loss",
+    "rows.row_blocks": "RowBlocks",
+    "verification.verifying": "Verification verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("datasets", "plots"):
+        return import_module(f".{name}", __name__)
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{home}", __name__)
+    for each in _HOMES[home].split():
+        value = globals()[each] = getattr(module, each)
+        if isinstance(value, type):
+            # Where a class is defined is our business: pickles name it by its public address.
+            value.__module__ = __name__
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -285,7 +285,7 @@ def test_positive_label(folder, run, answer):
 
 def test_more_than_two_classes(folder, run, answer):
     found = answer("fit iris.csv --epsilon 0.01 -o iris.json")
-    assert [fit["converged"] for fit in found["fits"]] == [True] * 3
+    assert [fit["converged"] for fit in found["fits"]] == [True]
     X, codes = load_iris(return_X_y=True)
     y = load_iris().target_names[codes]
     expected = drlogit.DRLogisticRegression(0.01).fit(X, y)
@@ -297,8 +297,7 @@ def test_more_than_two_classes(folder, run, answer):
         "prediction,probability_setosa,probability_versicolor,probability_virginica"
     )
     every = answer("audit iris.json iris.csv --epsilons 0")["models"]
-    assert [model["name"] for model in every[2:4]] == ["iris.json, virginica", "plain LR, setosa"]
-    assert len(every) == 6
+    assert [model["name"] for model in every] == ["iris.json", "plain LR"]
 
 
 def test_one_label_against_the_rest(folder, run, answer):
@@ -448,6 +447,7 @@ def test_rows_held_out_of_a_fit(folder, run, answer):
         "What holds for new data, from rows that the model has not seen?\nWith 95%"
     )
     assert "Model, fitted to the other 398 rows, written to held.json" in out
+    assert answer("fit iris.csv --holdout 0.3")["guarantee"]["n"] == 45
     code, _, err = run("fit cancer.csv --holdout 20")
     assert (code, "--holdout must lie between 0 and 1, got 20" in err) == (cli.BAD_INPUT, True)
 
@@ -627,7 +627,6 @@ def bad_files(folder):
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
         ("path iris.csv", "has 3 classes (setosa, versicolor, virginica), and a path wants two"),
-        ("fit iris.csv --holdout 0.2", "has 3 classes (setosa, versicolor, virginica), and a guar"),
         ("fit small.csv --holdout 0.01", "leaves out fewer than 10 of 150 rows"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
@@ -751,9 +750,3 @@ def test_labels_may_be_named_by_another_form_of_their_number(folder, run):
     write_csv(folder / "numbers.csv", np.arange(12.0).reshape(6, 2) % 5, [0, 1, 0, 1, 1, 0])
     for text, code in (("1.0", cli.DONE), ("2", cli.BAD_INPUT)):
         assert run(f"fit numbers.csv --positive {text} --epsilon 0.01 -o n.json")[0] == code
-
-
-def test_three_classes_are_reported_one_by_one(folder, run):
-    _, out, _ = run("fit iris.csv --epsilon 0.01 -o iris.json")
-    for kind in ("setosa", "versicolor", "virginica"):
-        assert f"class {kind} against the rest" in out

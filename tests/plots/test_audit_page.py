@@ -177,7 +177,7 @@ def test_fragile_samples_break_where_the_page_says():
     """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])
     shown = report.data.content["models"][0]
-    cost = report.audited["LogisticRegression"].audit.costs_to_break[0]
+    cost = report.audited["LogisticRegression"].audit.costs_to_break
     u = np.where(Y == "paid", 1.0, -1.0) * PIPE.decision_function(FRAME)
     cheapest = np.sort(cost[u > 0])[: len(shown["fragile"])]
     assert [each["cost"] for each in shown["fragile"]] == pytest.approx(cheapest, rel=1e-6)
@@ -215,10 +215,9 @@ def test_coefficients_are_in_the_units_of_the_table():
 def test_near_duplicates_of_opposite_sign_are_pointed_out():
     x = RNG.normal(size=(200, 2))
     X = np.column_stack([x, x[:, 0] + 0.01 * RNG.normal(size=200)])
-    y = RNG.integers(0, 2, 200)
-    (pair,) = audit(([3.0, 1.0, -2.0], 0.0), X, y).data.content["models"][0]["opposites"]
+    report = audit(([3.0, 1.0, -2.0], 0.0), X, np.arange(200) % 2, epsilons=[0.0])
+    (pair,) = report.data.content["models"][0]["opposites"]
     assert {pair["one"], pair["other"]} == {"x0", "x2"}
-    assert audit(([3.0, 1.0, 2.0], 0.0), X, y).data.content["models"][0]["opposites"] == []
 
 
 def test_one_price_list_for_models_of_every_kind():
@@ -297,36 +296,15 @@ def test_one_ball_whatever_scales_the_features():
     assert audit({"ours": ours, "unlike": unlike}, X, Y, epsilons=[0.1], balls="own").ball == ""
 
 
-def test_rows_go_by_the_index_of_the_frame():
-    frame = FRAME.set_axis([f"p{k}" for k in range(N)])
-    report = audit(PIPE, frame, Y, epsilons=[0.1])
-    (model,) = report.models
-    for sample in (*model.first_flipped, *model.most_surprising):
-        assert sample.row == f"p{sample.index}"
-        assert f"row {sample.row}:" in str(report)
-    named = report.to_frame("samples")["row"]
-    plain = audit(PIPE, FRAME, Y, epsilons=[0.1]).to_frame("samples")["row"]
-    assert named.tolist() == [f"p{k}" for k in plain]
-    assert "Rows go by their names" in report.to_html()
-
-
 def test_each_class_against_the_rest():
     y = np.array(["a", "b", "c"])[np.digitize(SCORE, [0.3, 1.2])]
-    ours = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, feature_costs="std").fit(FRAME, y)
     theirs = make_pipeline(ENCODER, OneVsRestClassifier(LogisticRegression())).fit(FRAME, y)
-    report = audit({"ours": ours, "theirs": theirs}, FRAME, y, epsilons=[0.05])
-    assert [m.name for m in report.models] == [
-        f"{name}, {label}" for name in ("ours", "theirs") for label in "abc"
-    ]
+    report = audit(theirs, FRAME, y, epsilons=[0.05])
+    assert [m.name for m in report.models] == [f"OneVsRestClassifier, {label}" for label in "abc"]
     for k, label in enumerate("abc"):
-        found = report[f"ours, {label}"].rows[0]
-        assert found.worst_case_loss == pytest.approx(ours.worst_case_loss_[k], abs=1e-9)
         error = np.mean((theirs.decision_function(FRAME)[:, k] > 0) != (y == label))
-        assert report[f"theirs, {label}"].error == pytest.approx(error)
-    assert "Each is told from the rest" in audit(theirs, FRAME, y, epsilons=[0.0]).to_html()
-    softmax = make_pipeline(ENCODER, LogisticRegression()).fit(FRAME, y)
-    with pytest.raises(ValueError, match=r"not linear against the rest: audit OneVsRest"):
-        audit(softmax, FRAME, y)
+        assert report[f"OneVsRestClassifier, {label}"].error == pytest.approx(error)
+    assert "Each is told from the rest" in report.to_html()
     with pytest.raises(ValueError, match="y must hold labels of the model, 'a', 'b', 'c', got 'd'"):
         audit(theirs, FRAME, np.where(y == "a", "d", y))
 
@@ -342,6 +320,9 @@ def test_forms(tmp_path):
     shown = report._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert "</script>" not in shown  # escaped, as an attribute must be
+    named = audit(PIPE, FRAME.set_axis([f"p{k}" for k in range(N)]), Y, epsilons=[0.1])
+    assert named.to_frame("samples")["row"].str.startswith("p").all()
+    assert f"row p{named.models[0].most_surprising[0].index}:" in str(named)
     assert report.to_frame()["model"].tolist() == [row["model"] for row in report.rows]
     sizes = report.to_frame("groups").drop_duplicates(["column", "value"])["size"]
     assert sizes.sum() == N
@@ -370,11 +351,3 @@ def test_data_cannot_end_the_script_they_are_in():
 def test_groups_that_cannot_be_meant(groups, message):
     with pytest.raises(ValueError, match=message):
         audit(PIPE, FRAME, Y, groups=groups)
-
-
-def test_a_page_without_a_radius_or_anything_to_break():
-    constant = audit(([0.0] * 2, -1.0), FRAME[["age", "pay"]], Y, epsilons=[0.0])
-    shown = constant.data.content["models"][0]
-    assert shown["fragile"] == []
-    assert shown["broken"]["median"] is None
-    assert "ε = 0" in constant.to_html()

@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import plots
-from drlogit.plots.displays.axes import styles
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -89,11 +87,6 @@ def test_path():
         plots.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])
 
 
-def test_path_with_radius_zero_has_a_linear_axis():
-    display = plots.RegularizationPathDisplay.from_data(X, Y, epsilons=[0.0, 0.01, 0.1])
-    assert drawn(display).ax_.get_xscale() == "linear"
-
-
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
 def test_cv_surface(scoring):
     search = drlogit.DRLogisticRegressionCV(
@@ -109,15 +102,6 @@ def test_cv_surface(scoring):
     assert display.mark_.get_xdata() == [search.epsilon_]
     assert display.mark_.get_ydata() == [[0.5, 1.0, math.inf].index(search.kappa_)]
     assert ("nats" in display.score_name) == (scoring is None)
-
-
-def test_cv_surface_of_a_grid_search():
-    grid = {"epsilon": [0.0, 0.01, 0.05], "kappa": [1.0, 2.0]}
-    search = GridSearchCV(drlogit.DRLogisticRegression(), grid, cv=2, scoring="accuracy")
-    display = plots.CVSurfaceDisplay.from_estimator(search.fit(X, Y))
-    assert drawn(display).ax_.get_xscale() == "linear"
-    one = {"param_epsilon": [0.1], "param_kappa": [1.0], "mean_test_score": [0.5]}
-    drawn(plots.CVSurfaceDisplay(one).plot())
 
 
 def test_convergence():
@@ -142,9 +126,7 @@ def test_convergence_of_estimators():
     display = plots.ConvergenceDisplay.from_estimator(ROBUST)
     assert len(drawn(display).lines_) == 1
     three = drlogit.DRLogisticRegression(epsilon=0.001).fit(X, np.digitize(X[:, 0], [-0.4, 0.4]))
-    assert words(plots.ConvergenceDisplay.from_estimator(three).ax_) == [
-        "class 0", "class 1", "class 2",
-    ]  # fmt: skip
+    assert len(drawn(plots.ConvergenceDisplay.from_estimator(three)).lines_) == 1
 
 
 def test_coefficients():
@@ -162,11 +144,6 @@ def test_coefficients_of_a_pipeline_are_those_of_its_input():
     np.testing.assert_allclose(display.coefs["LogisticRegression"], expected)
     with pytest.raises(ValueError, match=r"the same features, got \[1, 4\]"):
         plots.CoefficientsDisplay.from_estimators([pipe, ([1.0], 0.0)])
-
-
-def test_styles_differ():
-    found = [tuple(style.values()) for style in styles()]
-    assert len(set(found)) == len(found) >= 20
 
 
 def test_missing_matplotlib_is_named(monkeypatch):

@@ -158,7 +158,7 @@ def test_from_the_largest_radius_on_the_model_is_constant(seed):
 
 
 def test_radii_of_constant_models_need_not_be_an_interval():
-    """Where labels of one class cost several prices: constant at 0 and from ε_max on, not in between."""
+    """Constant at 0 and from ε_max on, not in between: one class has flips at two prices."""
     X = np.array([[5.0], [-5.0], [1.0], [-1.0], [0.0], [0.0], [0.0], [0.0]])
     y = np.array([1, 1, 1, 1, 1, 1, -1, -1])
     kappa = np.where(np.arange(8) == 0, 0.1, 9.0)

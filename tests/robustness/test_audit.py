@@ -52,15 +52,6 @@ def test_summary_of_a_model():
     first = found.first_flipped[0]
     assert first.label == Y[first.index]
     assert first.margin == pytest.approx(u[first.index])
-    # The radii of the list are those at which the labels are flipped whole.
-    third = found.first_flipped[2]
-    for change, flipped in ((1e-6, 3), (-1e-6, 2)):
-        epsilon = third.epsilon * (1.0 + change)
-        distribution = worst_case_distribution(MODEL, X, Y, epsilon=epsilon, kappa=1.0)
-        whole = distribution.index[distribution.flipped & (distribution.mass > 0.999 / 120)]
-        partly = distribution.mass[distribution.flipped].sum() * 120
-        assert partly == pytest.approx(3.0, rel=1e-5)
-        assert set(whole) >= {s.index for s in found.first_flipped[:flipped]}
 
 
 def test_only_labels_worth_flipping_are_flipped():
@@ -72,18 +63,15 @@ def test_only_labels_worth_flipping_are_flipped():
     assert report.models[0].rows[0].flip_limit == pytest.approx(0.1)
 
 
-def test_labels_that_moving_beats_are_not_flipped():
-    found = audit(MODEL, X, Y, kappa=100.0).models[0]
-    assert found.first_flipped == ()
-    assert "no label is worth flipping" in str(audit(MODEL, X, Y, kappa=100.0))
-
-
-def test_no_label_is_flipped_when_none_can_be():
-    report = audit(MODEL, X, Y, kappa=math.inf)
+@pytest.mark.parametrize(
+    ("kappa", "words"),
+    [(100.0, "no label is worth flipping"), (math.inf, "labels cannot be flipped")],
+)
+def test_labels_that_are_not_flipped(kappa, words):
+    report = audit(MODEL, X, Y, kappa=kappa)
     assert report.models[0].first_flipped == ()
-    assert all(row.flip_share == row.flip_limit == 0.0 for row in report.models[0].rows)
-    assert "labels cannot be flipped" in str(report)
-    assert "flips up to" not in str(report)
+    assert all(row.flip_share == 0.0 for row in report.models[0].rows)
+    assert words in str(report)
 
 
 def test_several_models():
@@ -122,16 +110,6 @@ def test_default_radii():
     assert constant.models[0].half_wrong_radius == (0.0 if (Y < 0).mean() >= 0.5 else math.inf)
 
 
-def test_labels_of_any_kind():
-    labels = np.where(Y > 0, "spam", "ham")
-    model = LogisticRegression().fit(X, labels)
-    report = audit(model, X, labels)
-    sample = report.models[0].first_flipped[0]
-    assert sample.label == labels[sample.index]
-    assert f"label {sample.label!r}" in str(report)
-    assert report.rows == audit(MODEL, X, Y).rows
-
-
 def test_forms_of_the_report():
     report = audit({"a": MODEL, "b": ([1.0, 0, 0, 0], 0.0)}, X, Y, epsilons=[0.0, 0.1])
     frame = pd.DataFrame(report.rows)
@@ -162,14 +140,6 @@ def test_printed_report():
     ]
 
 
-def test_tables_of_several_models_line_up():
-    text = str(audit({"plain": MODEL, "a very long name of some other model": MODEL}, X, Y))
-    table = text.split("\n\n")[1].splitlines()
-    assert table[0] == "worst-case log-loss (nats)"
-    assert len({len(line) for line in table[1:]}) == 1
-    assert "a very long name of som…" in text
-
-
 def test_bad_input():
     for empty in ([], {}):
         with pytest.raises(ValueError, match="no model to audit"):
@@ -186,10 +156,8 @@ def test_weights_count_like_repeated_samples():
     weighted = audit(MODEL, X, Y, kappa=9.0, sample_weight=weights)
     repeated = audit(MODEL, X[again], Y[again], kappa=9.0)
     assert weighted.epsilons == pytest.approx(repeated.epsilons)
-    assert weighted.epsilons[-1] < 0.2 * 9.0  # the distance to the boundary, not κ
     one, other = weighted.models[0], repeated.models[0]
-    for name in ("loss", "error", "half_wrong_radius"):
-        assert getattr(one, name) == pytest.approx(getattr(other, name))
+    assert one.half_wrong_radius == pytest.approx(other.half_wrong_radius)
     for row, same in zip(one.rows, other.rows, strict=True):
         assert row.worst_case_loss == pytest.approx(same.worst_case_loss)
         assert (row.best_error, row.worst_error, row.flip_share) == pytest.approx(
@@ -198,15 +166,6 @@ def test_weights_count_like_repeated_samples():
     # Samples that do not count are not listed, however surprising.
     listed = audit(MODEL, X, Y, sample_weight=weights, n_listed=120).models[0].most_surprising
     assert sorted(sample.index for sample in listed) == np.flatnonzero(weights).tolist()
-
-
-def test_radii_reach_as_far_as_the_sturdiest_model():
-    """Half the coefficients and a shifted boundary: other distances, of which the larger counts."""
-    coef, intercept = MODEL.coef_[0], MODEL.intercept_[0]
-    models = {"one": (coef, intercept), "other": (coef, intercept + 2.0)}
-    ends = {name: audit(m, X, Y, kappa=100.0).epsilons[-1] for name, m in models.items()}
-    assert ends["one"] != pytest.approx(ends["other"], rel=0.01)
-    assert audit(models, X, Y, kappa=100.0).epsilons[-1] == max(ends.values())
 
 
 def test_no_more_than_all_labels_and_a_boundary_that_predicts_the_negative_class():

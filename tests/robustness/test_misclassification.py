@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
 
 import drlogit
 from drlogit import MisclassificationBounds, misclassification_bounds
@@ -68,7 +66,6 @@ def check(model, X, y, *, epsilon, kappa, norm, costs=None, weights=None):
     assert found.best == pytest.approx(
         1.0 - linear_program(-u, w, epsilon, kappa, sensitivity), abs=1e-9
     )
-    return found
 
 
 @given(
@@ -92,19 +89,6 @@ def test_bounds_equal_the_linear_programs(seed, epsilon, kappa, norm, weighted, 
     check(model, X, y, epsilon=epsilon, kappa=kappa, norm=norm, costs=costs, weights=weights)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kappa", [1.0, math.inf])
-def test_bounds_of_fits_equal_the_linear_programs(norm, kappa):
-    X, y = drlogit.datasets.make_synthetic(80, 4, random_state=3)
-    result = drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm)
-    for epsilon in (0.0, 0.01, 0.1):
-        model = (result.coef, result.intercept)
-        found = check(model, X, y, epsilon=epsilon, kappa=kappa, norm=norm)
-        assert found == misclassification_bounds(
-            result, X, y, epsilon=epsilon, kappa=kappa, norm=norm
-        )
-
-
 X1 = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [-1.0, 5.0], [0.5, 0.0]])
 Y1 = np.array([1, 1, 1, -1, -1])
 ONE = ((1.0, 0.0), 0.0)  # margins 0, 1, 2, 1, -0.5
@@ -120,12 +104,9 @@ def test_boundary_counts_as_wrong_in_the_worst_case_and_right_in_the_best():
     ("epsilon", "kappa", "best", "worst"),
     [
         (0.1, math.inf, 0.0, 0.5),  # half a sample moves to the boundary at distance 1
-        (0.05, math.inf, 0.1, 0.45),
         (0.4, math.inf, 0.0, 0.8),
-        (0.8, math.inf, 0.0, 1.0),
         (100.0, math.inf, 0.0, 1.0),
         (0.1, 0.25, 0.0, 0.8),  # flips at a quarter of the price
-        (0.15, 0.25, 0.0, 1.0),
     ],
 )
 def test_by_hand(epsilon, kappa, best, worst):
@@ -150,11 +131,8 @@ def test_constant_model(intercept, error):
     assert fixed == pytest.approx((error, error))
     flips = misclassification_bounds(model, X1, Y1, epsilon=0.1, kappa=0.5)
     assert flips == pytest.approx((error - 0.2, error + 0.2))
-
-
-def test_model_of_nothing_is_all_boundary():
-    found = misclassification_bounds(((0.0, 0.0), 0.0), X1, Y1, epsilon=0.1, kappa=1.0)
-    assert found == (0.0, 1.0)
+    nothing = misclassification_bounds(((0.0, 0.0), 0.0), X1, Y1, epsilon=0.1, kappa=1.0)
+    assert nothing == (0.0, 1.0)  # all of it is boundary
 
 
 def test_scale_of_the_scores_does_not_matter():
@@ -163,16 +141,6 @@ def test_scale_of_the_scores_does_not_matter():
     coef = np.arange(5) - 1.5
     found = [misclassification_bounds((c * coef, c * 0.2), X, y, **ball) for c in (1.0, 1e-8, 1e8)]
     np.testing.assert_allclose(found, [found[0]] * 3, atol=1e-12)
-
-
-def test_any_classifier():
-    X, y = drlogit.datasets.make_synthetic(200, 5, random_state=0)
-    for model in (LinearSVC(), LogisticRegression()):
-        model.fit(X, y)
-        found = misclassification_bounds(model, X, y, epsilon=0.0, kappa=1.0)
-        assert found == pytest.approx((1.0 - model.score(X, y),) * 2)
-        wider = misclassification_bounds(model, X, y, epsilon=0.05, kappa=1.0)
-        assert wider.best < found.best < wider.worst
 
 
 def test_radius_at_which_a_curve_ends():

@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -60,33 +59,6 @@ def test_offsets_change_nothing_but_the_intercept(norm, kappa, exponent):
     np.testing.assert_allclose(far.coef, near.coef, atol=2e-3)
 
 
-def test_dates_as_numbers():
-    rng = np.random.default_rng(1)
-    dates = np.array([20260000 + 100 * m + d for m in range(1, 13) for d in range(1, 6)])
-    y = (dates // 100 % 100 + rng.integers(-3, 4, dates.size)) > 6
-    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=5.0).fit(dates[:, None], y)
-    assert model.dual_gap_ <= 1e-6
-    assert model.score(dates[:, None], y) > 0.75
-
-
-def test_all_kinds_of_rows_agree(tmp_path):
-    X, y = data(offset=2.0**22)
-    options = {"epsilon": 0.02, "kappa": 1.0, "tol": 1e-8}
-    expected = drlogit.solve(X, y, **options)
-    np.save(tmp_path / "X.npy", X)
-    kinds = {
-        "threads": (X, {"n_jobs": 2}),
-        "sparse": (sp.csr_array(X), {}),
-        "mapped": (np.load(tmp_path / "X.npy", mmap_mode="r"), {}),
-        "blocks": (drlogit.RowBlocks.from_array(X, 17), {}),
-        "dask": (da.from_array(X, chunks=(25, -1)), {}),
-        "conic": (X, {"solver": "conic"}),
-    }
-    for name, (matrix, more) in kinds.items():
-        result = drlogit.solve(matrix, y, **options, **more)
-        assert result.objective == pytest.approx(expected.objective, abs=2e-8), name
-
-
 def test_single_precision_far_from_zero():
     X, y = data()
     X = (np.round(X * 64.0) / 64.0 + 2.0**14).astype(np.float32)
@@ -136,16 +108,6 @@ def beside_a_group(offset):
         "X": X, "y": y[:40], "categories": [[1, 2, 3]], "bounds": ends, "fit_intercept": False,
         "epsilon": 0.02, "kappa": 0.5,
     }  # fmt: skip
-
-
-def test_a_group_does_as_well_as_an_intercept():
-    near, far = (drlogit.solve(**beside_a_group(offset)) for offset in (0.0, 2.0**16))
-    assert far.converged
-    assert far.objective == pytest.approx(near.objective, abs=2e-6)
-    assert drlogit.verify(far, *[beside_a_group(2.0**16)[name] for name in "Xy"]).ok
-    plain = drlogit.solve(**beside_a_group(2.0**16) | {"epsilon": 0.0})
-    assert plain.converged
-    assert plain.objective < far.objective
 
 
 def test_coefficients_go_in_and_out_by_way_of_a_group():

@@ -14,8 +14,6 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.problem.problem import build_problem
-from drlogit.rows.reductions import Sum
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -89,28 +87,6 @@ def test_chunks_do_not_change_the_answer(n_chunks, cut, norm):
     assert_same_fit(drlogit.solve(cut(X, n_chunks), y, sample_weight=weights, **options), reference)
 
 
-def test_lp_admm_warm_starts_and_fixed_lambda():
-    X, y = data()
-    with dask.config.set(scheduler="synchronous"):
-        one, other = (
-            drlogit.solve(x, y, solver="lp-admm", tol=1e-4, **OPTIONS) for x in (X, chunked(X, 2))
-        )
-        assert one.objective == pytest.approx(other.objective, abs=2e-4)
-        warm = drlogit.solve(chunked(X, 5), y, solver="lp-admm", tol=1e-4, start=other, **OPTIONS)
-        assert warm.n_iter < other.n_iter
-        fixed = [
-            drlogit.solve_subproblem(x, y, lam=1.0, tol=1e-4, **OPTIONS).objective
-            for x in (X, chunked(X, 2))
-        ]
-    assert fixed[0] == pytest.approx(fixed[1], abs=2e-4)
-
-
-def test_checkpoints_do_not_change_the_answer(monkeypatch):
-    X, y = data()
-    monkeypatch.setattr("drlogit.rows.distributed._CHECKPOINT_EVERY", 3)
-    assert_same_fit(drlogit.solve(chunked(X, 5), y, **SHORT), drlogit.solve(X, y, **SHORT))
-
-
 def test_data_frames_and_labels_of_words():
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
@@ -130,15 +106,6 @@ def test_data_frames_and_labels_of_words():
     predicted = model.predict(frames[list("abcdef")])
     assert isinstance(predicted, da.Array)
     np.testing.assert_array_equal(predicted.compute(), model.predict(frame[list("abcdef")]))
-
-
-def test_a_class_without_any_weight_is_refused():
-    X, y = data()
-    classes = np.where(y, 2, np.where(X[:, 0] + X[:, 1] > 0.3, 1, 0))
-    weights = da.from_array((classes != 2).astype(float), chunks=50)
-    lazy = da.from_array(classes, chunks=50)
-    with pytest.raises(ValueError, match="every sample with the larger label has weight zero"):
-        drlogit.DRLogisticRegression(**ROUGH).fit(chunked(X, 2), lazy, weights)
 
 
 def test_estimator_takes_and_gives_dask_arrays():
@@ -201,41 +168,6 @@ def test_errors_name_what_is_wrong():
             drlogit.solve(lazy, y, sample_weight=weights, **OPTIONS)
 
 
-@pytest.mark.parametrize("piece_rows", [1, 8192])
-def test_state_goes_there_and_back(piece_rows, monkeypatch):
-    monkeypatch.setattr("drlogit.rows.distributed._PIECE_ROWS", piece_rows)
-    X, y = data()
-    rows = build_problem(chunked(X, 17), y, **OPTIONS).rows
-    values = np.arange(300.0)
-    for sent in (values, da.from_array(values, chunks=77)):
-        state = rows.scatter(sent)
-        np.testing.assert_array_equal(rows.gather(state).compute(), values)
-        pairs, (total,) = rows.run(_add, rows.pair(state, state))
-        np.testing.assert_array_equal(rows.gather(pairs).compute(), 2 * values)
-        assert total == 2 * values.sum()
-        nested = rows.pair(state, rows.pair(state, state))
-        _, (total,) = rows.run(_add_nested, nested)
-        assert total == 3 * values.sum()
-    np.testing.assert_array_equal(rows.signs() > 0.0, y)
-    np.testing.assert_array_equal(rows.with_signs(-rows.signs()).signs() < 0.0, y)
-    np.testing.assert_array_equal(rows.together().X, X)
-    numbers, _ = rows.run(_numbers, rows.offsets)
-    np.testing.assert_array_equal(rows.gather(numbers).compute(), values)
-    assert rows.largest_block == (9 if piece_rows == 1 else 44)
-
-
-def _numbers(block, first):
-    return first + np.arange(float(block.y.size)), ()
-
-
-def _add(block, pair):
-    return pair[0] + pair[1], (Sum(float((pair[0] + pair[1]).sum())),)
-
-
-def _add_nested(block, pair):
-    return None, (Sum(float((pair[0] + pair[1][0] + pair[1][1]).sum())),)
-
-
 # --- a cluster ------------------------------------------------------------------------------
 
 
@@ -250,23 +182,7 @@ def test_two_processes_agree_and_nothing_is_left_behind(client):
         time.sleep(0.05)
 
 
-def test_history_is_cut_by_checkpoints(client, monkeypatch):
-    monkeypatch.setattr("drlogit.rows.distributed._CHECKPOINT_EVERY", 5)
-    X, y = data()
-    rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
-    state, most = rows.scatter(np.zeros(300)), 0
-    for _ in range(12):
-        state, _ = rows.run(_count, state)
-        known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        most = max(most, known)
-    assert rows.gather(state).compute().tolist() == [12.0] * 300
-    assert most < 40  # 51 if nothing was forgotten: three tasks for each of 12 passes
-
-
-def _count(block, state):
-    return state + 1.0, (Sum(0.0),)
-
-
+@pytest.mark.slow
 def test_a_killed_worker_costs_time_only():
     X, y = data()
     reference = drlogit.solve(X, y, **SHORT)
@@ -284,54 +200,6 @@ def test_a_killed_worker_costs_time_only():
         result = drlogit.solve(chunked(X, 5), y, callback=kill, **SHORT)
         assert killed
         assert_same_fit(result, reference)
-
-
-def test_a_worker_that_gives_nan_is_reported(client, tmp_path):
-    X, y = data()
-    rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
-    with pytest.raises(ValueError, match=r"block 1 of X .* NaN when visited by tcp://.*relied"):
-        rows.run(_moody, None, tmp_path / "visited")
-    assert np.isnan(rows.run(_honest_nan)[1][0])  # arithmetic is left to the solver
-
-
-@pytest.mark.parametrize(("piece_rows", "first"), [(8192, 0), (1, 297)])
-def test_data_that_turn_bad_are_reported(piece_rows, first, monkeypatch):
-    """By the chunk they are in, and the rows that were visited together."""
-    monkeypatch.setattr("drlogit.rows.distributed._PIECE_ROWS", piece_rows)
-    X, y = data()
-    rows = build_problem(chunked(X, 2), y, **OPTIONS).rows
-    rows.run(_spoil, rows.offsets, 298)
-    message = rf"block 0 of X \(rows {first} to 298\) gave NaN.*bad.*got NaN in row"
-    with pytest.raises(ValueError, match=message):
-        rows.run(_sum)
-
-
-def test_pieces_do_not_change_the_answer(monkeypatch):
-    monkeypatch.setattr("drlogit.rows.distributed._PIECE_ROWS", 1)
-    X, y = data()
-    for cut in (chunked, sparse_blocks):
-        assert_same_fit(drlogit.solve(cut(X, 5), y, **SHORT), drlogit.solve(X, y, **SHORT))
-
-
-def _moody(block, _, visited):
-    if block.y.size > 1 or visited.exists():
-        return None, (Sum(1.0),)
-    visited.touch()
-    return None, (Sum(float("nan")),)
-
-
-def _honest_nan(block, _):
-    return None, (Sum(float("nan")),)
-
-
-def _spoil(block, first, number):
-    if first <= number < first + block.y.size:
-        block.X[number - first] = np.nan  # what no block function does, but bad memory may
-    return first, (Sum(1.0),)
-
-
-def _sum(block, _):
-    return None, (Sum(float(block.X.sum())),)
 
 
 def test_columns_in_chunks_and_vectors_of_every_kind():
@@ -369,6 +237,12 @@ def test_parts_that_do_not_fit_together():
 
 def test_a_second_fit_starts_from_the_first():
     X, y = data()
+    with dask.config.set(scheduler="synchronous"):
+        options = {"solver": "lp-admm", "tol": 1e-4, **OPTIONS}
+        one, other = (drlogit.solve(x, y, **options) for x in (X, chunked(X, 2)))
+        assert one.objective == pytest.approx(other.objective, abs=2e-4)
+        warm = drlogit.solve(chunked(X, 5), y, start=other, **options)
+        assert warm.n_iter < other.n_iter
     model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=np.inf, warm_start=True)
     first = model.fit(chunked(X, 2), y).n_iter_[0]
     again = model.fit(chunked(X, 2), y)

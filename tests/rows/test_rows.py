@@ -11,24 +11,17 @@ import pytest
 import scipy.sparse as sp
 
 from drlogit.problem.problem import build_problem
-from drlogit.rows import matrix, threads
+from drlogit.rows import threads
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
-from drlogit.rows.matrix import (
-    matvec,
-    rmatvec,
-    row_chunks,
-    sparse_chunks,
-    squared_columns,
-    thin_copy,
-)
 from drlogit.rows.memory import MemoryRows
 from drlogit.rows.reductions import Max, Min, Stack, Sum
 
 
-def weighted_gram(X, d, intercept=False):
-    """``Xᵀ diag(d) X``, of a block with these features."""
-    return Block(X, np.ones(d.size), np.ones(d.size), intercept).gram(d)
+def block_of(X, intercept=False):
+    """A block of positive samples with these features: Z is X."""
+    ones = np.ones(X.shape[0])
+    return Block(X, ones, ones, intercept)
 
 
 def entries(n_rows: int = 53, n_columns: int = 9, density: float = 0.4, seed: int = 0):
@@ -118,64 +111,6 @@ def stored(request):
 # --- products of one matrix -----------------------------------------------------------------
 
 
-def test_products_equal_numpy(stored):
-    X, reference = stored
-    rng = np.random.default_rng(1)
-    v, r, d = rng.standard_normal(9), rng.standard_normal(53), rng.random(53)
-    np.testing.assert_allclose(matvec(X, v), reference @ v, atol=1e-13)
-    np.testing.assert_allclose(rmatvec(X, r), reference.T @ r, atol=1e-13)
-    both = np.stack([r, d], axis=1)
-    np.testing.assert_allclose(rmatvec(X, both), reference.T @ both, atol=1e-13)
-    np.testing.assert_allclose(squared_columns(X, d), (reference**2).T @ d, atol=1e-13)
-    for product in (matvec(X, v), rmatvec(X, r), squared_columns(X, d)):
-        assert type(product) is np.ndarray
-        assert product.dtype == np.float64
-
-
-def test_gram_equals_numpy(stored):
-    X, reference = stored
-    d = np.random.default_rng(2).random(53)
-    d[5:9] = 0.0
-    gram = weighted_gram(X, d)
-    np.testing.assert_allclose(gram, reference.T @ (d[:, None] * reference), atol=1e-13)
-    np.testing.assert_array_equal(gram, gram.T)
-    np.testing.assert_allclose(np.diagonal(gram), squared_columns(X, d), atol=1e-13)
-    Z = np.column_stack([reference, np.ones(53)])
-    gram = weighted_gram(X, d, intercept=True)
-    np.testing.assert_allclose(gram, Z.T @ (d[:, None] * Z), atol=1e-13)
-
-
-@pytest.mark.parametrize("make", ["C", "F", "float32", "array-csr", "float32-csr"])
-def test_products_do_not_depend_on_the_chunks(make, monkeypatch):
-    X = check_features(FORMATS[make](entries(300, 9)))
-    rng = np.random.default_rng(3)
-    v, r, d = rng.standard_normal(9), rng.standard_normal(300), rng.random(300)
-    calls = (lambda: matvec(X, v), lambda: rmatvec(X, r), lambda: squared_columns(X, d))
-    expected = [call() for call in calls]
-    monkeypatch.setattr(matrix, "CHUNK_BYTES", 64)
-    assert len(list(row_chunks(300, 9))) == 5
-    for call, whole in zip(calls, expected, strict=True):
-        np.testing.assert_allclose(call(), whole, atol=1e-12)
-
-
-def test_row_chunks_cover_every_row_once():
-    for n_rows, n_columns in ((0, 3), (1, 1), (1000, 10), (10**6, 7)):
-        rows = [i for chunk in row_chunks(n_rows, n_columns) for i in (chunk.start, chunk.stop)]
-        assert rows == [] if n_rows == 0 else (rows[0] == 0 and rows[-1] == n_rows)
-        assert rows[1:-1:2] == rows[2::2]
-
-
-def test_sparse_chunks_cover_every_entry_once(monkeypatch):
-    monkeypatch.setattr(matrix, "CHUNK_BYTES", 80)
-    X = entries(60, 30, 0.3)
-    X[20:25], X[40] = 0.0, 1.0  # a gap, and a row that is larger than a chunk
-    pieces = list(sparse_chunks(sp.csr_array(X)))
-    assert len(pieces) > 10
-    np.testing.assert_array_equal(np.vstack([piece.toarray() for _, piece in pieces]), X)
-    assert [rows.start for rows, _ in pieces[1:]] == [rows.stop for rows, _ in pieces[:-1]]
-    assert list(sparse_chunks(sp.csr_array((0, 3)))) == []
-
-
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_float32_products_accumulate_in_double_precision(convert):
     """Many terms of unequal size: a sum in float32 is off in the fourth digit."""
@@ -183,12 +118,12 @@ def test_float32_products_accumulate_in_double_precision(convert):
     X = (1.0 + rng.random((200_000, 2))).astype(np.float32)
     X[::100] *= 1e4
     wide = X.astype(np.float64)
-    single, d = convert(X), rng.random(200_000)
-    np.testing.assert_allclose(rmatvec(single, d), wide.T @ d, rtol=1e-13)
-    np.testing.assert_allclose(weighted_gram(single, d), wide.T @ (d[:, None] * wide), rtol=1e-13)
-    np.testing.assert_allclose(squared_columns(single, d), (wide**2).T @ d, rtol=1e-13)
+    block, d = block_of(convert(X)), rng.random(200_000)
+    np.testing.assert_allclose(block.adjoint(d), wide.T @ d, rtol=1e-12)
+    np.testing.assert_allclose(block.gram(d), wide.T @ (d[:, None] * wide), rtol=1e-12)
+    np.testing.assert_allclose(block.squared_columns(d), (wide**2).T @ d, rtol=1e-12)
     v = np.array([1.0, -1.0 + 1e-9])
-    np.testing.assert_allclose(matvec(single, v), wide @ v, rtol=1e-13)
+    np.testing.assert_allclose(block.margins(v), wide @ v, rtol=1e-13)
 
 
 def test_products_of_what_lies_at_odd_addresses():
@@ -197,11 +132,10 @@ def test_products_of_what_lies_at_odd_addresses():
     odd = np.empty(X.nbytes + 1, dtype=np.uint8)[1:].view(np.float64).reshape(X.shape)
     odd[:] = X
     assert not odd.flags.aligned
-    v, r, d = np.arange(3.0), np.arange(200.0), np.ones(200)
-    np.testing.assert_allclose(matvec(odd, v), X @ v, rtol=1e-13)
-    np.testing.assert_allclose(rmatvec(odd, r), X.T @ r, rtol=1e-12)
-    np.testing.assert_allclose(rmatvec(odd, r[:, None])[:, 0], X.T @ r, rtol=1e-12)
-    np.testing.assert_allclose(weighted_gram(odd, d), X.T @ X, rtol=1e-12)
+    block, v, r = block_of(odd), np.arange(3.0), np.arange(200.0)
+    np.testing.assert_allclose(block.margins(v), X @ v, rtol=1e-13)
+    np.testing.assert_allclose(block.adjoint(r), X.T @ r, rtol=1e-12)
+    np.testing.assert_allclose(block.gram(np.ones(200)), X.T @ X, rtol=1e-12)
 
 
 def traced_peak(function, *arguments) -> int:
@@ -235,10 +169,11 @@ def test_no_product_copies_the_data(dtype, kind):
     v, d = rng.random(X.shape[1]), rng.random(n_rows)
     vector = 8 * n_rows
     allowed = size / 4
-    assert traced_peak(matvec, X, v) - vector < allowed  # the answer is a vector itself
-    assert traced_peak(rmatvec, X, d) < allowed
-    assert traced_peak(squared_columns, X, d) < allowed
-    assert traced_peak(weighted_gram, X, d) - 2 * vector < allowed  # square roots or row counts
+    block = block_of(X)
+    assert traced_peak(block.margins, v) - 2 * vector < allowed  # the answer is a vector itself
+    assert traced_peak(block.adjoint, d) - vector < allowed
+    assert traced_peak(block.squared_columns, d) < allowed
+    assert traced_peak(block.gram, d) < allowed
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -253,25 +188,6 @@ def test_building_a_problem_does_not_copy_the_data(dtype):
     )
     csr = csr.astype(dtype)
     assert np.shares_memory(build(csr).rows.blocks[0].X.data, csr.data)
-
-
-def test_thread_count_follows_limit_then_environment(monkeypatch):
-    monkeypatch.setattr(threads, "core_count", lambda: 8)
-    for value, expected in (("3", 3), ("2,1", 2), ("100", 8), ("0", 8), ("", 8), ("many", 8)):
-        monkeypatch.setenv("OMP_NUM_THREADS", value)
-        assert threads.thread_count() == expected
-    with threads.limit_threads(5):
-        assert threads.thread_count() == 5
-        with threads.limit_threads(0):
-            assert threads.thread_count() == 1
-        assert threads.thread_count() == 5
-    assert threads.thread_count() == 8
-
-
-def test_cores_are_those_of_the_container(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 64)
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "3")
-    assert threads.core_count.__wrapped__() <= 3
 
 
 # --- blocks ---------------------------------------------------------------------------------
@@ -297,12 +213,12 @@ def test_block_products_are_products_with_signed_rows(stored, intercept):
     assert block.n_columns == Z.shape[1]
     np.testing.assert_allclose(block.margins(v), Z @ v, atol=1e-13)
     np.testing.assert_allclose(block.adjoint(r), Z.T @ r, atol=1e-13)
-    np.testing.assert_allclose(
-        block.adjoint(block.by_class(r)),
-        np.stack([Z[block.y < 0].T @ r[block.y < 0], Z[block.y > 0].T @ r[block.y > 0]], axis=1),
-        atol=1e-13,
-    )
-    np.testing.assert_allclose(block.gram(d), Z.T @ (d[:, None] * Z), atol=1e-13)
+    both = np.stack([r, d], axis=1)
+    np.testing.assert_allclose(block.adjoint(both), Z.T @ both, atol=1e-13)
+    d[5:9] = 0.0
+    gram = block.gram(d)
+    np.testing.assert_allclose(gram, Z.T @ (d[:, None] * Z), atol=1e-13)
+    np.testing.assert_array_equal(gram, gram.T)
     np.testing.assert_allclose(block.squared_columns(d), (Z**2).T @ d, atol=1e-13)
     rows, columns = rng.random(53), rng.random(Z.shape[1])
     np.testing.assert_allclose(
@@ -314,77 +230,6 @@ def test_block_products_are_products_with_signed_rows(stored, intercept):
     assert block.margins(v) @ r == pytest.approx(v @ block.adjoint(r), rel=1e-12)
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_gram_with_empty_columns_and_samples_without_weight(make, intercept):
-    """Most columns are empty, one of the others only occurs in a sample of weight zero."""
-    X = np.zeros((30, 20))
-    X[:, [2, 5]] = np.random.default_rng(12).standard_normal((30, 2))
-    X[0, 11] = 3.0
-    weights = np.where(np.arange(30) == 0, 0.0, 1.0 / 29.0)
-    y = np.where(np.arange(30) % 2, 1.0, -1.0)
-    rows = MemoryRows.from_arrays(check_features(make(X)), y, weights, intercept=intercept)
-    Z = y[:, None] * (np.column_stack([X, np.ones(30)]) if intercept else X)
-    for d in (weights, np.ones(30), np.zeros(30)):
-        np.testing.assert_allclose(rows.blocks[0].gram(d), Z.T @ (d[:, None] * Z), atol=1e-13)
-    np.testing.assert_allclose(rows.column_scale, np.sqrt(weights @ Z**2), rtol=1e-13)
-
-
-def test_gram_of_nothing_but_empty_columns():
-    rows = MemoryRows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=False)
-    np.testing.assert_array_equal(rows.blocks[0].gram(np.ones(4)), np.zeros((3, 3)))
-    rows = MemoryRows.from_arrays(np.zeros((4, 3)), np.ones(4), np.full(4, 0.25), intercept=True)
-    np.testing.assert_array_equal(rows.blocks[0].gram(np.ones(4)), np.diag([0.0, 0.0, 0.0, 4.0]))
-
-
-def summary(block: Block, state, v):
-    u = block.margins(v)
-    reductions = Sum(block.adjoint(block.weights * u)), Sum(block.gram(block.weights))
-    return u, (*reductions, Min(u.min(initial=np.inf)), Max(np.abs(u).max(initial=0.0)))
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("n_blocks", [2, 5, 17, 60])
-def test_answers_do_not_depend_on_the_cutting(make, n_blocks):
-    X, v = make(entries()), np.random.default_rng(11).standard_normal(10)
-    whole, cut = rows_of(X), rows_of(X, n_blocks)
-    assert len(cut.blocks) == n_blocks  # some of them empty, when there are 60 for 53 rows
-    assert (cut.n_samples, cut.n_columns) == (whole.n_samples, whole.n_columns) == (53, 10)
-    state, sums = whole.run(summary, None, v)
-    other_state, other_sums = cut.run(summary, None, v)
-    np.testing.assert_allclose(whole.gather(state), cut.gather(other_state), atol=1e-14)
-    for one, other in zip(sums, other_sums, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(cut.column_scale, whole.column_scale, rtol=1e-13)
-
-
-@pytest.mark.parametrize("n_blocks", [1, 4, 60])
-def test_scatter_and_gather_are_inverse(n_blocks):
-    rows, values = rows_of(entries(), n_blocks), np.arange(53)
-    state = rows.scatter(values)
-    assert [part.size for part in state] == [block.y.size for block in rows.blocks]
-    np.testing.assert_array_equal(rows.gather(state), values)
-    # A state goes to its block, and comes back changed.
-    doubled, (total,) = rows.run(lambda block, part, k: (k * part, (Sum(part.sum()),)), state, 2)
-    np.testing.assert_array_equal(rows.gather(doubled), 2 * values)
-    assert total == values.sum()
-
-
-def test_dense_blocks_are_views():
-    X = entries()
-    for n_blocks in (1, 4):
-        for block in rows_of(X, n_blocks).blocks:
-            assert np.shares_memory(block.X, X)
-
-
-def test_column_scale_is_the_weighted_root_mean_square():
-    rows = rows_of(entries())
-    block = rows.blocks[0]
-    Z = np.column_stack([block.X, np.ones(53)])
-    np.testing.assert_allclose(rows.column_scale, np.sqrt(block.weights @ Z**2), rtol=1e-13)
-    assert rows.column_scale[3] == 0.0
-
-
 def test_reductions_merge_scalars_and_arrays():
     a, b = np.array([1.0, 5.0]), np.array([2.0, 3.0])
     np.testing.assert_array_equal(Sum(a).merge(Sum(b)).value, [3.0, 8.0])
@@ -394,21 +239,6 @@ def test_reductions_merge_scalars_and_arrays():
     three = Stack(a).merge(Stack(b)).merge(Stack(a))
     for stack in (three, pickle.loads(pickle.dumps(three))):
         np.testing.assert_array_equal(stack.value, [1.0, 5.0, 2.0, 3.0, 1.0, 5.0])
-    assert Stack(a).merge(Stack(np.array([np.nan]))).has_nan
-
-
-def test_mostly_empty_dense_matrices_get_a_thin_copy(monkeypatch):
-    monkeypatch.setattr("drlogit.rows.matrix.FEW_ENTRIES", 100)
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((130, 12)) < 0.1, rng.standard_normal((130, 12)), 0.0)
-    thin = thin_copy(X)
-    assert sp.issparse(thin)
-    np.testing.assert_array_equal(thin.toarray(), X)
-    assert thin.nnz == np.count_nonzero(X)
-    assert thin_copy(rng.standard_normal((130, 12))) is None  # full
-    assert thin_copy(X.astype(np.float32)) is None
-    assert thin_copy(sp.csr_array(X)) is None
-    assert thin_copy(X[:5]) is None  # small
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])

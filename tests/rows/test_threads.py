@@ -12,7 +12,6 @@ from threadpoolctl import ThreadpoolController
 import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
-from drlogit.rows.matrix import row_range, transposed
 from drlogit.rows.reductions import Sum
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
@@ -51,21 +50,6 @@ def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
     assert allowed == 7  # one thread each for whatever a block function calls
 
 
-def test_threads_do_not_copy_the_data():
-    X, y = data()
-    thinned = sp.csr_array(X * (np.arange(400) % 8 == 0)[:, None])
-    for matrix, entries in ((X, np.asarray), (thinned, lambda M: M.data)):
-        rows = build_problem(matrix, y, n_jobs=3, **OPTIONS).rows
-        assert len(rows.blocks) == 3
-        assert np.shares_memory(entries(rows.together().X), entries(matrix))
-        for block in rows.blocks:
-            assert np.shares_memory(entries(block.X), entries(matrix))
-    X[::2], y = X[1::2], y.repeat(1)
-    y[::2] = y[1::2]
-    solved = [drlogit.solve(X, y, n_jobs=k, tol=1e-9, **OPTIONS) for k in (1, 3)]
-    assert solved[0].objective == pytest.approx(solved[1].objective, abs=1e-10)
-
-
 def test_what_numpy_ignores_here_it_ignores_there():
     X, y = data()
     rows = build_problem(X, y, n_jobs=2, **OPTIONS).rows
@@ -74,30 +58,6 @@ def test_what_numpy_ignores_here_it_ignores_there():
         rows.run(divide)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         rows.run(divide)
-
-
-def test_failure_in_a_block_is_not_silent():
-    X, y = data()
-
-    def fail(block, state):
-        raise RuntimeError("lost")
-
-    with pytest.raises(RuntimeError, match="lost"):
-        build_problem(X, y, n_jobs=2, **OPTIONS).rows.run(fail)
-
-
-def test_row_ranges_share_the_entries():
-    X, _ = data()
-    for matrix in (X, sp.csr_array(X), sp.csr_matrix(X)):
-        part = row_range(matrix, 100, 250)
-        np.testing.assert_array_equal(part.toarray() if sp.issparse(part) else part, X[100:250])
-        entries = (lambda M: M.data) if sp.issparse(matrix) else np.asarray
-        assert np.shares_memory(entries(part), entries(matrix))
-        assert row_range(matrix, 0, 400) is matrix
-        small = row_range(matrix, 5, 7)
-        turned = transposed(small)
-        assert np.shares_memory(entries(turned), entries(matrix))
-        np.testing.assert_array_equal(turned @ np.ones(2), X[5:7].sum(axis=0))
 
 
 def test_how_many_threads(monkeypatch):

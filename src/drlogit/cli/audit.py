@@ -123,20 +123,18 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
 def compared(model: Any, X: Any, codes: Any, weights: Any) -> Any:
     """A model with the features of another, fitted to these samples, but not to be robust."""
     other, X = copy.copy(model), model._as_matrix(X)
-    labels = [1] if model.classes_.size == 2 else range(model.classes_.size)
-    fits = [_plain(X, codes == k, weights) for k in labels]
-    other.coef_, other.intercept_ = (np.array(part) for part in zip(*fits, strict=True))
+    other.coef_, other.intercept_ = _plain(X, codes, weights)
     other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
     return other
 
 
-def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, float]:
+def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler(with_mean=not sp.issparse(X))
     fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), y, weights)
-    coef = fit.coef_[0] / scaler.scale_
-    shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
-    return coef, float(fit.intercept_[0]) - shift
+    coef = fit.coef_ / scaler.scale_
+    shift = coef @ scaler.mean_ if scaler.with_mean else 0.0
+    return coef, fit.intercept_ - shift

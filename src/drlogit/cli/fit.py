@@ -6,10 +6,9 @@ import argparse
 from typing import Any
 
 from . import options
-from .chosen_classes import check_two
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .outputs import certificate_record, check_outputs, explain_fits, explain_radius
+from .outputs import certificate_record, check_outputs, explain_fit, explain_radius
 from .training import Training, parameters, read_training, tolerated
 
 
@@ -21,8 +20,7 @@ def add_parser(commands: options.Commands) -> None:
         help="fit a robust model to a file and write it as JSON",
         description="Fit distributionally robust logistic regression and certify it. Numbers are "
         "used as given: scale them so that a step of one means the same everywhere, or let "
-        "--standardize do so. Text columns are categories. More than two classes are fitted one "
-        "against the rest.",
+        "--standardize do so. Text columns are categories. More than two classes are one softmax.",
         examples="""
         drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
         drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
@@ -65,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments)
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
-        check_two(training.classes, "a guarantee", training.samples.source)
         training, unseen = training.split(arguments.holdout)
     settings = {"epsilon": arguments.epsilon, "kappa": arguments.kappa}
     settings |= parameters(arguments, training)
@@ -89,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             _record(model, promised, training, arguments),
             lambda: _text(model, promised, training, arguments),
         )
-    return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
+    return DONE if model.result_.converged else NOT_CONVERGED
 
 
 def _record(
@@ -109,7 +106,7 @@ def _record(
         "norm": model.norm,
         "tol": model.tol,
         "allows": allowances(model),
-        "fits": [certificate_record(result) for result in model.results_],
+        "fits": [certificate_record(model.result_)],
         **({} if promised is None else {"guarantee": guarantee_record(promised)}),
     }
 
@@ -127,7 +124,7 @@ def _text(model: Any, promised: Any, training: Training, arguments: argparse.Nam
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",
-        *explain_fits(model.results_, training.classes),
+        *explain_fit(model.result_),
         "",
     ]
     which = "" if promised is None else f", fitted to the other {n_samples} rows,"

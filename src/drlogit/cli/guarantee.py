@@ -8,7 +8,6 @@ from typing import Any
 
 from . import options
 from .asking import read_asked, read_groups, warn_of_fitted_rows
-from .chosen_classes import check_two
 from .console import DONE, Console
 
 
@@ -45,7 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(arguments)
     options.check_numbers(arguments)
     asked = read_asked(arguments, labels=True)
-    check_two(asked.classes, "a guarantee", arguments.model)
     warn_of_fitted_rows(asked, console)
     found = guarantee(
         asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,

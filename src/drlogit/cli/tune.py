@@ -13,7 +13,7 @@ from .console import DONE, NOT_CONVERGED, Console
 from .outputs import (
     certificate_record,
     check_outputs,
-    explain_fits,
+    explain_fit,
     explain_written,
     save_plot,
     table,
@@ -69,7 +69,7 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..estimators.classifier_cv import DRLogisticRegressionCV
+    from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
 
     console = Console(arguments)
@@ -93,8 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
-    gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
-    return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
+    folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
+    return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
 
 def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _record(search: Any, training: Training, arguments: argparse.Namespace) -> d
         "norm": search.norm,
         "scoring": arguments.scoring or "neg_log_loss",
         "score": search.best_score_,
-        "fits": [certificate_record(result) for result in search.results_],
+        "fits": [certificate_record(search.result_)],
         "cv_results": results,
     }
 
@@ -143,6 +143,6 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         "",
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
         "these:",
-        *explain_fits(search.results_, training.classes),
+        *explain_fit(search.result_),
         *explain_written(arguments.output, arguments.plot),
     ])  # fmt: skip

@@ -34,7 +34,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Stack, Sum
-from ..starts.sample import Samples, most_entries, part, sampled, stacked
+from ..starts.sample import GatheredSamples, most_entries, part, sampled, stacked
 from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import correct_pair, linearise_pair, open_loss, open_pair, predict_pair
@@ -300,7 +300,7 @@ class Level:
         begin, off = here.model, distance
         for again in range(SETTINGS.most_widenings, -1, -1):
             _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
-            near = Samples(self.rows, parts)
+            near = GatheredSamples(self.rows, parts)
             run = self._run(here, begin, near, off, target)
             if run is None:
                 return None
@@ -326,7 +326,7 @@ class Level:
         return None
 
     def _run(
-        self, here: Here, begin: FloatArray, near: Samples, off: float, target: float
+        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
     ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]] | None:
         """The driver on the model: its model, the objective promised, and its dual point."""
         problem, weights = self.problem, near.block.weights
@@ -353,7 +353,7 @@ class Level:
         return newton.best_model(), float(newton.best), found.point
 
     def _survey(
-        self, here: Here, best: FloatArray, promised: float, near: Samples,
+        self, here: Here, best: FloatArray, promised: float, near: GatheredSamples,
         dual: tuple[FloatArray, FloatArray], length: float,
     ) -> Step:  # fmt: skip
         """All samples after a step of this length; the bound that its dual point proves is kept."""

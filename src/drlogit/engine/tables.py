@@ -415,7 +415,8 @@ def interior_point_with_domains(
 
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa)
-        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+        # The certificate adds up once more, and charges all levels of groups that cannot change.
+        found = driver.run(samples, newton, state, mu, 0.8 * tol, max_iter, report)
     best = newton.best_model()
     pieces = None
     if found.point is not None:
@@ -457,6 +458,8 @@ def _is_near(problem: Problem, start: Result) -> bool:
     """Whether a result is worth starting from: radius and flip cost alike, as far as it says."""
     ball = start.ball
     if not (np.isfinite(start.coef).all() and math.isfinite(start.intercept)):
+        return False
+    if start.lam == 0.0:  # constant: nothing to go on from
         return False
     if ball is None:
         return True
@@ -519,7 +522,7 @@ def _copied(
     own = np.repeat(np.arange(merged.size), counts)
     places = np.arange(own.size) + np.repeat(starts[merged] - (np.cumsum(counts) - counts), counts)
     share = block.weights[own] / weights[merged[own]]
-    copies = pieces.picked(places)
+    copies = PieceMasses(*(values[places] for values in pieces))
     return copies._replace(own=own, q=copies.q * share, m=copies.m * share), ()
 
 

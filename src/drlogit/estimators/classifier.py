@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.suggested_radius import suggested_radius_of
+from ..fitting.radii import suggested_radius
+from ..problem.classes import ClassProblem
+from ..problem.label_costs import can_flip, flips_in_words, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
@@ -32,15 +33,16 @@ class DRLogisticRegression(RobustLinearClassifier):
     ----------
     epsilon : float or "auto"
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
-        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning; with more than two
-        classes, the largest of the radii that the classes would get.  It allows for sampling
-        error of labels that do not flip, so it goes best with ``kappa=inf``: a small ``kappa``
+        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning.  It allows for
+        sampling error of labels that do not flip, so it goes best with ``kappa=inf``: a small one
         turns the same radius into a large share of flipped labels; ``fit`` warns of that.  Weights
         enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
         weight of two is not the same as a repeated sample.
-    kappa : float
+    kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive: at most a share ``epsilon / kappa`` of the labels can
-        be flipped.  ``inf`` if labels are beyond doubt.
+        be flipped.  ``inf`` if labels are beyond doubt.  By label as recorded, as
+        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or one for
+        each sample, where some labels are more certain than others; 0 for labels that are unknown.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"l2"`` the length
         of β, ``"linf"`` bounds ``Σ|β_j|`` (and sets coefficients to zero).
@@ -74,11 +76,14 @@ class DRLogisticRegression(RobustLinearClassifier):
     class_weight : dict or "balanced", optional
         Weights of the classes, which multiply those of the samples; ``"balanced"`` gives every
         class the same total weight.
+    label_noise : float, dict or matrix, optional
+        Share of labels known to be recorded wrongly: of each true class, of classes by label, or of
+        each true class (rows) as each other one (columns).  The fit and its certificate speak of
+        labels as recorded, :meth:`predict` and :meth:`predict_proba` of the true ones.
     warm_start : bool
         Whether to start from the previous fit, if there is one of this shape.
     n_jobs : int, optional
-        How many classes to fit at a time, if there are more than two; with two, how many
-        threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
+        How many threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
     verbose : int
         Print a line per iteration if positive.
 
@@ -87,22 +92,26 @@ class DRLogisticRegression(RobustLinearClassifier):
     classes_ : array of shape (n_classes,)
         Class labels.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Coefficients β; one row if there are two classes.
+        Coefficients β; one row if there are two classes, and with more a softmax, rows that sum to
+        zero.
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts b.
-    lambda_ : array of shape (1,) or (n_classes,)
+    lambda_ : array of shape (1,)
         λ, what a unit of ``epsilon`` adds to the worst-case loss.
-    worst_case_loss_ : array of shape (1,) or (n_classes,)
-        Worst expected log-loss of each fit within the radius of the data it was fitted to, in
-        nats; no bound for new samples.
-    dual_gap_ : array of shape (1,) or (n_classes,)
+    worst_case_loss_ : array of shape (1,)
+        Worst expected log-loss within the radius of the data it was fitted to, in nats; no bound
+        for new samples.  With more than two classes, categories and bounds are taken as numbers
+        there, and this is an upper bound (``result_.info["as_numbers"]``).
+    dual_gap_ : array of shape (1,)
         How much lower the worst-case loss of the best model can be at most, in nats.
-    n_iter_ : array of shape (1,) or (n_classes,)
+    n_iter_ : array of shape (1,)
         Iterations of the solver.
-    epsilon_, kappa_ : float
-        The radius and the flip cost used.
-    results_ : list of Result
-        How each fit ended: status, times, trace.  Training data are not kept, and nothing of
+    epsilon_ : float
+        The radius used.
+    kappa_ : float, dict or "by sample"
+        The flip cost used.
+    result_ : Result
+        How the fit ended: status, times, trace.  Training data are not kept, and nothing of
         their length: ``flip_share`` is empty here.  Ask
         :func:`~drlogit.worst_case_distribution` for the flips.
     encoding_ : Encoding or None
@@ -110,6 +119,8 @@ class DRLogisticRegression(RobustLinearClassifier):
         those of the columns of ``coef_``; :meth:`coefficient_table` is easier to read.
     feature_costs_, categories_, bounds_
         How distance was measured, for each column of ``coef_``.
+    label_noise_ : array of shape (n_classes, n_classes) or None
+        Shares of each true class (rows) that are recorded as each class (columns).
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features,)
@@ -138,7 +149,7 @@ class DRLogisticRegression(RobustLinearClassifier):
     def __init__(
         self,
         epsilon: float | str = 0.01,
-        kappa: float = 1.0,
+        kappa: Any = 1.0,
         *,
         norm: str = "l1",
         fit_intercept: bool = True,
@@ -151,6 +162,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         tol: float = 1e-6,
         max_iter: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
+        label_noise: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -168,12 +180,17 @@ class DRLogisticRegression(RobustLinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.label_noise = label_noise
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        kappa: ArrayLike | None = None,
     ) -> DRLogisticRegression:
         """Fit the model.
 
@@ -187,6 +204,9 @@ class DRLogisticRegression(RobustLinearClassifier):
             Non-negative weights.  Only their proportions matter, so ``epsilon`` keeps its
             meaning; a weight of two is as good as a repeated sample (but not for
             ``epsilon="auto"``).
+        kappa : array of shape (n_samples,), optional
+            What it costs to flip each label, instead of the parameter ``kappa``; as metadata it
+            is routed and cut into folds like weights.
 
         Returns
         -------
@@ -207,45 +227,39 @@ class DRLogisticRegression(RobustLinearClassifier):
         if isinstance(self.epsilon, str) and self.epsilon != "auto":
             raise ValueError(f"epsilon must be a number >= 0 or 'auto', got {self.epsilon!r}")
         with self._unless_it_fails():
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        given = self._check_data(X, y, sample_weight)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any) -> None:
+        given = self._check_data(X, y, sample_weight, kappa)
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
-        data, problem = self._prepare(given, epsilon, self.kappa)
+        data, problem = self._prepare(given, epsilon, kappa)
         self._advise(given, robust=epsilon > 0.0)
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.
-                epsilon = self._radius(given, self._pose(given, 1.0, self.kappa))
+                epsilon = suggested_radius(self._pose(given, 1.0, kappa))
             else:
-                epsilon = self._radius(data, problem)
+                epsilon = suggested_radius(problem)
             problem = problem.with_radius(epsilon)
-        starts = self._starts(data)
-        constant = self._fit_classes(data, problem, verbose=self.verbose, starts=starts)
+        constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
         if self.epsilon == "auto" and not constant:
             self._warn_about_flips(problem)
 
-    def _radius(self, data: TrainingData, problem: Problem) -> float:
-        """The largest of the radii that the classes would get."""
-        return max(suggested_radius_of(each) for each in data.against_rest(problem))
-
-    def _warn_about_flips(self, problem: Problem) -> None:
+    def _warn_about_flips(self, problem: Problem | ClassProblem) -> None:
         """Warn where labels can flip: the radius was not made for that."""
-        if math.isfinite(problem.kappa):
-            share = min(problem.epsilon / problem.kappa, 1.0)
+        if can_flip(self.kappa_):
+            allowed = flips_in_words(problem.epsilon, self.kappa_)
             warnings.warn(
                 f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
-                f"labels that do not flip; for kappa={problem.kappa:g} up to {share:.1%} of them "
-                "may: choose a larger kappa, inf if labels are right, or epsilon yourself.",
+                f"labels that do not flip; for kappa={kappa_text(self.kappa_)} {allowed}: choose a "
+                "larger kappa, inf if labels are right, or epsilon yourself.",
                 UserWarning,
                 stacklevel=4,
             )
 
-    def _starts(self, data: TrainingData) -> list[Result | None] | None:
-        """Earlier results to start from, if wanted and of this shape."""
-        earlier = getattr(self, "results_", []) if self.warm_start else []
-        if len(earlier) != len(data.fitted_classes) or earlier[0].coef.size != data.X.shape[1]:
-            return None
-        return list(earlier)
+    def _start(self, data: TrainingData) -> Result | None:
+        """The earlier result to start from, if wanted and of this shape."""
+        earlier = getattr(self, "result_", None) if self.warm_start else None
+        shape = (data.X.shape[1],) if data.n_classes == 2 else (data.n_classes, data.X.shape[1])
+        return earlier if earlier is not None and earlier.coef.shape == shape else None

@@ -13,21 +13,24 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.grids import (
     check_count,
     check_kappas,
     check_radii,
+    factors,
     is_count,
     kappas_around,
     radii_after,
     radii_below,
 )
 from ..fitting.paths import warn_about_gaps
+from ..fitting.radii import largest_radius
+from ..problem.classes import ClassProblem, scaled_costs
+from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import (
@@ -43,7 +46,7 @@ from .folds import (
     score_fold,
     tabulate,
 )
-from .robust_classifier import RobustLinearClassifier
+from .robust_classifier import RobustLinearClassifier, stated_kappa
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -52,6 +55,10 @@ _TO_LEARN_WITH = (
     "norm", "fit_intercept", "feature_costs", "categories", "bounds", "categorical_features",
     "missing", "class_weight",
 )  # fmt: skip
+
+#: Gap of fits within folds, if ``tol`` is smaller: scores change by a twentieth of their standard
+#: errors, in the median of six tables, and every table chose the pair that 1e-6 chose.
+FOLD_TOL = 1e-4
 
 #: Radii are continued down to this share of the smallest that was planned.
 _LEAST_SHARE = 1e-3
@@ -78,7 +85,10 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     kappas : int or array
         Costs of flipping a label (``inf``: labels are beyond doubt); or how many of them, on
         the scale of the data: ``inf``, and the others evenly spaced on a logarithmic scale
-        around twice the ε_max of ``kappa = inf``, where flips and moves matter alike.
+        around twice the ε_max of ``kappa = inf``, where flips and moves matter alike.  Where
+        ``kappa`` is stated these are factors of it (a number of them: around one).
+    kappa : dict, array of shape (n_samples,) or matrix, optional
+        What flips cost by label or by sample, as in :class:`DRLogisticRegression`.
     min_fraction : float
         The smallest radius as a fraction of ε_max.
     extend_grid : bool
@@ -90,14 +100,15 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         Folds (stratified, if a number), as in scikit-learn.
     scoring : str or callable, optional
         What to maximise, as in scikit-learn.  By default the negative log-loss, which unlike
-        accuracy sees probabilities that are too sure; weighted, if samples have weights.
+        accuracy sees probabilities that are too sure; weighted, if samples have weights.  Scores
+        are of labels as recorded, also with ``label_noise``.
     one_standard_error : bool
         Take the largest radius, at the best κ, whose mean score is within one standard error
         of the best: more robustness at no price that the folds could measure.
     refit : bool
         Whether to fit the chosen model to all data; without, the estimator cannot predict.
     norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing, solver, \
-tol, max_iter, class_weight
+tol, max_iter, class_weight, label_noise
         As in :class:`DRLogisticRegression`.
     n_jobs : int, optional
         How many folds to work on at a time.
@@ -107,13 +118,16 @@ tol, max_iter, class_weight
 
     Attributes
     ----------
-    epsilon_, kappa_ : float
-        The pair chosen.
+    epsilon_ : float
+        The radius chosen.
+    kappa_ : float, dict or "by sample"
+        The flip cost chosen; by sample, ``cv_results_["param_kappa"][best_index_]`` is the factor.
     cv_results_ : dict of arrays
         An entry for each pair, κ ascending and ε descending within: ``param_kappa``,
         ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
-        labels), ``split0_test_score`` …, ``mean_test_score``, ``std_test_score``,
-        ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``.
+        labels, unless ``kappa`` is stated), ``split0_test_score`` …, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``
+        (at most 1e-4, or ``tol`` if that is larger: differences of scores are far above it).
         ``pandas.DataFrame(cv_results_)`` makes a table of it.
     best_index_ : int
         Index of the pair chosen in ``cv_results_``.
@@ -125,7 +139,7 @@ tol, max_iter, class_weight
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
         As in :class:`DRLogisticRegression`.
-    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
+    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, result_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
 
     Notes
@@ -156,6 +170,7 @@ tol, max_iter, class_weight
         epsilons: int | ArrayLike = 10,
         kappas: int | ArrayLike = 3,
         *,
+        kappa: Any = None,
         min_fraction: float = 1e-3,
         extend_grid: bool = True,
         cv: Any = 5,
@@ -173,11 +188,13 @@ tol, max_iter, class_weight
         tol: float = 1e-6,
         max_iter: int | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
+        label_noise: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilons = epsilons
         self.kappas = kappas
+        self.kappa = kappa
         self.min_fraction = min_fraction
         self.extend_grid = extend_grid
         self.cv = cv
@@ -195,11 +212,17 @@ tol, max_iter, class_weight
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.label_noise = label_noise
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        kappa: ArrayLike | None = None,
+        **params: Any,
     ) -> DRLogisticRegressionCV:
         """Choose ``epsilon`` and ``kappa``, and fit the model.
 
@@ -213,6 +236,9 @@ tol, max_iter, class_weight
         sample_weight : array of shape (n_samples,), optional
             Non-negative weights, for the fits and for the scores.  Only their proportions
             matter.
+        kappa : array of shape (n_samples,), optional
+            What it costs to flip each label, instead of the parameter ``kappa``; it is cut into
+            folds with the samples.
         **params
             Metadata for the splitter and the scorer, if scikit-learn's metadata routing is
             enabled.
@@ -233,10 +259,10 @@ tol, max_iter, class_weight
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         with self._unless_it_fails():
-            self._fit(X, y, sample_weight, params)
+            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, params)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, params: dict[str, Any]) -> None:
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
         if is_dask(X) and not hasattr(X, "chunks"):
@@ -248,7 +274,12 @@ tol, max_iter, class_weight
         y = in_memory(y) if is_dask(y) else y
         sample_weight = in_memory(sample_weight) if is_dask(sample_weight) else sample_weight
         split_params, score_params = self._route(sample_weight, params)
-        given = self._check_data(X, y, sample_weight)
+        if kappa is not None and is_stated_singly(kappa):
+            raise ValueError(
+                f"kappa must be by label or by sample here, got {kappa!r:.40}; numbers to choose "
+                "from are kappas"
+            )
+        given = self._check_data(X, y, sample_weight, in_memory(kappa) if is_dask(kappa) else kappa)
         splits = [
             (given.picked(train), given.picked(test))
             for train, test in check_cv(self.cv, given.y, classifier=True).split(
@@ -263,13 +294,14 @@ tol, max_iter, class_weight
         ]
         data, problem = self._prepare(given, 0.0, np.inf)
         self._advise(given)
-        kappas, epsilons = self._grid(data, problem)
+        unit = data.unit(problem)
+        kappas, epsilons = self._grid(data, problem, unit)
         self.n_splits_ = len(splits)
 
         chains = self._run_folds(folds, kappas, epsilons, fold_params)
         least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
         while True:
-            self.cv_results_ = tabulate(kappas, epsilons, chains)
+            self.cv_results_ = tabulate(kappas, epsilons, chains, factors=given.kappa is not None)
             self.best_index_ = choose(
                 self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
             )
@@ -286,16 +318,17 @@ tol, max_iter, class_weight
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
-        warn_about_gaps(type(self).__name__, gaps, self.tol, ended, stacklevel=4)
+        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         if self.at_grid_edge_ and not is_count(self.epsilons):
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
-        self.kappa_ = float(self.cv_results_["param_kappa"][self.best_index_])
+        factor = float(self.cv_results_["param_kappa"][self.best_index_])
+        chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
+        self.kappa_ = stated_kappa(chosen, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
-            chosen = problem.with_radius(self.epsilon_, self.kappa_)
-            self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
+            self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))
 
     def _open_end(
         self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
@@ -375,20 +408,24 @@ tol, max_iter, class_weight
                     f"{len(splits)}; every class needs one: use fewer folds, or stratified ones"
                 )
 
-    def _grid(self, data: TrainingData, problem: Problem) -> tuple[FloatArray, list[FloatArray]]:
-        """Flip costs, and the radii for each."""
+    def _grid(
+        self, data: TrainingData, problem: Problem | ClassProblem, unit: Any
+    ) -> tuple[FloatArray, list[FloatArray]]:
+        """Flip costs, as multiples of the unit, and the radii for each."""
 
         def limits(kappas: Any) -> Any:
-            """ε_max for each κ: the largest of all classes'."""
-            every = [
-                [epsilon_max_of(each.with_radius(0.0, float(kappa))) for kappa in kappas]
-                for each in data.against_rest(problem)
+            """ε_max for each κ."""
+            return [
+                largest_radius(problem.with_radius(0.0, scaled_costs(unit, float(kappa))))
+                for kappa in kappas
             ]
-            return np.max(every, axis=0).tolist()
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")
-            kappas = kappas_around(limits([np.inf])[0], count)
+            if data.kappa is None:
+                kappas = kappas_around(limits([np.inf])[0], count)
+            else:
+                kappas = factors(count)
         else:
             kappas = check_kappas(self.kappas)
         if not is_count(self.epsilons):
@@ -409,9 +446,12 @@ tol, max_iter, class_weight
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
         learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
         return [
-            partial(learnt_part, learner, given_X, given.y, weights, every[train], every[test])
+            partial(
+                learnt_part, learner, given_X, given.y, weights, given.kappa_of(train),
+                every[train], every[test],
+            )
             for train, test in splits
-        ]
+        ]  # fmt: skip
 
     def _run_folds(
         self,
@@ -424,7 +464,8 @@ tol, max_iter, class_weight
         scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_ = self.classes_
-        controls = self._controls() | {"judged": False}  # nobody sees these fits
+        # Nobody sees these fits.
+        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
                 fold, kappas, epsilons, controls, model, scorer, params,

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fitting.paths import solve_radii
+from ..problem.classes import scaled_costs
 from ..rows.arrays import FloatArray, Matrix
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from .average_levels import relative_to_average
 from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Encoding
@@ -39,12 +40,21 @@ def part(data: TrainingData, model: dict[str, Any], train: Any, test: Any) -> Fo
 
 
 def learnt_part(
-    estimator: RobustLinearClassifier, X: Any, y: Any, weights: Any, train: Any, test: Any
+    estimator: RobustLinearClassifier,
+    X: Any,
+    y: Any,
+    weights: Any,
+    kappa: Any,
+    train: Any,
+    test: Any,
 ) -> Fold:
-    """A fold with levels, fills, standard deviations and bounds of its training part."""
+    """A fold with levels, fills, standard deviations and bounds of its training part.
+
+    ``kappa`` is that of its training part already.
+    """
     learner = copy.copy(estimator)  # others may be at work with the same one
     data = learner._check_data(
-        rows_of(X, train), y[train], None if weights is None else weights[train]
+        rows_of(X, train), y[train], None if weights is None else weights[train], kappa
     )
     encoding = learner.encoding_ if estimator.fit_intercept else None
     scored = learner._as_matrix(rows_of(X, test), quiet=True)
@@ -78,27 +88,26 @@ def score_fold(
     fold = make_fold()
     training, n_features = fold.training.prepared(), fold.X.shape[1]
     problem = training.pose(epsilon=0.0, kappa=float(kappas[0]), **fold.model)
-    classes = list(training.against_rest(problem))
+    unit = training.unit(problem)
     classifier = copy.copy(classifier)  # others may be at work on the same one
     classifier.n_features_in_ = n_features
     shares = None if fold.encoding is None else training.column_means()
     chains: list[Chain] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
-        fits = [list(solve_radii(each, radii, float(kappa), **controls)) for each in classes]
-        spent = sum(result.solve_time for fit in fits for result in fit)
-        rest = time.perf_counter() - started - spent
+        fits = list(solve_radii(problem, radii, scaled_costs(unit, float(kappa)), **controls))
+        rest = time.perf_counter() - started - sum(result.solve_time for result in fits)
         found = []
-        for results in zip(*fits, strict=True):
-            shown = results
+        for result in fits:
+            shown = result
             if fold.encoding is not None and shares is not None:
-                shown = tuple(relative_to_average(r, fold.encoding, shares) for r in results)
-            classifier.coef_ = np.array([result.coef for result in shown])
-            classifier.intercept_ = np.array([result.intercept for result in shown])
+                shown = relative_to_average(result, fold.encoding, shares)
+            classifier.coef_ = np.atleast_2d(shown.coef)
+            classifier.intercept_ = np.atleast_1d(shown.intercept)
             found.append((
                 float(scorer(classifier, fold.X, fold.y, **score_params)),
-                sum(result.solve_time for result in results) + rest / len(radii),
-                sum(result.n_iter for result in results),
-                max(result.gap for result in results),
+                result.solve_time + rest / len(radii),
+                result.n_iter,
+                result.gap,
             ))  # fmt: skip
         chain = Chain(*np.array(found, dtype=float).T)
         chains.append(chain)
@@ -137,10 +146,13 @@ def tabulate(
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
     chains: Sequence[Sequence[Chain]],
+    *,
+    factors: bool = False,
 ) -> dict[str, Any]:
     """Scores as a table with a row for each (κ, ε), in the form of scikit-learn's searches.
 
-    ``epsilons[k]`` are the radii of ``kappas[k]``, ``chains[k][fold]`` its scores on a fold.
+    ``epsilons[k]`` are the radii of ``kappas[k]``, ``chains[k][fold]`` its scores on a fold.  If κ
+    are ``factors`` of what flips cost by class or by sample, there is no one share of labels.
     """
     counts = [radii.size for radii in epsilons]
     kappa, epsilon = np.repeat(kappas, counts), np.concatenate(epsilons)
@@ -159,7 +171,7 @@ def tabulate(
         "params": [
             {"epsilon": float(e), "kappa": float(k)} for e, k in zip(epsilon, kappa, strict=True)
         ],
-        "flip_budget": epsilon / kappa,
+        **({} if factors else {"flip_budget": epsilon / kappa}),
         **{f"split{i}_test_score": row for i, row in enumerate(scores)},
         "mean_test_score": mean,
         "std_test_score": scores.std(axis=0),

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import AS_NUMBERS, check_numeric, check_unmasked, settled
 from ..rows.row_blocks import RowBlocks, is_in_blocks
+from .label_noise import true_probabilities
 from .tables.encoding import Encoding
 from .tables.frames import column_names, is_frame, is_table
 
@@ -62,6 +63,9 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     categories_: Any = None
     bounds_: Any = None
 
+    #: Shares of true classes (rows) that are recorded as others, if labels are known to be wrong.
+    label_noise_: FloatArray | None = None
+
     def decision_function(self, X: Any) -> FloatArray:
         """Signed scores: the margin of the second class, or one column for each class.
 
@@ -73,7 +77,8 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            ``x·β + b``; with two classes, positive where the second is predicted.
+            ``x·β + b``; with two classes, positive where the second is predicted.  With
+            ``label_noise`` these are scores of labels as recorded.
         """
         check_is_fitted(self, "coef_")
         if is_in_blocks(X):
@@ -99,25 +104,33 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        LogisticRegression, OneVsRestClassifier or Pipeline
-            With the same coefficients: for two classes, for more, or with the encoding of a table
-            in front of one of these.
+        LogisticRegression or Pipeline
+            With the same coefficients; with the encoding of a table in front, if there is one.
 
         Raises
         ------
         ValueError
-            A category has truth values and missing ones.
+            A category has truth values and missing ones; or the model knows of ``label_noise``.
         """
         from .plain_models import plain_model
 
         check_is_fitted(self, "coef_")
+        self._refuse_label_noise("scikit-learn's own models")
         return plain_model(self)
+
+    def _refuse_label_noise(self, place: str) -> None:
+        """``ValueError`` where probabilities could not be turned into those of true labels."""
+        if self.label_noise_ is not None:
+            raise ValueError(
+                f"{place} do not know of label_noise; fit without it, and correct what is "
+                "predicted where it is used"
+            )
 
     @property
     def feature_importances_(self) -> FloatArray:
         """How much each column of X can matter: ``|β|`` of a number, the range of a category's.
 
-        The mean over classes, if several are told from the rest.  Of a table ``coef_`` has a column
+        The mean over classes, if there are several.  Of a table ``coef_`` has a column
         for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
         """
         check_is_fitted(self, "coef_")
@@ -186,14 +199,16 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if is_in_blocks(X):
             return self._by_block(self.predict, X, None, self.classes_.dtype)
+        if self.label_noise_ is not None:
+            return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
         scores = self.decision_function(X)
         codes = (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes.
+        """Probabilities of the classes: of the true ones, where ``label_noise`` is known.
 
-        With more than two classes, the one-against-rest probabilities divided by their sum.
+        With more than two classes, the softmax of the scores.
 
         Parameters
         ----------
@@ -207,11 +222,16 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if is_in_blocks(X):
             return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
+        recorded = self._recorded_proba(X)
+        if self.label_noise_ is None:
+            return recorded
+        return true_probabilities(recorded, self.label_noise_)
+
+    def _recorded_proba(self, X: Any) -> FloatArray:
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        # Normalised in logarithms: one against the rest, all classes can underflow at once.
-        return np.asarray(softmax(log_expit(scores), axis=1))
+        return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is.
@@ -228,10 +248,12 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if is_in_blocks(X):
             return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
+        if self.label_noise_ is not None:
+            return np.asarray(np.log(self.predict_proba(X)))
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(log_expit(scores), axis=1))
+        return np.asarray(log_softmax(scores, axis=1))
 
     def _by_block(
         self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..problem.label_costs import CostsByShare, StatedKappa, can_flip, flips_in_words
 from .robust_classifier import RobustLinearClassifier
 from .tables.by_column import CostsByKind
 
@@ -45,24 +46,29 @@ class Tolerances:
 
     Attributes
     ----------
-    epsilon, kappa : float
-        Radius and cost of flipping a label.
+    epsilon : float
+        Radius.
+    kappa : float or CostsByShare
+        Cost of flipping a label; by class it depends on how large the classes are, and is found in
+        ``fit``.
     feature_costs : CostsByKind
         What estimators take as ``feature_costs``.
     """
 
-    labels: float
+    labels: float | dict[Any, float]
     numbers: float
     categories: float
     columns: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> float:
-        every = (self.numbers, self.categories, self.labels, *self._stated)
+        every = (self.numbers, self.categories, *_each(self.labels), *self._stated)
         return next(t for t in every if 0.0 < t < math.inf)
 
     @property
-    def kappa(self) -> float:
+    def kappa(self) -> float | CostsByShare:
+        if isinstance(self.labels, dict):
+            return CostsByShare(self.epsilon, self.labels)
         return _price(self.epsilon, self.labels)
 
     @property
@@ -93,7 +99,7 @@ class Tolerances:
 
     def __str__(self) -> str:
         lines = [
-            f"labels: {_share(self.labels)} may be wrong" if self.labels else "labels are right",
+            *_labels_in_words(self.labels),
             "numbers are beyond doubt"
             if math.isinf(self.numbers)
             else f"numbers may be off by {self.numbers:g} standard deviations on average",
@@ -110,7 +116,7 @@ class Tolerances:
 
 def tolerances(
     *,
-    labels: float = 0.0,
+    labels: float | Mapping[Any, float] = 0.0,
     numbers: float = _UNSAID,
     categories: float = _UNSAID,
     columns: Mapping[Any, float | str] | None = None,
@@ -121,8 +127,9 @@ def tolerances(
 
     Parameters
     ----------
-    labels : float
-        Share of labels that may be wrong, 0 (they are right) to 1.
+    labels : float or mapping
+        Share of labels that may be wrong, 0 (they are right) to 1; or, as
+        ``{"good": 0.05, "bad": 0}``, of those with each label, which ``fit`` turns into costs.
     numbers : float
         By how many of its standard deviations a number may be off, on average over the samples;
         ``inf`` if numbers are beyond doubt: their coefficients are then not penalised, and ``fit``
@@ -146,7 +153,8 @@ def tolerances(
     >>> found.epsilon, found.kappa, found.feature_costs.categories
     (0.1, 5.0, 2.0)
     """
-    _check(labels, "labels", 1.0)
+    for share in _each(labels):
+        _check(share, "labels", 1.0)
     _check_beyond(numbers, "numbers", math.inf)
     _check_beyond(categories, "categories", 1.0)
     stated = dict(columns or {})
@@ -156,8 +164,9 @@ def tolerances(
             f"columns[{name!r}]",
             math.inf,
         )
-    found = Tolerances(float(labels), float(numbers), float(categories), stated)
-    if not any(0.0 < t < math.inf for t in (labels, numbers, categories, *found._stated)):
+    said = dict(labels) if isinstance(labels, Mapping) else float(labels)
+    found = Tolerances(said, float(numbers), float(categories), stated)
+    if not any(0.0 < t < math.inf for t in (*_each(said), numbers, categories, *found._stated)):
         raise ValueError("tolerances must allow something: nothing may be wrong; use epsilon=0")
     return found
 
@@ -203,7 +212,7 @@ class Priced(NamedTuple):
     deviation: float | None = None
 
 
-def allowed_by(epsilon: float, kappa: float, columns: Iterable[Priced]) -> list[str]:
+def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) -> list[str]:
     """What a ball allows to be wrong, in sentences; ``columns`` with their prices.
 
     Numbers are in their own units or, if their deviations are known and all of them may be off by
@@ -211,11 +220,7 @@ def allowed_by(epsilon: float, kappa: float, columns: Iterable[Priced]) -> list[
     """
     if epsilon == 0.0:
         return ["epsilon = 0: the data are taken as they are"]
-    sentences = [
-        "labels are right"
-        if math.isinf(kappa)
-        else f"up to {_share(min(epsilon / kappa, 1.0))} of labels may be wrong"
-    ]
+    sentences = [flips_in_words(epsilon, kappa)]
     still: list[str] = []
     moved: dict[str, str] = {}
     changed: dict[str, str] = {}
@@ -239,7 +244,7 @@ def allowed_by(epsilon: float, kappa: float, columns: Iterable[Priced]) -> list[
     if still:
         shown = ", ".join(still[:_NAMED]) + (", …" if len(still) > _NAMED else "")
         sentences.append(f"beyond doubt: {shown}")
-    if len(moved) + len(changed) + math.isfinite(kappa) > 1:
+    if len(moved) + len(changed) + can_flip(kappa) > 1:
         sentences.append(_SHARED)
     return sentences
 
@@ -267,6 +272,19 @@ def _listed(found: dict[str, str], word: str) -> str:
         return f"{word} {next(iter(found.values()))} each"
     parts = [f"{name} {word} {value}" for name, value in list(found.items())[:_NAMED]]
     return ", ".join(parts) + (", …" if len(found) > _NAMED else "")
+
+
+def _each(labels: float | Mapping[Any, float]) -> list[float]:
+    return [*labels.values()] if isinstance(labels, Mapping) else [labels]
+
+
+def _labels_in_words(labels: float | dict[Any, float]) -> list[str]:
+    if not isinstance(labels, dict):
+        return [f"labels: {_share(labels)} may be wrong" if labels else "labels are right"]
+    return [
+        f"of labels {name}, {_share(share)} may be wrong" if share else f"labels {name} are right"
+        for name, share in labels.items()
+    ]
 
 
 def _price(epsilon: float, tolerance: float) -> float:

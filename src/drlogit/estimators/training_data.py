@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.building import checked_rows
@@ -24,39 +24,41 @@ class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
     ``codes`` are the labels as positions among the classes; ``weights`` include those of the
-    classes.  ``origin`` has, for each sample that was given, which of these it has become, -1 for
-    none; it is None if they are the same.
+    classes.  ``kappa`` is what flips cost, as :func:`~drlogit.problem.label_costs.flip_costs` has
+    it, None where it has yet to be chosen.  ``origin`` has, for each sample that was given, which
+    of these it has become, -1 for none; it is None if they are the same.
     """
 
     X: Matrix
     y: np.ndarray[Any, Any]
     codes: IndexArray
     weights: FloatArray | None
-    n_classes: int
+    classes: np.ndarray[Any, Any]
+    kappa: Any = None
     origin: IndexArray | None = None
 
     @property
-    def fitted_classes(self) -> range:
-        """Which classes are told from the rest: each, or only the second of two."""
-        return range(1, 2) if self.n_classes == 2 else range(self.n_classes)
+    def n_classes(self) -> int:
+        return int(self.classes.size)
 
-    def pose(self, *, n_jobs: int | None = None, **model: Any) -> Problem:
-        """The problem of the first of these classes."""
-        return pose_problem(partial(self._rows, n_jobs), **model)
-
-    def against_rest(self, problem: Problem) -> Iterator[Problem]:
-        """What :meth:`pose` gave, for each class in turn: only the signs change.
-
-        One at a time, as each may keep a copy of the data in another form.
-        """
+    def pose(
+        self, *, kappa: Any, n_jobs: int | None = None, **model: Any
+    ) -> Problem | ClassProblem:
+        """The problem of these samples; their own κ, if they have one, comes first."""
+        kappa = kappa if self.kappa is None else self.kappa
+        rows = partial(self._rows, n_jobs)
         if self.n_classes == 2:
-            yield problem
-        else:
-            for code in self.fitted_classes:
-                yield problem.with_signs(signs_of(self.codes, code))
+            return pose_problem(rows, kappa=kappa, **model)
+        return pose_classes(rows, self.codes, self.classes, kappa=kappa, **model)
+
+    def unit(self, problem: Problem | ClassProblem) -> Any:
+        """What one is in a search over κ: the samples' own κ as posed, if they have one."""
+        return 1.0 if self.kappa is None else problem.kappa
 
     def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
-        signs = signs_of(self.codes, self.fitted_classes[0])
+        signs = signs_of(self.codes, 1)
+        if self.n_classes > 2:
+            signs = 0.0 * signs + 1.0  # labels are beside the rows
         if is_dask(self.X):
             from ..rows.dask_collections import dask_rows  # an optional package
 
@@ -77,8 +79,14 @@ class TrainingData:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[index]
         return replace(
-            self, X=self.X[index], y=self.y[index], codes=self.codes[index], weights=weights
-        )
+            self, X=self.X[index], y=self.y[index], codes=self.codes[index], weights=weights,
+            kappa=self.kappa_of(index),
+        )  # fmt: skip
+
+    def kappa_of(self, index: Any) -> Any:
+        """What flips of some of the samples cost."""
+        by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
+        return self.kappa[index] if by_sample else self.kappa
 
     def prepared(self) -> TrainingData:
         """The samples as a fit takes them: those of weight zero left out.
@@ -101,9 +109,10 @@ class TrainingData:
     def _merged(self) -> TrainingData:
         """Each distinct sample once, in the order of a digest of its contents."""
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
-        digests = np.array(
-            [_digest(self.X, i, code) for i, code in enumerate(self.codes)], dtype="S16"
-        )
+        by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
+        each = self.kappa if by_sample else np.zeros(self.codes.size)
+        labels = enumerate(zip(self.codes.tolist(), each.tolist(), strict=True))
+        digests = np.array([_digest(self.X, i, label) for i, label in labels], dtype="S16")
         _, first, group = np.unique(digests, return_index=True, return_inverse=True)
         origin = (
             group if self.origin is None else np.where(self.origin >= 0, group[self.origin], -1)
@@ -124,9 +133,9 @@ def balanced_weights(codes: IndexArray, weights: FloatArray | None, n_classes: i
     return weights * shares[codes]
 
 
-def _digest(X: Matrix, row: int, code: int) -> bytes:
-    """Sixteen bytes that stand for the contents of a row and its class."""
-    digest = hashlib.blake2b(str(code).encode(), digest_size=16)
+def _digest(X: Matrix, row: int, label: tuple[int, float]) -> bytes:
+    """Sixteen bytes that stand for the contents of a row, its class, and what a flip costs."""
+    digest = hashlib.blake2b(repr(label).encode(), digest_size=16)
     if sp.issparse(X):
         entries = slice(X.indptr[row], X.indptr[row + 1])
         digest.update(X.indices[entries])

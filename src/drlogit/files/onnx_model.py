@@ -52,7 +52,8 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
     Raises
     ------
     ValueError
-        X is needed, or the model has columns that ONNX has no type for.
+        X is needed, or the model has columns that ONNX has no type for, or knows of
+        ``label_noise``.
     """
     check_is_fitted(model)
     register_onnx()
@@ -151,6 +152,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.common.data_types import FloatTensorType
 
     model = operator.raw_operator
+    model._refuse_label_noise("ONNX graphs")
     version = container.target_opset
 
     def node(kind: str, *inputs: Any, **attributes: Any) -> Any:
@@ -171,7 +173,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     if model.classes_.size == 2:
         wanted = node("Sigmoid", scores)
     else:
-        wanted = node("Softmax", graph.log_sigmoid(scores), axis=1)
+        wanted = node("Softmax", scores, axis=1)
     precision = _FLOAT if isinstance(operator.outputs[1].type, FloatTensorType) else _DOUBLE
     wanted = node("Cast", wanted, to=precision, output_names=operator.outputs[1:])
     for output in (label, wanted):
@@ -259,13 +261,6 @@ class _Graph:
         if None in (column.levels or ()):
             parts.append(self._number(self._node("IsNaN", numbers)))
         return self._beside(parts)
-
-    def log_sigmoid(self, scores: Any) -> Any:
-        """min(s, 0) − log(1 + exp(−|s|)), which no score overflows."""
-        node = self._node
-        low = node("Min", scores, np.array([0.0]))
-        tail = node("Exp", node("Neg", node("Abs", scores)))
-        return node("Sub", low, node("Log", node("Add", tail, np.array([1.0]))))
 
 
 def _spellings(levels: tuple[str | None, ...], marks: tuple[str, ...]) -> dict[str, int]:

@@ -48,6 +48,11 @@ def kappas_around(radius: float, count: int) -> FloatArray:
     return np.append(scale * np.geomspace(*_KAPPA_SPAN, count - 1), math.inf)
 
 
+def factors(count: int) -> FloatArray:
+    """``count`` factors of flip costs that are stated: one, or from a third of them to thrice."""
+    return np.geomspace(1.0 / 3.0, 3.0, count) if count > 1 else np.ones(1)
+
+
 def check_radii(epsilons: Any) -> FloatArray:
     """Distinct radii in descending order, or ``ValueError``."""
     values = [check_epsilon(epsilon) for epsilon in _listed(epsilons, "epsilons")]

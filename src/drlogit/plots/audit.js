@@ -504,7 +504,7 @@
     table("fact-table", "Models that carry a certificate: on the data they were fitted to, no linear model has a worst-case loss below the bound",
       [["model", false], ["fitted for ε", true], ["κ", true], ["worst-case loss in training", true], ["bound", true],
         ["gap", true]], known.map(({ name: words, facts: f }) => [words, [short(f.epsilon), f.epsilon],
-        f.kappa === null ? "∞" : [short(f.kappa), f.kappa], [f.objective.toFixed(6), f.objective],
+        f.kappa === null ? "∞" : typeof f.kappa === "string" ? f.kappa : [short(f.kappa), f.kappa], [f.objective.toFixed(6), f.objective],
         [f.bound.toFixed(6), f.bound], [f.gap.toExponential(1), f.gap]]));
   };
 
@@ -527,6 +527,7 @@
     worst();
     risk();
     groups();
+    if (!data.two_classes) return;
     samples();
     calibration();
     shift();
@@ -544,8 +545,8 @@
     return h("label", {}, several ? box : null, key(m), m.name);
   }));
   const focus = byId("focus");
-  focus.append(...models.map((m) => h("option", { value: m.i, selected: m.i === state.focus ? "" : null }, m.name)));
-  focus.addEventListener("change", () => { state.focus = Number(focus.value); draw(); });
+  focus?.append(...models.map((m) => h("option", { value: m.i, selected: m.i === state.focus ? "" : null }, m.name)));
+  focus?.addEventListener("change", () => { state.focus = Number(focus.value); draw(); });
   const labelsRight = byId("labels-right");
   labelsRight.addEventListener("change", risk);
   if (data.kappa === null) labelsRight.closest("p").hidden = true;

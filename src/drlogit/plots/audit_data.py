@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..estimators.tolerances import Priced, allowed_by
+from ..problem.label_costs import StatedKappa, can_flip, kappa_text
+from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import AuditProblem
 from ..robustness.audited_models import (
     AuditedModel,
@@ -29,7 +31,7 @@ from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
 from ..robustness.guarantees import Guarantee
-from ..robustness.misclassification import best_error, bounds_at, worst_error
+from ..robustness.misclassification import best_error, worst_error
 from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
@@ -99,7 +101,8 @@ def audit_data(report: AuditOutcome) -> AuditData:
     allowed = [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]]
     content = {
         "n_samples": report.n_samples,
-        "kappa": None if math.isinf(report.kappa) else report.kappa,
+        "kappa": _flip_cost(report.kappa),
+        "flip_limits": _list(audits[0].flip_limits(radii)),
         "norm": report.norm,
         "spaces": list(report.spaces),
         "ball": report.ball,
@@ -111,6 +114,7 @@ def audit_data(report: AuditOutcome) -> AuditData:
         "allowed": allowed[:1] if report.ball else allowed,
         "classes": [str(label) for label in audits[0].classes],
         "against_rest": any(str(audit.classes[0]).startswith("not ") for audit in audits),
+        "two_classes": all(isinstance(each, AuditProblem) for each in audits),
         "models": models,
         "groups": groups,
         "drawn_tol": _DRAWN_TOL,
@@ -145,8 +149,6 @@ def _model(
     audit = audited.audit
     found = audit.breakpoints(float(radii[-1]))
     losses = audit.loss_curve(found).at(radii)
-    best, worst, flips = best_error(audit), worst_error(audit), FlipCurve.of(found, audit.weights)
-    errors = [bounds_at(float(radius), best, worst) for radius in radii]
     half = outcome.half_wrong_radius
     content: dict[str, Any] = {
         "name": outcome.name,
@@ -157,15 +159,20 @@ def _model(
         "error": _short(outcome.error),
         "half_wrong": None if math.isinf(half) else _short(half),
         "worst_loss": _list(losses),
-        "worst_error": _list([bounds.worst for bounds in errors]),
-        "best_error": _list([bounds.best for bounds in errors]),
-        "exact": all(bounds.exact for bounds in errors),
-        "flips": _list(flips.at(radii)),
+        "worst_error": _list(worst_error(audit).at(radii)),
+        "best_error": _list(best_error(audit).at(radii)),
+        "exact": audit.exact_crossings,
+        "flips": _list(FlipCurve.of(found, audit.weights).at(radii)),
     }
     content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
-    moving = audit if math.isinf(audit.least_flip_cost) else audit.with_labels_right()
+    moving = audit if not can_flip(audit.kappa) else audit.with_labels_right()
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
+    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
+    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
+    if not isinstance(audit, AuditProblem):
+        return content
+    assert isinstance(moving, AuditProblem)
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     content["fragile"] = [_fragile(each, row_names) for each in fragile]
     content["one_level"], content["one_level_share"] = [], 0.0
@@ -173,8 +180,6 @@ def _model(
         listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
         content["one_level"] = [_fragile(each, row_names) for each in listed]
         content["one_level_share"] = _short(share)
-    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
-    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
     content["confusion"] = _list(confusion(audit).ravel())
     content["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(audit, radii)]
     content["calibration"] = [
@@ -236,10 +241,9 @@ def _facts(audited: AuditedModel) -> dict[str, Any]:
     if not fitted.results:
         return {}
     result = fitted.results[0]
-    kappa = fitted.kappa
     return {
         "epsilon": fitted.epsilon,
-        "kappa": None if kappa is None or math.isinf(kappa) else kappa,
+        "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
         "objective": _short(result.objective),
         "bound": _short(result.dual_objective),
         "gap": float(f"{result.gap:.2g}"),
@@ -248,7 +252,14 @@ def _facts(audited: AuditedModel) -> dict[str, Any]:
     }
 
 
-def _budget(audit: AuditProblem, radii: FloatArray) -> dict[str, Any]:
+def _flip_cost(kappa: StatedKappa) -> float | str | None:
+    """κ as a number, or in words; None where no label can flip."""
+    if not can_flip(kappa):
+        return None
+    return kappa if isinstance(kappa, float) else kappa_text(kappa)
+
+
+def _budget(audit: Adversary, radii: FloatArray) -> dict[str, Any]:
     """Where the budget goes, and what it would do if a feature could not move."""
     found = audit.breakpoints(float(radii[-1]))
     use = budget_use(audit, found, radii)
@@ -330,12 +341,12 @@ def _shifted(audit: AuditProblem, radii: FloatArray, features: list[Feature]) ->
     return found
 
 
-def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> None:
+def _add_broken(models: list[dict[str, Any]], audits: list[Adversary]) -> None:
     """The share of right predictions that a change of at most so much breaks, for all alike."""
     costs = []
     for audit in audits:
         right = (audit.u > 0.0) & (audit.weights > 0.0)
-        costs.append((audit.costs_to_break[0][right], audit.weights[right]))
+        costs.append((audit.costs_to_break[right], audit.weights[right]))
     ends = [float(np.quantile(c[np.isfinite(c)], 0.98)) for c, _ in costs if np.isfinite(c).any()]
     grid = np.linspace(0.0, max(ends, default=1.0), _CURVE_POINTS + 1)
     for model, (cost, weights) in zip(models, costs, strict=True):
@@ -351,12 +362,9 @@ def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> Non
         }
 
 
-def _allowed(audit: AuditProblem, radii: FloatArray) -> list[list[str]]:
+def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
-    problem = audit.problem
-    costs = problem.costs[:-1].copy()
-    if problem.domains is not None:
-        costs[problem.domains.columns] = problem.domains.column_costs
+    costs = audit.stated_costs
     deviations, _ = deviations_and_means(audit)
     columns = [
         Priced(
@@ -367,7 +375,7 @@ def _allowed(audit: AuditProblem, radii: FloatArray) -> list[list[str]]:
         )
         for feature in audit.features
     ]
-    return [allowed_by(float(radius), audit.least_flip_cost, columns) for radius in radii]
+    return [allowed_by(float(radius), audit.kappa, columns) for radius in radii]
 
 
 # --- flat records ---------------------------------------------------------------------------
@@ -396,7 +404,7 @@ def _features(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def _samples(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
         for kind in ("fragile", "one_level"):
-            for sample in model[kind]:
+            for sample in model.get(kind, ()):
                 changes = "; ".join(sample["changes"])
                 yield {"model": model["name"], "kind": kind, **sample, "changes": changes}
 
@@ -422,7 +430,7 @@ def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
-        for each in model["coefficients"]:
+        for each in model.get("coefficients", ()):
             yield {"model": model["name"], **each}
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
 from ..robustness.audited_models import (
@@ -183,10 +184,10 @@ sample_weight
         Radii, sorted for the report.  By default 0 to 20 % of κ or, where that is less, of the
         mean distance between the samples predicted right and the decision boundary, and the radii
         that models of ours were fitted for.
-    kappa : float, optional
+    kappa : float, dict, array of shape (n_samples,) or matrix, optional
         Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
-        ``epsilon / kappa`` of the labels can be flipped.  By default that of the first model that
-        is ours, else 1.
+        ``epsilon / kappa`` of the labels can be flipped.  By label or by sample as in
+        :func:`drlogit.solve`.  By default that of the first model that is ours, else 1.
     balls : {"common", "own"}
         Whether all models share a ball, or each has the costs and bounds that it was fitted with:
         then the same radius allows different things, and models are not ranked.
@@ -240,7 +241,7 @@ def audit_of(
     audits = {name: each.audit for name, each in audited.items()}
     first = next(iter(audits.values()))
     return Audit(
-        kappa=first.problem.kappa,
+        kappa=first.kappa,
         norm=first.problem.norm.name,
         n_samples=first.problem.rows.n_samples,
         epsilons=radii,
@@ -262,12 +263,14 @@ def _report(report: Audit) -> list[str]:
     several = len(report.models) > 1
     subject = f"{len(report.models)} models" if several else report.models[0].name
     lines = [f"Audit of {subject} on {report.n_samples} samples, {report.norm} transport"]
-    if math.isinf(report.kappa):
+    if not can_flip(report.kappa):
         lines.append("kappa = inf: labels cannot be flipped, only features move")
-    else:
+    elif isinstance(report.kappa, float):
         lines.append(
             f"kappa = {report.kappa:g}: at most a share epsilon/kappa of the labels can be flipped"
         )
+    else:
+        lines.append(f"kappa = {kappa_text(report.kappa)}: what it costs to flip a label")
     if several and report.ball:
         lines.append(f"one ball for all, that of {report.ball}: distances {report.spaces[0]}")
     else:
@@ -285,7 +288,7 @@ def _report(report: Audit) -> list[str]:
                 f", flipped from epsilon = {s.epsilon:.3g}"
                 for s in model.first_flipped
             ]
-        elif math.isfinite(report.kappa):
+        elif can_flip(report.kappa):
             lines.append("no label is worth flipping: moving features hurts this model more")
         lines.append("labels that surprise the model most (the worst case leaves them alone):")
         lines += [
@@ -327,7 +330,7 @@ def _tables(report: Audit) -> list[str]:
         for model in report.models
     ]
     radii = {"epsilon": [f"{epsilon:.4g}" for epsilon in report.epsilons]}
-    if math.isfinite(report.kappa):
+    if can_flip(report.kappa):
         radii["flips up to"] = [f"{row.flip_limit:.1%}" for row in report.models[0].rows]
     names = [_short(model.name) for model in report.models]
     if len(names) == 1:

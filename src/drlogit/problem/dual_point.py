@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 
 
 @dataclass(frozen=True, eq=False)

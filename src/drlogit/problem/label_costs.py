@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,27 +39,63 @@ class ByClass(NamedTuple):
     positive: float
 
     def times(self, factor: float) -> ByClass:
-        """Each multiplied by a positive number."""
-        return ByClass(factor * self.negative, factor * self.positive)
+        """Each multiplied by a positive number; what costs nothing still does."""
+        return ByClass(*(factor * each if each > 0.0 else 0.0 for each in self))
 
+
+#: Where κ is one for each sample, of which nothing is kept.
+BY_SAMPLE: Final = "by sample"
 
 #: How the multiples of a problem's κ are stated: not at all, by class, or sample by sample.
 Trust: TypeAlias = ByClass | Literal["by sample"] | None
 
 
+#: κ in a user's terms: a number, by label, ``"by sample"``, or with several classes a matrix.
+StatedKappa: TypeAlias = float | dict[Any, float] | str | FloatArray
+
+
+@dataclass(frozen=True)
+class CostsByShare:
+    """κ at which a budget of ε alone flips these shares of classes, each by itself."""
+
+    epsilon: float
+    shares: Mapping[Any, float]
+
+    def costs(self, classes: NDArray[Any], weights: FloatArray) -> dict[Any, float]:
+        """κ by label, where the classes have these weights in all."""
+        given = dict(zip(classes.tolist(), (weights / weights.sum()).tolist(), strict=True))
+        return {
+            label: self.epsilon / (share * given.get(label, 1.0)) if share > 0.0 else math.inf
+            for label, share in self.shares.items()
+        }
+
+
 def is_stated_singly(kappa: Any) -> bool:
     """Whether κ is one number for all labels."""
-    return np.ndim(kappa) == 0 and not isinstance(kappa, Mapping)
+    return np.ndim(kappa) == 0 and not isinstance(kappa, Mapping | CostsByShare)
 
 
-def flip_costs(kappa: Any, classes: NDArray[Any], codes: Any) -> Any:
+def flip_costs(
+    kappa: Any, classes: NDArray[Any], codes: Any, weights: FloatArray | None = None
+) -> Any:
     """κ as one number, as :class:`ByClass`, or as an array with one for each sample.
 
     ``kappa`` is a number, a dict of labels to numbers, one number for each sample, or a matrix
-    whose rows are observed labels; ``codes`` are the labels as positions among the ``classes``.
+    whose rows are observed labels, or :class:`CostsByShare`; ``codes`` are the labels as positions
+    among the ``classes``.
     """
+    if isinstance(kappa, CostsByShare):
+        if codes is None or is_dask(codes):
+            raise ValueError(
+                "shares of classes that may be wrong are for labels in memory and an estimator's "
+                "fit; state kappa as numbers"
+            )
+        totals = np.bincount(codes, weights, minlength=classes.size).astype(np.float64)
+        kappa = kappa.costs(classes, totals)
     if is_stated_singly(kappa):
-        return check_kappa(kappa)
+        return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
+    if classes.size > 2:
+        return cost_matrix(kappa, classes)
     if isinstance(kappa, Mapping):
         each = _of_labels(kappa, classes)
     elif isinstance(kappa, ByClass) or is_dask(kappa):
@@ -68,7 +105,39 @@ def flip_costs(kappa: Any, classes: NDArray[Any], codes: Any) -> Any:
         if values.ndim == 1:
             return values
         each = _of_matrix(values, classes)
-    return ByClass(*each.tolist()) if classes.size == 2 else each[np.asarray(codes)]
+    return ByClass(*each.tolist())
+
+
+def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
+    """What it costs to turn one label into another, rows for the observed one.
+
+    From a number, a dict of labels to numbers (by the observed label), or the matrix itself.
+    """
+    K = classes.size
+    if is_stated_singly(kappa):
+        costs = np.full((K, K), check_kappa(kappa, least=0.0))
+    elif isinstance(kappa, Mapping):
+        costs = np.repeat(_of_labels(kappa, classes)[:, None], K, axis=1)
+    else:
+        costs = as_numbers(kappa, "kappa").copy()
+        if costs.shape != (K, K):
+            raise ValueError(
+                f"kappa for {K} classes must be a number, a dict of labels to costs or an array of "
+                f"shape ({K}, {K}), a row for each observed label; got shape {costs.shape}"
+            )
+        if not (costs >= 0.0).all():
+            raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
+        _check_diagonal(costs)
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+def _check_diagonal(matrix: FloatArray) -> None:
+    if matrix.diagonal().any():
+        raise ValueError(
+            "kappa as a matrix must be zero on its diagonal (a label that stays), got "
+            f"{matrix.diagonal().tolist()}"
+        )
 
 
 def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
@@ -90,12 +159,66 @@ def _of_matrix(matrix: FloatArray, classes: NDArray[Any]) -> FloatArray:
             f"kappa as a matrix must have a row and a column for each of {classes.size} labels, "
             f"two at most, got shape {matrix.shape}"
         )
-    if matrix.diagonal().any():
-        raise ValueError(
-            "kappa as a matrix must be zero on its diagonal (a label that stays), got "
-            f"{matrix.diagonal().tolist()}"
-        )
+    _check_diagonal(matrix)
     return matrix[[0, 1], [1, 0]]
+
+
+def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:
+    """The κ of a problem's ground cost in a user's terms."""
+    if isinstance(cost.trust, ByClass):
+        return dict(zip(classes.tolist(), cost.trust.times(cost.kappa), strict=True))
+    return float(cost.kappa) if cost.trust is None else str(cost.trust)
+
+
+def kappa_text(kappa: StatedKappa) -> str:
+    """κ in a line of text."""
+    if isinstance(kappa, Mapping):
+        return ", ".join(f"{value:g} for {label}" for label, value in kappa.items())
+    if isinstance(kappa, np.ndarray):
+        return "a matrix"
+    return kappa if isinstance(kappa, str) else f"{kappa:g}"
+
+
+def can_flip(kappa: StatedKappa) -> bool:
+    """Whether any label can."""
+    if isinstance(kappa, Mapping):
+        return not all(math.isinf(value) for value in kappa.values())
+    if isinstance(kappa, np.ndarray):
+        return bool(np.isfinite(kappa[~np.eye(len(kappa), dtype=bool)]).any())
+    return isinstance(kappa, str) or math.isfinite(kappa)
+
+
+def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
+    """How many labels may be wrong, as far as κ says."""
+    if isinstance(kappa, str):
+        return "labels may be wrong at a cost for each sample"
+    if isinstance(kappa, np.ndarray):
+        return "labels may be wrong at a cost for each pair of them"
+    if not isinstance(kappa, Mapping):
+        if math.isinf(kappa):
+            return "labels are right"
+        return f"up to {_share(epsilon, kappa)} of labels may be wrong"
+    said = []
+    for label, value in kappa.items():
+        if value == 0.0:
+            said.append(f"labels {label} are unknown")
+        elif math.isinf(value):
+            said.append(f"labels {label} are right")
+        else:
+            share = _share(epsilon, value)
+            said.append(f"at most {share} of all samples may be wrong, those labelled {label}")
+    return ", ".join(said)
+
+
+def _share(epsilon: float, kappa: float) -> str:
+    return f"{100.0 * min(epsilon / kappa, 1.0):.3g} %"
+
+
+def own_kappa(kappa: StatedKappa | None) -> Any:
+    """The κ that a model was fitted with, for who asks about other samples; 1 if there is none."""
+    if isinstance(kappa, str):
+        raise ValueError("kappa must be given here: the model was fitted with one for each sample")
+    return 1.0 if kappa is None else kappa
 
 
 def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
@@ -115,9 +238,27 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
         raise ValueError("kappa must be > 0 for some labels, got 0 for all of them")
     if least == most:
         return rows, float(least), None
-    unit = 2.0 ** math.floor(math.log2(positive)) if math.isfinite(positive) else 1.0
-    trust: Trust = kappa.times(1.0 / unit) if isinstance(kappa, ByClass) else "by sample"
+    unit = _unit(positive)
+    trust: Trust = kappa.times(1.0 / unit) if isinstance(kappa, ByClass) else BY_SAMPLE
     return rows.with_trust(rows.run(_in_units, costs, unit)[0]), unit, trust
+
+
+def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[float, Trust]:
+    """The unit and the multiples of it, where κ is known in a user's terms only."""
+    if isinstance(kappa, str):
+        return 1.0, BY_SAMPLE
+    if isinstance(kappa, np.ndarray) or (isinstance(kappa, Mapping) and classes.size > 2):
+        return cost_matrix(kappa, classes), None  # type: ignore[return-value]
+    if not isinstance(kappa, Mapping):
+        return kappa, None
+    each = _of_labels(kappa, classes)
+    unit = _unit(float(np.min(each[each > 0.0], initial=np.inf)))
+    return unit, ByClass(*each.tolist()).times(1.0 / unit)
+
+
+def _unit(positive: float) -> float:
+    """The power of two below the least positive κ."""
+    return 2.0 ** math.floor(math.log2(positive)) if math.isfinite(positive) else 1.0
 
 
 def _by_class(block: Block, _: None, costs: ByClass) -> tuple[FloatArray, tuple[()]]:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..rows.arrays import FloatArray
-from ..rows.pieces import in_memory
+from ..rows.chunks import in_memory
 from .ball import Ball
 from .dual_point import DualPoint, Moves
 
@@ -57,8 +57,12 @@ class Proof:
 
 
 def model_digest(coef: FloatArray, intercept: float, ball: Ball) -> str:
-    """SHA-256 of a linear model and of what it was fitted against."""
-    numbers = np.append(np.asarray(coef, dtype="<f8"), [intercept, ball.epsilon, ball.kappa])
+    """SHA-256 of a linear model and of what it was fitted against.
+
+    κ by class or by sample is not told: it shows in what a proof proves.
+    """
+    kappa = ball.kappa if ball.trust is None else np.nan
+    numbers = np.append(np.asarray(coef, dtype="<f8"), [intercept, ball.epsilon, kappa])
     return hashlib.sha256(numbers.astype("<f8").tobytes() + ball.norm.encode()).hexdigest()
 
 

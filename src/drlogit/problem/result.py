@@ -18,8 +18,8 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_labels
+from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
 from ..rows.interface import State
-from ..rows.pieces import digest_of_features, digest_of_samples, in_memory
 from .ball import Ball
 from .dual_point import DualPoint
 from .parameters import ADMITTED

@@ -26,8 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
 from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
@@ -60,7 +62,7 @@ class Guarantee:
         Of both together.
     n : int
         Rows that it rests on.
-    epsilon, kappa : float
+    epsilon, kappa : float, or κ by label, or "by sample"
         The radius and what a flipped label costs.
     mean_loss, mean_error : float
         Of the model on these rows, as they are.
@@ -78,7 +80,7 @@ class Guarantee:
     confidence: float
     n: int
     epsilon: float
-    kappa: float
+    kappa: StatedKappa
     mean_loss: float
     mean_error: float
     exact_loss: bool
@@ -86,9 +88,9 @@ class Guarantee:
     groups: tuple[Guarantee, ...] = ()
 
     def __str__(self) -> str:
-        flips = "" if math.isinf(self.kappa) else (
-            f" (at most {min(self.epsilon / self.kappa, 1.0):.1%} of the labels wrong)"
-        )  # fmt: skip
+        flips = ""
+        if can_flip(self.kappa):
+            flips = f" ({flips_in_words(self.epsilon, self.kappa)})"
         whose = f" with {self.group}" if self.group else ""
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
@@ -138,9 +140,9 @@ def guarantee(
         As in :func:`drlogit.worst_case_loss`.
     X, y : the rows
         Rows that the model was **not** fitted to, nor chosen by.
-    epsilon, kappa : float, optional
-        The radius and what a flipped label costs; by default the model's own (a model that has no
-        radius needs one; κ = 1 if it has none).
+    epsilon, kappa : optional
+        The radius and what a flipped label costs, also by label or by sample; by default the
+        model's own (a model that has no radius needs one; κ = 1 if it has none).
     confidence : float
         Of the two limits together, between 0 and 1.
     norm, feature_costs, categories, bounds, space, sample_weight
@@ -173,7 +175,7 @@ def guarantee(
 
 
 def guarantee_of(
-    audit: AuditProblem,
+    audit: Adversary,
     known: FittedWith,
     confidence: float = 0.95,
     parts: tuple[Subgroup, ...] = (),
@@ -194,7 +196,7 @@ def guarantee_of(
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
     own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-    if len(known.results) == 1 and own and np.array_equal(known.kappa, audit.stated_kappa):
+    if len(known.results) == 1 and own and np.all(known.kappa == audit.kappa):
         # Known before these rows were: all of them may speak.
         lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
@@ -228,7 +230,7 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
 class _UnseenRows:
     """What the adversary can do to each row, whatever the others are."""
 
-    audit: AuditProblem
+    audit: Adversary
     epsilon: float
     weights: FloatArray
     losses: FloatArray  # h(u)
@@ -236,8 +238,8 @@ class _UnseenRows:
     to_break: FloatArray  # d: least cost of a wrong prediction
 
     @classmethod
-    def of(cls, audit: AuditProblem) -> _UnseenRows:
-        cost = np.minimum(audit.costs_to_break[0], audit.flip_costs)
+    def of(cls, audit: Adversary) -> _UnseenRows:
+        cost = np.minimum(audit.costs_to_break, audit.flip_costs)
         return cls(
             audit,
             audit.problem.epsilon,
@@ -298,7 +300,7 @@ class _UnseenRows:
         spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
         error = min(1.0, spent + _bounded_limit(wrong, v, each))
         return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.least_flip_cost,
+            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.kappa,
             float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
             math.isfinite(most), group,
         )  # fmt: skip
@@ -309,6 +311,8 @@ class _UnseenRows:
 
     def _greatest(self, lam: float) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
+        if not isinstance(self.audit, AuditProblem):
+            return math.inf
         problem, b = self.audit.problem, self.audit.coefficients
         counts = (b != 0.0) & ~np.isinf(problem.cost.costs)
         domains = problem.domains

@@ -306,3 +306,52 @@ def weighted_gram(CompiledRows rows, const double[::1] d):
             for hi in range(lo): out[hi, lo] = out[lo, hi]
     rows.free()
     return found[:-1, :-1].copy()
+
+
+def product(CompiledRows rows, const double[::1] coef):
+    """``X coef``, the intercept last in ``coef``."""
+    cdef Py_ssize_t k, lo, n = rows.n_samples, b = rows.panel
+    found = np.empty(n)
+    cdef double[::1] out = found
+    if coef.shape[0] != rows.n_columns:
+        raise ValueError(f"coefficients must be {rows.n_columns}, got {coef.shape[0]}")
+    rows = rows.borrow()
+    with nogil:
+        for k in range((n + b - 1) // b):
+            lo = k * b
+            rows.margins(lo, min(lo + b, n), &coef[0], &out[lo])
+    rows.free()
+    return found
+
+
+def adjoint(CompiledRows rows, const double[:, ::1] columns):
+    """``columns X``, of one row of ``columns`` or of several."""
+    cdef Py_ssize_t k, lo, c, n = rows.n_samples, b = rows.panel, n_columns = columns.shape[0]
+    found = np.zeros((n_columns, rows.stride))
+    cdef double[:, ::1] out = found
+    if columns.shape[1] != n:
+        raise ValueError(f"there must be a number for each of {n} rows, got {columns.shape[1]}")
+    rows = rows.borrow()
+    with nogil:
+        for k in range((n + b - 1) // b):
+            lo = k * b
+            for c in range(n_columns):
+                rows.adjoint(lo, min(lo + b, n), &columns[c, lo], 1, &out[c, 0])
+    rows.free()
+    return found[:, :-1].copy()
+
+
+def weighted_squares(CompiledRows rows, const double[::1] d):
+    """The diagonal of :func:`weighted_gram`."""
+    cdef Py_ssize_t k, lo, n = rows.n_samples, b = rows.panel
+    found = np.zeros(rows.n_columns)
+    cdef double[::1] out = found
+    if d.shape[0] != n:
+        raise ValueError(f"there must be a number for each of {n} rows, got {d.shape[0]}")
+    rows = rows.borrow()
+    with nogil:
+        for k in range((n + b - 1) // b):
+            lo = k * b
+            rows.squares(lo, min(lo + b, n), &d[lo], &out[0])
+    rows.free()
+    return found

@@ -10,25 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._products import CompiledRows, compiled_rows, weighted_gram
-from .arrays import BoolArray, FloatArray, Matrix
-from .matrix import (
-    ShiftedArray,
-    are_whole,
-    full_columns,
-    largest_entries,
-    matvec,
-    outer_product,
-    rmatvec,
-    row_chunks,
-    row_range,
-    shifted,
-    squared_columns,
-    transposed,
+from ._products import (
+    CompiledRows,
+    adjoint,
+    compiled_rows,
+    product,
+    weighted_gram,
+    weighted_squares,
 )
-
-#: What a block finds out about its columns, whatever the labels are.
-_OF_COLUMNS = ("mean_squares", "means", "_transposed")
+from .arrays import BoolArray, FloatArray, Matrix
+from .matrix import compiled, full_columns, outer_product, row_chunks, row_range, shifted
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,25 +48,24 @@ class Block:
 
     def margins(self, coefficients: FloatArray) -> FloatArray:
         """``Z v``: the margins of the samples."""
-        X = self.X if self.thin is None else self.thin
-        if not self.intercept:
-            return self.y * matvec(X, coefficients)
-        return np.asarray(self.y * (matvec(X, coefficients[:-1]) + coefficients[-1]))
+        return self.y * product(self.compiled, np.ascontiguousarray(coefficients, np.float64))
 
     def adjoint(self, r: FloatArray) -> FloatArray:
         """``Zᵀ r`` for a vector ``r``, or for each column of ``r``."""
-        signed = self.y * r if r.ndim == 1 else self.y[:, None] * r
-        X = self.X if self.thin is None else self.thin
-        product = rmatvec(X, signed, self._transposed)
-        if not self.intercept:
-            return product
-        # Along its memory NumPy adds in pairs, which keeps the intercept's equation exact.
-        total = np.ascontiguousarray(signed.T).sum(axis=-1, keepdims=True)
-        return np.concatenate([product, total.T if r.ndim > 1 else total])
+        signed = np.ascontiguousarray((self.y * r.T), np.float64)
+        found = adjoint(self.compiled, np.atleast_2d(signed))
+        if self.intercept:
+            # NumPy adds in pairs, which keeps the intercept's equation exact.
+            found[:, -1] = signed.sum(axis=-1)
+        return found[0] if r.ndim == 1 else found.T
 
     def gram(self, d: FloatArray) -> FloatArray:
         """``Zᵀ diag(d) Z`` for ``d ≥ 0``."""
-        return weighted_gram(self.compiled, np.ascontiguousarray(d, dtype=np.float64))
+        return weighted_gram(self.compiled, np.ascontiguousarray(d, np.float64))
+
+    def squared_columns(self, d: FloatArray) -> FloatArray:
+        """``Σ_i d_i z_ij²`` for each column: the diagonal of :meth:`gram`."""
+        return weighted_squares(self.compiled, np.ascontiguousarray(d, np.float64))
 
     def outer_gram(self, row_scale: FloatArray, column_scale: FloatArray) -> FloatArray:
         """``diag(r) Z diag(c²) Zᵀ diag(r)``, N×N, for few samples: its upper triangle."""
@@ -87,32 +77,11 @@ class Block:
         return matrix
 
     @cached_property
-    def _transposed(self) -> Matrix:
-        return transposed(self.X if self.thin is None else self.thin)
-
-    @cached_property
     def compiled(self) -> CompiledRows:
         """The samples as compiled loops see them."""
-        X = self.X
         if self.thin is not None:
-            return compiled_rows(self.thin, self.y, self.weights, self.intercept, dense=X)
-        if isinstance(X, ShiftedArray):
-            return compiled_rows(X.array, self.y, self.weights, self.intercept, X.shift)
-        return compiled_rows(X, self.y, self.weights, self.intercept)
-
-    @cached_property
-    def mean_squares(self) -> FloatArray:
-        """``Σ_i w_i z_ij²`` for each column."""
-        return self.squared_columns(self.weights)
-
-    def largest_entries(self, samples: BoolArray) -> FloatArray:
-        """The size of the largest entry of each column in these samples."""
-        found = largest_entries(self.X, samples)
-        return np.append(found, float(samples.any())) if self.intercept else found
-
-    def are_whole(self, columns: BoolArray, limit: float) -> bool:
-        """Whether these features are whole numbers up to ``limit`` in size."""
-        return are_whole(self.X, columns, limit)
+            return compiled_rows(self.thin, self.y, self.weights, self.intercept, dense=self.X)
+        return compiled(self.X, self.y, self.weights, self.intercept)
 
     @property
     def full_columns(self) -> BoolArray:
@@ -124,10 +93,15 @@ class Block:
         X = shifted(self.X, shift)
         return Block(X, self.y, self.weights, self.intercept, trust=self.trust)
 
-    @cached_property
+    @property
     def means(self) -> FloatArray:
         """``Σ_i w_i x_i`` and, after it if there is an intercept, the weight of the samples."""
         return self.adjoint(self.y * self.weights)
+
+    @property
+    def mean_squares(self) -> FloatArray:
+        """``Σ_i w_i z_ij²`` for each column."""
+        return self.squared_columns(self.weights)
 
     @property
     def class_weights(self) -> FloatArray:
@@ -141,7 +115,8 @@ class Block:
         """
         if self.trust is None or np.isinf(unit):
             return np.array([unit])
-        return np.where(np.isinf(self.trust), np.inf, unit * _finite(self.trust))
+        never = np.isinf(self.trust)
+        return np.where(never, np.inf, unit * np.where(never, 1.0, self.trust))  # and not ∞·0
 
     def flip_sizes(self, a: FloatArray) -> FloatArray:
         """What shares a of the labels cost to flip, in units; nothing where nothing flips."""
@@ -153,12 +128,6 @@ class Block:
         """Shares a, none of labels beyond doubt."""
         return a if self.trust is None else np.where(np.isinf(self.trust), 0.0, a)
 
-    def by_class(self, r: FloatArray) -> FloatArray:
-        """``r`` in two columns, for the classes -1 and +1, zero for the other's samples."""
-        columns, positive = np.empty((r.size, 2)), self.y > 0.0
-        columns[:, 0], columns[:, 1] = np.where(positive, 0.0, r), np.where(positive, r, 0.0)
-        return columns
-
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)
@@ -168,20 +137,13 @@ class Block:
         return Block(X, self.y[rows], self.weights[rows], self.intercept, thin, trust)
 
     def with_signs(self, signs: FloatArray) -> Block:
-        """The same samples under other labels; what is known of the columns stays known."""
-        block, known = replace(self, y=signs), self.__dict__
-        block.__dict__.update({name: known[name] for name in _OF_COLUMNS if name in known})
-        return block
+        """The same samples under other labels."""
+        return replace(self, y=signs)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is cached would double what travels, and is soon found again.
         names = ("X", "y", "weights", "intercept", "trust")
         return {name: self.__dict__[name] for name in names}
-
-    def squared_columns(self, d: FloatArray) -> FloatArray:
-        """``Σ_i d_i z_ij²`` for each column: the diagonal of :meth:`gram`."""
-        squares = squared_columns(self.X, d)
-        return np.append(squares, d.sum()) if self.intercept else squares
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
@@ -198,7 +160,3 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         blocks[0].intercept,
         trust=np.concatenate(trust) if trust else None,
     )
-
-
-def _finite(trust: FloatArray) -> FloatArray:
-    return np.where(np.isinf(trust), 0.0, trust)

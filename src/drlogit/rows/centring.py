@@ -15,21 +15,18 @@ samples themselves in other coordinates, not an approximation of them.
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 
 import numpy as np
 
 from .arrays import FloatArray, IndexArray
 from .blocks import Block
 from .interface import Rows
-from .reductions import Min, Sum
+from .reductions import Min
 
 #: Offset over spread from which a column is shifted: beyond, Gram matrices in single precision
 #: would say little about the spread.
 _FAR = 64.0
-
-#: Splits a double into two halves whose products are exact (Dekker).
-_SPLIT = 2.0**27 + 1.0
 
 
 def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = False) -> Rows:
@@ -42,9 +39,7 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
     if not (rows.intercept or constant):
         return rows
     n = rows.n_columns - int(rows.intercept)
-    _, (mean, squares, rows.class_weights) = rows.run(_moments)
-    rows.column_means, rows.column_scale = mean, np.sqrt(squares)
-    mean = mean[:n]
+    mean = rows.column_means[:n]
     # The spread by subtraction: rough, but good enough to see that it is small.
     variance = np.square(rows.column_scale[:n]) - np.square(mean)
     far = np.square(mean) > _FAR**2 * np.maximum(variance, 0.0)
@@ -61,11 +56,6 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
     return rows.shifted(np.where(far, start + rest, 0.0))
 
 
-def _moments(block: Block, _: None) -> tuple[None, tuple[Sum, Sum, Sum]]:
-    """Means, and mean squares and what the classes weigh, which every fit wants to know."""
-    return None, (Sum(block.means), Sum(block.mean_squares), Sum(block.class_weights))
-
-
 def _without_zeros(block: Block, _: None) -> tuple[None, tuple[Min]]:
     """1 for columns of which every entry is stored, 0 for the others."""
     return None, (Min(block.full_columns.astype(np.float64)),)
@@ -73,24 +63,8 @@ def _without_zeros(block: Block, _: None) -> tuple[None, tuple[Min]]:
 
 def exact_dot(x: FloatArray, y: FloatArray) -> float:
     """``x·y``, rounded once."""
-    product = x * y
-    error = _product_error(x, y, product)
-    if not (np.isfinite(product).all() and np.isfinite(error).all()):
-        return float(x @ y)
-    return math.fsum(np.concatenate([product, error]).tolist())
-
-
-def _product_error(x: FloatArray, y: FloatArray, product: FloatArray) -> FloatArray:
-    """What rounding took from the products, exactly (Dekker 1971)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        x_high, x_low = _halves(x)
-        y_high, y_low = _halves(y)
-        return np.asarray(
-            ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-        )
-
-
-def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    scaled = _SPLIT * x
-    high = scaled - (scaled - x)
-    return high, x - high
+    rough = float(x @ y)
+    if not np.isfinite(rough):
+        return rough
+    pairs = zip(x.tolist(), y.tolist(), strict=True)
+    return float(sum((Fraction(a) * Fraction(b) for a, b in pairs if a and b), Fraction(0)))

@@ -24,18 +24,8 @@ from .checks import (
     distinct,
     signs_of,
 )
-from .dask_tasks import (
-    Delayed,
-    compute_each,
-    fetched,
-    for_each,
-    groups_of,
-    kept,
-    literal,
-    task,
-    unique,
-)
-from .distributed import DaskRows, cut, rows_of_piece, vector_parts
+from .dask_tasks import Delayed, fetched, kept, task
+from .distributed import DaskRows, cut_vector, vector_parts
 from .matrix import held, nonzeros
 
 
@@ -47,17 +37,10 @@ def dask_rows(
     ``y`` and ``sample_weight`` may be Dask collections or anything in memory; with ``signs``, y is
     known to hold ±1.
     """
-    parts = enumerate(_row_parts(X))
-    tasks = [task(_features, unique("features"), part, k) for k, part in parts]
+    features = kept(task(_features, part, k) for k, part in enumerate(_row_parts(X)))
     labels = _parts(y) if dask.is_dask_collection(y) and not signs else []
-    alike = len(labels) == len(tasks)  # one question for both, then
-    asked = labels if alike else [None] * len(tasks)
-    looks = [task(_look, unique("look"), *both) for both in zip(tasks, asked, strict=True)]
-    others = [] if alike else for_each(_distinct, unique("labels"), labels)
-    begun = kept([*tasks, *looks, *others])
-    features, answers = begun[: len(tasks)], fetched(begun[len(tasks) :])
-    shapes = [shape for shape, _ in answers[: len(tasks)]]
-    found = [labels for _, labels in answers] if alike else answers[len(tasks) :]
+    answers = fetched(kept([task(_shape, part) for part in features] + _each(_distinct, labels)))
+    shapes, found = answers[: len(features)], answers[len(features) :]
     widths = {width for _, width, _ in shapes}
     if len(widths) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
@@ -66,19 +49,13 @@ def dask_rows(
         raise ValueError("X must have at least one row, got none")
     y_parts, positive = _label_parts(y, lengths, found, known=signs)
     weights = _weight_parts(sample_weight, lengths)
-    n_columns, n_nonzeros = widths.pop() + int(intercept), sum(count for _, _, count in shapes)
-    step = rows_of_piece(sum(lengths), n_columns, n_nonzeros)
-    members = groups_of(features)
-    groups = [
-        task(
-            _pieces, unique("group"), step, intercept, positive, chunks,
-            *(kind[k] for kind in (features, y_parts, weights) for k in chunks),
-        )
-        for chunks in members
-    ]  # fmt: skip
+    blocks = [
+        task(_block, k, intercept, positive, *parts)
+        for k, parts in enumerate(zip(features, y_parts, weights, strict=True))
+    ]
     rows = DaskRows(
-        groups, members, lengths,
-        n_columns=n_columns, n_nonzeros=n_nonzeros, intercept=intercept,
+        blocks, lengths, n_columns=widths.pop() + int(intercept),
+        n_nonzeros=sum(count for _, _, count in shapes), intercept=intercept,
     )  # fmt: skip
     if sample_weight is not None:
         rows.check_classes()
@@ -99,6 +76,10 @@ def _parts(collection: Any) -> list[Delayed]:
     return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
 
 
+def _each(function: Callable[[Any], Any], parts: list[Delayed]) -> list[Delayed]:
+    return [task(function, part) for part in parts]
+
+
 def _label_parts(
     y: Any, lengths: Sequence[int], found: Sequence[Any], *, known: bool
 ) -> tuple[list[Delayed], Any]:
@@ -108,8 +89,7 @@ def _label_parts(
     """
     if not dask.is_dask_collection(y):
         signs = (y if known else check_labels(y, sum(lengths))).astype(np.int8)
-        pieces = np.split(signs, np.cumsum(lengths)[:-1])
-        return [literal(piece, unique("signs")) for piece in pieces], 1
+        return cut_vector(signs, lengths), 1
     parts = vector_parts(y, lengths, "y")
     if known:
         return parts, 1
@@ -123,16 +103,14 @@ def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed | 
     if sample_weight is None:
         return [1.0 / sum(lengths)] * len(lengths)
     if not dask.is_dask_collection(sample_weight):
-        weights = check_weights(sample_weight, sum(lengths))
-        pieces = np.split(weights, np.cumsum(lengths)[:-1])
-        return [literal(piece, unique("weights")) for piece in pieces]
+        return cut_vector(check_weights(sample_weight, sum(lengths)), lengths)
     parts = vector_parts(sample_weight, lengths, "sample_weight")
-    sums = np.array(compute_each(_checked_sum, unique("weights"), parts))
+    sums = np.array(dask.compute(*_each(_checked_sum, parts)))
     largest = float(sums[:, 0].max())
     if largest == 0.0:
         raise ValueError("sample_weight must have a positive entry, got all zeros")
     total = float((sums[:, 0] / largest) @ sums[:, 1])
-    return [task(_normalised, unique("weights"), part, largest, total) for part in parts]
+    return [task(_normalised, part, largest, total) for part in parts]
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: Any) -> Any:
@@ -143,7 +121,7 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
 def encode(y: Any) -> tuple[Any, Any]:
     """The labels that occur in a Dask vector, in order, and the number of each sample's."""
     parts = _parts(y)
-    classes = np.unique(np.concatenate(compute_each(_distinct, unique("labels"), parts)))
+    classes = np.unique(np.concatenate(dask.compute(*_each(_distinct, parts))))
     return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
 
 
@@ -153,7 +131,7 @@ def _mapped(
     lengths = whole.chunks[0] if isinstance(whole, da.Array) else [np.nan] * len(parts)
     arrays = [
         da.from_delayed(
-            task(_if_any, unique("rows"), function, part, width, dtype),
+            task(_if_any, function, part, width, dtype),
             shape=(length,) if width is None else (length, width),
             dtype=dtype,
         )
@@ -188,10 +166,9 @@ def _features(part: Any, index: int) -> Matrix:
         raise ValueError(f"block {index} of X: {error}") from error
 
 
-def _look(matrix: Matrix, labels: Any) -> tuple[tuple[int, int, int], Any]:
-    """Rows, columns, and stored entries; and which labels there are, if any are given."""
-    shape = int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
-    return shape, None if labels is None else _distinct(labels)
+def _shape(matrix: Matrix) -> tuple[int, int, int]:
+    """Rows, columns, and stored entries."""
+    return int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
 
 
 def _distinct(labels: Any) -> Any:
@@ -225,29 +202,17 @@ def _normalised(weights: Any, largest: float, total: float) -> FloatArray:
     return np.asarray(weights, dtype=np.float64).ravel() / largest / total
 
 
-def _pieces(
-    step: int,
+def _block(
+    number: int,
     intercept: bool,
     positive: Any,
-    numbers: Sequence[int],
-    *parts: Any,
-) -> tuple[Block, ...]:
-    """The blocks of a group: some chunks, cut into pieces.
-
-    ``parts`` are the features of all of them, their labels, then their weights.
-    """
-    found: list[Block] = []
-    kinds = (parts[k :: len(numbers)] for k in range(len(numbers)))
-    for number, (X, y, given) in zip(numbers, kinds, strict=True):
-        signs = _signs(y, positive, number, X.shape[0])
-        found += cut(_block(X, signs, given, intercept), step)
-    return tuple(found)
-
-
-def _block(
-    features: Matrix, signs: FloatArray, weights: FloatArray | float, intercept: bool
+    features: Matrix,
+    labels: Any,
+    weights: FloatArray | float,
 ) -> Block:
+    """A block of its features, labels and weights."""
     length = features.shape[0]
+    signs = _signs(labels, positive, number, length)
     if isinstance(weights, float):
         weights = np.full(length, weights)
     if weights.size != length:

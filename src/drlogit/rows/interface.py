@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 import numpy as np
 
@@ -35,25 +35,17 @@ from .reductions import Reduction, Sum
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    S = TypeVar("S", default=Any)
+    T = TypeVar("T", default=Any)  # what a block function remembers
 else:
     from typing import TypeVar
 
-    S = TypeVar("S")
-
-#: What a block function remembers (S before, T after), its further arguments, what is reduced.
-T = TypeVar("T")
-P = ParamSpec("P")
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
+    T = TypeVar("T")
 
 BlockState: TypeAlias = Any
 BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]]]
 
 
-class State(Generic[S]):
+class State(Generic[T]):
     """What block functions remember, of all blocks; only the rows that made it know how."""
 
 
@@ -67,77 +59,14 @@ class Rows(ABC):
     intercept: bool  # whether there is a constant column after the features
     shift: FloatArray | None = None  # what was subtracted from the features
 
-    @overload
-    def run(
-        self,
-        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[()]]],
-        state: State[S] | None = None,
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> tuple[State[T], tuple[()]]: ...
-
-    @overload
-    def run(
-        self,
-        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[Reduction[A]]]],
-        state: State[S] | None = None,
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> tuple[State[T], tuple[A]]: ...
-
-    @overload
-    def run(
-        self,
-        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[Reduction[A], Reduction[B]]]],
-        state: State[S] | None = None,
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> tuple[State[T], tuple[A, B]]: ...
-
-    @overload
-    def run(
-        self,
-        function: Callable[
-            Concatenate[Block, S, P], tuple[T, tuple[Reduction[A], Reduction[B], Reduction[C]]]
-        ],
-        state: State[S] | None = None,
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> tuple[State[T], tuple[A, B, C]]: ...
-
-    @overload
-    def run(
-        self,
-        function: Callable[
-            Concatenate[Block, S, P],
-            tuple[T, tuple[Reduction[A], Reduction[B], Reduction[C], Reduction[D]]],
-        ],
-        state: State[S] | None = None,
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> tuple[State[T], tuple[A, B, C, D]]: ...
-
-    @overload
-    def run(
-        self,
-        function: Callable[Concatenate[Block, S, P], tuple[T, tuple[Reduction, ...]]],
-        state: State[S] | None = None,
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> tuple[State[T], tuple[Any, ...]]: ...
-
-    def run(self, function: BlockFunction, state: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Apply a block function to every block; new state and combined reductions.
-
-        Up to four reductions keep their types, and so do any number in a named tuple.
-        """
-        if named:
-            raise TypeError(f"block functions take positional arguments only, got {set(named)}")
-        return self._run(function, state, *arguments)
-
     @abstractmethod
-    def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
-        """What :meth:`run` does, on rows of this kind."""
+    def run(
+        self,
+        function: Callable[..., tuple[T, tuple[Reduction, ...]]],
+        state: Any = None,
+        *arguments: Any,
+    ) -> tuple[State[T], tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
 
     @abstractmethod
     def pair(self, one: State, other: State) -> State:
@@ -182,15 +111,20 @@ class Rows(ABC):
         return None
 
     @cached_property
-    def column_scale(self) -> FloatArray:
-        """Root mean square of each column, in the weights of the samples."""
-        _, (squares,) = self.run(_mean_squares)
-        return np.asarray(np.sqrt(squares))
+    def column_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean of each column, and its root mean square, in the weights of the samples."""
+        _, (means, squares) = self.run(_moments)
+        return means, np.sqrt(squares)
 
-    @cached_property
+    @property
     def column_means(self) -> FloatArray:
         """Mean of each column, in the weights of the samples."""
-        return np.asarray(self.run(_means)[1][0])
+        return self.column_moments[0]
+
+    @property
+    def column_scale(self) -> FloatArray:
+        """Root mean square of each column, in the weights of the samples."""
+        return self.column_moments[1]
 
     @cached_property
     def class_weights(self) -> FloatArray:
@@ -210,12 +144,8 @@ class Rows(ABC):
         return np.asarray(self.gather(self.run(_signs)[0]))
 
 
-def _mean_squares(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
-    return state, (Sum(block.mean_squares),)
-
-
-def _means(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
-    return state, (Sum(block.means),)
+def _moments(block: Block, _: BlockState) -> tuple[None, tuple[Sum, Sum]]:
+    return None, (Sum(block.means), Sum(block.mean_squares))
 
 
 def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:

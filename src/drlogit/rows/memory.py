@@ -18,7 +18,7 @@ from .interface import BlockFunction, BlockState, Rows
 from .matrix import held, nonzeros, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
-from .threads import sharing_cores
+from .threads import limit_threads
 
 
 class LocalRows(Rows):
@@ -38,7 +38,10 @@ class LocalRows(Rows):
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
 
-    def _run(self, function: BlockFunction, state: Any, *arguments: Any) -> tuple[Any, Any]:
+    def run(
+        self, function: BlockFunction, state: Any = None, *arguments: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
         if self._ends.size == 1:  # nothing to combine, and small fits notice
             only, reductions = self._visit(
                 0, function, None if state is None else state[0], arguments
@@ -66,7 +69,7 @@ class LocalRows(Rows):
 
         def visit_share(first: int, last: int) -> _Visited:
             # Neither belongs to the process: both would be the defaults in a new thread.
-            with np.errstate(**errors), sharing_cores():
+            with np.errstate(**errors), limit_threads(1):
                 return visit_blocks(visit, range(first, last))
 
         jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
@@ -105,17 +108,14 @@ class LocalRows(Rows):
 
 
 class MemoryRows(LocalRows):
-    """Row blocks in the memory of this process; views of ``whole`` if they were cut from it."""
+    """Samples in the memory of this process, cut into ``n_blocks`` blocks, views of the whole."""
 
-    def __init__(
-        self, blocks: Sequence[Block], n_threads: int = 1, whole: Block | None = None
-    ) -> None:
-        super().__init__([block.y.size for block in blocks], n_threads)
-        self.blocks = tuple(blocks)
+    def __init__(self, whole: Block, n_blocks: int = 1, n_threads: int = 1) -> None:
         self._whole = whole
-        self.n_columns = self.blocks[0].n_columns
-        self.intercept = self.blocks[0].intercept
-        self.n_nonzeros = sum(nonzeros(block.X) for block in self.blocks)
+        self.blocks = _cut(whole, n_blocks)
+        super().__init__([block.y.size for block in self.blocks], n_threads)
+        self.n_columns, self.intercept = whole.n_columns, whole.intercept
+        self.n_nonzeros = nonzeros(whole.X)
 
     @classmethod
     def from_arrays(
@@ -130,33 +130,26 @@ class MemoryRows(LocalRows):
         n_blocks: int = 1,
         n_threads: int = 1,
     ) -> MemoryRows:
-        """Cut arrays into ``n_blocks`` consecutive blocks, which are views of them."""
-        whole = Block(held(X), y, weights, intercept, thin, trust)
-        return cls(_cut(whole, n_blocks), n_threads, whole)
+        """Rows of arrays that have been checked."""
+        return cls(Block(held(X), y, weights, intercept, thin, trust), n_blocks, n_threads)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state.pop("compact", None)  # soon found again
-        if self._whole is not None:
-            state["blocks"] = len(self.blocks)  # views, each of which would travel as a copy
-        return state
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not the blocks, each of which would travel as a copy, nor what is soon found again.
+        return MemoryRows._again, (self._whole, len(self.blocks), self._n_threads, self.shift)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self._whole is not None:
-            self.blocks = _cut(self._whole, state["blocks"])
-
-    def shifted(self, shift: FloatArray) -> MemoryRows:
-        """The same samples with features ``x - shift``; nothing dense is copied."""
-        whole = None if self._whole is None else self._whole.shifted(shift)
-        blocks = [block.shifted(shift) for block in self.blocks]
-        rows = MemoryRows(blocks, self._n_threads, whole)
+    @staticmethod
+    def _again(whole: Block, n_blocks: int, n_threads: int, shift: FloatArray | None) -> MemoryRows:
+        rows = MemoryRows(whole, n_blocks, n_threads)
         rows.shift = shift
         return rows
 
+    def shifted(self, shift: FloatArray) -> MemoryRows:
+        """The same samples with features ``x - shift``; nothing dense is copied."""
+        return self._again(self._whole.shifted(shift), len(self.blocks), self._n_threads, shift)
+
     def together(self) -> Block:
         """All samples as one block."""
-        return super().together() if self._whole is None else self._whole
+        return self._whole
 
     def block(self, index: int) -> Block:
         """One of the blocks, for one pass."""
@@ -164,27 +157,16 @@ class MemoryRows(LocalRows):
 
     def with_signs(self, signs: FloatArray) -> MemoryRows:
         """The same samples under other labels, as ±1."""
-        parts = zip(self.blocks, self.scatter(signs), strict=True)
-        blocks = [block.with_signs(part) for block, part in parts]
-        whole = None if self._whole is None else self._whole.with_signs(signs)
-        if self.blocks[0] is self._whole:
-            whole = blocks[0]
-        rows = MemoryRows(blocks, self._n_threads, whole)
-        rows.shift = self.shift
-        known = {"column_scale", "column_means"} & self.__dict__.keys()
-        rows.__dict__.update({name: self.__dict__[name] for name in known})
+        whole = self._whole.with_signs(signs)
+        rows = self._again(whole, len(self.blocks), self._n_threads, self.shift)
+        if "column_moments" in self.__dict__:
+            rows.column_moments = self.column_moments
         return rows
 
     def with_trust(self, trust: Any) -> MemoryRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
-        if self._whole is None:
-            blocks = [replace(b, trust=part) for b, part in zip(self.blocks, trust, strict=True)]
-            rows = MemoryRows(blocks, self._n_threads)
-        else:
-            whole = replace(self._whole, trust=np.concatenate(trust))
-            rows = MemoryRows(_cut(whole, len(self.blocks)), self._n_threads, whole)
-        rows.shift = self.shift
-        return rows
+        whole = replace(self._whole, trust=np.concatenate(trust))
+        return self._again(whole, len(self.blocks), self._n_threads, self.shift)
 
     @cached_property
     def compact(self) -> tuple[MemoryRows, IndexArray | None] | None:
@@ -202,7 +184,7 @@ class MemoryRows(LocalRows):
             X, y, weights, intercept=whole.intercept, thin=thin, trust=trust,
             n_blocks=len(self.blocks), n_threads=self._n_threads,
         )  # fmt: skip
-        rows.column_scale, rows.column_means = self.column_scale, self.column_means
+        rows.column_moments = self.column_moments
         rows.shift = self.shift
         return rows, origin
 

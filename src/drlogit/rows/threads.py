@@ -29,7 +29,6 @@ _FEW_ENTRIES = 100_000
 _FEW_COLUMNS = 64
 
 _limit: ContextVar[int | None] = ContextVar("drlogit_thread_limit", default=None)
-_shared: ContextVar[bool] = ContextVar("drlogit_cores_shared", default=False)
 
 
 def thread_count() -> int:
@@ -66,22 +65,6 @@ def limit_threads(count: int) -> Iterator[None]:
         yield
     finally:
         _limit.reset(token)
-
-
-@contextmanager
-def sharing_cores() -> Iterator[None]:
-    """Say that other threads work on other blocks meanwhile: no threads of one's own."""
-    token = _shared.set(True)
-    try:
-        with limit_threads(1):
-            yield
-    finally:
-        _shared.reset(token)
-
-
-def cores_are_shared() -> bool:
-    """Whether other threads work on other blocks at the same time."""
-    return _shared.get()
 
 
 @contextmanager

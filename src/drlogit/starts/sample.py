@@ -27,7 +27,7 @@ def most_entries(rows: Rows) -> float:
     return min(_MOST_ENTRIES, max(_FEW_ENTRIES, _GATHERED_SHARE * rows.n_nonzeros))
 
 
-class Samples:
+class GatheredSamples:
     """Rows that were gathered from all blocks, in the order of their numbers."""
 
     def __init__(self, rows: Rows, stacked: tuple[Any, ...]) -> None:
@@ -56,7 +56,7 @@ def stacked(
 def sampled(rows: Rows, share: float) -> tuple[Block, FloatArray]:
     """About this share of the rows as one block, and the place of each of them in [0, share)."""
     _, parts = rows.run(_take, rows.offsets, share)
-    found = Samples(rows, parts)
+    found = GatheredSamples(rows, parts)
     return found.block, found.u
 
 
@@ -70,7 +70,7 @@ def part(block: Block, kept: BoolArray) -> MemoryRows | None:
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
     whole = Block(held(X), y, weights / weights.sum(), block.intercept, trust=trust)
-    return MemoryRows([whole], 1, whole)
+    return MemoryRows(whole)
 
 
 def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Stack, ...]]:

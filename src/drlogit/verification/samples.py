@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..problem.ball import Ball
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
-from ..rows.pieces import pieces, shape_of
+from ..rows.chunks import chunks_of, shape_of
 from .rounding import PANEL, exact_sum
 
 #: Rows whose median is where columns are shifted to.
@@ -74,7 +74,7 @@ def parts(X: Any, n_features: int) -> Iterator[tuple[slice, Any]]:
     """Some rows at a time, and where they are: in panels, dense unless there are many columns."""
     n_rows = _ROWS if n_features <= _DENSE else max(PANEL, _ROWS * _DENSE // n_features)
     first = 0
-    for part in pieces(X, n_rows, checked=True):
+    for part in chunks_of(X, n_rows, checked=True):
         some = _dense(part) if n_features <= _DENSE else part.astype(np.float64, copy=False)
         yield slice(first, first + part.shape[0]), some
         first += part.shape[0]
@@ -91,7 +91,7 @@ def _dense(part: Any) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SamplesInBall:
     """Samples and the ball around them."""
 
     X: Any  # checked, if it is in memory
@@ -147,7 +147,9 @@ class Samples:
         return part - self.shift if self.shift.any() else part
 
 
-def samples_of(X: Any, signs: FloatArray, weights: FloatArray, ball: Ball) -> Samples:
+def samples_of(
+    X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, flip_costs: FloatArray
+) -> SamplesInBall:
     """Samples in a ball, with what can move in it and what cannot.
 
     Samples without weight may be anything.  ``BrokenProofError`` for the first of the others
@@ -187,7 +189,6 @@ def samples_of(X: Any, signs: FloatArray, weights: FloatArray, ball: Ball) -> Sa
         np.array([costs[groups[g][0]] for g in movable]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
     )  # fmt: skip
-    flip_costs = np.full(signs.size, ball.kappa)
-    return Samples(
+    return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, flip_costs, domain, ball.fit_intercept
     )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..estimators.robust_classifier import RobustLinearClassifier
+from ..problem.ball import Ball
+from ..problem.label_costs import BY_SAMPLE, ByClass
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proofs
 from ..problem.result import Result
 from ..robustness.audit_problem import signs_of
 from ..robustness.linear_model import LinearModel, as_linear
 from ..robustness.measured_model import last_step, measure
-from ..rows.checks import check_label_column, check_weights
-from ..rows.pieces import (
+from ..rows.arrays import FloatArray
+from ..rows.checks import as_numbers, check_weights
+from ..rows.chunks import (
     checked_features,
     digest_of_features,
     digest_of_samples,
@@ -68,7 +71,7 @@ def verify(
     proof: Proof | str | os.PathLike[str] | None = None,
     *,
     sample_weight: ArrayLike | None = None,
-    of_class: Any = None,
+    kappa: ArrayLike | None = None,
 ) -> Verification:
     """Recompute both bounds of a fit from the samples, the coefficients and the proof alone.
 
@@ -79,15 +82,15 @@ def verify(
     Parameters
     ----------
     model : Result or estimator
-        A fit; also a search that ended with one, or a pipeline that does.
+        A fit of two classes; also a search that ended with one, or a pipeline that does.
     X, y, sample_weight
         The samples that it was fitted to, in any form that :func:`drlogit.solve` takes; for an
         estimator that was fitted to a table, that table; for a pipeline, the samples before its
         steps.  The ``class_weight`` of estimators is counted.
     proof : path or Proof, optional
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
-    of_class : label, optional
-        Of a model of several classes, the one whose fit against the rest is asked about.
+    kappa : array of shape (n_samples,), optional
+        What flips cost, for a model that was fitted with a κ for each sample.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def verify(
     ValueError
         X or y are no input to a fit, or nothing says what the model was fitted against.
     """
-    fit = _fit_of(model, X, of_class)
+    fit = _fit_of(model, X)
     result, ball, coef = fit.result, fit.result.ball, fit.linear.coef
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
@@ -108,12 +111,11 @@ def verify(
         raise ValueError(f"X has {n_features} features, but the model has {coef.size}")
     y = in_memory(y)
     given_weights = fit.weights(y, None if sample_weight is None else in_memory(sample_weight))
-    if of_class is not None:
-        y = check_label_column(y, n_samples) == of_class
     signs, _ = signs_of(y, n_samples, fit.linear.classes)
+    costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
     upper = math.inf
     try:
-        samples = samples_of(X, signs, check_weights(given_weights, n_samples), ball)
+        samples = samples_of(X, signs, check_weights(given_weights, n_samples), ball, costs)
         upper = upper_bound(samples, coef, fit.linear.intercept, result.lam)
         found = _proof_of(fit, proof)
         data = found.data and digest_of_samples(digest_of_features(X), signs, given_weights)
@@ -146,14 +148,28 @@ def verify(
     return Verification(False, lower, upper, reason)
 
 
-class _Fit(NamedTuple):
+def _flip_costs(ball: Ball, signs: FloatArray, kappa: Any) -> FloatArray:
+    """What it costs to flip each label."""
+    if (kappa is None) == (ball.trust == BY_SAMPLE):
+        raise ValueError(
+            "kappa must be given if the model was fitted with one for each sample, and only then"
+        )
+    if isinstance(ball.trust, ByClass):
+        costs = ball.trust.times(ball.kappa)
+        return np.where(signs > 0.0, costs.positive, costs.negative)
+    found = np.full(signs.size, ball.kappa) if kappa is None else as_numbers(kappa, "kappa")
+    if found.shape != signs.shape or not (found >= 0.0).all():
+        raise ValueError(f"kappa must be {signs.size} numbers >= 0, got shape {found.shape}")
+    return found
+
+
+class _FittedModel(NamedTuple):
     """What is asked about: a linear model, the samples where it measures distance, its claims."""
 
     linear: LinearModel
     X: Any
     result: Result
     estimator: Any = None  # without searches and pipelines around it
-    place: int = 0  # among the fits of a model of several classes
 
     def weights(self, y: Any, weights: Any) -> Any:
         """Those that it was fitted with."""
@@ -163,25 +179,21 @@ class _Fit(NamedTuple):
         return model._with_class_weights(np.searchsorted(model.classes_, y), weights)
 
 
-def _fit_of(model: Any, X: Any, of_class: Any) -> _Fit:
+def _fit_of(model: Any, X: Any) -> _FittedModel:
     last = last_step(model) if hasattr(model, "fit") else model
-    classes: list[Any] = []
-    if isinstance(last, RobustLinearClassifier) and len(last.results_) > 1:
-        classes = last.classes_.tolist()
-    if (of_class is not None or classes) and of_class not in classes:
-        wanted = f"one of {', '.join(map(repr, classes))}" if classes else "None for this model"
-        raise ValueError(f"of_class must be {wanted}, got {of_class!r}")
-    if isinstance(last, Result):
-        return _Fit(as_linear(last), X, last)
-    if not isinstance(last, RobustLinearClassifier):
+    if not isinstance(last, Result | RobustLinearClassifier):
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
-    k = classes.index(of_class) if classes else 0
-    measured = measure(model, X, "fitted", of_class=k if classes else None)
-    linear = replace(measured.linear, classes=(False, True)) if classes else measured.linear
-    return _Fit(linear, measured.X, last.results_[k], last, k)
+    result = last if isinstance(last, Result) else last.result_
+    if result.coef.ndim > 1:
+        raise ValueError("verify is for fits of two classes, got a model of several")
+    if isinstance(last, Result):
+        return _FittedModel(as_linear(last), X, last)
+    measured = measure(model, X, "fitted")
+    assert isinstance(measured.linear, LinearModel)
+    return _FittedModel(measured.linear, measured.X, result, last)
 
 
-def _proof_of(fit: _Fit, proof: Any) -> Proof:
+def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
     if proof is None:
         if fit.result.dual is None:
             raise BrokenProofError(
@@ -189,7 +201,6 @@ def _proof_of(fit: _Fit, proof: Any) -> Proof:
             )
         return Proof(fit.result.dual)
     found = [proof] if isinstance(proof, Proof) else read_proofs(proof)
-    n_fits = 1 if fit.estimator is None else len(fit.estimator.results_)
-    if len(found) != n_fits:
-        raise BrokenProofError(f"another model: the proof is of {len(found)} fits, not {n_fits}")
-    return found[fit.place]
+    if len(found) != 1:
+        raise BrokenProofError(f"another model: the proof is of {len(found)} fits, not one")
+    return found[0]

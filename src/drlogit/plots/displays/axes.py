@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...problem.label_costs import StatedKappa
+from ...problem.label_costs import kappa_text as stated_text
+
 #: Those of Okabe and Ito (2008) without the yellow, which is too pale for lines.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _LINES = ("-", "--", "-.", ":")
@@ -50,6 +53,8 @@ def names_of_features(names: ArrayLike | None, source: Any, count: int) -> list[
     return listed
 
 
-def kappa_text(kappa: float) -> str:
-    """κ with three digits, or ∞."""
-    return "∞" if math.isinf(kappa) else f"{kappa:.3g}"
+def kappa_text(kappa: StatedKappa) -> str:
+    """κ with three digits, or ∞; by label or by sample in words."""
+    if isinstance(kappa, float):
+        return "∞" if math.isinf(kappa) else f"{kappa:.3g}"
+    return stated_text(kappa).replace("inf", "∞")

@@ -43,7 +43,7 @@ class RobustnessDisplay:
         y: ArrayLike,
         *,
         max_epsilon: float | None = None,
-        kappa: float | None = None,
+        kappa: Any = None,
         ax: Any = None,
         **options: Any,
     ) -> RobustnessDisplay:
@@ -96,16 +96,16 @@ class RobustnessDisplay:
         for each in self.ax_:
             each.set_xlabel(f"radius ε ({self.report.norm} transport)")
             each.margins(x=0.0)
-            if math.isfinite(self.report.kappa):
-                self._label_share(each)
+            kappa = self.report.kappa
+            if isinstance(kappa, float) and math.isfinite(kappa):
+                self._label_share(each, kappa)
         if len(self.report.models) > 1:
             left.legend(frameon=False)
         return self
 
-    def _label_share(self, axes: Any) -> None:
+    def _label_share(self, axes: Any, kappa: float) -> None:
         from matplotlib.ticker import MaxNLocator
 
-        kappa = self.report.kappa
         top = axes.secondary_xaxis("top", functions=(lambda e: e / kappa, lambda s: s * kappa))
         top.set_xlabel(f"share of labels that may be flipped, ε/κ (κ = {kappa:g})")
         top.xaxis.set_major_formatter(_percent())

@@ -28,7 +28,7 @@ def shape_of(X: Any) -> tuple[int, int]:
     return n_rows, n_columns
 
 
-def pieces(X: Any, n_rows: int, *, checked: bool = False) -> Iterator[Matrix]:
+def chunks_of(X: Any, n_rows: int, *, checked: bool = False) -> Iterator[Matrix]:
     """The rows in order, up to ``n_rows`` at a time, as checked float arrays or CSR matrices.
 
     ``checked`` says that what is in memory has been checked already.
@@ -64,7 +64,7 @@ def digest_of_features(X: Any) -> str:
     """SHA-256 of the features: the same however they are stored or cut."""
     counts, columns, values = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
     n_features = 0
-    for part in pieces(X, 4096):
+    for part in chunks_of(X, 4096):
         n_features = part.shape[1]
         if isinstance(part, np.ndarray) and part.all():
             counts.update(np.full(part.shape[0], n_features, dtype="<i8").tobytes())
