@@ -18,6 +18,7 @@ from .options import (
     DATA_HELP,
     Commands,
     add_sample_options,
+    by_label,
     check_numbers,
     new_parser,
     numbers,
@@ -53,7 +54,7 @@ def add_parser(commands: Commands) -> None:
         choices=("lr", "constant", "none"), default="lr")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=numbers)
-    add("--kappa COST", "(default: the first model's)", type=float)
+    add("--kappa COST", "(default: the first model's)", type=by_label)
     add(
         "--own-balls",
         "measure each model with the costs and bounds of its own fit, not all with "
@@ -81,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.id is not None and hasattr(X, "index"):
         X.index = read_column(asked, arguments, arguments.id)
     report = audit(
-        models, X, asked.labels, epsilons=arguments.epsilons, kappa=arguments.kappa,
+        models, X, asked.labels, epsilons=arguments.epsilons,
+        kappa=asked.kappa(arguments.kappa),
         balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,
         groups=read_groups(asked, arguments), n_listed=arguments.n_listed,
     )  # fmt: skip

@@ -95,7 +95,7 @@ def _verify(asked: ModelAndSamples, proof: str) -> list[tuple[Any, Any]]:
             label,
             verify(
                 asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights,
-                of_class=label if n_fits > 1 else None,
+                kappa=asked.samples.kappa, of_class=label if n_fits > 1 else None,
             ),
         )
         for label in asked.classes[-n_fits:]
