@@ -46,7 +46,7 @@ def add_parser(commands: options.Commands) -> None:
         "then nothing is fitted to them for comparison")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
-    add("--kappa COST", "(default: the first model's)", type=float)
+    add("--kappa COST", "(default: the first model's)", type=options.by_label)
     add(
         "--own-balls",
         "measure each model with the costs and bounds of its own fit, not all with "
@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.unseen:
         warn_of_fitted_rows(asked, console)
     report = audit(
-        models, X, asked.labels, epsilons=arguments.epsilons, kappa=arguments.kappa,
+        models, X, asked.labels, epsilons=arguments.epsilons,
+        kappa=asked.kappa(arguments.kappa),
         balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,
         groups=read_groups(asked, arguments), n_listed=arguments.n_listed,
         holdout=(X, asked.labels) if arguments.unseen else None,

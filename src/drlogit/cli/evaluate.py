@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 import numpy as np
 
+from ..problem.label_costs import BY_SAMPLE, kappa_text
 from . import options
 from .asking import ModelAndSamples, read_asked
 from .chosen_classes import match_labels
@@ -85,12 +85,13 @@ def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[s
     model, data = asked.model, (asked.samples.X, asked.labels)
     ball = {
         "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
-        "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
+        "kappa": asked.kappa(model.kappa_ if arguments.kappa is None else arguments.kappa),
     }
     weights = asked.samples.weights
     error = misclassification_bounds(model, *data, **ball, sample_weight=weights)
+    shown = ball if asked.samples.kappa is None else {**ball, "kappa": BY_SAMPLE}
     return {
-        **ball,
+        **shown,
         "log_loss": worst_case_loss(model, *data, **ball, sample_weight=weights),
         "best_error": error.best,
         "worst_error": error.worst,
@@ -117,7 +118,7 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
     lines += ["", table(["", *(f"called {name}" for name in names)], rows)]
     worst = record.get("worst_case")
     if worst is not None:
-        kappa = "inf" if math.isinf(worst["kappa"]) else f"{worst['kappa']:g}"
+        kappa = kappa_text(worst["kappa"])
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
         training, unseen = training.split(arguments.holdout)
-    settings = {"epsilon": arguments.epsilon, "kappa": arguments.kappa}
+    settings = {"epsilon": arguments.epsilon, "kappa": training.by_label(arguments.kappa)}
     settings |= parameters(arguments, training)
     if arguments.tolerate is not None:
         settings |= tolerated(arguments, training)
@@ -76,9 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
     samples, promised = training.samples, None
     if unseen is not None:
         weights = unseen.samples.weights
-        promised = guarantee(model, unseen.samples.X, unseen.labels, sample_weight=weights)
+        promised = guarantee(
+            model, unseen.samples.X, unseen.labels, sample_weight=weights,
+            kappa=unseen.samples.kappa,
+        )  # fmt: skip
     if arguments.proof is not None:
-        model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights)
+        kappa = training.by_label(model.kappa_) if samples.kappa is None else samples.kappa
+        model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights, kappa)
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     if console.json or not (console.quiet and arguments.output):
@@ -102,7 +106,7 @@ def _record(
         "classes": training.classes,
         "positive": training.positive,
         "epsilon": model.epsilon_,
-        "kappa": model.kappa,
+        "kappa": model.kappa_,
         "norm": model.norm,
         "tol": model.tol,
         "allows": allowances(model),
@@ -120,7 +124,7 @@ def _text(model: Any, promised: Any, training: Training, arguments: argparse.Nam
         lines = ["What holds for new data, from rows that the model has not seen?", str(promised)]
         lines.append("")
     lines += [
-        explain_radius(model.epsilon_, model.kappa, n_samples),
+        explain_radius(model.epsilon_, model.kappa_, n_samples),
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",

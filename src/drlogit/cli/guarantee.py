@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     warn_of_fitted_rows(asked, console)
     found = guarantee(
         asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,
-        kappa=arguments.kappa, confidence=arguments.confidence,
+        kappa=asked.kappa(arguments.kappa), confidence=arguments.confidence,
         sample_weight=asked.samples.weights, groups=read_groups(asked, arguments),
     )  # fmt: skip
     record = {"model": arguments.model, "data": asked.samples.source, **guarantee_record(found)}

@@ -111,6 +111,8 @@ def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callab
     add("--target COLUMN", f"column of the labels (default: {target}); NPZ: array")
     add("--labels FILE", "labels in a file of their own: .npy, or text with one per line")
     add("--weights COLUMN", "column of the sample weights; NPZ: array")
+    add("--kappa-column COLUMN", "column of what it costs to flip each label, in place of --kappa; "
+        "NPZ: array")  # fmt: skip
     add("--format", "(default: by name or contents)", choices=FORMATS)
     add("--header", "CSV: whether the first line names the columns (default: if it looks so)",
         action=argparse.BooleanOptionalAction)  # fmt: skip
@@ -142,8 +144,8 @@ def add_model_options(
         add(
             "--kappa COST",
             "cost of flipping a label, > 0, inf if labels are beyond doubt; at "
-            "most a share epsilon/kappa of the labels can be flipped",
-            type=float,
+            "most a share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
+            type=by_label,
             default=kappa,
         )
     add("--norm", "transport norm on the features", choices=("l1", "l2", "linf"), default="l1")
@@ -153,6 +155,8 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     """The rest of what a fit can be told."""
     add = group(parser, "fit")
     add("--no-intercept", "fit no intercept")
+    add("--label-noise RATE", "share of each class that is known to be recorded as another, or by "
+        "label: good=0.2; predictions are then of the true labels", type=by_label)  # fmt: skip
     add("--immovable A,B", "features that cannot move: their coefficients are not penalised",
         type=names, default=())  # fmt: skip
     add(
@@ -169,7 +173,7 @@ def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Callable[..
     """In which ball a model is judged."""
     add = group(parser, title)
     add("--epsilon RADIUS", "(default: the model's)", type=float)
-    add("--kappa COST", "(default: the model's)", type=float)
+    add("--kappa COST", "(default: the model's)", type=by_label)
     return add
 
 
@@ -178,8 +182,10 @@ def check_numbers(arguments: argparse.Namespace) -> None:
     given = vars(arguments)
     if given.get("epsilon") not in (None, "auto"):
         check_epsilon(given["epsilon"])
-    if given.get("kappa") is not None:
-        check_kappa(given["kappa"])
+    kappa = given.get("kappa")
+    for cost in kappa.values() if isinstance(kappa, dict) else [kappa]:
+        if cost is not None:
+            check_kappa(cost, least=0.0 if isinstance(kappa, dict) else None)
     for name, check in (("epsilons", check_radii), ("kappas", check_kappas)):
         if isinstance(given.get(name), int):
             check_count(given[name], name)
@@ -200,6 +206,13 @@ def check_numbers(arguments: argparse.Namespace) -> None:
 def names(text: str) -> tuple[str, ...]:
     """``a,b,"c,d"`` as names."""
     return tuple(name.strip() for name in next(csv.reader([text])) or [""])
+
+
+def by_label(text: str) -> float | dict[str, float]:
+    """A number, or ``good=5,bad=inf``."""
+    if "=" not in text:
+        return float(text)
+    return {label: float(value) for label, _, value in (p.rpartition("=") for p in text.split(","))}
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..problem.label_costs import kappa_text
 from . import options
-from .chosen_classes import check_two
+from .chosen_classes import check_two, keyed_by_label
 from .console import DONE, NOT_CONVERGED, Console
 from .outputs import check_outputs, csv_text, explain_written, save_plot, table
 from .training import Training, parameters, read_training
@@ -68,7 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
         arguments.standardize = False
     settings = parameters(arguments, training)
-    del settings["class_weight"]
+    del settings["class_weight"], settings["label_noise"]  # nothing is predicted
+    samples = training.samples
+    kappa = keyed_by_label(arguments.kappa, training.classes, range(2), samples.source)
+    kappa = kappa if samples.kappa is None else samples.kappa
     if not hasattr(X, "columns"):
         settings["categorical_features"] = None
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
@@ -77,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = regularization_path(
             X, training.codes, arguments.epsilons,
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
-            kappa=arguments.kappa, sample_weight=weights,
+            kappa=kappa, sample_weight=weights,
             callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
             **settings,
         )  # fmt: skip
@@ -118,7 +122,7 @@ def _record(path: Any, names: list[str], training: Training) -> dict[str, Any]:
 
 
 def _text(path: Any, arguments: argparse.Namespace) -> str:
-    finite = math.isfinite(path.kappa)
+    finite = isinstance(path.kappa, float) and math.isfinite(path.kappa)
     columns = ["epsilon", *(["flips up to"] if finite else []), "worst-case loss", "gap"]
     columns += ["largest coef", "coefs not 0"]
     rows = []
@@ -134,7 +138,7 @@ def _text(path: Any, arguments: argparse.Namespace) -> str:
         )  # fmt: skip
     return "\n".join([
         f"The model is constant from epsilon = {path.epsilon_max:.5g} on "
-        f"({path.norm} transport, kappa = {path.kappa:g}).",
+        f"({path.norm} transport, kappa = {kappa_text(path.kappa)}).",
         "",
         table(columns, rows),
         *explain_written(arguments.output, arguments.plot),

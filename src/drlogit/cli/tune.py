@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 import numpy as np
 
+from ..problem.label_costs import kappa_text
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .outputs import (
@@ -44,7 +44,8 @@ def add_parser(commands: options.Commands) -> None:
     add = options.group(parser, "search")
     add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=10)
     add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
-        "of one)", type=_grid, default=3)  # fmt: skip
+        "of one); factors of those that are stated", type=_grid, default=3)  # fmt: skip
+    add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=options.by_label)
     add("--folds N", "stratified folds", type=int, default=5)
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
@@ -79,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
         one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,
+        kappa=training.by_label(arguments.kappa),
         **parameters(arguments, training),
     )  # fmt: skip
     with console.progress("tune") as bar:
@@ -128,14 +130,14 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
                 "chosen" if i == search.best_index_ else "",
                 f"{found['param_epsilon'][i]:.4g}",
                 f"{found['param_kappa'][i]:.4g}",
-                f"{found['flip_budget'][i]:.2%}",
+                f"{found['flip_budget'][i]:.2%}" if "flip_budget" in found else "",
                 f"{-score if losses else score:.5f}",
                 f"{spread:.5f}",
                 f"{found['max_gap'][i]:.1e}",
             ]
         )
     what = "log-loss" if losses else arguments.scoring
-    kappa = "inf" if math.isinf(search.kappa_) else f"{search.kappa_:.6g}"
+    kappa = kappa_text(search.kappa_)
     return "\n".join([
         f"Best of {len(found['mean_test_score'])} pairs on {search.n_splits_} folds:",
         "",

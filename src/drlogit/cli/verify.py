@@ -81,7 +81,10 @@ def _verify(asked: ModelAndSamples, proof: str) -> list[tuple[Any, Any]]:
     weights = asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    verdict = verify(asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights)
+    verdict = verify(
+        asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights,
+        kappa=asked.samples.kappa,
+    )  # fmt: skip
     return [(asked.classes[-1], verdict)]
 
 
