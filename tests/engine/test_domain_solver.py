@@ -151,10 +151,10 @@ def test_epsilon_max_where_flips_level_everything_is_that_of_numbers():
 def test_far_from_zero_without_an_intercept(kappa):
     """Moves within a domain cost what it is wide, however far away it is."""
     rng = np.random.default_rng(5)
-    X = 1e4 + rng.uniform(0.0, 1.0, (40, 2))
+    X = 1e3 + rng.uniform(0.0, 1.0, (40, 2))  # the model is of the class: 3 log-odds per unit
     y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40) > 0.0
     case = {
-        "X": X, "y": y, "epsilon": 0.02, "kappa": kappa, "bounds": (1e4 - 0.5, 1e4 + 1.0),
+        "X": X, "y": y, "epsilon": 0.02, "kappa": kappa, "bounds": (1e3 - 0.5, 1e3 + 1.0),
         "fit_intercept": False,
     }  # fmt: skip
     found = drlogit.solve(**case)

@@ -415,8 +415,9 @@ def interior_point_with_domains(
 
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa)
-        # The certificate adds up once more, and charges all levels of groups that cannot change.
-        found = driver.run(samples, newton, state, mu, 0.8 * tol, max_iter, report)
+        # The certificate charges all levels of groups that cannot change, one more than the solver:
+        # up to twice as much.
+        found = driver.run(samples, newton, state, mu, 0.5 * tol, max_iter, report)
     best = newton.best_model()
     pieces = None
     if found.point is not None:

@@ -185,7 +185,7 @@ def _fit_of(model: Any, X: Any) -> _FittedModel:
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     result = last if isinstance(last, Result) else last.result_
     if result.coef.ndim > 1:
-        raise ValueError("verify is for fits of two classes, got a model of several")
+        raise ValueError("verify is for two classes, got a model of several")
     if isinstance(last, Result):
         return _FittedModel(as_linear(last), X, last)
     measured = measure(model, X, "fitted")
