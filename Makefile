@@ -3,6 +3,7 @@
 #
 #   make demo     fit, certify and explain a robust model on bundled data
 #   make test     all checks: lint, format, types, tests
+#   make quick    the tests that are fast, in a minute: for editing
 #   make everywhere the numerical tests as other processors would run them, a line for each
 #   make coverage the lines of src that no test runs
 #   make docs     the documentation, in build/docs; warnings are errors
@@ -30,7 +31,7 @@ UV := uv>=0.5
 unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
-.PHONY: help demo test everywhere coverage lint format types docs dist oldest reproduce stress clean \
+.PHONY: help demo test quick everywhere coverage lint format types docs dist oldest reproduce stress clean \
 	checked inplace
 
 help:
@@ -42,6 +43,10 @@ demo: $(VENV)/.demo
 
 test: lint types
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+# What is marked slow, file by file or test by test, is for make test.
+quick: $(VENV)/.test
+	$(BIN)/pytest -q $(PYTEST_ARGS) -m "not slow"
 
 # All settings of tests/everywhere.py, or some: make everywhere SETTINGS="haswell prescott"
 everywhere: $(VENV)/.test

@@ -31,7 +31,6 @@ from drlogit.rows.interface import Rows
 
 from . import store
 from .measure import circumstances, thread_limits
-from .starts import data
 
 #: Methods of a block that read its features.
 READING = ("margins", "adjoint", "gram", "gram_and_adjoint", "squared_columns")
@@ -131,7 +130,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    X, y = data(f"({arguments.samples}, {arguments.features})")
+    X, y = drlogit.datasets.make_synthetic(arguments.samples, arguments.features, random_state=0)
     with (
         thread_limits(1),
         tempfile.TemporaryDirectory() as folder,

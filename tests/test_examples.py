@@ -10,6 +10,8 @@ import pytest
 
 from drlogit import DRLogisticRegressionCV
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
@@ -46,7 +48,3 @@ def test_example_runs(path, capsys, tmp_path, monkeypatch):
     if arguments:
         assert f"wrote {picture}" in printed
         assert picture.stat().st_size > 10_000
-
-
-def test_one_example_shows_where_robustness_does_not_help():
-    assert "when_robustness_does_not_help" in [path.stem for path in EXAMPLES]

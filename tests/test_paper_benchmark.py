@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import store
-from benchmarks.ipopt import ipopt, log_loss
+from benchmarks.ipopt import ipopt
 from benchmarks.judge import robust_objective_and_gap
 from benchmarks.paper import __main__ as paper
-from benchmarks.paper import curves, datasets, published, times
+from benchmarks.paper import curves, datasets, times
 from benchmarks.paper.rows import Rows, task
 
 import drlogit
+
+pytestmark = pytest.mark.slow
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("DRLOGIT_DATA"),
@@ -56,15 +58,6 @@ def test_rows_of_other_versions_are_left_aside(tmp_path):
     rows = Rows(path)
     assert (len(rows), rows.left_aside) == (1, 1)
     assert Rows(path, last=True).get(run) is None
-
-
-def test_the_plan_holds_what_the_paper_has():
-    for name in paper.NAMES:
-        assert 0 < len(paper.plan(name, True)) < len(paper.plan(name, False))
-    assert {run["data"] for run in paper.plan("table2", False)} == set(published.TABLE_2)
-    trials = {run["trial"] for run in paper.plan("table3", False)}
-    assert trials == set(range(published.TRIALS))
-    assert set(published.TABLE_2) | set(published.TABLE_4) <= set(datasets.names())
 
 
 @needs_data
@@ -113,15 +106,3 @@ def test_ipopt_agrees(norm, kappa, costs):
     assert value == pytest.approx(exact.objective, abs=1e-7)
     assert -1e-12 <= gap <= 1e-6
     assert found.lam == pytest.approx(exact.lam, abs=1e-3)
-
-
-def test_ipopts_log_loss_and_its_derivatives_everywhere():
-    casadi = pytest.importorskip("casadi")
-    u = casadi.MX.sym("u")
-    h = log_loss(casadi, u)
-    slope = casadi.gradient(h, u)
-    f = casadi.Function("f", [u], [h, slope, casadi.gradient(slope, u)])
-    for value in (-1e4, -30.0, -1.0, 0.0, 1.0, 30.0, 1e4):
-        s = 0.5 * (1.0 - math.tanh(0.5 * value))
-        want = [np.logaddexp(0.0, -value), -s, s * (1.0 - s)]
-        assert [float(part) for part in f(value)] == pytest.approx(want, rel=1e-9, abs=1e-12)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
-
 import fenced
 from drlogit import cli
 
 README = Path(__file__).parent.parent / "README.md"
+BLOCKS = fenced.blocks(README)
 
 #: What README has a reader type, but for pip, which is tried when a release is made.
 COMMANDS = [
     line
-    for language, text in fenced.blocks(README)
+    for language, text in BLOCKS
     if language == "sh"
     for line in text.splitlines()
     if not line.startswith("pip ")
@@ -38,5 +37,12 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
 def test_python_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     """In order and in one session, as a reader would paste it."""
     monkeypatch.chdir(tmp_path)
-    pytest.importorskip("pandas")
     assert fenced.run(README, capsys) > 3
+
+
+def test_demo_prints_what_the_readme_shows(capsys):
+    (session,) = [text for language, text in BLOCKS if language == "console"]
+    command, *shown = session.splitlines()
+    assert cli.main(command.split()[2:]) == cli.DONE
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line not in printed] == []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
-import re
 import subprocess
 import sys
 import warnings
@@ -15,6 +15,8 @@ import pytest
 import drlogit
 from drlogit import cli
 
+pytestmark = pytest.mark.slow
+
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a fresh interpreter, as a user's shell would."""
@@ -23,98 +25,38 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def demo_output() -> str:
-    run = python("-W", "error", "-m", "drlogit", "demo")
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    return run.stdout
-
-
-def number_after(text: str, output: str) -> float:
-    found = re.search(re.escape(text) + r"\s*([-+.\de]+\d)", output)
-    assert found, f"{text!r} not in\n{output}"
-    return float(found[1])
-
-
-def test_demo_explains_the_radius(demo_output):
-    assert "epsilon/kappa = 0.1 of all labels may be flipped (about 57 of 569)" in demo_output
-
-
-def test_demo_compares_plain_and_robust(demo_output):
-    line = next(line for line in demo_output.splitlines() if "worst case allowed" in line)
-    plain, robust = map(float, line.split()[-2:])
-    assert plain == pytest.approx(2.172, abs=1e-3)
-    assert robust == pytest.approx(0.517, abs=1e-3)
-
-
-def test_demo_says_why_the_worst_error_is_higher(demo_output):
-    line = next(line for line in demo_output.splitlines() if "error, worst case" in line)
-    plain, robust = (float(word.rstrip("%")) for word in line.split()[-2:])
-    assert (plain, robust) == (12.7, 35.0)
-    assert "kappa guards the loss, not the error" in demo_output
-
-
-def test_demo_makes_a_page(tmp_path, capsys):
+def test_demo_compares_two_models_on_rows_they_have_not_seen(tmp_path):
     page = tmp_path / "demo.html"
-    assert cli.main(["demo", "-o", str(page)]) == cli.DONE
-    assert f"a page to look at: {page}" in capsys.readouterr().out
-    assert "worst radius" in page.read_text("utf-8")
+    run = python("-W", "error", "-m", "drlogit", "demo", "--json", "-o", str(page))
+    assert (run.returncode, run.stderr) == (cli.DONE, "")
+    found = json.loads(run.stdout)
+    plain, robust = found["models"]
+    assert (found["n_fitted"], found["n_unseen"]) == (500, 500)
+    assert robust["log_loss"] < plain["log_loss"] + 0.04
+    assert robust["worst_case_log_loss"] < plain["worst_case_log_loss"] - 0.1
+    assert robust["guarantee"]["loss"] < plain["guarantee"]["loss"] - 0.1
+    for model in found["models"]:
+        assert model["log_loss"] < model["worst_case_log_loss"] < model["guarantee"]["loss"]
+        assert model["error"] < model["worst_case_error"] < model["guarantee"]["error"]
+    assert 0.0 <= found["fit"]["gap"] <= 1e-6
+    assert "on 500 rows it had not seen" in page.read_text("utf-8")
 
 
-def test_demo_certifies(demo_output):
-    objective = number_after("worst-case loss is", demo_output)
-    bound = number_after("can have one below", demo_output)
-    gap = number_after("the gap of", demo_output)
-    assert 0.0 <= gap <= 1e-6
-    assert objective - bound == pytest.approx(gap, abs=2e-7)  # seven digits are printed
-
-
-def test_demo_lists_the_surest_samples_first(demo_output):
-    rows = re.findall(r"^ +(\d+)  (malignant|benign) +([\d.]+)% +100%$", demo_output, re.M)
-    assert len(rows) == 5
-    probabilities = [float(row[2]) for row in rows]
-    assert probabilities == sorted(probabilities, reverse=True)
-    assert rows[0][0] == "567"
-
-
-def test_demo_without_flips(capsys):
-    assert cli.main(["demo", "--kappa", "inf"]) == cli.DONE
+def test_demo_in_words(capsys):
+    assert cli.main(["demo", "--tolerate", "labels=0.05,purpose=0.3,age=inf"]) == cli.DONE
     output = capsys.readouterr().out
-    assert "labels are beyond doubt" in output
-    assert "flips no label" in output
-
-
-def test_demo_says_when_it_did_not_converge(monkeypatch, capsys):
-    solve = drlogit.solve
-
-    def hasty(X, y, **options):
-        return solve(X, y, **options, tol=1e-300)
-
-    monkeypatch.setattr(sys.modules["drlogit.fitting.solving"], "solve", hasty)
-    assert cli.main(["demo"]) == cli.NOT_CONVERGED
-    assert "Not converged: stopped" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("--epsilon", "-1"), ("--epsilon", "nan"), ("--kappa", "0")]
-)
-def test_bad_values_give_one_line(option, value, capsys):
-    assert cli.main(["demo", option, value]) == cli.BAD_INPUT
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert re.fullmatch(
-        rf"drlogit demo: error: {option[2:]} must be .*, got {float(value)}\n", printed.err
-    )
+    assert "up to 5 % of labels may be wrong" in output
+    assert "purpose" in output
+    assert "--tolerate labels=0.05,purpose=0.3,age=inf" in output
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="epsilon must be"):
-        cli.main(["--debug", "demo", "--epsilon", "-1"])
+    with pytest.raises(ValueError, match="a plot must be"):
+        cli.main(["--debug", "path", "data.csv", "--plot", "path.bmp"])
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["demo", "--epsilon", "x"], ["demo", "--norm", "l3"]]
+    "arguments", [[], ["nonsense"], ["demo", "--tolerate", "x"], ["fit", "--norm", "l3"]]
 )
 def test_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as stop:

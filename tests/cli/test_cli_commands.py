@@ -20,6 +20,8 @@ import drlogit
 from drlogit import cli
 from drlogit.files import strict_json
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cancer():
@@ -285,7 +287,7 @@ def test_positive_label(folder, run, answer):
 
 def test_more_than_two_classes(folder, run, answer):
     found = answer("fit iris.csv --epsilon 0.01 -o iris.json")
-    assert [fit["converged"] for fit in found["fits"]] == [True] * 3
+    assert [fit["converged"] for fit in found["fits"]] == [True]
     X, codes = load_iris(return_X_y=True)
     y = load_iris().target_names[codes]
     expected = drlogit.DRLogisticRegression(0.01).fit(X, y)
@@ -296,9 +298,8 @@ def test_more_than_two_classes(folder, run, answer):
     assert lines[0] == (
         "prediction,probability_setosa,probability_versicolor,probability_virginica"
     )
-    every = answer("audit iris.json iris.csv --against constant --epsilons 0")["models"]
-    assert [model["name"] for model in every[2:4]] == ["iris.json, virginica", "constant, setosa"]
-    assert len(every) == 6
+    every = answer("audit iris.json iris.csv --epsilons 0")["models"]
+    assert [model["name"] for model in every] == ["iris.json", "plain LR"]
 
 
 def test_one_label_against_the_rest(folder, run, answer):
@@ -340,16 +341,13 @@ def test_identifiers_are_carried_through(folder, run, answer):
         for k, line in enumerate(run("predict small.json small.csv")[1].splitlines()[1:])
     ]
     assert answer("predict small.json named.csv --id patient")["ids"][2] == "NA"
+    audited = answer("audit small.json named.csv --id patient --against none --epsilons 0.1")
+    listed = audited["models"][0]["most_surprising"]
+    assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
     code, _, err = run("predict small.json named.csv --id patiant")
     assert code == cli.BAD_INPUT
     assert "has no column 'patiant'" in err
     assert "did you mean 'patient'?" in err
-
-
-def test_an_audit_names_samples(folder, answer):
-    audited = answer("audit small.json named.csv --id patient --against none --epsilons 0.1")
-    listed = audited["models"][0]["most_surprising"]
-    assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
 
 
 def test_a_spreadsheet_runs_no_label(folder, run):
@@ -400,6 +398,60 @@ def test_svmlight_files_end_where_they_like(folder, run, answer):
     assert "uses feature 8, but the model has only 5 features; fit it with --n-features 8" in err
     assert answer("fit train.svm --epsilon 0.01 --n-features 8 -o wide.json")["n_features"] == 8
     assert answer("predict wide.json long.svm")["classes"] == [0, 1]
+
+
+# --- guarantee ------------------------------------------------------------------------------
+
+
+def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
+    X, y, names = cancer
+    write_csv(folder / "seen.csv", X[:400], y[:400], [*names, "diagnosis"])
+    write_csv(folder / "unseen.csv", X[400:], y[400:], [*names, "diagnosis"])
+    answer("fit seen.csv --standardize --epsilon 0.1 -o seen.json")
+    model = drlogit.load_model(folder / "seen.json")
+    frame = pd.DataFrame(X[400:], columns=names)
+    for options, settings in (
+        ("", {}),
+        ("--epsilon 0.05 --kappa inf --confidence 0.9",
+         {"epsilon": 0.05, "kappa": np.inf, "confidence": 0.9}),
+    ):  # fmt: skip
+        found = answer(f"guarantee seen.json unseen.csv {options}")
+        expected = drlogit.guarantee(model, frame, y[400:], **settings)
+        assert found["loss"] == pytest.approx(expected.loss, rel=1e-9)
+        assert found["error"] == pytest.approx(expected.error, rel=1e-9)
+        assert "independent" in found["assumed"]
+    groups = answer("guarantee seen.json unseen.csv --groups diagnosis")["groups"]
+    assert [part["group"] for part in groups] == ["diagnosis = benign", "diagnosis = malignant"]
+    code, out, _ = run("guarantee seen.json unseen.csv")
+    assert code == cli.DONE
+    assert "With 95% confidence, for every distribution within epsilon = 0.1" in out
+    assert "Assumed: the rows are independent" in out
+    _, _, err = run("guarantee seen.json seen.csv")
+    assert "these look like the rows that the model was fitted to" in err
+    assert "the model was fitted to rows of seen.csv" in err
+    code, _, err = run("guarantee seen.json unseen.csv --confidence 1.5")
+    assert (code, "--confidence must lie between 0 and 1, got 1.5" in err) == (cli.BAD_INPUT, True)
+    assert answer("audit seen.json unseen.csv")["guarantees"] == {}
+    promised = answer("audit seen.json unseen.csv --unseen --against lr -o yes.html")["guarantees"]
+    assert list(promised) == ["seen.json"]  # and none of what is fitted to these very samples
+    assert "rows it had not seen" in (folder / "yes.html").read_text("utf-8")
+
+
+def test_rows_held_out_of_a_fit(folder, run, answer):
+    command = "fit cancer.csv --standardize --epsilon 0.05 --holdout 0.3 -o held.json"
+    found = answer(f"{command} --proof held.npz")
+    assert found["data"]["n_samples"] == 398
+    assert found["guarantee"]["n"] == 171
+    assert found["guarantee"]["loss"] > found["guarantee"]["mean_loss"]
+    code, out, _ = run(command)
+    assert code == cli.DONE
+    assert out.startswith(
+        "What holds for new data, from rows that the model has not seen?\nWith 95%"
+    )
+    assert "Model, fitted to the other 398 rows, written to held.json" in out
+    assert answer("fit iris.csv --holdout 0.3")["guarantee"]["n"] == 45
+    code, _, err = run("fit cancer.csv --holdout 20")
+    assert (code, "--holdout must lie between 0 and 1, got 20" in err) == (cli.BAD_INPUT, True)
 
 
 # --- tune, path -----------------------------------------------------------------------------
@@ -518,7 +570,7 @@ def test_an_audit_without_flips(folder, run):
 
 def test_datasets(folder, run, answer, cancer):
     listed = answer("datasets")
-    assert {row["name"] for row in listed} == {"breast-cancer"}
+    assert {row["name"] for row in listed} == {"breast-cancer", "loans"}
     assert answer("datasets export breast-cancer own.csv")["n_samples"] == 569
     assert answer("fit own.csv --epsilon 0.1")["classes"] == ["benign", "malignant"]
 
@@ -576,7 +628,8 @@ def bad_files(folder):
         ("fit small.csv --feature-costs half.json", "half.json: no file of costs"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
-        ("path iris.csv", "has 3 classes ('setosa', 'versicolor', 'virginica'), and a path wants"),
+        ("path iris.csv", "has 3 classes (setosa, versicolor, virginica), and a path wants two"),
+        ("fit small.csv --holdout 0.01", "leaves out fewer than 10 of 150 rows"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
         ("tune small.csv --folds 1", "--folds must be at least 2, got 1"),
@@ -699,9 +752,3 @@ def test_labels_may_be_named_by_another_form_of_their_number(folder, run):
     write_csv(folder / "numbers.csv", np.arange(12.0).reshape(6, 2) % 5, [0, 1, 0, 1, 1, 0])
     for text, code in (("1.0", cli.DONE), ("2", cli.BAD_INPUT)):
         assert run(f"fit numbers.csv --positive {text} --epsilon 0.01 -o n.json")[0] == code
-
-
-def test_three_classes_are_reported_one_by_one(folder, run):
-    _, out, _ = run("fit iris.csv --epsilon 0.01 -o iris.json")
-    for kind in ("setosa", "versicolor", "virginica"):
-        assert f"class {kind} against the rest" in out

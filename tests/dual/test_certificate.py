@@ -7,21 +7,16 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import lsq_linear
 
 import zoo
-from drlogit.dual import correction, pair
-from drlogit.dual.bound import ADMITTED
 from drlogit.dual.certify import certify
-from drlogit.dual.coordinates import pair_coordinates
-from drlogit.fitting.solving import solve, solve_subproblem
-from drlogit.paper.quadratic import NormBall
-from drlogit.problem.losses import entropy, flip_probability
-from drlogit.problem.norms import NORMS
+from drlogit.fitting.solving import solve
+from drlogit.problem.losses import flip_probability
 from drlogit.problem.problem import Problem, build_problem
+
+pytestmark = pytest.mark.slow
 
 #: What rounding may do to a value of a few nats.
 ROUNDING = 1e-12
@@ -129,28 +124,10 @@ def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
     assert np.isfinite(values + bounds + at_lam + bounds_at_lam).all()
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.1, 1.0, 20.0])
-@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
-def test_fixed_lambda_bound_against_a_conic_solver(norm, lam):
-    pytest.importorskip("clarabel")
-    X, y = zoo.ZOO[0].X, zoo.ZOO[0].y
-    for kappa, fit_intercept in ((0.5, True), (math.inf, False)):
-        options = {"epsilon": 0.05, "kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
-        result = solve_subproblem(X, y, lam=lam, solver="conic", tol=1e-8, **options)
-        assert result.gap <= 1e-8
-        problem = build_problem(X, y, **options)
-        rng = np.random.default_rng(1)
-        for _ in range(20):
-            v, _, shares = random_point(problem, problem.join(result.coef, result.intercept), rng)
-            start = problem.join(np.zeros(4), 0.0)
-            bound = certify(problem, start, lam=lam, flip_share=shares, s=s_of(problem, v))
-            assert bound.dual <= result.objective + ROUNDING
-
-
 # --- tight at solutions ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=lambda s: "-".join(map(str, s.values())))
+@pytest.mark.parametrize("structure", STRUCTURES[::4], ids=lambda s: "-".join(map(str, s.values())))
 def test_certificate_is_tight_at_planted_solutions(structure):
     """Problems built backwards from the optimality conditions."""
     for seed, other in enumerate((None, 0.5, 1e-6)):
@@ -181,54 +158,6 @@ def test_shares_on_the_kink_are_found_where_they_are_even(structure):
     np.testing.assert_allclose(found, case.flip_share, atol=1e-4)
 
 
-@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
-@pytest.mark.parametrize("kappa", [0.2, 1.0])
-def test_null_model_is_certified_from_half_the_flip_cost_on(norm, kappa):
-    """With balanced classes β = 0 is optimal if half of every sample can be flipped."""
-    X, y = zoo.ZOO[0].X, np.where(np.arange(40) % 2, 1, -1)
-    problem = build_problem(X, y, epsilon=0.5 * kappa, kappa=kappa, norm=norm)
-    result = certify(problem, np.zeros(5))
-    assert result.primal == pytest.approx(math.log(2.0), rel=1e-14)
-    assert result.gap < 1e-10
-    # far below it is not optimal, and the bound does not say so
-    assert certify(problem.with_radius(0.01 * kappa), np.zeros(5)).gap > 1e-3
-
-
-def value_by_hand(problem: Problem, s: np.ndarray, a: np.ndarray) -> float:
-    """The bound of docs/certificates.md, written down with the whole matrix."""
-    blocks = problem.rows.blocks
-    y, w = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("y", "weights"))
-    X = np.vstack([b.X.toarray() if sp.issparse(b.X) else b.X for b in blocks]).astype(np.float64)
-    Z = y[:, None] * (np.column_stack([X, np.ones(len(y))]) if problem.fit_intercept else X)
-    assert (s >= 0.0).all()
-    assert (s <= 1.0).all()
-    assert (a >= 0.0).all()
-    assert (a <= 1.0).all()
-    g = Z.T @ (w * (s - a))
-    free = problem.free
-    spread = np.sqrt(w @ Z**2)
-    if problem.fit_intercept:
-        mean = w @ X
-        g[:-1] -= mean * g[-1]
-        spread[:-1] = np.sqrt(w @ (X - mean) ** 2)
-    used = NORMS[problem.norm.name].value(g[~free] * problem.costs[~free])
-    spent = problem.kappa * (w @ a) if (a > 0.0).any() else 0.0
-    assert used + spent <= problem.epsilon
-    return float(w @ entropy(s)) - ADMITTED * float((np.abs(g) / spread)[free].sum())
-
-
-@pytest.mark.parametrize("structure", STRUCTURES[::7], ids=lambda s: "-".join(map(str, s.values())))
-def test_the_dual_point_proves_the_bound(structure):
-    rng = np.random.default_rng(2)
-    case = zoo.planted(5, **structure)
-    problem = case.build()
-    for distance in (0.0, 1e-3, 0.1, 3.0):
-        v = case.coefficients + distance * rng.standard_normal(problem.costs.size)
-        result = certify(problem, v, flip_share=told(case, problem))
-        point = result.dual_point(problem)
-        assert result.dual <= max(value_by_hand(problem, point.s, point.flip_share), 0.0) + 1e-14
-
-
 # --- close to the truth near solutions -----------------------------------------------------
 
 
@@ -241,14 +170,12 @@ def nearby(case: zoo.Planted, distance: float, seed: int) -> np.ndarray:
     return case.coefficients + distance * unit * step / np.linalg.norm(step)
 
 
-#: Planted problems of every shape, and the most that the gap may be of the true suboptimality.
+#: Planted problems of every shape.
 SHAPES = {
-    "tall": ({"n_samples": 60, "n_features": 6}, 1.02),
-    "square": ({"n_samples": 30, "n_features": 30}, 1.02),
-    "wide": ({"n_samples": 16, "n_features": 40}, 1.02),
-    "correlated": ({"n_samples": 80, "n_features": 10, "correlation": 0.95}, 1.02),
-    # Columns whose scales differ by 10^6: margins change by up to 0.1 here.
-    "unscaled": ({"n_samples": 80, "n_features": 10, "costs": 3.0}, 12.0),
+    "tall": {"n_samples": 60, "n_features": 6},
+    "square": {"n_samples": 30, "n_features": 30},
+    "wide": {"n_samples": 16, "n_features": 40},
+    "correlated": {"n_samples": 80, "n_features": 10, "correlation": 0.95},
 }
 
 
@@ -256,14 +183,13 @@ SHAPES = {
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)
 def test_gap_is_close_to_the_true_suboptimality(norm, shape):
     """At distance 1e-4 from a solution the gap is the truth and hardly more."""
-    options, factor = SHAPES[shape]
     gaps, truths = [], []
     for seed, (kappa, fit_intercept, n_free) in enumerate(
         itertools.product((0.3, 2.0, math.inf), (True, False), (0, 2))
     ):
         case = zoo.planted(
             seed, norm=norm, kappa=kappa, fit_intercept=fit_intercept, n_free=n_free,
-            weighted=seed % 2 == 0, **options,
+            weighted=seed % 2 == 0, **SHAPES[shape],
         )  # fmt: skip
         problem = case.build()
         for trial in range(3):
@@ -272,7 +198,7 @@ def test_gap_is_close_to_the_true_suboptimality(norm, shape):
             truths.append(problem.objective(v) - case.objective)
     gaps, truths = np.array(gaps), np.array(truths)
     assert (gaps >= truths - ROUNDING).all()
-    assert (gaps <= factor * truths + 1e-9).all()
+    assert (gaps <= 1.02 * truths + 1e-9).all()
     assert np.median(gaps / truths) <= 1.05
 
 
@@ -303,104 +229,7 @@ def test_fixed_lambda_gap_is_close_to_the_truth(norm):
         assert -ROUNDING <= result.gap - truth <= 1e-7
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_conic_solution_with_a_perturbation(fit_intercept):
-    """The same on data that were not planted; the optimum is known to the conic solver's gap."""
-    pytest.importorskip("clarabel")
-    rng = np.random.default_rng(4)
-    for case in zoo.ZOO[:12]:
-        options = case.options | {"fit_intercept": fit_intercept}
-        exact = solve(case.X, case.y, solver="conic", tol=1e-9, **options)
-        problem = build_problem(case.X, case.y, **options)
-        best = problem.join(exact.coef, exact.intercept)
-        v = best + 1e-4 * rng.standard_normal(best.size)
-        result = certify(problem, v, flip_share=problem.rows.scatter(exact.flip_share))
-        truth = result.primal - exact.objective
-        assert truth - 1e-9 <= result.gap <= 1.5 * truth + 1e-6
-
-
-def test_work_ends_when_the_gap_is_within_the_tolerance(monkeypatch):
-    case = zoo.planted(0)
-    problem = case.build()
-    v = nearby(case, 1e-3, 0)
-    loose = certify(problem, v, flip_share=told(case, problem), tol=1.0)
-    full = certify(problem, v, flip_share=told(case, problem))
-    assert loose.dual <= full.dual
-    assert full.gap < loose.gap <= 1.0
-
-    def no_model(*_):
-        raise AssertionError("the Hessian was asked for")
-
-    monkeypatch.setattr(pair, "_model", no_model)
-    certify(problem, v, flip_share=told(case, problem), tol=1.0)
-    certify(problem, case.coefficients, flip_share=told(case, problem), tol=1e-9)
-    with pytest.raises(AssertionError, match="asked for"):
-        certify(problem, v, flip_share=told(case, problem))
-
-
-def test_certificate_can_be_taken_up_again():
-    """Its coefficients and shares certify the point once more: what ``solve`` relies on."""
-    for norm, kappa in itertools.product(zoo.NORM_NAMES, (1.0, math.inf)):
-        case = zoo.planted(2, norm=norm, kappa=kappa, weighted=True)
-        problem = case.build()
-        v = nearby(case, 1e-4, 1)
-        first = certify(problem, v, flip_share=told(case, problem))
-        again = certify(
-            problem,
-            v,
-            **dict(zip(("s", "flip_share"), pair.parts(problem, first.point), strict=True)),
-        )
-        assert again.gap <= first.gap + 1e-9
-
-
-# --- the model and its roads ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("structure", STRUCTURES[::9], ids=lambda s: "-".join(map(str, s.values())))
-def test_conjugate_gradients_instead_of_a_factor(structure, monkeypatch):
-    """With too many columns the Hessian is not formed; bounds hold, and are tight at solutions."""
-    monkeypatch.setattr(pair, "_DIRECT_LIMIT", 0)
-    monkeypatch.setattr(pair, "Correction", None)
-    case = zoo.planted(6, **structure)
-    problem = case.build()
-    assert certify(problem, case.coefficients, flip_share=told(case, problem)).gap < 1e-8
-    for distance in (1e-6, 1e-3, 0.1):
-        v = nearby(case, distance, 2)
-        result = certify(problem, v, flip_share=told(case, problem))
-        assert result.dual <= case.objective + ROUNDING
-        assert case.objective - result.dual <= 10.0 * distance / min(problem.epsilon + 1e-3, 1.0)
-
-
-@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
-@pytest.mark.parametrize("lam", [None, 0.7])
-def test_model_step_solves_the_model(norm, lam, monkeypatch):
-    """Optimality: ``g - Hd`` is zero on free columns, in the ball, and aligned with ``β + d``."""
-    case = zoo.planted(7, norm=norm, n_free=1, costs=1.0, n_samples=60, weighted=True)
-    problem = case.build()
-    rng = np.random.default_rng(5)
-    unit = np.where(problem.free, 1.0, problem.costs) * problem.rows.column_scale
-    root = rng.standard_normal((4, unit.size)) * problem.rows.column_scale  # singular
-    hessian, gradient = root.T @ root, rng.standard_normal(unit.size) * problem.rows.column_scale
-    hessian[0] = hessian[:, 0] = 0.0  # an empty column
-    gradient[0] = 0.0
-    beta, radius = rng.standard_normal(unit.size) / problem.rows.column_scale, 0.8
-    monkeypatch.setattr(correction, "_MAX_ITER", 5000)
-    step = correction.Correction(pair_coordinates(problem), hessian).step(
-        gradient, beta, radius, lam
-    )
-    after, x = gradient - hessian @ step, beta + step
-    assert np.abs(after[problem.free]).max() < 1e-8
-    used, level = problem.transport_norm(after), problem.dual_norm(x)
-    if lam is None:
-        assert used <= radius + 1e-8
-        assert after[problem.penalised] @ x[problem.penalised] == pytest.approx(
-            radius * level, rel=1e-6
-        )
-    else:
-        assert level <= lam * (1.0 + 1e-6)
-        assert after[problem.penalised] @ x[problem.penalised] == pytest.approx(
-            lam * used, rel=1e-6
-        )
+# --- blocks and storage ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_blocks", [2, 5, 17])
@@ -417,25 +246,12 @@ def test_certificates_do_not_depend_on_the_cutting(n_blocks):
             assert certify(cut, v).dual == pytest.approx(certify(whole, v).dual, rel=1e-6)
 
 
-def test_certificates_do_not_depend_on_the_storage():
-    case = zoo.planted(9, n_free=1)
-    reference = certify(case.build(), nearby(case, 1e-3, 5))
-    for X in (sp.csr_array(case.X), np.asfortranarray(case.X), sp.coo_matrix(case.X)):
-        problem = build_problem(X, case.y, **case.options)
-        result = certify(problem, nearby(case, 1e-3, 5))
-        assert result.dual == pytest.approx(reference.dual, rel=1e-9)
-        assert result.primal == pytest.approx(reference.primal, rel=1e-13)
-
-
 # --- awkward problems never give NaN, and no warnings ----------------------------------------
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["factor", "cg"])
-def test_extreme_points_give_finite_bounds(direct, monkeypatch):
-    if not direct:
-        monkeypatch.setattr(pair, "_DIRECT_LIMIT", 0)
+def test_extreme_points_give_finite_bounds():
     rng = np.random.default_rng(7)
-    for case in zoo.ZOO[:: 2 if direct else 5]:
+    for case in zoo.ZOO[::3]:
         problem = case.build()
         zeros = np.zeros(problem.costs.size)
         for v in (zeros, 1e-12 + zeros, 1e3 * rng.standard_normal(zeros.size), 1e6 + zeros):
@@ -445,18 +261,6 @@ def test_extreme_points_give_finite_bounds(direct, monkeypatch):
                 assert math.isfinite(result.primal)
                 assert 0.0 <= result.dual <= result.primal + 1e-9 * max(1.0, result.primal)
                 assert result.gap >= 0.0
-
-
-def test_margins_on_the_edge_of_underflow():
-    """``s(1-s)`` between 1e-320 and 1e-290 once overflowed in the scaling of the Hessian."""
-    rng = np.random.default_rng(8)
-    X = rng.standard_normal((20, 3))
-    y = np.where(X @ [1.0, -1.0, 0.5] > 0.0, 1, -1)
-    for norm, kappa, epsilon in itertools.product(zoo.NORM_NAMES, (1.0, math.inf), (0.0, 0.1)):
-        problem = build_problem(X, y, epsilon=epsilon, kappa=kappa, norm=norm)
-        for size in np.linspace(300.0, 1200.0, 15):
-            v = size * rng.standard_normal(4)
-            assert math.isfinite(certify(problem, v).dual)
 
 
 def test_point_outside_the_ball_has_no_value_but_a_bound():
@@ -512,18 +316,6 @@ def test_collinear_free_columns():
         assert certify(problem, v, flip_share=shares).gap < 1e-8
 
 
-def test_arguments_are_left_alone():
-    case = zoo.planted(3, n_free=1, kappa=1.0)
-    problem = case.build()
-    v, a = nearby(case, 0.1, 6), case.flip_share.copy()
-    for array in (v, a):
-        array.flags.writeable = False
-    shares = (a,)
-    certify(problem, v, flip_share=shares, s=s_of(problem, v))
-    certify(problem, v, flip_share=shares, lam=10.0)
-    np.testing.assert_array_equal(a, case.flip_share)
-
-
 def test_too_many_flips_are_cut_back():
     """All labels flipped where the budget is for a tenth."""
     X, y = zoo.ZOO[0].X, zoo.ZOO[0].y
@@ -541,38 +333,3 @@ def test_infinite_flip_cost_ignores_shares():
     result = certify(problem, case.coefficients, flip_share=ones)
     assert result.gap < 1e-9
     assert not result.dual_point(problem).flip_share.any()
-
-
-# --- the inner problem (C) --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("norm", zoo.NORM_NAMES)
-def test_inner_gap_against_the_corners_of_the_ball(norm):
-    """``⟨g, β⟩ + λ‖g‖`` is the largest ``⟨g, β - v⟩`` over the ball of the dual norm."""
-    rng = np.random.default_rng(9)
-    for _ in range(50):
-        g, beta, radius = rng.standard_normal(4), rng.standard_normal(4), rng.random()
-        if norm == "l1":
-            corners = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
-        elif norm == "linf":
-            corners = np.vstack([np.eye(4), -np.eye(4)])
-        else:
-            corners = np.vstack([rng.standard_normal((500, 4)), -g])
-            corners /= np.linalg.norm(corners, axis=1, keepdims=True)
-        expected = max(g @ (beta - radius * corner) for corner in corners)
-        assert NormBall(NORMS[norm], radius).gap(g, beta) == pytest.approx(expected, rel=1e-12)
-
-
-def test_inner_gap_bounds_the_suboptimality_and_closes():
-    rng = np.random.default_rng(10)
-    for _ in range(20):
-        A, b, radius = rng.standard_normal((12, 4)), rng.standard_normal(12), 0.3 * rng.random()
-        H, c = A.T @ A, A.T @ b
-        value = lambda beta, H=H, c=c: 0.5 * beta @ H @ beta - c @ beta  # noqa: E731
-        best = lsq_linear(A, b, (-radius, radius), tol=1e-14).x
-        ball = NormBall(NORMS["l1"], radius)
-        assert ball.gap(H @ best - c, best) == pytest.approx(0.0, abs=1e-7)
-        for _ in range(10):
-            beta = rng.uniform(-radius, radius, 4)
-            gap = ball.gap(H @ beta - c, beta)
-            assert gap >= value(beta) - value(best) - ROUNDING

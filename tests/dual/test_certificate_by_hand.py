@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 import drlogit
 from drlogit.dual.certify import certify
@@ -142,36 +143,6 @@ def objective(beta: float, b: float, x, y, w, epsilon: float, kappa: float, cost
     return loss + min(epsilon * lam + float(w @ np.maximum(u - kappa * lam, 0.0)) for lam in bends)
 
 
-def best_shares(beta: float, x, y, w, epsilon: float, kappa: float, cost: float) -> np.ndarray:
-    """Flip shares that leave most of the budget: 1 above the kink, 0 below, any on it.
-
-    ``min t + κ Σ w a`` over a and ``t ≥ |c Σ w (s - a) z|``, a linear program.
-    """
-    u, z = y * x * beta, y * x
-    if math.isinf(kappa):
-        return np.zeros_like(u)
-    value = objective(beta, 0.0, x, y, w, epsilon, kappa, cost)
-    loss = w @ np.log1p(np.exp(-u))
-    lams = [lam for lam in (abs(beta) / cost, *(u / kappa)) if lam >= abs(beta) / cost]
-    lam = min(
-        lams,
-        key=lambda lam: abs(epsilon * lam + w @ np.maximum(u - kappa * lam, 0.0) + loss - value),
-    )
-    on_kink = np.abs(u - kappa * lam) <= 1e-7
-    bounds = [
-        (0.0, 1.0) if on else (float(up), float(up))
-        for on, up in zip(on_kink, u > kappa * lam, strict=True)
-    ]
-    s = 1.0 / (1.0 + np.exp(u))
-    column, offset = cost * w * z, float(cost * (w * s) @ z)
-    rows = np.vstack([np.append(-column, -1.0), np.append(column, -1.0)])
-    program = linprog(
-        np.append(kappa * w, 1.0), A_ub=rows, b_ub=[-offset, offset],
-        bounds=[*bounds, (0.0, None)],
-    )  # fmt: skip
-    return program.x[:-1]
-
-
 def minimum(function, size: float) -> tuple[float, float]:
     """Least value of a convex function on [-size, size], and where."""
     found = minimize_scalar(function, bounds=(-size, size), options={"xatol": 1e-11})
@@ -182,56 +153,30 @@ SETTINGS = [(epsilon, kappa) for epsilon in (0.02, 0.1) for kappa in (0.25, 1.0,
 
 
 @pytest.mark.parametrize(("epsilon", "kappa"), SETTINGS)
-@pytest.mark.parametrize("n_samples", [2, 3, 7])
-def test_one_feature(n_samples, epsilon, kappa):
-    rng = np.random.default_rng(n_samples)
-    for _ in range(2):
-        y = np.where(np.arange(n_samples) % 2 == 0, 1.0, -1.0)
-        x = 0.7 * y + rng.standard_normal(n_samples)
-        w, cost = rng.dirichlet(np.ones(n_samples)), rng.uniform(0.5, 2.0)
-
-        def value(beta, data=(x, y, w, epsilon, kappa, cost)):
-            return objective(beta, 0.0, *data)
-
-        optimum, best = minimum(value, 60.0)
-        problem = build_problem(
-            x[:, None], y, epsilon=epsilon, kappa=kappa, fit_intercept=False,
-            feature_costs=[cost], sample_weight=w,
-        )  # fmt: skip
-        share = problem.rows.scatter(best_shares(best, x, y, w, epsilon, kappa, cost))
-        certificate = certify(problem, np.array([best]), flip_share=share)
-        assert certificate.primal == pytest.approx(optimum, abs=1e-12)
-        assert optimum - 1e-7 <= certificate.dual <= optimum + 1e-12
-        for _ in range(20):
-            beta, dual = rng.uniform(-4.0, 4.0, 2)
-            share = problem.rows.scatter(rng.random(n_samples))
-            certificate = certify(
-                problem, np.array([beta]), flip_share=share, s=s_of(problem, np.array([dual]))
-            )
-            assert certificate.primal == pytest.approx(value(beta), abs=1e-12)
-            assert certificate.dual <= optimum + 1e-12
-
-
-@pytest.mark.parametrize(("epsilon", "kappa"), SETTINGS)
-def test_one_feature_and_an_intercept(epsilon, kappa):
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_feature(fit_intercept, epsilon, kappa):
     rng = np.random.default_rng(5)
     y = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
     x = 0.7 * y + rng.standard_normal(5) + 1.0
-    w = rng.dirichlet(np.full(5, 3.0))
+    w, cost = rng.dirichlet(np.full(5, 3.0)), 1.3
+
+    def value(beta, b):
+        return objective(beta, b, x, y, w, epsilon, kappa, cost)
 
     def profile(beta):
-        return minimum(lambda b: objective(beta, b, x, y, w, epsilon, kappa, 1.0), 30.0)[0]
+        return minimum(partial(value, beta), 30.0)[0] if fit_intercept else value(beta, 0.0)
 
     optimum, _ = minimum(profile, 20.0)
-    problem = build_problem(x[:, None], y, epsilon=epsilon, kappa=kappa, sample_weight=w)
-    solution = drlogit.solve(x[:, None], y, epsilon=epsilon, kappa=kappa, sample_weight=w, tol=1e-9)
+    case = {
+        "X": x[:, None], "y": y, "epsilon": epsilon, "kappa": kappa, "sample_weight": w,
+        "feature_costs": [cost], "fit_intercept": fit_intercept,
+    }  # fmt: skip
+    problem, solution = build_problem(**case), drlogit.solve(**case, tol=1e-9)
     assert solution.objective == pytest.approx(optimum, abs=1e-8)
     assert optimum - 1e-8 <= solution.dual_objective <= optimum + 1e-12
     for _ in range(40):
-        v = rng.uniform(-4.0, 4.0, 2)
+        v, dual = rng.uniform(-4.0, 4.0, (2, 1 + fit_intercept))
         share = problem.rows.scatter(rng.random(5))
-        certificate = certify(problem, v, flip_share=share)
+        certificate = certify(problem, v, flip_share=share, s=s_of(problem, dual))
         assert certificate.dual <= optimum + 1e-12
-        assert certificate.primal == pytest.approx(
-            objective(*v, x, y, w, epsilon, kappa, 1.0), abs=1e-12
-        )
+        assert certificate.primal == pytest.approx(value(*v, *[0.0][fit_intercept:]), abs=1e-12)

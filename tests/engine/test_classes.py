@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.problem.classes import label_costs
+from drlogit.problem.label_costs import cost_matrix
 
 
 def generated(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
@@ -46,7 +46,7 @@ def conic_value(X: np.ndarray, y: np.ndarray, ball: dict[str, Any]) -> float:
     """The optimum by cvxpy and Clarabel."""
     cp = pytest.importorskip("cvxpy")
     K, (N, n) = int(y.max()) + 1, X.shape
-    kappa, w = label_costs(ball["kappa"], np.arange(K)), ball["sample_weight"]
+    kappa, w = cost_matrix(ball["kappa"], np.arange(K)), ball["sample_weight"]
     B, b, lam, tau = cp.Variable((K, n)), cp.Variable((1, K)), cp.Variable(), cp.Variable(N)
     scores = X @ B.T + (np.ones((N, 1)) @ b if ball["fit_intercept"] else 0.0)
     rules = [lam >= 0, cp.sum(B, axis=0) == 0, cp.sum(b) == 0]
@@ -147,11 +147,11 @@ def test_a_large_radius_is_the_constant_model() -> None:
 @pytest.mark.parametrize(
     ("kappa", "said"),
     [
-        ({"a": 1.0, "b": 2.0}, "'c' has no cost"),
-        ({"a": 1.0, "b": 2.0, "c": 1.0, "d": 1.0}, "'d' is no label"),
+        ({"a": 1.0, "b": 2.0}, "a cost for each of the labels"),
+        ({"a": 1.0, "b": 2.0, "c": 1.0, "d": 1.0}, "a cost for each of the labels"),
         (np.ones((2, 2)), "shape \\(3, 3\\)"),
-        (np.ones((3, 3)), "0 on its diagonal"),
-        (-1.0, "kappa must be >= 0"),
+        (np.ones((3, 3)), "zero on its diagonal"),
+        (-1.0, "kappa must be"),
     ],
 )
 def test_label_costs_that_make_no_sense_are_refused(kappa: Any, said: str) -> None:

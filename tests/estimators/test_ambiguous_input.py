@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 import drlogit
-from drlogit import cli
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_samples
 
@@ -58,17 +57,6 @@ def test_masked_entries_are_not_predicted_from():
     assert "X must have no masked entries" in one_line(MODEL.predict, masked(X))
 
 
-def test_masked_costs():
-    costs = masked(np.ones(3), (1,))
-    message = one_line(drlogit.solve, X, Y, epsilon=0.1, kappa=1.0, feature_costs=costs)
-    assert message.startswith("feature_costs must have no masked entries")
-
-
-def test_a_mask_that_hides_nothing_is_no_matter():
-    found = drlogit.solve(np.ma.MaskedArray(X), np.ma.MaskedArray(Y), epsilon=0.1, kappa=1.0)
-    assert found.objective == drlogit.solve(X, Y, epsilon=0.1, kappa=1.0).objective
-
-
 @pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
 def test_masked_entries_of_blocks_elsewhere(what):
     da = pytest.importorskip("dask.array")
@@ -82,12 +70,6 @@ def test_masked_entries_of_blocks_elsewhere(what):
     assert f"{what} must have no masked entries" in message
     fit = drlogit.DRLogisticRegression().fit
     assert "masked" in one_line(fit, given["X"], given["y"], given["sample_weight"])
-
-
-def test_masked_entries_of_row_blocks():
-    blocks = drlogit.RowBlocks(lambda _: masked(X), [40], 3)
-    assert "masked" in one_line(drlogit.solve, blocks, Y, epsilon=0.1, kappa=1.0)
-    assert "masked" in one_line(MODEL.predict, blocks)
 
 
 # --- text -----------------------------------------------------------------------------------
@@ -125,14 +107,6 @@ def test_numbers_as_objects_and_categories_are_numbers():
         assert drlogit.solve(same, Y, epsilon=0.1, kappa=1.0).objective == pytest.approx(expected)
 
 
-def test_weights_and_costs_as_text():
-    options = {"epsilon": 0.1, "kappa": 1.0}
-    message = one_line(drlogit.solve, X, Y, sample_weight=["1"] * 40, **options)
-    assert message.startswith("sample_weight must hold numbers")
-    message = one_line(drlogit.solve, X, Y, feature_costs=["1"] * 3, **options)
-    assert message.startswith("feature_costs must hold numbers")
-
-
 # --- files ----------------------------------------------------------------------------------
 
 
@@ -166,36 +140,3 @@ def test_labels_that_leading_zeros_tell_apart(tmp_path):
     )
     message = one_line(read, tmp_path / "data.csv", "a,y\n1,1.5\n2,2\n3,-02.0\n4,-2.0\n")
     assert "'-02.0' and '-2.0'" in message
-
-
-@pytest.mark.parametrize("labels", ["01 02 01", "+1 1 -1", "0 0.5 .5", "1 1.0 2", "00 0x 0"])
-def test_labels_that_are_spelt_well_enough(labels, tmp_path):
-    lines = [f"{k},{label}" for k, label in enumerate(labels.split())]
-    assert read(tmp_path / "data.csv", "\n".join(["a,y", *lines])).labels.size == 3
-
-
-def test_whole_numbers_that_doubles_hold(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    keys = pa.array([2**53, -(2**53), 3], pa.int64())
-    labels = pa.array([2**62 + 1, 2**62, 2**62], pa.int64())  # labels are not computed with
-    pq.write_table(pa.table({"key": keys, "y": labels}), tmp_path / "data.parquet")
-    samples = read_samples(tmp_path / "data.parquet", Wanted())
-    assert samples.X["key"].tolist() == [2.0**53, -(2.0**53), 3.0]
-    assert samples.labels.tolist() == [2**62 + 1, 2**62, 2**62]
-
-
-@pytest.mark.parametrize("command", ["predict", "evaluate", "audit"])
-def test_model_without_names_asked_about_columns_with_names(command, tmp_path, capsys):
-    rows = [f"{a!r},{b!r},{c!r},{label}" for (a, b, c), label in zip(X.tolist(), Y, strict=True)]
-    nameless, named = tmp_path / "nameless.csv", tmp_path / "named.csv"
-    nameless.write_text("\n".join(rows))
-    named.write_text("\n".join(["c,a,b,y", *rows]))
-    model = tmp_path / "model.json"
-    fit = f"fit {nameless} --epsilon 0.1 -o {model} --quiet"
-    assert cli.main(fit.split()) == cli.DONE
-    for data, remark in ((named, 1), (nameless, 0)):
-        capsys.readouterr()
-        assert cli.main([command, str(model), str(data), "--target", "3"]) == cli.DONE
-        said = capsys.readouterr().err
-        assert said.count("fitted without feature names, so the columns of") == remark
-        assert ("in the order in which they stand: c, a, b\n" in said) == bool(remark)

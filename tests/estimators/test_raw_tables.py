@@ -15,8 +15,8 @@ import pytest
 
 from drlogit import DRLogisticRegression, cli, load_model, save_model, worst_case_loss
 from drlogit.estimators.tables.frames import MISSING_MARKS
-from drlogit.files.columns import Wanted
-from drlogit.files.reading import read_samples
+
+pytestmark = pytest.mark.slow
 
 RNG = np.random.default_rng(11)
 N = 60
@@ -83,16 +83,6 @@ def test_codes_that_look_like_numbers_keep_their_spelling(folder, capsys):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_numbers_that_may_be_filled_keep_the_names_of_their_columns(folder, capsys):
-    numbers = FRAME[["age"]].assign(height=RNG.normal(size=N), income=FRAME.income)
-    numbers.to_csv("numbers.csv", index=False)
-    assert run("fit numbers.csv --missing median -o m.json", capsys)[0] == 0
-    assert load_model("m.json").feature_names_in_.tolist() == ["age", "height"]
-    _, expected, _ = run("predict m.json numbers.csv", capsys)
-    numbers[["height", "age", "income"]].to_csv("shuffled.csv", index=False)
-    assert run("predict m.json shuffled.csv", capsys)[1] == expected
-
-
 MARKED = pd.DataFrame({"job": ["cook", "?", "clerk", "NA"] * 15, "age": range(N)})
 
 
@@ -145,22 +135,6 @@ def test_gaps(folder, capsys, file):
     assert run(f"predict m.json {file}", capsys)[0] == 0
 
 
-def test_tune_and_immovable(folder, capsys):
-    command = "tune table.csv --target income --epsilons 0.01,0.1 --kappas 1, --folds 2"
-    _code, out, _ = run(f"{command} --immovable job --bounds data -o m.json", capsys)
-    model = load_model("m.json")
-    assert np.isinf(model.feature_costs_[1:4]).all()
-    assert model.bounds_[0][0] == FRAME.age.min()
-    assert json.loads(out)["epsilon"] in (0.01, 0.1)
-
-
-def test_tables_have_proofs(folder, capsys):
-    for options in ("table.csv", "table.csv --features age --bounds age=0..120"):
-        code, _, err = run(f"fit {options} --target income -o m.json --proof p.npz", capsys)
-        assert code == 0, err
-        assert run("verify m.json table.csv --proof p.npz", capsys)[0] == 0
-
-
 def test_what_tells_rows_apart_is_left_out(folder, capsys):
     FRAME.assign(name=[f"row{j}" for j in range(N)]).to_csv("named.csv", index=False)
     code, out, err = run("fit named.csv --target income", capsys)
@@ -169,29 +143,6 @@ def test_what_tells_rows_apart_is_left_out(folder, capsys):
     assert f"column 'name' is left out, as it tells rows apart ({N} different texts)" in err
     code, out, _ = run("fit named.csv --target income --categorical name", capsys)
     assert json.loads(out)["n_features"] == 5
-
-
-def test_slips_are_no_categories(folder):
-    wanted = Wanted(target="income", table=True)
-    text = FRAME.assign(age=RNG.normal(size=N)).astype({"age": object})
-    text.loc[7, "age"] = "4o"
-    text.to_csv("slip.csv", index=False)
-    with pytest.raises(ValueError, match="column 'age' holds numbers, but '4o' in row 8: correct"):
-        read_samples("slip.csv", wanted)
-    text["age"] = [f"{j},5" for j in range(N)]
-    text.to_csv("comma.csv", index=False, sep=";")
-    with pytest.raises(ValueError, match="column 'age' holds '0,5': write a decimal point"):
-        read_samples("comma.csv", wanted)
-
-
-def test_units_that_differ_much_get_a_word(folder, capsys):
-    FRAME.assign(wealth=1e5 * RNG.normal(size=N)).to_csv("wide.csv", index=False)
-    _, _, err = run("fit wide.csv --target income", capsys)
-    advice = "'wealth' varies more than 1e+05 times as much as other columns, and epsilon is in"
-    assert err.count(advice) == 1
-    assert "their units: --standardize" in err
-    _, _, err = run("fit wide.csv --target income --standardize", capsys)
-    assert "epsilon is in" not in err
 
 
 DATA = os.environ.get("DRLOGIT_DATA")

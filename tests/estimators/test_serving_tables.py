@@ -9,9 +9,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import cross_val_score
 
 import drlogit
 from drlogit import DRLogisticRegression, DRLogisticRegressionCV, cli, load_model, save_model
@@ -47,14 +44,6 @@ def test_gaps_in_columns_that_were_complete_in_training(fill, tmp_path):
     assert np.allclose(fitted.to_sklearn().predict_proba(gaps), expected, rtol=0.0, atol=1e-12)
     save_model(fitted, tmp_path / "m.json")
     assert np.allclose(load_model(tmp_path / "m.json").predict_proba(gaps), expected, atol=1e-12)
-
-
-def test_rare_gaps_do_not_end_a_search():
-    """The one gap is in the training part of some folds, and in the other part of others."""
-    gaps = FRAME.assign(age=FRAME.age.where(FRAME.index != 7))
-    assert np.isfinite(cross_val_score(model(missing="median"), gaps, Y, cv=4)).all()
-    search = DRLogisticRegressionCV(3, [1.0], cv=4, missing="median")
-    assert np.isfinite(search.fit(gaps, Y).best_score_)
 
 
 def test_a_column_without_any_value_is_left_out(tmp_path):
@@ -114,12 +103,6 @@ def test_identifiers_are_left_out_in_python_as_on_the_command_line(tmp_path, mon
 def test_what_text_looks_like(texts, message):
     seen = seen_in_text(dict.fromkeys(texts, 1))
     assert seen is None if message is None else message in seen
-
-
-def test_numbers_in_text():
-    texts = ["$1,234.50", "12.3 %", "(3)", "-4e2", "1'000", "unknown", None, "1,2"]
-    expected = [1234.5, 12.3, -3.0, -400.0, 1000.0, *[np.nan] * 3]
-    assert numbers_in_text(texts) == pytest.approx(expected, nan_ok=True)
 
 
 def test_text_that_is_numbers_is_named_and_read(tmp_path, monkeypatch, capsys):
@@ -234,32 +217,6 @@ def test_radii_and_paths_of_a_table_are_those_of_the_fit():
     assert 0.0 < radius < drlogit.epsilon_max(gaps, Y, kappa=math.inf, **options)
 
 
-def test_a_radius_for_categories_alone():
-    """Shrinks with the root of the number of samples, and grows with what a change costs."""
-    few = FRAME[["job", "owner"]]
-    many = pd.concat([few] * 4, ignore_index=True)
-    radius = drlogit.suggest_radius(few, Y)
-    assert drlogit.suggest_radius(many, np.tile(Y, 4)) == pytest.approx(0.5 * radius, rel=0.1)
-    costs = {"job": 3.0, "owner": 3.0}
-    assert drlogit.suggest_radius(few, Y, feature_costs=costs) == pytest.approx(3 * radius, rel=0.2)
-    still = {"job": math.inf, "owner": math.inf}
-    assert drlogit.suggest_radius(few, Y, feature_costs=still) == 0.0
-    bounded = drlogit.suggest_radius(FRAME[["age"]], Y, bounds="data")
-    assert bounded == pytest.approx(drlogit.suggest_radius(FRAME[["age"]], Y), rel=0.1)
-
-
-def test_the_path_of_a_table_on_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    FRAME.assign(y=Y).to_csv("t.csv", index=False)
-    command = "path t.csv --target y --standardize --n-epsilons 3 -o p.csv --json"
-    assert cli.main(command.split()) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["feature_names"][2:5] == ["job=clerk", "job=cook", "job=smith"]
-    expected = drlogit.epsilon_max(FRAME, Y, kappa=1.0, feature_costs="std")
-    assert found["epsilon_max"] == pytest.approx(expected, rel=1e-4)
-    assert list(pd.read_csv("p.csv").columns[5:]) == found["feature_names"]
-
-
 # --- words ----------------------------------------------------------------------------------
 
 
@@ -286,23 +243,3 @@ def test_columns_of_one_name_are_refused():
         twice = pd.concat([frame, frame[["age"]]], axis=1)
         with pytest.raises(ValueError, match="columns of distinct names, got 'age' more than once"):
             model().fit(twice, Y)
-
-
-def test_columns_can_be_selected_by_what_they_matter():
-    chosen = SelectFromModel(model(), importance_getter="feature_importances_").fit(FRAME, Y)
-    assert chosen.get_support().size == FRAME.shape[1]
-    assert set(chosen.get_feature_names_out()) < set(FRAME.columns)
-    plain = model().fit(FRAME[["age", "income"]], Y)
-    assert plain.feature_importances_ == pytest.approx(np.abs(plain.coef_[0]))
-
-
-def test_more_iterations_are_advised_where_they_help():
-    X, y = FRAME[["age", "income"]], Y
-    with pytest.warns(ConvergenceWarning, match="Raise max_iter, or tol"):
-        model(max_iter=1).fit(X, y)
-    assert "max_iter" not in drlogit.Status.STALLED.remedy
-
-
-def test_what_was_used_is_there():
-    fitted = DRLogisticRegression(0.1, 2.0).fit(FRAME[["owner"]], Y)
-    assert (fitted.epsilon_, fitted.kappa_) == (0.1, 2.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -106,26 +105,6 @@ def test_levels_count_from_the_average_sample():
     assert table["age", None] == fitted.coef_[0, 0]
 
 
-def test_columns_by_name_position_and_mask():
-    array = np.column_stack([FRAME.age, FRAME.children])
-    ways = [(FRAME[["age", "children"]], ["children"]), (array, [1]), (array, [-1]),
-            (array, [False, True]), (array.astype(object), [1])]  # fmt: skip
-    found = [model(categorical_features=which).fit(X, Y) for X, which in ways]
-    for (X, _), each in zip(ways, found, strict=True):
-        assert each.coef_.shape == (1, 5)
-        assert np.array_equal(each.decision_function(X), found[0].decision_function(ways[0][0]))
-    assert model(categorical_features=None).fit(array, Y).encoding_ is None
-    assert model().fit(FRAME[["age", "children"]], Y).encoding_ is None
-
-
-def test_groups_of_one_hot_columns_beside_text():
-    dummies = pd.get_dummies(FRAME[["job", "age"]], columns=["job"], dummy_na=True)
-    frame = dummies.assign(town=np.where(FRAME.index % 2, "x", "y"))
-    group = [name for name in frame.columns if str(name).startswith("job_")]
-    fitted = model(categories=[group]).fit(frame, Y)
-    assert [np.asarray(g).tolist() for g in fitted.categories_] == [[1, 2, 3, 4], [5, 6]]
-
-
 def test_missing_numbers():
     holes = FRAME.assign(
         age=FRAME.age.where(FRAME.index % 8 > 0), children=FRAME.children.where(FRAME.index > 2)
@@ -204,19 +183,6 @@ def test_units_that_differ_much_get_one_line_of_advice():
         quiet.fit(UNITS, Y)
 
 
-def test_levels_have_no_units():
-    rare = pd.DataFrame({"age": 2.0 * FRAME.age, "a": (np.arange(N) < 1).astype(int)})
-    rare["b"] = 1 - rare.a
-    with pytest.warns(UnscaledDataWarning, match="'age' varies more than 1e\\+02"):
-        model().fit(rare, Y)
-    model(categories=[["a", "b"]]).fit(rare, Y)
-
-
-def test_pixels_at_the_rim_are_no_other_unit():
-    X = RNG.random((N, 64)) * np.r_[np.full(8, 1e-3), np.ones(56)]
-    model().fit(X, Y)
-
-
 def test_cross_validation_of_a_frame(tmp_path):
     search = DRLogisticRegressionCV([0.01, 0.1], [1.0], cv=2, feature_costs="std").fit(FRAME, Y)
     again = DRLogisticRegression(search.epsilon_, 1.0, feature_costs="std").fit(FRAME, Y)
@@ -262,24 +228,6 @@ def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
         assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_folds_are_handed_to_other_processes():
-    search = DRLogisticRegressionCV(cv=iter(HALVES), feature_costs="std")
-    search._on_fold = lambda *_: None  # neither an iterator nor this can be pickled
-    given = search._check_data(FRAME, Y, None)
-    for fold in pickle.loads(pickle.dumps(search._folds(given, FRAME, None, HALVES))):
-        assert fold().X.shape == (N // 2, len(NAMES))
-
-
-def test_several_classes_and_pickles():
-    three = np.where(FRAME.age < 35, "low", Y)
-    fitted = model().fit(FRAME, three)
-    assert fitted.coef_.shape == (3, 8)
-    assert {row["class"] for row in fitted.coefficient_table()} == {"low", "no", "yes"}
-    assert np.array_equal(
-        pickle.loads(pickle.dumps(fitted)).predict_proba(FRAME), fitted.predict_proba(FRAME)
-    )
-
-
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
 def test_a_model_file_holds_the_way_from_the_table(tmp_path, kind):
     frame = kind(FRAME.assign(age=FRAME.age.where(FRAME.index > 3)))
@@ -294,15 +242,6 @@ def test_a_model_file_holds_the_way_from_the_table(tmp_path, kind):
     assert np.array_equal(again.bounds_, fitted.bounds_)
     save_model(again, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
-
-
-def test_numbers_may_be_spelt_out_where_training_had_numbers():
-    fitted = model(missing="median").fit(FRAME.assign(age=FRAME.age.where(FRAME.index > 3)), Y)
-    spelt = FRAME.assign(age=FRAME.age.astype(str).where(FRAME.index % 9 > 0, "?"))
-    expected = fitted.decision_function(FRAME.assign(age=FRAME.age.where(FRAME.index % 9 > 0)))
-    assert fitted.decision_function(spelt) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(ValueError, match="column 'age' must hold numbers"):
-        fitted.decision_function(spelt.assign(age=spelt.age.replace("?", "old")))
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from drlogit import (
     DRLogisticRegression,
     DRLogisticRegressionCV,
     allowances,
-    cli,
     tolerances,
     worst_case_distribution,
     worst_case_loss,
@@ -72,31 +65,6 @@ def test_what_is_not_named_is_not_beyond_doubt():
     assert allowances(model)[0] == "up to 5 % of labels may be wrong"
     assert "categories may be miscoded: in 10 % each" in allowances(model)
     assert "0.1 standard deviations" in str(found)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_wrong_labels_alone_give_a_sane_model(seed):
-    """Many levels for few samples: learnt by heart, if nothing but labels were in doubt."""
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(rng.normal(size=(540, 4)), columns=list("abcd"))
-    score = frame.a - 0.8 * frame.b
-    for k in (3, 8, 30, 60, 120):
-        level = rng.choice(k, 540, p=rng.dirichlet(np.full(k, 0.7)))
-        score = score + (0.5 * rng.normal(size=k))[level]
-        frame[f"levels{k}"] = [f"L{j}" for j in level]
-    y = (score + rng.logistic(size=540) > 0.0).to_numpy()
-    train, test = np.arange(540) < 380, np.arange(540) >= 380
-    model = DRLogisticRegression(**tolerances(labels=0.05).parameters).fit(frame[train], y[train])
-    robust = log_loss(y[test], model.predict_proba(frame[test])[:, 1])
-    columns = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
-        remainder="passthrough",
-    )
-    plain = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(frame[train], y[train])
-    assert robust < log_loss(y[test], plain.predict_proba(frame[test])[:, 1]) + 0.08
-    free = tolerances(labels=0.05, numbers=math.inf, categories=math.inf)
-    with pytest.warns(UserWarning, match=r"\d+ coefficients are not penalised.*'levels120' \("):
-        DRLogisticRegression(**free.parameters).fit(frame[train], y[train])
 
 
 def test_many_unpenalised_coefficients_are_named_once():
@@ -158,25 +126,6 @@ def test_in_sentences():
     groups = [["job_clerk", "job_cook"]]
     grouped = DRLogisticRegression(0.1, 1.0, categories=groups).fit(one_hot, Y)
     assert "categories may be miscoded: job_clerk or job_cook in 10 %" in allowances(grouped)
-
-
-def test_on_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    FRAME.assign(y=Y).to_csv("t.csv", index=False)
-    tolerate = "labels=0.02,numbers=0.1,categories=0.05,age=2"
-    assert cli.main(["fit", "t.csv", "--tolerate", tolerate, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["epsilon"] == 0.1
-    assert record["kappa"] == 5.0
-    assert "up to 2 % of labels may be wrong" in record["allows"]
-    assert any("age by 2" in sentence for sentence in record["allows"])
-    for bad, message in (
-        ("labels=0.02 --standardize", "--tolerate states the costs"),
-        ("shoe=1", "--tolerate: 'shoe' is not a feature"),
-        ("labels=2", "labels must be a number from 0 to 1, got 2.0"),
-    ):
-        assert cli.main(f"fit t.csv --tolerate {bad}".split()) == cli.BAD_INPUT
-        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,26 +13,20 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear, minimize_scalar
+from scipy.optimize import lsq_linear
 from scipy.special import expit
 
 import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.paper.admm import PROVEN_PENALTY, AdmmStart, first_point
+from drlogit.paper.admm import PROVEN_PENALTY, first_point
 from drlogit.paper.beta_step import BetaStep
 from drlogit.paper.lp_admm import lp_admm_steps
-from drlogit.paper.standard_admm import standard_admm_steps
-from drlogit.problem.losses import LAMBDA_CONSTANT
 from drlogit.problem.problem import Problem, build_problem
 from zoo import NORM_NAMES, planted
 
+pytestmark = pytest.mark.slow
+
 # --- Proposition 3.1 ------------------------------------------------------------------------
-
-
-def test_constant_of_the_bound_on_lambda():
-    largest = minimize_scalar(lambda t: -t * expit(-t), bounds=(0.0, 5.0), method="bounded")
-    assert pytest.approx(-largest.fun, rel=1e-12) == LAMBDA_CONSTANT
-    assert round(LAMBDA_CONSTANT, 4) == 0.2785
 
 
 @pytest.mark.parametrize("norm", NORM_NAMES)
@@ -252,21 +246,6 @@ def test_theorem_4_2_b_averages_converge_at_the_rate_one_over_k(run):
         assert paper.F(average) - paper.F(y_opt) <= constant / K + 1e-12
 
 
-def test_theorem_4_2_a_the_whole_sequence_converges():
-    problem, lam = small_problem()
-    rho = 1.5 * PROVEN_PENALTY / problem.rows.n_samples
-    iterates = our_iterates(problem, lam, 1000, rho)
-    last = iterates[-1]
-    scale = [1.0, 1.0, problem.rows.n_samples]
-    far = [
-        max(f * np.abs(a - b).max() for f, a, b in zip(scale, point, last, strict=True))
-        for point in iterates
-    ]
-    # Not only a subsequence: from each of these on, every iterate is within the distance.
-    for k, distance in ((10, 1.0), (50, 0.03), (200, 1e-9)):
-        assert max(far[k:]) < distance
-
-
 # --- special cases --------------------------------------------------------------------------
 
 
@@ -279,61 +258,3 @@ def test_linearised_admm_without_its_term_is_lp_admm():
     np.testing.assert_array_equal(one.coef, other.coef)
     third = drlogit.solve_subproblem(X, y, solver="linearized-admm", **options)
     assert np.abs(one.coef - third.coef).max() > 0.0
-
-
-def test_linearised_mu_step_minimises_its_model():
-    # h'(μᵏ)μ + (μ - κλ)_+ + v μ + (ρ/2)(μ - u)² + (η/2)(μ - μᵏ)², per unit of weight
-    problem, lam = small_problem()
-    rho, eta = 0.9, 0.3
-    steps = lp_admm_steps(
-        problem, lam, first_point(problem, None)._replace(rho=rho), BetaStep.build(problem),
-        gamma=1.0, eta=eta,
-    )  # fmt: skip
-    step = list(islice(steps, 7))[-1]
-    (mu, v), new = step.before[0], step.state[0][0]
-    u = problem.margins(step.beta)[0]
-    kink = problem.kappa * lam
-
-    def model(x):
-        value = -expit(-mu) * x + np.maximum(x - kink, 0.0) + v * x
-        return value + 0.5 * rho * (x - u) ** 2 + 0.5 * eta * (x - mu) ** 2
-
-    best = model(new)
-    for shift in (-1e-4, 1e-4, -0.1, 0.1):
-        assert (model(new + shift) > best).all()
-
-
-def test_weight_two_is_a_sample_twice():
-    X, y = make_synthetic(40, 4, random_state=2)[:2]
-    counts = 1 + np.arange(40) % 3
-    options = {"epsilon": 0.02, "kappa": 0.7}
-    weighted = build_problem(X, y, sample_weight=counts, **options)
-    repeated = build_problem(np.repeat(X, counts, axis=0), np.repeat(y, counts), **options)
-    for steps in (lp_admm_steps, standard_admm_steps):
-        one, other = (
-            list(islice(steps(p, 0.5, first_point(p, None), BetaStep.build(p)), 40))[-1]
-            for p in (weighted, repeated)
-        )
-        np.testing.assert_allclose(one.beta, other.beta, atol=1e-10)
-        np.testing.assert_allclose(np.repeat(one.state[0][1], counts), other.state[0][1], atol=1e-9)
-
-
-def test_without_flips_standard_admm_and_lp_admm_agree():
-    X, y = make_synthetic(80, 6, random_state=1)[:2]
-    options = {"lam": 0.4, "epsilon": 0.05, "kappa": math.inf, "tol": 1e-11}
-    one = drlogit.solve_subproblem(X, y, solver="lp-admm", **options)
-    other = drlogit.solve_subproblem(X, y, solver="standard-admm", **options)
-    np.testing.assert_allclose(one.coef, other.coef, atol=1e-4)
-
-
-def test_optimum_is_a_fixed_point():
-    case = planted(5, kappa=1.0, fit_intercept=True, costs=True, n_free=1)
-    problem = case.build()
-    u = problem.margins(case.coefficients)
-    shares = problem.rows.scatter(case.flip_share)
-    state = tuple((m, expit(-m) - a) for m, a in zip(u, shares, strict=True))
-    start = AdmmStart(case.coefficients, state)
-    for steps in (lp_admm_steps, standard_admm_steps):
-        for step in islice(steps(problem, case.lam, start, BetaStep.build(problem)), 5):
-            np.testing.assert_allclose(step.beta, case.coefficients, atol=1e-8)
-            np.testing.assert_allclose(step.state[0][0], u[0], atol=1e-8)

@@ -126,9 +126,7 @@ def test_convergence_of_estimators():
     display = plots.ConvergenceDisplay.from_estimator(ROBUST)
     assert len(drawn(display).lines_) == 1
     three = drlogit.DRLogisticRegression(epsilon=0.001).fit(X, np.digitize(X[:, 0], [-0.4, 0.4]))
-    assert words(plots.ConvergenceDisplay.from_estimator(three).ax_) == [
-        "class 0", "class 1", "class 2",
-    ]  # fmt: skip
+    assert len(drawn(plots.ConvergenceDisplay.from_estimator(three)).lines_) == 1
 
 
 def test_coefficients():

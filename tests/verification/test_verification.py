@@ -206,7 +206,7 @@ def test_every_way_to_fail_has_its_sentence(case, tmp_path):
     path.write_text("not a proof")
     refused("cannot be read")
     save_proofs(path, [result.proof(), result.proof()])
-    refused("of 2 fits, not 1")
+    refused("of 2 fits, not one")
     with pytest.raises(ValueError, match="no dual point"):
         replace(result, dual=None).save_proof(path)
     with pytest.raises(ValueError, match="know its ball"):
@@ -285,7 +285,7 @@ def test_columns_far_from_zero_and_all_levels_beside_an_intercept():
 
 
 def test_everything_that_is_fitted_can_be_proven(tmp_path):
-    """Searches, pipelines, several classes, class weights: or a sentence says what is wanted."""
+    """Searches, pipelines, class weights: or a sentence says what is wanted."""
     from sklearn.model_selection import GridSearchCV
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline
@@ -304,14 +304,11 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
     found[-1].save_proof(path, found[:-1].transform(X), Y)
     assert drlogit.verify(scaled, X, Y, path).ok
     assert "other data" in drlogit.verify(found[-1], X, Y, path).reason
-    several = drlogit.DRLogisticRegressionCV(**grid).fit(X, labels)
-    several.save_proof(path, X, labels)
-    assert all(drlogit.verify(several, X, labels, path, of_class=label).ok for label in "abc")
-    with pytest.raises(ValueError, match="of_class must be one of 'a', 'b', 'c', got None"):
+    several = drlogit.DRLogisticRegression(0.05).fit(X, labels)
+    with pytest.raises(ValueError, match="save_proof is for two classes, got 3"):
+        several.save_proof(path, X, labels)
+    with pytest.raises(ValueError, match="verify is for two classes"):
         drlogit.verify(several, X, labels, path)
-    for model in (chosen, chosen.results_[0]):
-        with pytest.raises(ValueError, match="of_class must be None for this model, got 1"):
-            drlogit.verify(model, X, Y, of_class=1)
     with pytest.raises(ValueError, match="a fit of drlogit is wanted, got OneVsRestClassifier"):
         drlogit.verify(OneVsRestClassifier(plain).fit(X, labels), X, labels, path)
 
@@ -356,7 +353,7 @@ def test_proofs_are_of_the_samples_given_even_if_fewer_were_fitted(tmp_path):
 
 
 def test_command_line(tmp_path, capsys):
-    """Tables, rows in blocks, several classes; exit code 4 where nothing is proven."""
+    """Tables, rows in blocks; exit code 4 where nothing is proven."""
     data, file, proof = (str(tmp_path / name) for name in ("d.csv", "m.json", "p.npz"))
     frame, y = table()
     frame.assign(y=y).to_csv(data, index=False)
@@ -370,13 +367,11 @@ def test_command_line(tmp_path, capsys):
     assert main(["verify", file, data, "--proof", proof, "--json"]) == 4
     assert "other data" in capsys.readouterr().out
     data = str(tmp_path / "d.svm")
-    classes = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.4, 0.4])
-    for labels, count in ((Y, 1), (classes, 3)):
-        dump_svmlight_file(X, labels, data, zero_based=False)
-        blocks = ["--block-rows", "11"] if count == 1 else []
-        assert main(["fit", data, *blocks, "--quiet", "-o", file, "--proof", proof]) == 0
-        assert main(["verify", file, data, "--proof", proof, *blocks]) == 0
-        assert capsys.readouterr().out.count("proven") == count
+    dump_svmlight_file(X, Y, data, zero_based=False)
+    blocks = ["--block-rows", "11"]
+    assert main(["fit", data, *blocks, "--quiet", "-o", file, "--proof", proof]) == 0
+    assert main(["verify", file, data, "--proof", proof, *blocks]) == 0
+    assert capsys.readouterr().out.count("proven") == 1
 
 
 # --- the reader's own checker -------------------------------------------------------------------

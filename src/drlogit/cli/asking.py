@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,16 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
     if names is None and hasattr(samples.X, "columns"):
         samples.X.columns = range(n_features)
     return ModelAndSamples(file, samples)
+
+
+def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
+    """Say so if rows that are called new have the name of those that the model was fitted to."""
+    name = Path(asked.samples.source).name
+    if name == asked.file.origin.get("data"):
+        console.note(
+            f"warning: the model was fitted to rows of {name}: if these are among them, what is "
+            "said about new data is not true"
+        )
 
 
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:

@@ -12,24 +12,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..files.model_file import read_model
-from .asking import ModelAndSamples, read_asked, read_column, read_groups
+from . import options
+from .asking import ModelAndSamples, read_asked, read_column, read_groups, warn_of_fitted_rows
 from .console import DONE, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_sample_options,
-    by_label,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import check_outputs
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "audit",
         help="how robust are these models? worst-case loss and error against epsilon",
@@ -39,22 +30,23 @@ def add_parser(commands: Commands) -> None:
         "refitted. Use samples that the models were not fitted to, if there are any.",
         examples="""
         drlogit audit model.json test.csv
-        drlogit audit robust.json tuned.json test.csv --groups sex -o report.html
+        drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
         drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
         """,
     )
     parser.add_argument(
         "models", metavar="MODEL", nargs="+", help="model files of the same features"
     )
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    options(parser)("-o --output FILE", "web page to write (.html)")
-    add = options(parser, "audit")
+    parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
+    options.group(parser)("-o --output FILE", "web page to write (.html)")
+    add = options.group(parser, "audit")
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
-        "samples, which favours it, or a constant model, or nothing",
-        choices=("lr", "constant", "none"), default="lr")  # fmt: skip
+        "samples, which favours it, or nothing", choices=("lr", "none"), default="lr")  # fmt: skip
+    add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
+        "then nothing is fitted to them for comparison")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
-    add("--epsilons E,E", "radii (default: chosen, with the models')", type=numbers)
-    add("--kappa COST", "(default: the first model's)", type=by_label)
+    add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
+    add("--kappa COST", "(default: the first model's)", type=options.by_label)
     add(
         "--own-balls",
         "measure each model with the costs and bounds of its own fit, not all with "
@@ -62,7 +54,7 @@ def add_parser(commands: Commands) -> None:
     )
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
     add("--n-listed N", "samples to list", type=int, default=10)
-    add_sample_options(parser)
+    options.add_sample_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -71,21 +63,25 @@ def run(arguments: argparse.Namespace) -> int:
     from ..plots.audits import audit
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     if arguments.n_listed < 0:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
     first, *others = arguments.models
     asked = read_asked(argparse.Namespace(**{**vars(arguments), "model": first}), labels=True)
-    models = _named(first, asked, others, arguments.against)
+    # What is fitted to these very samples has seen them: no guarantee may speak of it.
+    models = _named(first, asked, others, "none" if arguments.unseen else arguments.against)
     X = asked.samples.X
     if arguments.id is not None and hasattr(X, "index"):
         X.index = read_column(asked, arguments, arguments.id)
+    if arguments.unseen:
+        warn_of_fitted_rows(asked, console)
     report = audit(
         models, X, asked.labels, epsilons=arguments.epsilons,
         kappa=asked.kappa(arguments.kappa),
         balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,
         groups=read_groups(asked, arguments), n_listed=arguments.n_listed,
+        holdout=(X, asked.labels) if arguments.unseen else None,
     )  # fmt: skip
     if arguments.output is not None:
         source = Path(asked.samples.source).name
@@ -113,7 +109,8 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
                 f"no sample of {asked.samples.source} has the label {lacking!r}: nothing to fit "
                 "for a comparison; --against none does without"
             )
-        models["plain LR" if against == "lr" else "constant"] = _compared(asked, against)
+        samples = asked.samples
+        models["plain LR"] = compared(asked.model, samples.X, asked.codes, samples.weights)
     for file in others:
         other = read_model(file)
         if name_of(file) in models:
@@ -124,31 +121,21 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
     return models
 
 
-def _compared(asked: ModelAndSamples, kind: str) -> Any:
-    """A model with the features of the one asked about that was not fitted to be robust."""
-    model = copy.copy(asked.model)
-    X = model._as_matrix(asked.samples.X)
-    fit = _plain if kind == "lr" else _constant
-    labels = [1] if len(asked.classes) == 2 else range(len(asked.classes))
-    fits = [fit(X, asked.codes == k, asked.samples.weights) for k in labels]
-    model.coef_, model.intercept_ = (np.array(part) for part in zip(*fits, strict=True))
-    model.epsilon_, model.results_ = 0.0, []  # for no radius, and without a certificate
-    return model
+def compared(model: Any, X: Any, codes: Any, weights: Any) -> Any:
+    """A model with the features of another, fitted to these samples, but not to be robust."""
+    other, X = copy.copy(model), model._as_matrix(X)
+    other.coef_, other.intercept_ = _plain(X, codes, weights)
+    other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
+    return other
 
 
-def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, float]:
+def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler(with_mean=not sp.issparse(X))
     fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), y, weights)
-    coef = fit.coef_[0] / scaler.scale_
-    shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
-    return coef, float(fit.intercept_[0]) - shift
-
-
-def _constant(X: Any, y: Any, weights: Any) -> tuple[Any, float]:
-    """The model that knows only how frequent the labels are."""
-    share = float(np.average(y, weights=weights))
-    return np.zeros(X.shape[1]), float(np.log(share) - np.log1p(-share))
+    coef = fit.coef_ / scaler.scale_
+    shift = coef @ scaler.mean_ if scaler.with_mean else 0.0
+    return coef, fit.intercept_ - shift

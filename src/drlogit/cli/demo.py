@@ -1,237 +1,132 @@
-"""``drlogit demo``: fit, certify and explain a robust model on bundled data."""
+"""``drlogit demo``: a raw table, what may be wrong with it, and two models on unseen rows."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
+from . import options
+from .audit import compared
 from .console import DONE, NOT_CONVERGED, Console
-from .options import Commands, add_model_options, new_parser
-from .outputs import certificate_record, check_outputs, explain_radius
+from .outputs import certificate_record, check_outputs
 
-_BAR = 30
+#: Of the 1,000 loans, the first are fitted; the others show what is promised.
+_FITTED = 500
+
+#: What may be wrong with an application, unless something else is said.
+_TOLERATED = {"labels": 0.02, "numbers": 0.1, "categories": 0.1}
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "demo",
         help="fit, certify and explain a robust model on bundled data",
-        description="Fit plain and robust logistic regression on scikit-learn's breast cancer "
-        "data (standardised) and say how bad each can get on them.",
+        description="Loan applications in a raw table: people round their income, change the "
+        "purpose that they state, and some outcomes are booked wrong. Fit plain and robust "
+        "logistic regression to half of them, and say how bad each can get on the other half.",
         examples="""
         drlogit demo
         drlogit demo -o demo.html
-        drlogit demo --epsilon 0.02 --kappa inf
+        drlogit demo --tolerate labels=0.05,purpose=0.3,age=inf
         """,
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="web page to write, which compares the two (.html)"
-    )
-    add_model_options(parser, epsilon=0.1, kappa=1.0)
+    add = options.group(parser)
+    add("-o --output FILE", "web page to write, which compares the two (.html)")
+    add("--tolerate labels=0.02,A=0.1", "what may be wrong, as in drlogit fit",
+        type=options.amounts, default=_TOLERATED)  # fmt: skip
     parser.set_defaults(run=run)
-
-
-@dataclass(frozen=True, eq=False)
-class _Demo:
-    """Everything the demo talks about."""
-
-    epsilon: float
-    kappa: float
-    labels: list[str]
-    n_features: int
-    result: Any
-    audit: Any
-
-    @property
-    def margins(self) -> Any:
-        """Those of the robust model."""
-        return self.audit.audited["robust"].audit.u
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from ..datasets.bundled import load_bundled
+    from ..estimators.classifier import DRLogisticRegression
+    from ..estimators.tolerances import tolerances
+    from ..plots.audits import audit
+
     console = Console(arguments)
     check_outputs(arguments)
-    demo = _prepare(arguments)
+    table = load_bundled("loans")
+    X, y = table.drop(columns="outcome"), table["outcome"].to_numpy()
+    seen, unseen = slice(None, _FITTED), slice(_FITTED, None)
+    stated = dict(arguments.tolerate)
+    kinds = {kind: stated.pop(kind) for kind in _TOLERATED if kind in stated}
+    tolerated = tolerances(**kinds, columns=stated)
+    model = DRLogisticRegression(**tolerated.parameters, missing="median").fit(X[seen], y[seen])
+    codes = np.searchsorted(model.classes_, y[seen])
+    models = {"robust": model, "plain LR": compared(model, X[seen], codes, None)}
+    report = audit(
+        models, X[unseen], y[unseen], epsilons=[model.epsilon_ * k / 4 for k in range(9)],
+        holdout=(X[unseen], y[unseen]),
+    )  # fmt: skip
     if arguments.output is not None:
-        n_samples = len(demo.labels)
-        demo.audit.to_html(
-            arguments.output,
-            subtitle=f"Plain and robust logistic regression on {n_samples} tumours: scikit-learn's "
-            "breast cancer data",
-        )
-    console.answer(_record(demo), lambda: _text(demo, arguments.output))
-    return DONE if demo.result.converged else NOT_CONVERGED
-
-
-def _prepare(arguments: argparse.Namespace) -> _Demo:
-    from sklearn.datasets import load_breast_cancer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    from ..estimators.choosing import suggest_radius
-    from ..fitting.solving import solve
-    from ..plots.audits import audit_of
-    from ..problem.parameters import check_kappa
-    from ..robustness.measured_model import FittedWith
-
-    data: Any = load_breast_cancer()
-    scaler = StandardScaler()
-    X, y = scaler.fit_transform(data.data), data.target
-    ball = {"kappa": check_kappa(arguments.kappa), "norm": arguments.norm}
-    epsilon = arguments.epsilon
-    if epsilon == "auto":
-        epsilon = float(suggest_radius(X, y, norm=arguments.norm))
-    result = solve(X, y, epsilon=epsilon, **ball)
-    plain = LogisticRegression().fit(X, y)
-    labels = np.asarray(data.target_names)[y]
-    fitted = FittedWith(arguments.norm, ball["kappa"], epsilon, (result,))
-    asked = {
-        "plain LR": _ask(plain.coef_[0], plain.intercept_[0], X, labels, data, scaler, ball),
-        "robust": _ask(result.coef, result.intercept, X, labels, data, scaler, ball, fitted),
+        subtitle = f"Plain and robust logistic regression on {report.n_samples} loans, made up"
+        report.to_html(arguments.output, subtitle=subtitle)
+    record = {
+        "n_fitted": _FITTED,
+        "n_unseen": report.n_samples,
+        "tolerated": arguments.tolerate,
+        "fit": certificate_record(model.results_[0]),
+        "models": [_outcome(report, name, model.epsilon_) for name in ("plain LR", "robust")],
     }
-    radii = [epsilon * quarter / 4 for quarter in range(9)]  # the fifth is epsilon itself
-    return _Demo(
-        epsilon=epsilon,
-        kappa=arguments.kappa,
-        labels=labels.tolist(),
-        n_features=X.shape[1],
-        result=result,
-        audit=audit_of(asked, radii, 5, ball="robust"),
-    )
+    console.answer(record, lambda: _text(record, model, arguments.output))
+    return DONE if model.results_[0].converged else NOT_CONVERGED
 
 
-def _ask(
-    coef: Any, intercept: float, X: Any, labels: Any, data: Any, scaler: Any, ball: dict[str, Any],
-    fitted: Any = None,
-) -> Any:  # fmt: skip
-    """A model among the standardised samples; its page speaks of them in their own units."""
-    from ..robustness.audit_problem import audit_problem_of
-    from ..robustness.audited_models import AuditedModel
-    from ..robustness.features import Feature
-    from ..robustness.linear_model import LinearModel
-    from ..robustness.measured_model import FittedWith, MeasuredModel
-
-    classes = (str(data.target_names[0]), str(data.target_names[1]))
-    features = tuple(
-        Feature(str(name), np.array([j]), None, "", 1.0 / scale, -mean / scale)
-        for j, (name, mean, scale) in enumerate(
-            zip(data.feature_names, scaler.mean_, scaler.scale_, strict=True)
-        )
-    )
-    linear = LinearModel(np.asarray(coef), float(intercept), classes)
-    measured = MeasuredModel(linear, X, "in standard deviations", features=features)
-    question = audit_problem_of(
-        measured, labels, epsilon=0.0, feature_costs=None, sample_weight=None, **ball
-    )
-    return AuditedModel(question, fitted or FittedWith())
-
-
-def _record(demo: _Demo) -> dict[str, Any]:
+def _outcome(report: Any, name: str, epsilon: float) -> dict[str, Any]:
+    """One model on the rows that it has not seen."""
+    found = report[name]
+    row = next(row for row in found.rows if row.epsilon == epsilon)
     return {
-        "n_samples": len(demo.labels),
-        "n_features": demo.n_features,
-        "epsilon": demo.epsilon,
-        "kappa": demo.kappa,
-        "fit": certificate_record(demo.result),
-        "share_flipped": float(demo.result.flip_share.mean()),
-        "audit": demo.audit.rows,
+        "model": name,
+        "log_loss": found.loss,
+        "worst_case_log_loss": row.worst_case_loss,
+        "error": found.error,
+        "worst_case_error": row.worst_error,
+        "guarantee": asdict(report.guarantees[name]),
     }
 
 
-def _text(demo: _Demo, page: str | None) -> str:
-    n_samples = len(demo.labels)
+def _text(record: dict[str, Any], model: Any, page: str | None) -> str:
+    from ..estimators.tolerances import allowances
+
+    models, n_unseen = record["models"], record["n_unseen"]
+    promised = [each["guarantee"] for each in models]
+
+    def line(words: str, values: list[float], form: str) -> str:
+        return f"  {words:32}" + "".join(f"{value:>10{form}}" for value in values)
+
     return "\n".join(
         [
-            f"Breast cancer: {n_samples} tumours, {demo.n_features} features (standardised).",
+            f"Loans, a made-up table of numbers, texts and gaps: a model is fitted to {_FITTED}",
+            f"rows, and judged by {n_unseen} that it has not seen.",
             "",
-            explain_radius(demo.epsilon, demo.kappa, n_samples),
+            "What may be wrong with such data?",
+            *(f"  {sentence}" for sentence in allowances(model)),
             "",
-            *_comparison(demo),
+            f"On the {n_unseen} unseen rows".ljust(34) + f"{'plain LR':>10}{'robust':>10}",
+            line("log-loss, rows as they are", [each["log_loss"] for each in models], ".3f"),
+            line("log-loss, worst case allowed", [m["worst_case_log_loss"] for m in models], ".3f"),
+            line("error, rows as they are", [each["error"] for each in models], ".1%"),
+            line("error, worst case allowed", [m["worst_case_error"] for m in models], ".1%"),
+            f"For new data like these, with {promised[0]['confidence']:.0%} confidence",
+            line("log-loss, worst case, at most", [each["loss"] for each in promised], ".3f"),
+            line("error, worst case, at most", [each["error"] for each in promised], ".1%"),
+            "  Assumed: rows are independent, of one population, and were not looked at before.",
+            "It is the loss that is guarded: a model that is less sure is not wrong less often.",
             "",
-            *_curves(demo),
-            *_certificate(demo),
+            "How sure is the fit? On its own rows, the robust model's worst-case log-loss is",
+            f"  {record['fit']['objective']:.7f}, and no linear model can have one below "
+            f"{record['fit']['dual_bound']:.7f}.",
             "",
-            *_flips(demo),
-            "",
-            f"The same as a page to look at: {page}"
-            if page
-            else "drlogit demo -o demo.html makes a page of this to look at.",
+            "The same with files:" if page is None else f"A page to look at: {page}",
+            "  drlogit datasets export loans loans.csv",
+            "  drlogit fit loans.csv --missing median --holdout 0.5 -o model.json --tolerate "
+            + ",".join(f"{name}={share:g}" for name, share in record["tolerated"].items()),
         ]
     )
-
-
-def _comparison(demo: _Demo) -> list[str]:
-    models = demo.audit.models
-    at = [next(row for row in model.rows if row.epsilon == demo.epsilon) for model in models]
-    lines = [
-        f"{'':34}" + "".join(f"{model.name:>10}" for model in models),
-        f"{'log-loss, data as they are':34}" + "".join(f"{m.loss:10.3f}" for m in models),
-        f"{'log-loss, worst case allowed':34}" + "".join(f"{r.worst_case_loss:10.3f}" for r in at),
-        f"{'error, data as they are':34}" + "".join(f"{m.error:10.1%}" for m in models),
-        f"{'error, worst case allowed':34}" + "".join(f"{row.worst_error:10.1%}" for row in at),
-    ]
-    plain, robust = (row.worst_error for row in at)
-    if robust > plain:
-        lines += [
-            "Why the last is higher: kappa guards the loss, not the error. Where labels may be",
-            "wrong at a low price, the robust model is less sure of everything, so that a wrong",
-            "label costs it little; and then less of a move takes a sample across its boundary.",
-        ]
-    return lines
-
-
-def _curves(demo: _Demo) -> list[str]:
-    """Worst-case losses as bars, model by model, over a range of radii."""
-    if demo.epsilon == 0.0:
-        return []
-    models = demo.audit.models
-    largest = max(row.worst_case_loss for model in models for row in model.rows)
-    lines = ["Worst-case log-loss against epsilon (# robust, . plain LR)"]
-    for plain, robust in zip(models[0].rows, models[1].rows, strict=True):
-        hashes = round(_BAR * robust.worst_case_loss / largest)
-        dots = max(round(_BAR * plain.worst_case_loss / largest) - hashes, 0)
-        bar = "#" * hashes + "." * dots
-        lines.append(
-            f"{plain.epsilon:10.4g} {bar:{_BAR}} {robust.worst_case_loss:.3f} / "
-            f"{plain.worst_case_loss:.3f}" + (" *" if plain.epsilon == demo.epsilon else "")
-        )
-    return [*lines, f"{'':10} * the radius the robust model was fitted for", ""]
-
-
-def _certificate(demo: _Demo) -> list[str]:
-    result = demo.result
-    lines = [
-        "How sure is that, on the data it was fitted to?",
-        f"  The robust model's worst-case loss is    {result.objective:.7f}.",
-        f"  No linear model can have one below       {result.dual_objective:.7f}.",
-        f"  It is therefore optimal up to the gap of {result.gap:.1e}.",
-    ]
-    return lines if result.converged else [*lines, f"  Not converged: {result.status}."]
-
-
-def _flips(demo: _Demo) -> list[str]:
-    result, u = demo.result, demo.margins
-    flipped = float(result.flip_share.mean())
-    lines = ["What does the worst case do to the robust model?"]
-    if flipped < 1e-6:
-        return [*lines, "  It flips no label, and spends the whole radius on moving features."]
-    lines += [
-        f"  It flips {flipped:.1%} of the labels, those the model is surest of first:",
-        f"  {'sample':>8}  {'label':<10} {'model gives it':>15} {'share flipped':>14}",
-    ]
-    # Many shares are 1 up to rounding; among those, the larger margin gains more.
-    for i in np.lexsort((-u, -np.round(result.flip_share, 3)))[:5]:
-        lines.append(
-            f"  {i:>8}  {demo.labels[i]:<10} {expit(u[i]):>15.1%} {result.flip_share[i]:>14.0%}"
-        )
-    lines.append("  These labels are not suspicious: they are where an error would cost most.")
-    if result.lam > 0.0 and demo.kappa * flipped < demo.epsilon * (1.0 - 1e-6):
-        lines.append("  What is left of the radius goes into moving features.")
-    return lines

@@ -5,34 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_block_option,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    amounts,
-    check_numbers,
-    new_parser,
-    options,
-)
-from .outputs import certificate_record, check_outputs, explain_fits, explain_radius
+from .outputs import certificate_record, check_outputs, explain_fit, explain_radius
 from .training import Training, parameters, read_training, tolerated
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "fit",
         help="fit a robust model to a file and write it as JSON",
         description="Fit distributionally robust logistic regression and certify it. Numbers are "
         "used as given: scale them so that a step of one means the same everywhere, or let "
-        "--standardize do so. Text columns are categories. More than two classes are fitted one "
-        "against the rest.",
+        "--standardize do so. Text columns are categories. More than two classes are one softmax.",
         examples="""
         drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
         drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
@@ -43,24 +31,24 @@ def add_parser(commands: Commands) -> None:
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--proof FILE", "file to write the proof to (.npz), with which drlogit verify checks the "
         "bounds")  # fmt: skip
     add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
         "guarantee: what holds for new data like these", type=float)  # fmt: skip
-    add_model_options(parser, epsilon=0.01, kappa=1.0)
+    options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
         "in place of --epsilon, --kappa and costs, what may be "
         "wrong: shares of labels and categories, numbers in standard deviations, and columns by "
         "name (a number in its own units); each alone would use up the budget",
-        type=amounts,
+        type=options.amounts,
     )
-    add_data_options(parser)
-    add_block_option(parser)
-    add_solver_options(parser)
+    options.add_data_options(parser)
+    options.add_block_option(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -71,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..robustness.guarantees import guarantee
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
@@ -102,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
             _record(model, promised, training, arguments),
             lambda: _text(model, promised, training, arguments),
         )
-    return DONE if all(result.converged for result in model.results_) else NOT_CONVERGED
+    return DONE if model.result_.converged else NOT_CONVERGED
 
 
 def _record(
@@ -122,7 +110,7 @@ def _record(
         "norm": model.norm,
         "tol": model.tol,
         "allows": allowances(model),
-        "fits": [certificate_record(result) for result in model.results_],
+        "fits": [certificate_record(model.result_)],
         **({} if promised is None else {"guarantee": guarantee_record(promised)}),
     }
 
@@ -140,7 +128,7 @@ def _text(model: Any, promised: Any, training: Training, arguments: argparse.Nam
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",
-        *explain_fits(model.results_, training.classes),
+        *explain_fit(model.result_),
         "",
     ]
     which = "" if promised is None else f", fitted to the other {n_samples} rows,"

@@ -122,20 +122,19 @@ def explain_radius(epsilon: float, kappa: StatedKappa, n_samples: int) -> str:
     return "\n".join(lines)
 
 
-def explain_fits(results: Sequence[Result], classes: Sequence[Any]) -> list[str]:
-    """How sure the outcome of each fit is, one class against the rest if there are several."""
-    lines = []
-    for label, result in zip(classes[-len(results) :], results, strict=True):
-        lines += [f" class {label} against the rest"] if len(results) > 1 else []
-        lines += [
-            f"  worst-case log-loss   {result.objective:.7f}",
-            f"  no model is below     {result.dual_objective:.7f}",
-            f"  gap                   {result.gap:.1e}, after {result.n_iter} iterations "
-            f"({result.solver}, {result.solve_time:.3f} s)",
-        ]
-        if not result.converged:
-            raised = "--max-iter, or --tol" if result.status is Status.MAX_ITER else "--tol"
-            lines.append(f"  not converged         {result.status}: raise {raised}")
+def explain_fit(result: Result) -> list[str]:
+    """How sure the outcome of a fit is."""
+    lines = [
+        f"  worst-case log-loss   {result.objective:.7f}",
+        f"  no model is below     {result.dual_objective:.7f}",
+        f"  gap                   {result.gap:.1e}, after {result.n_iter} iterations "
+        f"({result.solver}, {result.solve_time:.3f} s)",
+    ]
+    if result.info.get("as_numbers"):
+        lines.append("  categories and bounds are taken as numbers: the worst case is at most that")
+    if not result.converged:
+        raised = "--max-iter, or --tol" if result.status is Status.MAX_ITER else "--tol"
+        lines.append(f"  not converged         {result.status}: raise {raised}")
     return lines
 
 

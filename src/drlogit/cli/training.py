@@ -19,6 +19,7 @@ from ..estimators.tolerances import tolerances
 from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
+from ..robustness.guarantees import LEAST_ROWS
 from .chosen_classes import choose_classes, keyed_by_label
 from .console import Console
 
@@ -92,6 +93,11 @@ class Training:
         """The samples without a share of each class, and that share."""
         from sklearn.model_selection import train_test_split
 
+        if share * self.codes.size < LEAST_ROWS:
+            raise ValueError(
+                f"--holdout {share:g} leaves out fewer than {LEAST_ROWS} of {self.codes.size} "
+                "rows, which say nothing about new data"
+            )
         parts = train_test_split(
             np.arange(self.codes.size), test_size=share, stratify=self.codes, random_state=_SEED
         )

@@ -8,24 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..problem.label_costs import kappa_text
+from . import options
 from .console import DONE, NOT_CONVERGED, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_block_option,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    by_label,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import (
     certificate_record,
     check_outputs,
-    explain_fits,
+    explain_fit,
     explain_written,
     save_plot,
     table,
@@ -33,9 +21,9 @@ from .outputs import (
 from .training import Training, parameters, read_training
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "tune",
         help="choose epsilon and kappa by cross-validation",
@@ -49,23 +37,23 @@ def add_parser(commands: Commands) -> None:
         drlogit tune data.csv --one-standard-error --json
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
-    add = options(parser, "search")
+    add = options.group(parser, "search")
     add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=10)
     add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
         "of one); factors of those that are stated", type=_grid, default=3)  # fmt: skip
-    add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=by_label)
+    add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=options.by_label)
     add("--folds N", "stratified folds", type=int, default=5)
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
-    add_model_options(parser, epsilon=None, kappa=None)
-    add_data_options(parser)
-    add_block_option(parser)
-    add_solver_options(parser)
+    options.add_model_options(parser, epsilon=None, kappa=None)
+    options.add_data_options(parser)
+    options.add_block_option(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -74,7 +62,7 @@ def _grid(text: str) -> Any:
     try:
         return int(text)
     except ValueError:
-        return numbers(text.rstrip(","))
+        return options.numbers(text.rstrip(","))
 
 
 _grid.__name__ = "number or list of numbers"
@@ -82,11 +70,11 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..estimators.classifier_cv import DRLogisticRegressionCV
+    from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
@@ -107,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
-    gaps = np.append(search.cv_results_["max_gap"], search.dual_gap_)
-    return DONE if (gaps <= arguments.tol).all() else NOT_CONVERGED
+    folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
+    return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
 
 def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -123,7 +111,7 @@ def _record(search: Any, training: Training, arguments: argparse.Namespace) -> d
         "norm": search.norm,
         "scoring": arguments.scoring or "neg_log_loss",
         "score": search.best_score_,
-        "fits": [certificate_record(result) for result in search.results_],
+        "fits": [certificate_record(search.result_)],
         "cv_results": results,
     }
 
@@ -157,6 +145,6 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         "",
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
         "these:",
-        *explain_fits(search.results_, training.classes),
+        *explain_fit(search.result_),
         *explain_written(arguments.output, arguments.plot),
     ])  # fmt: skip

@@ -72,7 +72,7 @@ def certify(
         level, primal = primal_with_domains(problem, coefficients)
         if pieces is None:
             return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
-        bound = piece_bound(problem, coefficients, pieces, primal - tol)
+        bound = piece_bound(problem, pieces)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     margins = problem.margins(coefficients)
     level, primal = primal_value(problem, coefficients, margins, lam, guess)
@@ -85,10 +85,6 @@ def certify(
         share = flip_shares_of(problem, margins, level)
     wanted = primal - tol
     bound = pair_bound(problem, coefficients, share, s=s, lam=lam, wanted=wanted)
-    if bound.value < wanted and s is not None:
-        # What a solver has on the way may be a bad start for corrections.
-        other = pair_bound(problem, coefficients, share, lam=lam, wanted=wanted)
-        bound = max(bound, other, key=lambda found: found.value)
     if bound.value < wanted and flip_share is not None and problem.cost.pair.flips:
         share = flip_shares_of(problem, margins, level)
         other = pair_bound(problem, coefficients, share, lam=lam, wanted=wanted)

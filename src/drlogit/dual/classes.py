@@ -10,7 +10,8 @@ that is ``½ Σ c |G|``; else the solver's multipliers are such a flow but for r
 divergence misses of G, r, is made up for by ``(r_j - r_k)/K``.  The bound speaks of models
 with at most ``ADMITTED`` log-odds *between any two classes* per standard deviation of free columns
 and at the means of all features, so what is left of G on free columns costs half of its size,
-``½ Σ_k |G_k|``, times that.  Rounding of the sums is charged as in :mod:`drlogit.dual.bound`.
+``½ Σ_k |G_k|``, times that.  Rounding of the sums is charged as in :mod:`drlogit.dual.bound`; as
+``Σ_k |p_k - a_k| ≤ 2``, that of all classes together is twice the rounding of one sum of samples.
 
 Scaled, ``p ← e_y + θ (p - e_y)`` and a likewise, a point uses θ of ε and keeps θ of its entropy.
 """
@@ -39,7 +40,7 @@ Point: TypeAlias = FloatArray
 
 _UNIT = 2.0**-53
 _UNDERFLOW = 1e-300
-_PANEL = 256  # rows whose products are added one after the other; those of panels in pairs
+_PANEL = 64  # rows whose products are added one after the other; those of panels in pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +105,15 @@ class ClassCoordinates:
         error = (rounding + 8.0 * K * _UNIT) * self.sizes[self.kept] + _UNDERFLOW
         more = 1.0 + (K * K * (self.kept.size + 8)) * _UNIT
         if self.norm.name == "l1":
-            return float(0.5 * self.costs @ (np.abs(G) + error).sum(axis=0)) * more
+            return float(0.5 * more * (self.costs @ (np.abs(G).sum(axis=0) + 2.0 * error)))
         flow = np.zeros((K * (K - 1) // 2, self.kept.size)) if self.flow is None else self.flow
         one, other = pairs(K)
         missing = G.copy()
         np.subtract.at(missing, one, flow)
         np.add.at(missing, other, flow)
         size = np.abs(G).sum(axis=0) + 2.0 * np.abs(flow).sum(axis=0)
-        error = error + 4.0 * K * _UNIT * size
-        flow = np.abs(flow + (missing[one] - missing[other]) / K) + 2.0 * error
+        error = 2.0 * error / K + 4.0 * K * _UNIT * size
+        flow = np.abs(flow + (missing[one] - missing[other]) / K) + error
         largest = float(flow.max(initial=0.0))
         if not 0.0 < largest < np.inf:
             return largest
@@ -122,9 +123,10 @@ class ClassCoordinates:
     def charge(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """The most that ⟨G, B⟩ can be over free columns of admitted models."""
         left = np.abs(self._left(gradient)).sum(axis=0)[self.charged]
-        error = self.n_classes * (rounding * self.sizes[self.charged] + _UNDERFLOW)
+        error = 2.0 * rounding * self.sizes[self.charged] + self.n_classes * _UNDERFLOW
         total = float(np.sum((left + error) / self.spread[self.charged]))
-        return float(0.5 * ADMITTED * total * (1.0 + (left.size + 8 + self.n_classes) * _UNIT))
+        more = 1.0 + (self.charged.size + 8 + self.n_classes) * _UNIT
+        return 0.5 * ADMITTED * total * more
 
 
 def pairs(n_classes: int) -> tuple[Any, Any]:
@@ -173,7 +175,8 @@ def certify_classes(
         return ClassCertificate(primal, 0.0, lam, None, None)
     state = rows.pair(point, problem.codes)
     point, (G, spent, entropy, chain, blocks) = rows.run(_sums, state, problem.label_costs)
-    sums = DualSums(-G.ravel(), float(spent), float(entropy), float(chain + blocks + 4 * len(G)))
+    additions = float(chain + blocks + 2 * problem.n_classes + 8)
+    sums = DualSums(-G.ravel(), float(spent), float(entropy), additions)
     coordinates = ClassCoordinates(problem)
     coordinates.flow = flow
     value, factor = lower_bound(coordinates, problem.epsilon, sums)  # type: ignore[arg-type]

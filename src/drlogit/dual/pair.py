@@ -16,14 +16,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..problem.conjugate_gradients import conjugate_gradients
 from ..problem.losses import entropy, flip_probability
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
-from .bound import FREE, Coordinates, DualSums, lower_bound
+from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
 from .correction import Correction
 from .sums import combined, totals
@@ -33,8 +32,8 @@ Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
 #: Corrections of a point, each with its own Hessian, and what one must leave at most of what is
 #: missing to the wanted bound for another to pay.
-CORRECTIONS = 4
-PROGRESS = 0.3
+_CORRECTIONS = 4
+_PROGRESS = 0.3
 
 #: The share of its s that a correction must leave to a sample; less is nothing.  A sample that free
 #: columns separate has an equation that no small step can meet.
@@ -43,10 +42,8 @@ _LEFT = 1e-2
 #: Flip shares of such samples that are what a solver left of nothing.
 _NO_SHARE = 1e-6
 
-#: Up to this many coefficients the Hessian is factored; beyond, conjugate gradients.
+#: Coefficients up to which the Hessian is formed; beyond, a point is scaled and charged as it is.
 _DIRECT_LIMIT = 3000
-_RIDGE = 1e-6
-_CG_MAX_ITER, _CG_TOLERANCE = 200, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +90,10 @@ def pair_bound(
         value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
         best, missing = (value, factor, point), wanted - value
         x = coefficients
-        for _ in range(CORRECTIONS if value < wanted else 0):
-            model = _model(problem, coordinates, point)
+        small = rows.n_columns <= _DIRECT_LIMIT
+        for _ in range(_CORRECTIONS if small and value < wanted else 0):
+            _, (hessian,) = rows.run(_hessian, point)
+            model = Correction(coordinates, hessian)
             room = max(problem.epsilon - sums.spent, 0.0) * (1.0 - 1e-12)
             step = model.step(sums.gradient, x, room, lam)
             if not np.isfinite(step).all():
@@ -104,7 +103,7 @@ def pair_bound(
             value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
             if value > best[0]:
                 best = value, factor, point
-            if best[0] >= wanted or (value > 0.0 and not wanted - value < PROGRESS * missing):
+            if best[0] >= wanted or (value > 0.0 and not wanted - value < _PROGRESS * missing):
                 break
             missing = wanted - value
     value, factor, point = best
@@ -116,40 +115,6 @@ def _sums(problem: Problem, reduced: tuple[FloatArray, FloatArray, int, int]) ->
     value, share = found.numbers
     spent = problem.cost.pair.spent(float(share))
     return DualSums(found.adjoint, spent, float(value), found.chain)
-
-
-class _Implicit:
-    """Where H is too large to form: into the ball by projection, by conjugate gradients."""
-
-    def __init__(self, problem: Problem, coordinates: Coordinates, point: State) -> None:
-        self.rows, self.coordinates = problem.rows, coordinates
-        self.curvature, (self.diagonal,) = problem.rows.run(_diagonal, point)
-
-    def step(
-        self, gradient: FloatArray, x: FloatArray, radius: float, lam: float | None = None
-    ) -> FloatArray:
-        kept, free = self.coordinates.in_norm, self.coordinates.kind == FREE
-        excess, among = np.where(free, gradient, 0.0), free.copy()
-        if lam is None:
-            costs = self.coordinates.costs[kept]
-            moved = gradient[kept] * costs
-            excess[kept] = (moved - self.coordinates.norm.project(moved, radius)) / costs
-            among[kept] = True
-        ridge = np.where(free, 0.0, _RIDGE * self.diagonal)
-        positive = among & (self.diagonal > 0.0)
-        inverse = np.where(positive, 1.0 / np.where(positive, self.diagonal + ridge, 1.0), 0.0)
-        return conjugate_gradients(
-            lambda v: np.asarray(self.rows.run(_product, self.curvature, v)[1][0]) + ridge * v,
-            lambda r: inverse * r, excess, rtol=_CG_TOLERANCE, max_steps=_CG_MAX_ITER,
-        )  # fmt: skip
-
-
-def _model(problem: Problem, coordinates: Coordinates, point: State) -> Correction | _Implicit:
-    """The quadratic model at a point."""
-    if problem.rows.n_columns > _DIRECT_LIMIT:
-        return _Implicit(problem, coordinates, point)
-    _, (hessian,) = problem.rows.run(_hessian, point)
-    return Correction(coordinates, hessian)
 
 
 def _reduced(block: Block, s: FloatArray, a: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:
@@ -174,15 +139,6 @@ def _fewer_flips(block: Block, pair: Pair, factor: float) -> tuple[Pair, tuple[S
 
 def _hessian(block: Block, pair: Pair) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.gram(block.weights * pair[0] * (1.0 - pair[0]))),)
-
-
-def _diagonal(block: Block, pair: Pair) -> tuple[FloatArray, tuple[Sum]]:
-    curvature = pair[0] * (1.0 - pair[0])
-    return curvature, (Sum(block.squared_columns(block.weights * curvature)),)
-
-
-def _product(block: Block, curvature: FloatArray, v: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
-    return curvature, (Sum(block.adjoint(block.weights * curvature * block.margins(v))),)
 
 
 def _corrected(block: Block, pair: Pair, step: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:

@@ -1,4 +1,4 @@
-"""Dual points of problems with domains: masses of pieces, what they prove, and their correction.
+"""Dual points of problems with domains: masses of pieces, and what they prove.
 
 A *piece* is a sample, a label and the set of its items that are moved (``problem.domains``).  A
 sample's pieces have masses q that total its weight and probabilities s.  Coordinates are those of
@@ -10,7 +10,6 @@ replaced by high (label -1), which is the worst of all categories for that label
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,20 +22,11 @@ from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
-from ..rows.matrix import row_chunks
 from ..rows.reductions import Max, Sum
 from .bound import FREE, GROUP, IN_NORM, Coordinates, DualSums, lower_bound
 from .coordinates import spreads
-from .correction import Correction
-from .pair import CORRECTIONS, PROGRESS, DualBound
+from .pair import DualBound
 from .sums import column_sums, panel_sums, totals
-
-#: The share of its slope that a correction must leave to a piece; less is nothing.
-_LEFT = 1e-2
-
-#: Share of a sample below which a piece takes no part where a point has to be corrected: if only
-#: such pieces depend on a coordinate, no small step can meet its equation.
-_NO_SHARE = 1e-6
 
 #: Of a bounded feature that varies by less than this share of its range, the range counts.
 _RANGE = 1e-9
@@ -58,11 +48,6 @@ class PieceMasses(NamedTuple):
     items: NDArray[np.uint8]
     q: FloatArray
     m: FloatArray
-
-    def picked(self, places: IndexArray) -> PieceMasses:
-        """Some of them."""
-        arrays: Any = (values[places] for values in self)
-        return PieceMasses(*arrays)
 
 
 class PieceCoordinates:
@@ -115,20 +100,6 @@ class PieceCoordinates:
         intercept = self.offset if anchored else None
         return Coordinates(kind, costs, problem.norm, spread, mean, scale, intercept)
 
-    def model(self, coefficients: FloatArray) -> FloatArray:
-        """The coordinates of a model."""
-        domains, n = self.domains, coefficients.size
-        x = np.zeros(self.size)
-        x[:n] = coefficients
-        low, high = domains.ranges(coefficients)
-        for g, group in enumerate(domains.groups):
-            x[group] -= low[g]
-        has = self.none >= 0
-        x[self.none[has]] = -low[has]
-        x[self.high] = high - low
-        x[self.offset] += low.sum()
-        return x
-
     def settled(self, gradient: FloatArray) -> FloatArray:
         """The gradient with an offset that is tied to the "none" counted there."""
         if self.tied:
@@ -137,68 +108,27 @@ class PieceCoordinates:
             gradient[self.offset] = 0.0
         return gradient
 
-    def followed(self, step: FloatArray) -> FloatArray:
-        """A step with the offset that goes with it."""
-        if self.tied:
-            step = step.copy()
-            step[self.offset] = -step[self.none].sum()
-        return step
 
-
-def piece_bound(
-    problem: Problem, coefficients: FloatArray, pieces: State, wanted: float = math.inf
-) -> DualBound:
-    """Best bound of :class:`PieceMasses` per block, corrected if it is not what is wanted."""
+def piece_bound(problem: Problem, pieces: State) -> DualBound:
+    """The bound of :class:`PieceMasses` per block, and the point scaled into the ball."""
     rows, layout = problem.rows, PieceCoordinates(problem)
     coordinates = layout.coordinates(problem)
     tables = layout.domains.tables(rows)
-
-    def sums_of(reduced: tuple[Any, ...]) -> DualSums:
-        gradient, numbers, chain, n_blocks = reduced
-        value, spent = numbers
-        chain = float(chain) + float(n_blocks)
-        return DualSums(layout.settled(gradient), float(spent), float(value), chain)
-
     with np.errstate(over="ignore", invalid="ignore"):
-        point, reduced = rows.run(_within, rows.pair(tables, pieces), layout, 0.0)
-        sums = sums_of(reduced)
+        point, reduced = rows.run(_within, rows.pair(tables, pieces), layout, 1.0)
+        sums = _sums(layout, reduced)
         if sums.spent > 1.5 * problem.epsilon:  # too far for the sizes of the sums to be known
             share = problem.epsilon / sums.spent
-            point, reduced = rows.run(_nearer, rows.pair(tables, point), layout, share)
-            sums, pieces = sums_of(reduced), point
+            point, reduced = rows.run(_within, rows.pair(tables, point), layout, share)
+            sums = _sums(layout, reduced)
         value, factor = lower_bound(coordinates, problem.epsilon, sums)
-        best, missing = (value, factor, point), wanted - value
-        if value < wanted and np.isfinite(coefficients).all():
-            point, reduced = rows.run(_within, rows.pair(tables, pieces), layout, _NO_SHARE)
-            sums = sums_of(reduced)
-            x = layout.model(coefficients)
-            for _ in range(CORRECTIONS):
-                _, (hessian,) = rows.run(_hessian, rows.pair(tables, point), layout)
-                model = Correction(coordinates, _tied(layout, hessian))
-                room = max(problem.epsilon - sums.spent, 0.0) * (1.0 - 1e-12)
-                step = model.step(sums.gradient, x, room)
-                if not np.isfinite(step).all():
-                    break
-                state = rows.pair(tables, point)
-                point, reduced = rows.run(_corrected, state, layout, layout.followed(step))
-                sums, x = sums_of(reduced), x + step
-                value, factor = lower_bound(coordinates, problem.epsilon, sums)
-                if value > best[0]:
-                    best = value, factor, point
-                if best[0] >= wanted or (value > 0.0 and not wanted - value < PROGRESS * missing):
-                    break
-                missing = wanted - value
-    value, factor, point = best
     return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
 
 
-def _tied(layout: PieceCoordinates, hessian: FloatArray) -> FloatArray:
-    if not layout.tied:
-        return hessian
-    change = np.eye(layout.size)
-    change[layout.offset, layout.none] = -1.0
-    change[layout.offset, layout.offset] = 0.0
-    return np.asarray(change.T @ hessian @ change)
+def _sums(layout: PieceCoordinates, reduced: tuple[Any, ...]) -> DualSums:
+    gradient, (value, spent), chain, n_blocks = reduced
+    chain = float(chain) + float(n_blocks)
+    return DualSums(layout.settled(gradient), float(spent), float(value), chain)
 
 
 def unpacked(items: NDArray[np.uint8], domains: Domains) -> BoolArray:
@@ -249,11 +179,6 @@ class _Moved(NamedTuple):
         cost[pieces.flipped] += flips[own[pieces.flipped]]
         return cls(changes, sign, cost)
 
-    def scores(self, block: Block, own: IndexArray, step: FloatArray) -> FloatArray:
-        """``z·step`` of the pieces."""
-        base = block.y * block.margins(step[: block.n_columns])
-        return np.asarray(self.sign * (base[own] + self.changes @ step))
-
     def reduced(self, block: Block, pieces: PieceMasses) -> tuple[Sum, Sum, Max, Sum]:
         """Σ m z, (Σ q H(s), Σ q d), and the additions behind them."""
         slope = pieces.m * self.sign
@@ -270,69 +195,23 @@ class _Moved(NamedTuple):
 
 
 def _within(
-    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, least: float
-) -> tuple[PieceMasses, tuple[Any, ...]]:
-    """Masses within the samples' weights, ``0 ≤ m ≤ q``, none below a share; and the sums."""
-    table, pieces = state
-    w, own, n = block.weights, pieces.own, block.y.size
-    q = np.where(pieces.q > least * w[own], pieces.q, 0.0)
-    q = _filled(q, own, w, n)
-    given = np.where(pieces.q > 0.0, pieces.q, 1.0)
-    m = np.minimum(np.clip(pieces.m / given, 0.0, 1.0) * q, q)
-    pieces = pieces._replace(q=q, m=m)
-    return pieces, _Moved.of(block, table, pieces, layout).reduced(block, pieces)
-
-
-def _nearer(
     block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, share: float
 ) -> tuple[PieceMasses, tuple[Any, ...]]:
-    """A share of every mass; what is left of the samples stays as it is, with s = 0."""
+    """A share of masses within the samples' weights, ``0 ≤ m ≤ q``, and the sums.
+
+    What is left of the samples stays as it is, with s = 0.
+    """
     table, pieces = state
-    pieces = pieces._replace(q=share * pieces.q, m=share * pieces.m)
+    w, own, n = block.weights, pieces.own, block.y.size
+    given = np.maximum(pieces.q, 0.0)
+    total = np.bincount(own, given, minlength=n)
+    room = w * (1.0 - _ROOM * (2.0 + np.bincount(own, minlength=n)))
+    # Not more than there is, but not filled up either: that would tilt the equations.
+    q = given * (share * np.minimum(room / np.where(total > 0.0, total, 1.0), 1.0))[own]
+    s = np.clip(pieces.m / np.where(given > 0.0, given, 1.0), 0.0, 1.0)
+    m = np.minimum(s * q, q)
+    pieces = pieces._replace(q=q, m=m)
     return pieces, _Moved.of(block, table, pieces, layout).reduced(block, pieces)
-
-
-def _filled(q: FloatArray, own: IndexArray, w: FloatArray, n: int) -> FloatArray:
-    """Masses scaled to the samples' weights, a hair less."""
-    total = np.bincount(own, q, minlength=n)
-    room = 1.0 - _ROOM * (2.0 + np.bincount(own, minlength=n))
-    return np.asarray(q * (room * w / np.where(total > 0.0, total, 1.0))[own])
-
-
-def _corrected(
-    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates, step: FloatArray
-) -> tuple[PieceMasses, tuple[Any, ...]]:
-    table, pieces = state
-    moved = _Moved.of(block, table, pieces, layout)
-    m = pieces.m - _curvature(pieces) * moved.scores(block, pieces.own, step)
-    m = np.where(m > _LEFT * pieces.m, np.minimum(m, pieces.q), 0.0)
-    pieces = pieces._replace(m=m)
-    return pieces, moved.reduced(block, pieces)
-
-
-def _curvature(pieces: PieceMasses) -> FloatArray:
-    """``q s (1 - s)``."""
-    return np.asarray(pieces.m * (1.0 - pieces.m / np.where(pieces.q > 0.0, pieces.q, 1.0)))
-
-
-def _hessian(
-    block: Block, state: tuple[ItemTable, PieceMasses], layout: PieceCoordinates
-) -> tuple[None, tuple[Sum]]:
-    table, pieces = state
-    gram = np.zeros((layout.size, layout.size))
-    curvature = _curvature(pieces)
-    taking_part = np.flatnonzero(curvature > 0.0)
-    for chunk in row_chunks(taking_part.size, layout.size):
-        places = taking_part[chunk]
-        part = pieces.picked(places)
-        changes = _Moved.of(block, table, part, layout).changes
-        Z = changes.toarray()
-        rows = block.X[part.own]
-        Z[:, : rows.shape[1]] += rows.toarray() if sp.issparse(rows) else rows
-        if block.intercept:
-            Z[:, rows.shape[1]] += 1.0
-        gram += (Z * curvature[places][:, None]).T @ Z
-    return None, (Sum(gram),)
 
 
 def _scaled(block: Block, pieces: PieceMasses, factor: float) -> tuple[PieceMasses, tuple[()]]:

@@ -33,6 +33,17 @@ cdef double softmax(const double* s, Py_ssize_t K, double* p) noexcept nogil:
     return most + log(total)
 
 
+cdef double loss(const double* s, Py_ssize_t K, const double[:, ::1] fixed, Py_ssize_t i, double* p) noexcept nogil:
+    """lse(s) and its slopes, or p·s of the fixed p of sample i."""
+    cdef Py_ssize_t k
+    cdef double total = 0.0
+    if fixed.shape[0] == 0: return softmax(s, K, p)
+    for k in range(K):
+        p[k] = fixed[i, k]
+        total += p[k] * s[k]
+    return total
+
+
 cdef inline double plogp(double p) noexcept nogil:
     return -p * log(p) if p > 0.0 else 0.0
 
@@ -113,8 +124,11 @@ cdef void moved(const double* kappa, Py_ssize_t K, const double* r, const double
 
 
 def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] was, step,
-                      const double[::1] coef, double primal, double dual):
-    """Go by these lengths along the direction, to ``coef``: where that is, and the conditions there."""
+                      const double[:, ::1] fixed, const double[::1] coef, double primal, double dual):
+    """Go by these lengths along the direction, to ``coef``: where that is, and the conditions there.
+
+    ``fixed`` are probabilities p, per sample, of a linear loss p·s instead of lse(s), or empty.
+    """
     cdef Py_ssize_t block, i, j, k, q, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride, Q = K * (K - 1) // 2, others_
     cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0)
@@ -134,6 +148,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, :
     cdef double* r
     cdef double* a
     cdef double w, lse, total, total_a, inverse, mean, over, lam = coef[K * m], corner = 0.0, value
+    cdef double curved = 0.0 if fixed.shape[0] else 1.0
     cdef double side[3]
     side[0] = side[1] = side[2] = 0.0
     if goes: d = step
@@ -150,7 +165,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, :
                     if others_: moved(kap, K, &was[1, i, 0], &was[2, i, 0], &d[1, i, 0], &d[2, i, 0], primal, dual, r, a)
                     else:
                         for k in range(K): r[k], a[k] = was[1, i, k], was[2, i, k]
-                lse = softmax(s, K, p)
+                lse = loss(s, K, fixed, i, p)
                 tot[0] += w * (lse - s[c])
                 value = lse
                 for k in range(K): value -= p[k] * s[k]
@@ -192,7 +207,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, :
                 q = 0
                 for k in range(1, K):
                     for c in range(k):
-                        pairs[q, j] = w * (p[k] * p[c] + D[k] * D[c] / total)
+                        pairs[q, j] = w * (curved * p[k] * p[c] + D[k] * D[c] / total)
                         q += 1
             rows.adjoint(lo, hi, &columns[0, 0], 4 * K, &adjoints[0, 0])
             for q in range(Q): rows.gram(lo, hi, &pairs[q, 0], &grams[q, 0, 0])
@@ -304,7 +319,8 @@ def predict_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1
 
 
 def correct_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now,
-                    const double[:, ::1] second, const double[::1] dcoef, double centre, double share, double light):
+                    const double[:, ::1] fixed, const double[:, ::1] second, const double[::1] dcoef, double centre,
+                    double share, double light):
     """The step towards ``centre``, with a share of the predictor's second-order terms, in proportion but for the scores."""
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
     cdef double[:, :, ::1] step = np.zeros((3, n, K))
@@ -327,12 +343,12 @@ def correct_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1
             p, aim = &work[0], &work[K]
             for i in range(lo, hi):
                 w, kap, r, a, ds = rows.w[i], &kappa[codes[i], 0], &now[1, i, 0], &now[2, i, 0], &step[0, i, 0]
-                softmax(&now[0, i, 0], K, p)
+                loss(&now[0, i, 0], K, fixed, i, p)
                 mean, square = 0.0, 0.0
                 for k in range(K): mean += p[k] * ds[k]
                 for k in range(K): square += p[k] * (ds[k] - mean) * (ds[k] - mean)
                 tot[0] += w * (mean - ds[codes[i]])
-                tot[1] += w * square
+                if fixed.shape[0] == 0: tot[1] += w * square
                 if others(kap, K) == 0: continue
                 for k in range(K):
                     if kap[k] != INFINITY: aim[k] = centre / (a[k] * r[k]) - 1.0 - share * second[i, k]

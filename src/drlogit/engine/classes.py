@@ -10,7 +10,7 @@ are none, of the others the last class stands still.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,20 +42,28 @@ _NO_LIMITS = 2 * 640
 
 
 class ClassState(NamedTuple):
-    """What a block remembers: labels, their costs, (scores, slacks, multipliers), and its step."""
+    """What a block remembers: labels, their costs, (scores, slacks, multipliers), and its step.
+
+    ``fixed`` are probabilities of a linear loss, empty for the log-loss.
+    """
 
     codes: NDArray[np.int32]
     costs: FloatArray
+    fixed: FloatArray
     now: FloatArray
     second: FloatArray | None = None
     step: FloatArray | None = None
 
 
 class ClassSamples:
-    """The samples behind the driver's questions."""
+    """The samples behind the driver's questions.
 
-    def __init__(self, problem: ClassProblem) -> None:
+    ``fixed`` p, per sample, replace the loss lse(s) by ``p·s`` (``least_budget``).
+    """
+
+    def __init__(self, problem: ClassProblem, fixed: State | None = None) -> None:
         self.rows: Rows = problem.rows
+        self.fixed = fixed
         self.codes, self.costs, self.flips = problem.codes, problem.label_costs, problem.flips
         self.visits = 0
         self.light = 1e-9 / self.rows.n_samples  # samples that weigh less never hold a step up
@@ -67,7 +75,8 @@ class ClassSamples:
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        state: State = self.rows.run(_open, self.codes, self.costs, coef, mu)[0]
+        codes = self.codes if self.fixed is None else self.rows.pair(self.codes, self.fixed)
+        state: State = self.rows.run(_open, codes, self.costs, coef, mu)[0]
         return state
 
     def linearise(
@@ -93,26 +102,31 @@ class ClassSamples:
 
 
 def _open(
-    block: Block, codes: FloatArray, costs: FloatArray, coef: FloatArray, mu: float
+    block: Block, codes: Any, costs: FloatArray, coef: FloatArray, mu: float
 ) -> tuple[ClassState, tuple[()]]:
+    codes, fixed = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
     labels = codes.astype(np.int32)
-    return ClassState(labels, costs, open_classes(block.compiled, labels, costs, coef, mu)), ()
+    now = open_classes(block.compiled, labels, costs, coef, mu)
+    return ClassState(labels, costs, fixed, now), ()
 
 
 def _linearise(
     block: Block, state: ClassState, coef: FloatArray, primal: float, dual: float
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, costs, now, _, step = state
-    now, sums = linearise_classes(block.compiled, codes, costs, now, step, coef, primal, dual)
-    return ClassState(codes, costs, now), (Sum(sums),)
+    codes, costs, fixed, now, _, step = state
+    now, sums = linearise_classes(
+        block.compiled, codes, costs, now, step, fixed, coef, primal, dual
+    )
+    return ClassState(codes, costs, fixed, now), (Sum(sums),)
 
 
 def _predict(
     block: Block, state: ClassState, dcoef: FloatArray, light: float
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, costs, now, _, _ = state
-    second, sums = predict_classes(block.compiled, codes, costs, now, dcoef, light)
-    return ClassState(codes, costs, now, second), (Sum(sums),)
+    second, sums = predict_classes(
+        block.compiled, state.codes, state.costs, state.now, dcoef, light
+    )
+    return state._replace(second=second, step=None), (Sum(sums),)
 
 
 def _correct(
@@ -123,12 +137,12 @@ def _correct(
     share: float,
     light: float,
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, costs, now, second, _ = state
+    codes, costs, fixed, now, second, _ = state
     second = np.zeros(now.shape[1:]) if second is None else second
     step, sums = correct_classes(
-        block.compiled, codes, costs, now, second, dcoef, centre, share, light
+        block.compiled, codes, costs, now, fixed, second, dcoef, centre, share, light
     )
-    return ClassState(codes, costs, now, None, step), (Sum(sums),)
+    return ClassState(codes, costs, fixed, now, None, step), (Sum(sums),)
 
 
 def _certify(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
@@ -214,6 +228,37 @@ def interior_point_for_classes(
 def null_model_of_classes(problem: ClassProblem, tol: float = 1e-12) -> FloatArray:
     """Coefficients of the best model of the free columns alone."""
     return _run(ClassScaling(problem, free_only=True), tol, Monitor(None, 0), 200).coefficients
+
+
+def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> float:
+    """The least budget of moves and flips that explains given probabilities p.
+
+    ``max - Σ w [p·s + max_k(-s_k - κ_k)]`` over ``‖(B_j - B_k)/c‖_* ≤ 1`` and free columns: the
+    problem with a linear loss at a fixed λ.
+    """
+    scaling = ClassScaling(problem)
+    newton, samples = scaling.newton(), ClassSamples(problem, fixed)
+    newton.pinned = True
+    x = np.zeros(scaling.scale.size)
+    finite = problem.label_costs[np.isfinite(problem.label_costs) & (problem.label_costs > 0.0)]
+    x[-1] = 1.0 / min(1.0, float(finite.min(initial=np.inf)) / scaling.sigma)
+    if problem.norm.name == "l1":
+        x[:-1].reshape(problem.n_classes, -1)[:, scaling.kept] = 0.5 * x[-1]
+    lam, mu = x[-1] / scaling.sigma, SETTINGS.start_mu
+    with np.errstate(all="ignore"):
+        newton.open(x, mu)
+        state = samples.open(newton.trial(0.0), mu)
+        driver.run(samples, newton, state, mu, tol, 200)
+    return float(max(problem.epsilon * lam - newton.best, 0.0) / lam)
+
+
+def loss_hessian(problem: ClassProblem, coefficients: FloatArray) -> FloatArray:
+    """That of the log-loss in all coefficients, class by class."""
+    trusted = replace(problem, kappa=math.inf)
+    samples, coef = ClassSamples(trusted), np.append(coefficients.ravel(), 0.0)
+    _, sums = samples.linearise(samples.open(coef, 1.0), coef, 0.0, 0.0, 1.0)
+    lower = sums[: coef.size**2].reshape(coef.size, -1)[:-1, :-1]
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def _run(

@@ -121,7 +121,7 @@ def run(
         sigma = max(min(1.0, ratio * ratio * ratio), SETTINGS.least_sigma)
         sigma = max(sigma, min(SETTINGS.most_sigma, SETTINGS.decrement_sigma * decrement / comp))
         if newton.held:
-            sigma = max(sigma, 0.5)
+            sigma = max(sigma, SETTINGS.held_sigma)
         share = min(primal, dual)
         dcoef = newton.corrector(sigma * mu, share, predicted)
         state, limits = samples.correct(state, dcoef, sigma * mu, share)

@@ -29,7 +29,8 @@ class Settings:
     rough_mu: float = 1e-4
     """Above: a few multipliers may be passed like slacks; below, none may (generated)."""
     blocking: float = 0.01
-    """Share of the complementarity up to which blocking samples may be passed (generated)."""
+    """Share of the complementarity up to which blocking samples may be passed (generated; .03 is
+    half an iteration faster on tables, but fails far from zero)."""
     kept: float = 0.1
     """What a passed sample keeps of its slack or multiplier (generated)."""
     passing: float = 1.0 / 30.0
@@ -52,8 +53,12 @@ class Settings:
     """... where a decrement counts up to this share of the loss (1 and .1 certify the same)."""
     least_step: float = 1e-9
     """Shorter steps end a run as stalled."""
-    missing: float = 0.1
-    """Loss above that of the pieces, per complementarity, from which a step is refused."""
+    missing: float = 0.3
+    """Loss above that of the pieces, per complementarity, from which a step is refused (tables: .1
+    refuses half as many steps more, 1 leaves one of 250 without a bound)."""
+    held_sigma: float = 0.2
+    """Least centring while trust rows carry what pieces should (tables: .5 takes an iteration more,
+    .1 leaves one of 250 without a bound)."""
 
     # --- tables ("tables": 400 generated problems with domains, seeds below 1000) ---
     table_push: float = 0.3

@@ -22,7 +22,6 @@ from ..dual.certify import certify, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
-from ..problem.losses import flip_probability
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -36,6 +35,7 @@ from ._cones import BothCones, PairRows, cone_of, no_norm
 from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces
 from ._pieces import certify as certify_pieces
+from .pair import slopes_at
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones.
@@ -415,7 +415,8 @@ def interior_point_with_domains(
 
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa)
-        found = driver.run(samples, newton, state, mu, tol, max_iter, report)
+        # The certificate adds up once more, and charges all levels of groups that cannot change.
+        found = driver.run(samples, newton, state, mu, 0.8 * tol, max_iter, report)
     best = newton.best_model()
     pieces = None
     if found.point is not None:
@@ -457,6 +458,8 @@ def _is_near(problem: Problem, start: Result) -> bool:
     """Whether a result is worth starting from: radius and flip cost alike, as far as it says."""
     ball = start.ball
     if not (np.isfinite(start.coef).all() and math.isfinite(start.intercept)):
+        return False
+    if start.lam == 0.0:  # constant: nothing to go on from
         return False
     if ball is None:
         return True
@@ -519,7 +522,7 @@ def _copied(
     own = np.repeat(np.arange(merged.size), counts)
     places = np.arange(own.size) + np.repeat(starts[merged] - (np.cumsum(counts) - counts), counts)
     share = block.weights[own] / weights[merged[own]]
-    copies = pieces.picked(places)
+    copies = PieceMasses(*(values[places] for values in pieces))
     return copies._replace(own=own, q=copies.q * share, m=copies.m * share), ()
 
 
@@ -534,7 +537,7 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     layout, domains = TableLayout.of(problem), problem.domains
     assert domains is not None
     samples = PieceSamples(problem.rows, layout)
-    slope, _ = problem.rows.run(_doubts, None, null)
+    slope, _ = problem.rows.run(slopes_at, None, null)
     typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
     push, mu, lam = SETTINGS.table_push, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
     x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
@@ -544,7 +547,3 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
         driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
     return max(0.0, -float(newton.best)) / lam
-
-
-def _doubts(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return flip_probability(block.margins(null)), ()

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ..problem.conjugate_gradients import conjugate_gradients
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
+from .conjugate_gradients import conjugate_gradients
 
 #: Coefficients beyond which no n×n matrix is formed, and from which an N×N one is preferred.
 DENSE_LIMIT = 4000

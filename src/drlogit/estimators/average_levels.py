@@ -19,7 +19,7 @@ def relative_to_average(result: Result, encoding: Encoding, shares: FloatArray) 
     """The same model; ``shares`` are the means of the columns, so those of the levels."""
     coef, intercept = result.coef.copy(), result.intercept
     for group in encoding.groups:
-        mean = float(shares[group] @ coef[group])
-        coef[group] -= mean
-        intercept += mean
+        mean = coef[..., group] @ shares[group]
+        coef[..., group] -= mean[..., None]
+        intercept = intercept + mean
     return replace(result, coef=coef, intercept=intercept)

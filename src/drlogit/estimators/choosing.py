@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.grids import check_count, check_radii, radii_below
 from ..fitting.paths import solve_radii, warn_about_gaps
-from ..fitting.suggested_radius import suggested_radius_of
-from ..problem.label_costs import StatedKappa, as_stated, kappa_text
+from ..fitting.radii import largest_radius, suggested_radius
+from ..problem.classes import ClassProblem
+from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
 from .average_levels import relative_to_average
 from .classifier import DRLogisticRegression
+from .robust_classifier import stated_kappa
 from .training_data import TrainingData
 
 
@@ -45,10 +46,10 @@ def epsilon_max(
 ) -> float:
     """The radius from which on the robust model is constant: β = 0 (on penalised features).
 
-    Parameters are those of :class:`drlogit.DRLogisticRegression`, for labels of two kinds;
-    ``epsilon / kappa`` is the largest share of labels the adversary may flip.  Never above
-    ``kappa / 2``: who may flip half of the labels leaves nothing to learn.  If labels of one class
-    cost several prices, the model may be constant at some smaller radii, too.
+    Parameters are those of :class:`drlogit.DRLogisticRegression`; ``epsilon / kappa`` is the
+    largest share of labels the adversary may flip.  With two classes never above ``kappa / 2``: who
+    may flip half of the labels leaves nothing to learn.  If labels of one class cost several
+    prices, the model may be constant at some smaller radii, too.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def epsilon_max(
         feature_costs=feature_costs, categories=categories, bounds=bounds,
         categorical_features=categorical_features, missing=missing,
     )  # fmt: skip
-    return epsilon_max_of(problem)
+    return largest_radius(problem)
 
 
 def suggest_radius(
@@ -84,7 +85,7 @@ def suggest_radius(
     Parameters
     ----------
     X, y, norm, fit_intercept, feature_costs, categories, bounds, categorical_features, missing
-        As in :class:`drlogit.DRLogisticRegression`, for labels of two kinds.
+        As in :class:`drlogit.DRLogisticRegression`.
     confidence : float
         Probability, in (0, 1), with which the ball should contain a distribution for which the
         true coefficients are optimal.  Asymptotic, for samples of a logistic model.
@@ -119,7 +120,7 @@ def suggest_radius(
         feature_costs=feature_costs, categories=categories, bounds=bounds,
         categorical_features=categorical_features, missing=missing,
     )  # fmt: skip
-    return suggested_radius_of(problem, confidence, n_draws, random_state)
+    return suggested_radius(problem, confidence, n_draws, random_state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +131,12 @@ class RegularizationPath:
     ----------
     epsilons : array of shape (n_epsilons,)
         Radii ε, descending.
-    coefs : array of shape (n_epsilons, n_features)
-        Coefficients β.
-    intercepts, lambdas : arrays of shape (n_epsilons,)
-        Intercepts b and multipliers λ.
+    coefs : array of shape (n_epsilons, n_features), or (n_epsilons, n_classes, n_features)
+        Coefficients β; of more than two classes a row for each.
+    intercepts : array of shape (n_epsilons,) or (n_epsilons, n_classes)
+        Intercepts b.
+    lambdas : array of shape (n_epsilons,)
+        Multipliers λ.
     objectives, gaps : arrays of shape (n_epsilons,)
         Worst-case expected log-losses, and how far from optimal each can be at most, in nats.
     n_iters : array of shape (n_epsilons,)
@@ -199,7 +202,7 @@ def regularization_path(
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         Features.
     y : array of shape (n_samples,)
-        Labels of two kinds; the one that sorts last is the positive class.
+        Labels; of two kinds, the one that sorts last is the positive class.
     epsilons : array, optional
         Radii, in any order; by default ``n_epsilons`` of them, evenly spaced on a logarithmic
         scale from :func:`~drlogit.epsilon_max` down to ``min_fraction`` of it.
@@ -249,7 +252,7 @@ sample_weight, solver, tol, max_iter
     )  # fmt: skip
     encoding, names = learner.encoding_, learner._model()["names"]
     shares = None if encoding is None or not fit_intercept else data.column_means()
-    limit = epsilon_max_of(problem)
+    limit = largest_radius(problem)
     if epsilons is None:
         radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
     else:
@@ -278,7 +281,7 @@ sample_weight, solver, tol, max_iter
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         n_iters=np.array([result.n_iter for result in results]),
-        kappa=as_stated(problem.cost, learner.classes_),
+        kappa=stated_kappa(problem, learner.classes_),
         norm=problem.norm.name,
         epsilon_max=limit,
         feature_names=None if names is None else [str(name) for name in names],
@@ -287,14 +290,10 @@ sample_weight, solver, tol, max_iter
 
 def _posed(
     X: Any, y: Any, sample_weight: Any, kappa: Any, **model: Any
-) -> tuple[DRLogisticRegression, TrainingData, Problem]:
+) -> tuple[DRLogisticRegression, TrainingData, Problem | ClassProblem]:
     """The problem that an estimator would be fitted to, with ε = 1, the samples and the way."""
     learner = DRLogisticRegression(1.0, kappa, **model)
     data = learner._check_data(X, y, sample_weight, kappa)
-    if data.n_classes != 2:
-        shown = ", ".join(repr(c) for c in learner.classes_[:5].tolist())
-        more = ", ..." if data.n_classes > 5 else ""
-        raise ValueError(f"y must hold two classes, got {data.n_classes} ({shown}{more})")
     return learner, data, learner._pose(data, 1.0, kappa)
 
 

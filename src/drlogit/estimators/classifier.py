@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.suggested_radius import suggested_radius_of
-from ..problem.label_costs import flips_in_words, kappa_text
+from ..fitting.radii import suggested_radius
+from ..problem.classes import ClassProblem
+from ..problem.label_costs import can_flip, flips_in_words, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Result
 from .robust_classifier import RobustLinearClassifier
@@ -33,9 +33,8 @@ class DRLogisticRegression(RobustLinearClassifier):
     ----------
     epsilon : float or "auto"
         Radius of the Wasserstein ball, at least 0 (0: plain logistic regression).  ``"auto"``
-        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning; with more than two
-        classes, the largest of the radii that the classes would get.  It allows for sampling
-        error of labels that do not flip, so it goes best with ``kappa=inf``: a small ``kappa``
+        takes it from :func:`~drlogit.suggest_radius`, which needs no tuning.  It allows for
+        sampling error of labels that do not flip, so it goes best with ``kappa=inf``: a small one
         turns the same radius into a large share of flipped labels; ``fit`` warns of that.  Weights
         enter it through ``Σ w_i²`` (unequal ones make for fewer effective samples), so here a
         weight of two is not the same as a repeated sample.
@@ -84,8 +83,7 @@ class DRLogisticRegression(RobustLinearClassifier):
     warm_start : bool
         Whether to start from the previous fit, if there is one of this shape.
     n_jobs : int, optional
-        How many classes to fit at a time, if there are more than two; with two, how many
-        threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
+        How many threads the fit uses (None: as many as pay, see :func:`~drlogit.solve`).
     verbose : int
         Print a line per iteration if positive.
 
@@ -94,24 +92,26 @@ class DRLogisticRegression(RobustLinearClassifier):
     classes_ : array of shape (n_classes,)
         Class labels.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Coefficients β; one row if there are two classes.
+        Coefficients β; one row if there are two classes, and with more a softmax, rows that sum to
+        zero.
     intercept_ : array of shape (1,) or (n_classes,)
         Intercepts b.
-    lambda_ : array of shape (1,) or (n_classes,)
+    lambda_ : array of shape (1,)
         λ, what a unit of ``epsilon`` adds to the worst-case loss.
-    worst_case_loss_ : array of shape (1,) or (n_classes,)
-        Worst expected log-loss of each fit within the radius of the data it was fitted to, in
-        nats; no bound for new samples.
-    dual_gap_ : array of shape (1,) or (n_classes,)
+    worst_case_loss_ : array of shape (1,)
+        Worst expected log-loss within the radius of the data it was fitted to, in nats; no bound
+        for new samples.  With more than two classes, categories and bounds are taken as numbers
+        there, and this is an upper bound (``result_.info["as_numbers"]``).
+    dual_gap_ : array of shape (1,)
         How much lower the worst-case loss of the best model can be at most, in nats.
-    n_iter_ : array of shape (1,) or (n_classes,)
+    n_iter_ : array of shape (1,)
         Iterations of the solver.
     epsilon_ : float
         The radius used.
     kappa_ : float, dict or "by sample"
         The flip cost used.
-    results_ : list of Result
-        How each fit ended: status, times, trace.  Training data are not kept, and nothing of
+    result_ : Result
+        How the fit ended: status, times, trace.  Training data are not kept, and nothing of
         their length: ``flip_share`` is empty here.  Ask
         :func:`~drlogit.worst_case_distribution` for the flips.
     encoding_ : Encoding or None
@@ -238,22 +238,17 @@ class DRLogisticRegression(RobustLinearClassifier):
         if self.epsilon == "auto":
             if data.codes.size < given.codes.size:
                 # What is merged stands for several samples, of which theory wants to know.
-                epsilon = self._radius(given, self._pose(given, 1.0, kappa))
+                epsilon = suggested_radius(self._pose(given, 1.0, kappa))
             else:
-                epsilon = self._radius(data, problem)
+                epsilon = suggested_radius(problem)
             problem = problem.with_radius(epsilon)
-        starts = self._starts(data)
-        constant = self._fit_classes(data, problem, verbose=self.verbose, starts=starts)
+        constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
         if self.epsilon == "auto" and not constant:
             self._warn_about_flips(problem)
 
-    def _radius(self, data: TrainingData, problem: Problem) -> float:
-        """The largest of the radii that the classes would get."""
-        return max(suggested_radius_of(each) for each in data.against_rest(problem))
-
-    def _warn_about_flips(self, problem: Problem) -> None:
+    def _warn_about_flips(self, problem: Problem | ClassProblem) -> None:
         """Warn where labels can flip: the radius was not made for that."""
-        if math.isfinite(problem.kappa):
+        if can_flip(self.kappa_):
             allowed = flips_in_words(problem.epsilon, self.kappa_)
             warnings.warn(
                 f"epsilon='auto' is {problem.epsilon:.4g}, which allows for sampling error with "
@@ -263,9 +258,8 @@ class DRLogisticRegression(RobustLinearClassifier):
                 stacklevel=4,
             )
 
-    def _starts(self, data: TrainingData) -> list[Result | None] | None:
-        """Earlier results to start from, if wanted and of this shape."""
-        earlier = getattr(self, "results_", []) if self.warm_start else []
-        if len(earlier) != len(data.fitted_classes) or earlier[0].coef.size != data.X.shape[1]:
-            return None
-        return list(earlier)
+    def _start(self, data: TrainingData) -> Result | None:
+        """The earlier result to start from, if wanted and of this shape."""
+        earlier = getattr(self, "result_", None) if self.warm_start else None
+        shape = (data.X.shape[1],) if data.n_classes == 2 else (data.n_classes, data.X.shape[1])
+        return earlier if earlier is not None and earlier.coef.shape == shape else None

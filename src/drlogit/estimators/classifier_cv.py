@@ -13,7 +13,6 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting.critical_radius import epsilon_max_of
 from ..fitting.grids import (
     check_count,
     check_kappas,
@@ -25,7 +24,9 @@ from ..fitting.grids import (
     radii_below,
 )
 from ..fitting.paths import warn_about_gaps
-from ..problem.label_costs import as_stated, is_stated_singly
+from ..fitting.radii import largest_radius
+from ..problem.classes import ClassProblem, scaled_costs
+from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
@@ -45,7 +46,7 @@ from .folds import (
     score_fold,
     tabulate,
 )
-from .robust_classifier import RobustLinearClassifier
+from .robust_classifier import RobustLinearClassifier, stated_kappa
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -54,6 +55,10 @@ _TO_LEARN_WITH = (
     "norm", "fit_intercept", "feature_costs", "categories", "bounds", "categorical_features",
     "missing", "class_weight",
 )  # fmt: skip
+
+#: Gap of fits within folds, if ``tol`` is smaller: scores change by a twentieth of their standard
+#: errors, in the median of six tables, and every table chose the pair that 1e-6 chose.
+FOLD_TOL = 1e-4
 
 #: Radii are continued down to this share of the smallest that was planned.
 _LEAST_SHARE = 1e-3
@@ -121,7 +126,8 @@ tol, max_iter, class_weight, label_noise
         An entry for each pair, κ ascending and ε descending within: ``param_kappa``,
         ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
         labels, unless ``kappa`` is stated), ``split0_test_score`` …, ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``.
+        ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``
+        (at most 1e-4, or ``tol`` if that is larger: differences of scores are far above it).
         ``pandas.DataFrame(cv_results_)`` makes a table of it.
     best_index_ : int
         Index of the pair chosen in ``cv_results_``.
@@ -133,7 +139,7 @@ tol, max_iter, class_weight, label_noise
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
         As in :class:`DRLogisticRegression`.
-    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, results_
+    coef_, intercept_, lambda_, worst_case_loss_, dual_gap_, n_iter_, result_
         As in :class:`DRLogisticRegression`, for the last fit; if ``refit``.
 
     Notes
@@ -312,17 +318,17 @@ tol, max_iter, class_weight, label_noise
             chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
-        warn_about_gaps(type(self).__name__, gaps, self.tol, ended, stacklevel=4)
+        warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         if self.at_grid_edge_ and not is_count(self.epsilons):
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
-        chosen = problem.with_radius(self.epsilon_, unit * factor)
-        self.kappa_ = as_stated(chosen.cost, self.classes_)
+        chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
+        self.kappa_ = stated_kappa(chosen, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
-            self._fit_classes(data, chosen, verbose=max(self.verbose - 1, 0))
+            self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))
 
     def _open_end(
         self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
@@ -403,17 +409,16 @@ tol, max_iter, class_weight, label_noise
                 )
 
     def _grid(
-        self, data: TrainingData, problem: Problem, unit: float
+        self, data: TrainingData, problem: Problem | ClassProblem, unit: Any
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, as multiples of the unit, and the radii for each."""
 
         def limits(kappas: Any) -> Any:
-            """ε_max for each κ: the largest of all classes'."""
-            every = [
-                [epsilon_max_of(each.with_radius(0.0, unit * float(kappa))) for kappa in kappas]
-                for each in data.against_rest(problem)
+            """ε_max for each κ."""
+            return [
+                largest_radius(problem.with_radius(0.0, scaled_costs(unit, float(kappa))))
+                for kappa in kappas
             ]
-            return np.max(every, axis=0).tolist()
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")
@@ -459,7 +464,8 @@ tol, max_iter, class_weight, label_noise
         scorer = self._scorer()
         model = DRLogisticRegression()
         model.classes_ = self.classes_
-        controls = self._controls() | {"judged": False}  # nobody sees these fits
+        # Nobody sees these fits.
+        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
                 fold, kappas, epsilons, controls, model, scorer, params,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..fitting.paths import solve_radii
+from ..problem.classes import scaled_costs
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.chunks import in_memory
 from .average_levels import relative_to_average
@@ -87,27 +88,26 @@ def score_fold(
     fold = make_fold()
     training, n_features = fold.training.prepared(), fold.X.shape[1]
     problem = training.pose(epsilon=0.0, kappa=float(kappas[0]), **fold.model)
-    classes, unit = list(training.against_rest(problem)), training.unit(problem)
+    unit = training.unit(problem)
     classifier = copy.copy(classifier)  # others may be at work on the same one
     classifier.n_features_in_ = n_features
     shares = None if fold.encoding is None else training.column_means()
     chains: list[Chain] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
-        fits = [list(solve_radii(each, radii, unit * float(kappa), **controls)) for each in classes]
-        spent = sum(result.solve_time for fit in fits for result in fit)
-        rest = time.perf_counter() - started - spent
+        fits = list(solve_radii(problem, radii, scaled_costs(unit, float(kappa)), **controls))
+        rest = time.perf_counter() - started - sum(result.solve_time for result in fits)
         found = []
-        for results in zip(*fits, strict=True):
-            shown = results
+        for result in fits:
+            shown = result
             if fold.encoding is not None and shares is not None:
-                shown = tuple(relative_to_average(r, fold.encoding, shares) for r in results)
-            classifier.coef_ = np.array([result.coef for result in shown])
-            classifier.intercept_ = np.array([result.intercept for result in shown])
+                shown = relative_to_average(result, fold.encoding, shares)
+            classifier.coef_ = np.atleast_2d(shown.coef)
+            classifier.intercept_ = np.atleast_1d(shown.intercept)
             found.append((
                 float(scorer(classifier, fold.X, fold.y, **score_params)),
-                sum(result.solve_time for result in results) + rest / len(radii),
-                sum(result.n_iter for result in results),
-                max(result.gap for result in results),
+                result.solve_time + rest / len(radii),
+                result.n_iter,
+                result.gap,
             ))  # fmt: skip
         chain = Chain(*np.array(found, dtype=float).T)
         chains.append(chain)

@@ -104,9 +104,8 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        LogisticRegression, OneVsRestClassifier or Pipeline
-            With the same coefficients: for two classes, for more, or with the encoding of a table
-            in front of one of these.
+        LogisticRegression or Pipeline
+            With the same coefficients; with the encoding of a table in front, if there is one.
 
         Raises
         ------
@@ -131,7 +130,7 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def feature_importances_(self) -> FloatArray:
         """How much each column of X can matter: ``|β|`` of a number, the range of a category's.
 
-        The mean over classes, if several are told from the rest.  Of a table ``coef_`` has a column
+        The mean over classes, if there are several.  Of a table ``coef_`` has a column
         for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
         """
         check_is_fitted(self, "coef_")
@@ -209,7 +208,7 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes: of the true ones, where ``label_noise`` is known.
 
-        With more than two classes, the one-against-rest probabilities divided by their sum.
+        With more than two classes, the softmax of the scores.
 
         Parameters
         ----------
@@ -232,8 +231,7 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        # Normalised in logarithms: one against the rest, all classes can underflow at once.
-        return np.asarray(softmax(log_expit(scores), axis=1))
+        return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is.
@@ -255,7 +253,7 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(log_expit(scores), axis=1))
+        return np.asarray(log_softmax(scores, axis=1))
 
     def _by_block(
         self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any

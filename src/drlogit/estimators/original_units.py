@@ -19,13 +19,12 @@ def in_original_units(model: Any, scaler: Any) -> Any:
     given = 1.0 if model.feature_costs_ is None else np.asarray(model.feature_costs_)
     scale = np.ones(model.coef_.shape[1]) if scaler.scale_ is None else scaler.scale_
     costs = given / scale
-    results = []
-    for result in model.results_:
-        coef = result.coef / scale
-        shift = float(coef @ scaler.mean_) if scaler.with_mean else 0.0
-        ball = result.ball and replace(result.ball, feature_costs=costs)
-        results.append(replace(result, coef=coef, intercept=result.intercept - shift, ball=ball))
+    result = model.result_
+    coef = result.coef / scale
+    shift = coef @ scaler.mean_ if scaler.with_mean else 0.0
+    ball = result.ball and replace(result.ball, feature_costs=costs)
+    result = replace(result, coef=coef, intercept=result.intercept - shift, ball=ball)
     model = copy.copy(model)
     model.feature_costs = model.feature_costs_ = costs
-    model._set_results(results, model.epsilon_, model.kappa_)
+    model._set_result(result, model.epsilon_, model.kappa_)
     return model

@@ -1,10 +1,9 @@
 """A fitted model as one of scikit-learn's own, to be served without us.
 
-Two classes become a ``LogisticRegression`` with the same coefficients, several a
-``OneVsRestClassifier`` of them.  A table's encoding becomes a ``ColumnTransformer`` in front:
-missing texts are replaced by a word, every level has its column in a ``OneHotEncoder`` that ignores
-what it does not know, and so has each text that means "missing", with the same coefficient; numbers
-pass, or are filled in where they are missing.
+That is a ``LogisticRegression`` with the same coefficients.  A table's encoding becomes a
+``ColumnTransformer`` in front: missing texts are replaced by a word, every level has its column in
+a ``OneHotEncoder`` that ignores what it does not know, and so has each text that means "missing",
+with the same coefficient; numbers pass, or are filled in where they are missing.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import IndexArray
 from .tables.encoding import EncodedColumn, Encoding
 
 #: What stands for a missing text; made longer until it is no level.
@@ -21,7 +20,7 @@ _MISSING = "missing"
 
 
 def plain_model(model: Any) -> Any:
-    """A ``LogisticRegression``, a ``OneVsRestClassifier``, or a pipeline that ends in one."""
+    """A ``LogisticRegression``, or a pipeline that ends in one."""
     names = getattr(model, "feature_names_in_", None)
     if model.encoding_ is None:
         return _classifier(model, names)
@@ -43,36 +42,11 @@ def _weights(encoding: Encoding) -> IndexArray:
 
 
 def _classifier(model: Any, names: Any, weights: Any = slice(None)) -> Any:
-    coefs = model.coef_[:, weights]
-    if model.classes_.size == 2:
-        return _logistic(coefs[0], model.intercept_[0], model.classes_, names)
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.preprocessing import LabelBinarizer
-
-    plain = OneVsRestClassifier(_unfitted())
-    each = [
-        _logistic(coef, intercept, np.array([0, 1]), names)
-        for coef, intercept in zip(coefs, model.intercept_, strict=True)
-    ]
-    plain.estimators_, plain.n_features_in_ = each, coefs.shape[1]
-    if not hasattr(OneVsRestClassifier, "classes_"):  # a property, in some versions
-        plain.classes_ = model.classes_
-    plain.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)
-    if names is not None:
-        plain.feature_names_in_ = np.array(names, dtype=object)
-    return plain
-
-
-def _unfitted() -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression()
-
-
-def _logistic(coef: FloatArray, intercept: float, classes: Any, names: Any) -> Any:
-    plain = _unfitted()
-    plain.coef_, plain.intercept_ = coef[None, :].copy(), np.array([intercept])
-    plain.classes_, plain.n_features_in_ = classes, coef.size
+    plain = LogisticRegression()
+    plain.coef_, plain.intercept_ = model.coef_[:, weights].copy(), model.intercept_.copy()
+    plain.classes_, plain.n_features_in_ = model.classes_, plain.coef_.shape[1]
     plain.n_iter_ = np.array([0], dtype=np.int32)
     if names is not None:
         plain.feature_names_in_ = np.array(names, dtype=object)

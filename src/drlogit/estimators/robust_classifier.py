@@ -1,8 +1,7 @@
 """What the two scikit-learn classifiers have in common.
 
 Contract only: check, encode labels, pose the Problem, solve, copy attributes; each of it once.
-More than two classes are fitted one against the rest, each with its own certificate, on rows that
-differ in their signs alone.
+More than two classes are one problem, with one certificate.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +19,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from ..fitting.classes import is_constant as are_constant
 from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
+from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.proof import Proof, model_digest, save_proofs
@@ -268,7 +268,7 @@ class RobustLinearClassifier(LinearPredictions):
 
         self.classes_, codes = encode(y)
         self._check_classes()
-        return TrainingData(X, y, codes, sample_weight, self.classes_.size)
+        return TrainingData(X, y, codes, sample_weight, self.classes_)
 
     def _with_labels(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Samples with labels and weights in memory, wherever X is."""
@@ -286,7 +286,7 @@ class RobustLinearClassifier(LinearPredictions):
             if not totals.all():
                 missing = self.classes_[totals == 0.0].tolist()[0]
                 raise ValueError(f"every class needs a positive weight, class {missing!r} has none")
-        return TrainingData(X, y, codes, weights, self.classes_.size)
+        return TrainingData(X, y, codes, weights, self.classes_)
 
     def _check_classes(self) -> None:
         """Two labels or more, and labels, not measurements."""
@@ -359,14 +359,12 @@ class RobustLinearClassifier(LinearPredictions):
         """What ``solve_problem`` wants to know besides the problem."""
         return {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
 
-    def _pose(self, data: TrainingData, epsilon: float, kappa: float) -> Problem:
-        """The problem of the first class; the others' differ in their signs alone."""
-        n_jobs = None if self._fits_apart(data) else self.n_jobs
-        return data.pose(epsilon=epsilon, kappa=kappa, n_jobs=n_jobs, **self._model())
+    def _pose(self, data: TrainingData, epsilon: float, kappa: Any) -> Problem | ClassProblem:
+        return data.pose(epsilon=epsilon, kappa=kappa, n_jobs=self.n_jobs, **self._model())
 
     def _prepare(
-        self, given: TrainingData, epsilon: float, kappa: float
-    ) -> tuple[TrainingData, Problem]:
+        self, given: TrainingData, epsilon: float, kappa: Any
+    ) -> tuple[TrainingData, Problem | ClassProblem]:
         """The samples as a fit takes them, and their problem."""
         data = given.prepared()
         try:
@@ -376,41 +374,30 @@ class RobustLinearClassifier(LinearPredictions):
                 self._pose(given, epsilon, kappa)  # raises with the rows as they were given
             raise
 
-    def _fits_apart(self, data: TrainingData) -> bool:
-        """Whether classes share the jobs: blocks have threads or workers of their own."""
-        return data.n_classes > 2 and not is_in_blocks(data.X)
-
-    def _fit_classes(
+    def _fit_problem(
         self,
         data: TrainingData,
-        problem: Problem,
+        problem: Problem | ClassProblem,
         *,
         verbose: int,
-        starts: list[Result | None] | None = None,
+        start: Result | None = None,
     ) -> bool:
-        """Solve for every class (once, if there are two) and set the fitted attributes.
+        """Solve, and set the fitted attributes.
 
-        Returns whether all models are constant, of which there are warnings.
+        Returns whether the model is constant, of which there is a warning.
         """
         controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
-        starts = starts or [None] * len(data.fitted_classes)
-        tasks = (
-            (each, {**controls, "start": start}, self._keep_dual)
-            for each, start in zip(data.against_rest(problem), starts, strict=True)
-        )
-        if self._fits_apart(data):
-            fits = Parallel(n_jobs=self.n_jobs)(delayed(_fit_one)(*task) for task in tasks)
-        else:
-            fits = [_fit_one(*task) for task in tasks]
-        results = [_of_given_samples(fit.result, data) for fit in fits]
+        result = solve_problem(problem, **controls, start=start)
+        # One that was stopped may have got no further than that.
+        constant = result.converged and _is_constant(problem, result)
+        result = result if self._keep_dual else replace(result, dual=None)
+        if result.dual is not None and data.origin is not None:
+            result = replace(result, dual=result.dual.for_samples(data.origin))
         if self.encoding_ is not None and self.fit_intercept:
-            shares = data.column_means()
-            results = [relative_to_average(each, self.encoding_, shares) for each in results]
-        self._set_results(results, problem.epsilon, as_stated(problem.cost, self.classes_))
-        names = [""] if len(fits) == 1 else [f" (class {c!r})" for c in self.classes_.tolist()]
-        for fit, name in zip(fits, names, strict=True):
-            self._warn(fit, problem, name)
-        return all(fit.constant for fit in fits)
+            result = relative_to_average(result, self.encoding_, data.column_means())
+        self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
+        self._warn(result, problem, constant=constant)
+        return constant
 
     def save_proof(
         self,
@@ -440,42 +427,45 @@ class RobustLinearClassifier(LinearPredictions):
         if isinstance(kappa, str):
             raise ValueError("kappa must be given: the model was fitted with one for each sample")
         given = again._check_data(X, y, sample_weight, kappa)
+        if given.n_classes > 2:
+            raise ValueError(
+                f"save_proof is for two classes, got {given.n_classes}: the dual point of several "
+                "is that of drlogit.solve(...).dual"
+            )
         if self._keep_dual:
-            again.results_ = self.results_
+            again.result_ = self.result_
         else:
             data, problem = again._prepare(given, self.epsilon_, kappa)
-            again._fit_classes(data, problem, verbose=0)
-        features = digest_of_features(given.X)
-        proofs = []
-        for k, (result, code) in enumerate(zip(again.results_, given.fitted_classes, strict=True)):
-            assert result.dual is not None
-            assert result.ball is not None
-            samples = digest_of_samples(features, signs_of(given.codes, code), given.weights)
-            model = model_digest(self.coef_[k], float(self.intercept_[k]), result.ball)
-            proofs.append(Proof(result.dual, samples, model))
-        save_proofs(path, proofs)
+            again._fit_problem(data, problem, verbose=0)
+        result = again.result_
+        assert result.dual is not None
+        assert result.ball is not None
+        features, signs = digest_of_features(given.X), signs_of(given.codes, 1)
+        samples = digest_of_samples(features, signs, given.weights)
+        model = model_digest(self.coef_[0], float(self.intercept_[0]), result.ball)
+        save_proofs(path, [Proof(result.dual, samples, model)])
 
-    def _set_results(self, results: list[Result], epsilon: float, kappa: StatedKappa) -> None:
-        """Set the fitted attributes that follow from the results of the fits."""
-        self.coef_ = np.array([result.coef for result in results])
-        self.intercept_ = np.array([result.intercept for result in results])
-        self.lambda_ = np.array([result.lam for result in results])
-        self.worst_case_loss_ = np.array([result.objective for result in results])
-        self.dual_gap_ = np.array([result.gap for result in results])
-        self.n_iter_ = np.array([result.n_iter for result in results])
+    def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
+        """Set the fitted attributes that follow from the result of the fit."""
+        self.coef_ = np.atleast_2d(result.coef)
+        self.intercept_ = np.atleast_1d(result.intercept)
+        self.lambda_ = np.array([result.lam])
+        self.worst_case_loss_ = np.array([result.objective])
+        self.dual_gap_ = np.array([result.gap])
+        self.n_iter_ = np.array([result.n_iter])
         self.epsilon_, self.kappa_ = float(epsilon), kappa
-        self.results_ = results
+        self.result_, self.results_ = result, [result]
 
-    def _warn(self, fit: _Fit, problem: Problem, name: str) -> None:
-        title = type(self).__name__ + name
-        if not fit.result.converged:
+    def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
+        title = type(self).__name__
+        if not result.converged:
             warnings.warn(
-                f"{title} {fit.result.status}: the gap is {fit.result.gap:.2e} nats, tol is "
-                f"{self.tol:.2e} nats. {fit.result.status.remedy}",
+                f"{title} {result.status}: the gap is {result.gap:.2e} nats, tol is "
+                f"{self.tol:.2e} nats. {result.status.remedy}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        if fit.constant:
+        if constant:
             warnings.warn(
                 f"{title} is constant: epsilon={problem.epsilon:.4g} is at or above epsilon_max "
                 f"(for kappa={kappa_text(self.kappa_)}, norm={self.norm!r}), the radius from "
@@ -486,23 +476,16 @@ class RobustLinearClassifier(LinearPredictions):
             )
 
 
-class _Fit(NamedTuple):
-    result: Result
-    constant: bool
+def stated_kappa(problem: Problem | ClassProblem, classes: Any) -> StatedKappa:
+    """The κ of a problem in a user's terms."""
+    if isinstance(problem, ClassProblem):
+        stated: StatedKappa = problem.stated_kappa
+        return stated
+    return as_stated(problem.cost, classes)
 
 
-def _fit_one(problem: Problem, controls: dict[str, Any], keep_dual: bool) -> _Fit:
-    """One class against the rest, if wanted without what has the length of the data."""
-    result = solve_problem(problem, **controls)
-    # One that was stopped may have got no further than that.
-    constant = result.converged and is_constant(
-        problem, problem.join(result.coef, result.intercept)
-    )
-    return _Fit(result if keep_dual else replace(result, dual=None), constant)
-
-
-def _of_given_samples(result: Result, data: TrainingData) -> Result:
-    """The result with its dual point, if it keeps one, as one of the samples that were given."""
-    if result.dual is None or data.origin is None:
-        return result
-    return replace(result, dual=result.dual.for_samples(data.origin))
+def _is_constant(problem: Problem | ClassProblem, result: Result) -> bool:
+    coefficients = problem.join(result.coef, result.intercept)
+    if isinstance(problem, ClassProblem):
+        return are_constant(problem, coefficients)
+    return is_constant(problem, coefficients)

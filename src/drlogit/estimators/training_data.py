@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.building import checked_rows
@@ -33,37 +33,32 @@ class TrainingData:
     y: np.ndarray[Any, Any]
     codes: IndexArray
     weights: FloatArray | None
-    n_classes: int
+    classes: np.ndarray[Any, Any]
     kappa: Any = None
     origin: IndexArray | None = None
 
     @property
-    def fitted_classes(self) -> range:
-        """Which classes are told from the rest: each, or only the second of two."""
-        return range(1, 2) if self.n_classes == 2 else range(self.n_classes)
+    def n_classes(self) -> int:
+        return int(self.classes.size)
 
-    def pose(self, *, kappa: Any, n_jobs: int | None = None, **model: Any) -> Problem:
-        """The problem of the first of these classes; their own κ, if they have one, comes first."""
+    def pose(
+        self, *, kappa: Any, n_jobs: int | None = None, **model: Any
+    ) -> Problem | ClassProblem:
+        """The problem of these samples; their own κ, if they have one, comes first."""
         kappa = kappa if self.kappa is None else self.kappa
-        return pose_problem(partial(self._rows, n_jobs), kappa=kappa, **model)
+        rows = partial(self._rows, n_jobs)
+        if self.n_classes == 2:
+            return pose_problem(rows, kappa=kappa, **model)
+        return pose_classes(rows, self.codes, self.classes, kappa=kappa, **model)
 
-    def unit(self, problem: Problem) -> float:
+    def unit(self, problem: Problem | ClassProblem) -> Any:
         """What one is in a search over κ: the samples' own κ as posed, if they have one."""
         return 1.0 if self.kappa is None else problem.kappa
 
-    def against_rest(self, problem: Problem) -> Iterator[Problem]:
-        """What :meth:`pose` gave, for each class in turn: only the signs change.
-
-        One at a time, as each may keep a copy of the data in another form.
-        """
-        if self.n_classes == 2:
-            yield problem
-        else:
-            for code in self.fitted_classes:
-                yield problem.with_signs(signs_of(self.codes, code))
-
     def _rows(self, n_jobs: int | None, *, intercept: bool) -> Rows:
-        signs = signs_of(self.codes, self.fitted_classes[0])
+        signs = signs_of(self.codes, 1)
+        if self.n_classes > 2:
+            signs = 0.0 * signs + 1.0  # labels are beside the rows
         if is_dask(self.X):
             from ..rows.dask_collections import dask_rows  # an optional package
 
@@ -90,7 +85,8 @@ class TrainingData:
 
     def kappa_of(self, index: Any) -> Any:
         """What flips of some of the samples cost."""
-        return self.kappa[index] if isinstance(self.kappa, np.ndarray) else self.kappa
+        by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
+        return self.kappa[index] if by_sample else self.kappa
 
     def prepared(self) -> TrainingData:
         """The samples as a fit takes them: those of weight zero left out.
@@ -113,7 +109,8 @@ class TrainingData:
     def _merged(self) -> TrainingData:
         """Each distinct sample once, in the order of a digest of its contents."""
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
-        each = self.kappa if isinstance(self.kappa, np.ndarray) else np.zeros(self.codes.size)
+        by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
+        each = self.kappa if by_sample else np.zeros(self.codes.size)
         labels = enumerate(zip(self.codes.tolist(), each.tolist(), strict=True))
         digests = np.array([_digest(self.X, i, label) for i, label in labels], dtype="S16")
         _, first, group = np.unique(digests, return_index=True, return_inverse=True)

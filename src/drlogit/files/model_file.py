@@ -3,9 +3,9 @@
     drlogit.save_model(model, "model.json")
     model = drlogit.load_model("model.json")      # a fitted DRLogisticRegression
 
-A file has a schema and a version, what the model is (ε, κ, norm, costs), and for each fit (one,
-or one per class if there are more than two) the coefficients with their certificate: objective,
-dual bound, gap, and how the solver ended.  Numbers are read back exactly as they were; ``inf`` is
+A file has a schema and a version, what the model is (ε, κ, norm, costs), and its coefficients (with
+more than two classes a list for each) with their certificate: objective, dual bound, gap, and how
+the solver ended.  Numbers are read back exactly as they were; ``inf`` is
 written as a string, as JSON has no word for it.  Files are written whole or not at all, and carry
 a digest of their contents, so that no accident to a file makes another model of it.
 """
@@ -29,7 +29,7 @@ from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..problem.ball import Ball
 from ..problem.domains import check_domains
-from ..problem.label_costs import BY_SAMPLE, StatedKappa, unit_and_trust
+from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_trust
 from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
@@ -37,7 +37,7 @@ from . import strict_json
 from .atomic import write_text
 
 #: Version 2 has the way from a raw table to numbers, and domains; in version 1 there were none.
-#: Version 3 has κ by label or by sample, and label noise.
+#: Version 3 has κ by label or by sample, label noise, and several classes in one fit.
 SCHEMA, VERSIONS = "drlogit-model", (1, 2, 3)
 _SINCE_VERSION_2 = ("columns", "missing_marks", "categories", "bounds")
 
@@ -59,8 +59,8 @@ class ModelFile:
 
     @property
     def converged(self) -> bool:
-        """Whether every fit reached its tolerance."""
-        return all(result.converged for result in self.model.results_)
+        """Whether the fit reached its tolerance."""
+        return self.model.result_.converged
 
 
 def save_model(
@@ -97,7 +97,7 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     Returns
     -------
     DRLogisticRegression
-        A fitted estimator, ready to predict and to be audited.  ``results_`` hold no trace.
+        A fitted estimator, ready to predict and to be audited.  ``result_`` holds no trace.
 
     Raises
     ------
@@ -113,7 +113,6 @@ Fields = Mapping[str, Any]
 
 #: The numbers of a fit, and what a :class:`Result` calls them.
 _NUMBERS_OF_FIT = {
-    "intercept": "intercept",
     "lambda": "lam",
     "objective": "objective",
     "dual_bound": "dual_objective",
@@ -210,8 +209,8 @@ def _document(model: Any, origin: Fields) -> dict[str, Any]:
         )
     check_is_fitted(model, "coef_")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
-    for result in model.results_:
-        _check_certificate(result, float(model.tol))  # or the file could not be read
+    result = model.result_
+    _check_certificate(result, float(model.tol))  # or the file could not be read
     n_features, encoding = int(model.coef_.shape[1]), model.encoding_
     names = getattr(model, "feature_names_in_", None) if encoding is None else encoding.names
     costs, groups, bounds = model.feature_costs_, model.categories_, model.bounds_
@@ -238,14 +237,15 @@ def _document(model: Any, origin: Fields) -> dict[str, Any]:
         "tol": float(model.tol),
         "fits": [
             {
-                "class": label,
+                "class": classes[1] if len(classes) == 2 else None,
                 "status": result.status.name,
                 "solver": result.solver,
                 "n_iter": int(result.n_iter),
+                "intercept": result.intercept,
                 **{key: float(getattr(result, name)) for key, name in _NUMBERS_OF_FIT.items()},
                 "coefficients": result.coef,
+                **({"as_numbers": True} if result.info.get("as_numbers") else {}),
             }
-            for label, result in zip(classes[-len(model.results_) :], model.results_, strict=True)
         ],
         "origin": dict(origin),
     }  # fmt: skip
@@ -375,11 +375,16 @@ def _parse(top: Fields) -> DRLogisticRegression:
     unit, trust = unit_and_trust(model.kappa, model.classes_)
     ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
     fits = _field(top, "fits", list, of=(dict,))
-    wanted = classes if len(classes) > 2 else classes[1:]
-    if [fit.get("class") for fit in fits] != wanted:
-        raise ValueError(f"'fits' must be one for each class of {wanted!r:.60}")
-    results = [_parse_fit(fit, ball, n, model.tol) for fit in fits]
-    model._set_results(results, epsilon, model.kappa)
+    if len(classes) > 2 and len(fits) == len(classes):
+        raise ValueError(
+            f"its {len(classes)} classes were fitted one against the rest by an earlier version: "
+            "fit them again"
+        )
+    wanted = classes[1] if len(classes) == 2 else None
+    if len(fits) != 1 or fits[0].get("class") != wanted:
+        raise ValueError(f"'fits' must be one, of the class {wanted!r:.60}")
+    K = () if len(classes) == 2 else (len(classes),)
+    model._set_result(_parse_fit(fits[0], ball, K, n, model.tol), epsilon, model.kappa)
     return model
 
 
@@ -387,8 +392,12 @@ def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
     """One κ, one for each label, or the word that there was one for each sample."""
     if top.get("kappa") == BY_SAMPLE:
         return BY_SAMPLE
+    several = len(classes) > 2
     if not isinstance(top.get("kappa"), list):
-        return check_kappa(_numbers(top, "kappa", finite=False))
+        return check_kappa(_numbers(top, "kappa", finite=False), least=0.0 if several else None)
+    if several and isinstance(top["kappa"][0], list):
+        square = _numbers(top, "kappa", len(classes), len(classes), finite=False)
+        return cost_matrix(square, np.array(classes))
     each = _numbers(top, "kappa", len(classes), finite=False)
     return {
         label: check_kappa(cost, least=0.0)
@@ -396,7 +405,7 @@ def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
     }
 
 
-def _parse_fit(fit: Fields, ball: Ball, n_features: int, tol: float) -> Result:
+def _parse_fit(fit: Fields, ball: Ball, K: tuple[int, ...], n_features: int, tol: float) -> Result:
     status = _field(fit, "status", str)
     if status not in Status.__members__:
         raise ValueError(
@@ -404,8 +413,10 @@ def _parse_fit(fit: Fields, ball: Ball, n_features: int, tol: float) -> Result:
         )
     numbers: dict[str, Any] = {name: _numbers(fit, key) for key, name in _NUMBERS_OF_FIT.items()}
     result = Result(
-        coef=_numbers(fit, "coefficients", n_features),
+        coef=_numbers(fit, "coefficients", *K, n_features),
+        intercept=_numbers(fit, "intercept", *K),
         dual=None,
+        info={"as_numbers": True} if fit.get("as_numbers") else {},
         status=Status[status],
         n_iter=_field(fit, "n_iter", int),
         solver=_field(fit, "solver", str),

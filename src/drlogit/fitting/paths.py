@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
@@ -19,9 +20,9 @@ from .solving import solve_problem
 
 
 def solve_radii(
-    problem: Problem,
+    problem: Problem | ClassProblem,
     epsilons: FloatArray,
-    kappa: float | None = None,
+    kappa: Any = None,
     *,
     warm_start: bool = True,
     **controls: Any,

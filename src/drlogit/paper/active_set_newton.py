@@ -59,7 +59,7 @@ class ActiveSetNewton:
         self, c: FloatArray, ball: NormBall, start: FloatArray, tol: float, max_iter: int = 1000
     ) -> Inner:
         # What has neither curvature nor slope (an empty column) is not worth any of the radius.
-        idle = (np.diagonal(self.H.dense) == 0.0) & (c == 0.0)
+        idle = (np.diagonal(self.H.matrix) == 0.0) & (c == 0.0)
         theta = ball.project(np.where(idle, 0.0, start))
         gradient = self.H.product(theta) - c
         tol = max(tol, _NOISE * ball.radius * ball.norm.value(c))
@@ -157,7 +157,7 @@ class ActiveSetNewton:
         if key in self._factors:
             self._factors.move_to_end(key)
         else:
-            self._factors[key] = _factor(self.H.dense[np.ix_(free, free)])
+            self._factors[key] = _factor(self.H.matrix[np.ix_(free, free)])
             if len(self._factors) > self._kept_factors:
                 self._factors.popitem(last=False)
         return self._factors[key].solve(r)

@@ -14,7 +14,7 @@ The paper's three (its Appendix B; the latter two for the box only):
 
 and two exact ones, which ``auto`` uses: H is small and its factors can be kept, so that they
 were at least as fast in every case measured (``benchmarks/inner_solvers.py``), whatever
-the condition of H.  Where H is too large to form, ``auto`` falls back on the paper's.
+the condition of H.
 
     ``active_set_newton``        box and ℓ1 ball (see there)
     ``secular_equation``         Euclidean ball: eigenvectors once, then a root in one variable
@@ -84,7 +84,7 @@ def coordinate_minimization(
     while gap > tol and k < max_iter:
         # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
         k += sweep(
-            np.ascontiguousarray(H.dense), gradient, theta, ball.radius, tol, min(10, max_iter - k)
+            np.ascontiguousarray(H.matrix), gradient, theta, ball.radius, tol, min(10, max_iter - k)
         )
         gradient = H.product(theta) - c
         gap = ball.gap(gradient, theta)
@@ -195,9 +195,7 @@ _FUNCTIONS: dict[str, Callable[..., Inner]] = {
 def make_inner_solver(name: str, H: Quadratic, norm: Norm) -> InnerSolver:
     """The inner solver of that name for H, or the best one for ``"auto"``."""
     known = INNER_SOLVERS[norm.name]
-    if name == "auto":
-        matrix_free = "active-set-cg" if norm.name == "l1" else "projected-gradient"
-        name = known[0] if H.matrix is not None else matrix_free
+    name = known[0] if name == "auto" else name
     if name not in known:
         raise ValueError(
             f"inner must be one of {', '.join(map(repr, ('auto', *known)))} for norm"

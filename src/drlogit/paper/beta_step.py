@@ -14,27 +14,20 @@ the paper's up to a factor 1/N, which the penalty ρ absorbs (see ``lp_admm``).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
 
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.interface import BlockState, Rows
+from ..rows.interface import BlockState
 from ..rows.reductions import Sum
 from .ball_qp import InnerSolver, make_inner_solver
 from .quadratic import NormBall, Quadratic
 
-IndexArray: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
-
-#: Up to this many coefficients H is formed; beyond, only products with it are.
+#: The most columns: H has 200 MB then, and its factors as much again.
 DENSE_LIMIT = 5000
-
-#: With more free columns than this the elimination would need as much memory as H.
-_FREE_LIMIT = 500
 
 #: Eigenvalues of ``H_FF``, scaled to unit diagonal, that count as zero.
 _RANK_TOLERANCE = 1e-12
@@ -59,20 +52,7 @@ class BetaStep:
     @classmethod
     def build(cls, problem: Problem, inner: str = "auto") -> BetaStep:
         """For ``H = ZᵀWZ``: one pass over the data."""
-        rows, H = problem.rows, gram_if_formed(problem)
-        if H is not None:
-            return cls.from_matrix(problem, H, inner)
-        kept, free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
-        scale = problem.costs[kept]
-        columns = _gram_columns(rows, free)
-        coupling, inverse = columns[kept].T * scale, _pseudo_inverse(columns[free])
-        product = partial(_reduced_product, rows, kept, scale, coupling, inverse)
-        solver = make_inner_solver(inner, Quadratic(kept.size, product), problem.norm)
-        return cls(problem, kept, free, scale, coupling, inverse, solver)
-
-    @classmethod
-    def from_matrix(cls, problem: Problem, H: FloatArray, inner: str = "auto") -> BetaStep:
-        """For any positive semidefinite H over all coefficients."""
+        H = gram(problem)
         kept, free = np.flatnonzero(problem.penalised), np.flatnonzero(problem.free)
         scale = problem.costs[kept]
         coupling = H[np.ix_(free, kept)] * scale
@@ -81,7 +61,7 @@ class BetaStep:
         if free.size:
             reduced -= coupling.T @ inverse @ coupling
             reduced = 0.5 * (reduced + reduced.T)
-        solver = make_inner_solver(inner, Quadratic.from_matrix(reduced), problem.norm)
+        solver = make_inner_solver(inner, Quadratic(reduced), problem.norm)
         return cls(problem, kept, free, scale, coupling, inverse, solver)
 
     def __call__(self, target: FloatArray, lam: float, beta: FloatArray, tol: float) -> FloatArray:
@@ -101,56 +81,19 @@ class BetaStep:
         return result
 
 
-def gram_if_formed(problem: Problem) -> FloatArray | None:
-    """``ZᵀWZ``, or None where it is better not formed."""
-    if problem.rows.n_columns > DENSE_LIMIT and problem.free.sum() <= _FREE_LIMIT:
-        return None
+def gram(problem: Problem) -> FloatArray:
+    """``ZᵀWZ``; ``ValueError`` where it is too large to be kept."""
+    n_columns = problem.rows.n_columns
+    if n_columns > DENSE_LIMIT:
+        raise ValueError(
+            f"the paper's methods form an n×n matrix and take up to {DENSE_LIMIT} columns, got "
+            f"{n_columns}: use solver='interior-point', or method 'subgradient' at fixed λ"
+        )
     return np.asarray(problem.rows.run(_gram)[1][0])
-
-
-def gram_product(rows: Rows, v: FloatArray) -> FloatArray:
-    """``ZᵀWZ v`` by one pass over the data."""
-    return np.asarray(rows.run(_product, None, v)[1][0])
 
 
 def _gram(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
     return state, (Sum(block.gram(block.weights)),)
-
-
-def _gram_columns(rows: Rows, columns: IndexArray) -> FloatArray:
-    """The given columns of ``ZᵀWZ``, without the rest of it."""
-    if columns.size == 0:
-        return np.zeros((rows.n_columns, 0))
-    return np.asarray(rows.run(_columns, None, columns)[1][0])
-
-
-def _columns(block: Block, state: BlockState, columns: IndexArray) -> tuple[BlockState, tuple[Sum]]:
-    width = block.X.shape[1] + int(block.intercept)
-    picked = np.empty((block.y.size, columns.size))
-    for k, j in enumerate(columns):
-        unit = np.zeros(width)
-        unit[j] = 1.0
-        picked[:, k] = block.weights * block.margins(unit)
-    return state, (Sum(block.adjoint(picked)),)
-
-
-def _product(block: Block, state: BlockState, v: FloatArray) -> tuple[BlockState, tuple[Sum]]:
-    return state, (Sum(block.adjoint(block.weights * block.margins(v))),)
-
-
-def _reduced_product(
-    rows: Rows,
-    kept: IndexArray,
-    scale: FloatArray,
-    coupling: FloatArray,
-    inverse: FloatArray,
-    theta: FloatArray,
-) -> FloatArray:
-    """``(H_KK - H_KF H_FF⁻¹ H_FK) θ`` by one pass over the data."""
-    v = np.zeros(rows.n_columns)
-    v[kept] = scale * theta
-    product = gram_product(rows, v)[kept]
-    return np.asarray(scale * product - coupling.T @ (inverse @ (coupling @ theta)))
 
 
 def _pseudo_inverse(matrix: FloatArray) -> FloatArray:

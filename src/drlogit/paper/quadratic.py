@@ -20,59 +20,38 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """``½ θᵀHθ``: a matrix, or only its product with vectors if it is too large to keep."""
+    """``½ θᵀHθ``, and what solvers want to know of H once."""
 
-    size: int
-    product: Callable[[FloatArray], FloatArray]
-    matrix: FloatArray | None = None
+    matrix: FloatArray
 
-    @classmethod
-    def from_matrix(cls, matrix: FloatArray) -> Quadratic:
-        return cls(matrix.shape[0], matrix.__matmul__, matrix)
+    @property
+    def size(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def product(self) -> Callable[[FloatArray], FloatArray]:
+        return self.matrix.__matmul__
 
     @cached_property
     def largest_eigenvalue(self) -> float:
         """An upper bound on ``λ_max(H)``, tight to a percent."""
         if self.size == 0:
             return 1.0
-        if self.matrix is not None:
-            last = self.size - 1
-            top = float(eigvalsh(self.matrix, subset_by_index=[last, last])[0])
-        else:
-            top = self._power_iteration()
+        last = self.size - 1
+        top = float(eigvalsh(self.matrix, subset_by_index=[last, last])[0])
         return max(top * 1.0001, np.finfo(float).tiny)
-
-    def _power_iteration(self, max_iter: int = 100) -> float:
-        v = np.random.default_rng(0).standard_normal(self.size)
-        value = 0.0
-        for _ in range(max_iter):
-            v /= np.linalg.norm(v)
-            v, previous, value = self.product(v), value, 0.0
-            value = float(np.linalg.norm(v))
-            if value == 0.0 or abs(value - previous) <= 1e-3 * value:
-                break
-        return 1.01 * value
 
     @cached_property
     def row_sums(self) -> FloatArray:
         """``Σ_k |H_jk|``: the diagonal matrix of these is at least H."""
-        sums = np.abs(self.dense).sum(axis=1)
+        sums = np.abs(self.matrix).sum(axis=1)
         return np.where(sums > 0.0, sums, 1.0)
 
     @cached_property
     def eigen(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues, negative rounding removed, and eigenvectors of H."""
-        values, vectors = eigh(self.dense)
+        values, vectors = eigh(self.matrix)
         return np.maximum(values, 0.0), vectors
-
-    @property
-    def dense(self) -> FloatArray:
-        if self.matrix is None:
-            raise ValueError(
-                f"this inner solver needs the {self.size}×{self.size} matrix H, which was not"
-                " formed: use 'active-set-cg' (norm 'l1') or 'projected-gradient'"
-            )
-        return self.matrix
 
 
 class NormBall(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
-from .beta_step import gram_if_formed, gram_product
+from .beta_step import gram
 from .quadratic import Quadratic
 
 
@@ -34,15 +34,7 @@ class ScaledBall:
     @cached_property
     def curvature(self) -> float:
         """``λ_max(ZᵀWZ)`` in these coordinates."""
-        gram = gram_if_formed(self.problem)
-        if gram is not None:
-            matrix = gram * np.outer(self.scale, self.scale)
-            return Quadratic.from_matrix(matrix).largest_eigenvalue
-
-        def product(theta: FloatArray) -> FloatArray:
-            return self.scale * gram_product(self.problem.rows, self.scale * theta)
-
-        return Quadratic(self.scale.size, product).largest_eigenvalue
+        return Quadratic(gram(self.problem) * np.outer(self.scale, self.scale)).largest_eigenvalue
 
     def radius(self, lam: float) -> float:
         """Euclidean radius of the ball; free coefficients count as of size one."""

@@ -527,6 +527,7 @@
     worst();
     risk();
     groups();
+    if (!data.two_classes) return;
     samples();
     calibration();
     shift();
@@ -544,8 +545,8 @@
     return h("label", {}, several ? box : null, key(m), m.name);
   }));
   const focus = byId("focus");
-  focus.append(...models.map((m) => h("option", { value: m.i, selected: m.i === state.focus ? "" : null }, m.name)));
-  focus.addEventListener("change", () => { state.focus = Number(focus.value); draw(); });
+  focus?.append(...models.map((m) => h("option", { value: m.i, selected: m.i === state.focus ? "" : null }, m.name)));
+  focus?.addEventListener("change", () => { state.focus = Number(focus.value); draw(); });
   const labelsRight = byId("labels-right");
   labelsRight.addEventListener("change", risk);
   if (data.kappa === null) labelsRight.closest("p").hidden = true;

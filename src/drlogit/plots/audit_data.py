@@ -15,6 +15,7 @@ import numpy as np
 
 from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
+from ..robustness.adversary import Adversary
 from ..robustness.audit_problem import AuditProblem
 from ..robustness.audited_models import (
     AuditedModel,
@@ -30,7 +31,7 @@ from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
 from ..robustness.guarantees import Guarantee
-from ..robustness.misclassification import best_error, bounds_at, worst_error
+from ..robustness.misclassification import best_error, worst_error
 from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
@@ -113,6 +114,7 @@ def audit_data(report: AuditOutcome) -> AuditData:
         "allowed": allowed[:1] if report.ball else allowed,
         "classes": [str(label) for label in audits[0].classes],
         "against_rest": any(str(audit.classes[0]).startswith("not ") for audit in audits),
+        "two_classes": all(isinstance(each, AuditProblem) for each in audits),
         "models": models,
         "groups": groups,
         "drawn_tol": _DRAWN_TOL,
@@ -147,8 +149,6 @@ def _model(
     audit = audited.audit
     found = audit.breakpoints(float(radii[-1]))
     losses = audit.loss_curve(found).at(radii)
-    best, worst, flips = best_error(audit), worst_error(audit), FlipCurve.of(found, audit.weights)
-    errors = [bounds_at(float(radius), best, worst) for radius in radii]
     half = outcome.half_wrong_radius
     content: dict[str, Any] = {
         "name": outcome.name,
@@ -159,15 +159,20 @@ def _model(
         "error": _short(outcome.error),
         "half_wrong": None if math.isinf(half) else _short(half),
         "worst_loss": _list(losses),
-        "worst_error": _list([bounds.worst for bounds in errors]),
-        "best_error": _list([bounds.best for bounds in errors]),
-        "exact": all(bounds.exact for bounds in errors),
-        "flips": _list(flips.at(radii)),
+        "worst_error": _list(worst_error(audit).at(radii)),
+        "best_error": _list(best_error(audit).at(radii)),
+        "exact": audit.exact_crossings,
+        "flips": _list(FlipCurve.of(found, audit.weights).at(radii)),
     }
     content["budget"] = _budget(audit, radii)
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = audit if not can_flip(audit.kappa) else audit.with_labels_right()
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
+    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
+    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
+    if not isinstance(audit, AuditProblem):
+        return content
+    assert isinstance(moving, AuditProblem)
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     content["fragile"] = [_fragile(each, row_names) for each in fragile]
     content["one_level"], content["one_level_share"] = [], 0.0
@@ -175,8 +180,6 @@ def _model(
         listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
         content["one_level"] = [_fragile(each, row_names) for each in listed]
         content["one_level_share"] = _short(share)
-    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
-    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
     content["confusion"] = _list(confusion(audit).ravel())
     content["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(audit, radii)]
     content["calibration"] = [
@@ -256,7 +259,7 @@ def _flip_cost(kappa: StatedKappa) -> float | str | None:
     return kappa if isinstance(kappa, float) else kappa_text(kappa)
 
 
-def _budget(audit: AuditProblem, radii: FloatArray) -> dict[str, Any]:
+def _budget(audit: Adversary, radii: FloatArray) -> dict[str, Any]:
     """Where the budget goes, and what it would do if a feature could not move."""
     found = audit.breakpoints(float(radii[-1]))
     use = budget_use(audit, found, radii)
@@ -338,12 +341,12 @@ def _shifted(audit: AuditProblem, radii: FloatArray, features: list[Feature]) ->
     return found
 
 
-def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> None:
+def _add_broken(models: list[dict[str, Any]], audits: list[Adversary]) -> None:
     """The share of right predictions that a change of at most so much breaks, for all alike."""
     costs = []
     for audit in audits:
         right = (audit.u > 0.0) & (audit.weights > 0.0)
-        costs.append((audit.costs_to_break[0][right], audit.weights[right]))
+        costs.append((audit.costs_to_break[right], audit.weights[right]))
     ends = [float(np.quantile(c[np.isfinite(c)], 0.98)) for c, _ in costs if np.isfinite(c).any()]
     grid = np.linspace(0.0, max(ends, default=1.0), _CURVE_POINTS + 1)
     for model, (cost, weights) in zip(models, costs, strict=True):
@@ -359,12 +362,9 @@ def _add_broken(models: list[dict[str, Any]], audits: list[AuditProblem]) -> Non
         }
 
 
-def _allowed(audit: AuditProblem, radii: FloatArray) -> list[list[str]]:
+def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
-    problem = audit.problem
-    costs = problem.costs[:-1].copy()
-    if problem.domains is not None:
-        costs[problem.domains.columns] = problem.domains.column_costs
+    costs = audit.stated_costs
     deviations, _ = deviations_and_means(audit)
     columns = [
         Priced(
@@ -404,7 +404,7 @@ def _features(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def _samples(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
         for kind in ("fragile", "one_level"):
-            for sample in model[kind]:
+            for sample in model.get(kind, ()):
                 changes = "; ".join(sample["changes"])
                 yield {"model": model["name"], "kind": kind, **sample, "changes": changes}
 
@@ -430,7 +430,7 @@ def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
-        for each in model["coefficients"]:
+        for each in model.get("coefficients", ()):
             yield {"model": model["name"], **each}
 
 

@@ -31,6 +31,9 @@ _SECTIONS = (
     ("limits", "What it does not say"),
 )
 
+#: Sections that only models of two classes have.
+_OF_TWO_CLASSES = ("samples", "calibration", "shift", "coefficients")
+
 _CHART = (
     "<figure><figcaption>{0}<small>{1}</small></figcaption>"
     '<div class="chart" id="{2}"></div></figure>'
@@ -54,8 +57,9 @@ def audit_page(data: AuditData, *, title: str | None = None, subtitle: str | Non
     _features(page)
     if content["groups"]:
         _groups(page, content)
-    _closer_look(page, content)
-    _coefficients(page)
+    if content["two_classes"]:
+        _closer_look(page, content)
+        _coefficients(page)
     _limits(page, content)
     page.script(packaged("audit.js"), content)
     return page
@@ -92,7 +96,8 @@ def _contents(page: Page, content: dict[str, Any]) -> None:
     listed = "".join(
         f'<li><a href="#{anchor}">{words}</a></li>'
         for anchor, words in _SECTIONS
-        if anchor != "groups" or content["groups"]
+        if (anchor != "groups" or content["groups"])
+        and (anchor not in _OF_TWO_CLASSES or content["two_classes"])
     )
     page.fragment(f'<nav aria-label="Contents"><ul>{listed}</ul></nav>')
 
@@ -258,7 +263,7 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
         content["spaces"]
     )
     if content["kappa"] is None:
-        labels = "Labels are beyond doubt (κ = ∞): only features move."
+        labels = "Labels are certain (κ = ∞): only features move."
     elif isinstance(content["kappa"], str):
         labels = f"Flipping one label counts as moving a sample by κ = {content['kappa']}."
     else:
@@ -285,7 +290,14 @@ def _measured(content: dict[str, Any]) -> list[str]:
     """Caveats that only some audits need."""
     lines = []
     inexact = [model["name"] for model in content["models"] if not model["exact"]]
-    if inexact:
+    if not content["two_classes"]:
+        lines.append("Of several classes, the best error is a bound from below.")
+        if inexact:
+            lines.append(
+                f"Categories and bounds of {', '.join(inexact)} are taken as numbers: worst cases "
+                "are upper bounds, exact where no such move pays."
+            )
+    elif inexact:
         lines.append(
             f"Worst-case errors of {', '.join(inexact)} are upper bounds, a little too large: "
             "there are too many combinations of categories of different costs to try them all."

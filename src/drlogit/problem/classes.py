@@ -15,8 +15,7 @@ their adversary can do more, so the worst case is an upper bound.
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -26,11 +25,10 @@ import numpy as np
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.centring import exact_dot
-from ..rows.checks import as_numbers
 from ..rows.interface import Rows, State
-from ..rows.matrix import matvec
 from ..rows.reductions import Sum
 from .ball import Ball
+from .label_costs import cost_matrix, is_stated_singly
 from .norms import Norm
 from .parameters import check_epsilon
 from .problem import pose_problem
@@ -70,7 +68,7 @@ class ClassProblem:
     @cached_property
     def label_costs(self) -> FloatArray:
         """``κ(y, k)``, rows for the observed label; at ε = 0 only what is free can be had."""
-        found = label_costs(self.kappa, self.classes)
+        found = cost_matrix(self.kappa, self.classes)
         return np.where(found > 0.0, np.inf, 0.0) if self.epsilon == 0.0 else found
 
     @property
@@ -93,15 +91,24 @@ class ClassProblem:
         """The ball in plain numbers."""
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         plain = None if (costs == 1.0).all() else costs
-        kappa: Any = self.kappa if isinstance(self.kappa, numbers.Real) else self.label_costs
-        return Ball(self.epsilon, kappa, self.norm.name, plain, self.fit_intercept)
+        return Ball(self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept)
+
+    @property
+    def stated_kappa(self) -> Any:
+        """κ in a user's terms: one number, by label, or a matrix."""
+        if is_stated_singly(self.kappa):
+            return self.kappa
+        rows = [row[k != np.arange(row.size)] for k, row in enumerate(self.kappa)]
+        if all((row == row[0]).all() for row in rows):
+            return dict(zip(self.classes.tolist(), [float(row[0]) for row in rows], strict=True))
+        return self.kappa
 
     def with_radius(self, epsilon: float, kappa: Any = None) -> ClassProblem:
         """The same samples under another ε (and κ); nothing is copied."""
         problem = replace(self, epsilon=check_epsilon(epsilon))
         if kappa is None:
             return problem
-        label_costs(kappa, self.classes)
+        cost_matrix(kappa, self.classes)
         return replace(problem, kappa=kappa)
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -185,47 +192,11 @@ def widest_pair(coef: FloatArray, norm: Norm) -> float:
     return max(norm.dual(coef[j] - coef[k]) for k in range(1, len(coef)) for j in range(k))
 
 
-def label_costs(kappa: Any, classes: np.ndarray[Any, Any]) -> FloatArray:
-    """What it costs to turn one label into another, rows for the observed one.
-
-    From a number, a dict of labels to numbers (by the observed label), or the matrix itself.
-    """
-    K, names = classes.size, classes.tolist()
-    if isinstance(kappa, Mapping):
-        unknown = [label for label in kappa if label not in names]
-        missing = [label for label in names if label not in kappa]
-        if unknown or missing:
-            label, said = (unknown[0], "is no label") if unknown else (missing[0], "has no cost")
-            raise ValueError(f"kappa must have a cost for each label: {label!r} {said}")
-        costs = np.array([[_cost(kappa[label])] * K for label in names])
-    elif isinstance(kappa, numbers.Real):
-        costs = np.full((K, K), _cost(kappa))
-    else:
-        costs = as_numbers(kappa, "kappa").copy()
-        if costs.shape != (K, K):
-            raise ValueError(
-                f"kappa for {K} classes must be a number, a dict of labels to costs or an array of "
-                f"shape ({K}, {K}), a row for each observed label; got shape {costs.shape}"
-            )
-        if not (costs >= 0.0).all():
-            raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
-        if np.diagonal(costs).any():
-            place = int(np.flatnonzero(np.diagonal(costs))[0])
-            raise ValueError(
-                f"kappa must be 0 on its diagonal, where no label changes: got "
-                f"{costs[place, place]:g} for {names[place]!r}"
-            )
-    np.fill_diagonal(costs, 0.0)
-    return costs
-
-
-def _cost(kappa: Any) -> float:
-    if not isinstance(kappa, numbers.Real) or isinstance(kappa, bool):
-        raise ValueError(f"kappa must be a number >= 0 or inf, got {kappa!r}")
-    value = float(kappa)
-    if not value >= 0.0:
-        raise ValueError(f"kappa must be >= 0 (inf: labels cannot change), got {kappa!r}")
-    return value
+def scaled_costs(costs: Any, factor: float) -> Any:
+    """κ, one or a matrix, times a factor; what costs nothing still does."""
+    if np.ndim(costs) == 0:
+        return costs * factor
+    return np.where(costs > 0.0, np.where(costs > 0.0, costs, 1.0) * factor, 0.0)
 
 
 def pose_classes(
@@ -238,10 +209,12 @@ def pose_classes(
     **model: Any,
 ) -> ClassProblem:
     """The problem on the rows that ``make_rows(intercept=…)`` gives, labels all +1."""
-    label_costs(kappa, classes)
+    if not is_stated_singly(kappa):
+        kappa = cost_matrix(kappa, classes)
+    cost_matrix(kappa, classes)
     given = pose_problem(make_rows, epsilon=epsilon, kappa=math.inf, **model)
     plain = given.as_numbers
-    kappa = float(kappa) if isinstance(kappa, numbers.Real) else kappa
+    kappa = float(kappa) if is_stated_singly(kappa) else kappa
     return ClassProblem(
         plain.rows, plain.rows.scatter(codes), classes, plain.epsilon, plain.norm, plain.costs,
         kappa, plain.fit_intercept, given.domains is None,
@@ -249,11 +222,7 @@ def pose_classes(
 
 
 def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:
-    X = block.X if block.thin is None else block.thin
-    n = block.X.shape[1]
-    scores = matvec(X, np.ascontiguousarray(coefficients[:, :n].T))
-    if block.intercept:
-        scores = scores + coefficients[:, -1]
+    scores = np.column_stack([block.margins(row) for row in coefficients])
     return (scores, codes.astype(np.intp)), ()
 
 

@@ -50,8 +50,8 @@ BY_SAMPLE: Final = "by sample"
 Trust: TypeAlias = ByClass | Literal["by sample"] | None
 
 
-#: κ in a user's terms: a number, by label, or ``"by sample"``.
-StatedKappa: TypeAlias = float | dict[Any, float] | str
+#: κ in a user's terms: a number, by label, ``"by sample"``, or with several classes a matrix.
+StatedKappa: TypeAlias = float | dict[Any, float] | str | FloatArray
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ def flip_costs(
         totals = np.bincount(codes, weights, minlength=classes.size).astype(np.float64)
         kappa = kappa.costs(classes, totals)
     if is_stated_singly(kappa):
-        return check_kappa(kappa)
+        return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
+    if classes.size > 2:
+        return cost_matrix(kappa, classes)
     if isinstance(kappa, Mapping):
         each = _of_labels(kappa, classes)
     elif isinstance(kappa, ByClass) or is_dask(kappa):
@@ -103,7 +105,39 @@ def flip_costs(
         if values.ndim == 1:
             return values
         each = _of_matrix(values, classes)
-    return ByClass(*each.tolist()) if classes.size == 2 else each[np.asarray(codes)]
+    return ByClass(*each.tolist())
+
+
+def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
+    """What it costs to turn one label into another, rows for the observed one.
+
+    From a number, a dict of labels to numbers (by the observed label), or the matrix itself.
+    """
+    K = classes.size
+    if is_stated_singly(kappa):
+        costs = np.full((K, K), check_kappa(kappa, least=0.0))
+    elif isinstance(kappa, Mapping):
+        costs = np.repeat(_of_labels(kappa, classes)[:, None], K, axis=1)
+    else:
+        costs = as_numbers(kappa, "kappa").copy()
+        if costs.shape != (K, K):
+            raise ValueError(
+                f"kappa for {K} classes must be a number, a dict of labels to costs or an array of "
+                f"shape ({K}, {K}), a row for each observed label; got shape {costs.shape}"
+            )
+        if not (costs >= 0.0).all():
+            raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
+        _check_diagonal(costs)
+    np.fill_diagonal(costs, 0.0)
+    return costs
+
+
+def _check_diagonal(matrix: FloatArray) -> None:
+    if matrix.diagonal().any():
+        raise ValueError(
+            "kappa as a matrix must be zero on its diagonal (a label that stays), got "
+            f"{matrix.diagonal().tolist()}"
+        )
 
 
 def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
@@ -125,11 +159,7 @@ def _of_matrix(matrix: FloatArray, classes: NDArray[Any]) -> FloatArray:
             f"kappa as a matrix must have a row and a column for each of {classes.size} labels, "
             f"two at most, got shape {matrix.shape}"
         )
-    if matrix.diagonal().any():
-        raise ValueError(
-            "kappa as a matrix must be zero on its diagonal (a label that stays), got "
-            f"{matrix.diagonal().tolist()}"
-        )
+    _check_diagonal(matrix)
     return matrix[[0, 1], [1, 0]]
 
 
@@ -144,6 +174,8 @@ def kappa_text(kappa: StatedKappa) -> str:
     """κ in a line of text."""
     if isinstance(kappa, Mapping):
         return ", ".join(f"{value:g} for {label}" for label, value in kappa.items())
+    if isinstance(kappa, np.ndarray):
+        return "a matrix"
     return kappa if isinstance(kappa, str) else f"{kappa:g}"
 
 
@@ -151,6 +183,8 @@ def can_flip(kappa: StatedKappa) -> bool:
     """Whether any label can."""
     if isinstance(kappa, Mapping):
         return not all(math.isinf(value) for value in kappa.values())
+    if isinstance(kappa, np.ndarray):
+        return bool(np.isfinite(kappa[~np.eye(len(kappa), dtype=bool)]).any())
     return isinstance(kappa, str) or math.isfinite(kappa)
 
 
@@ -158,6 +192,8 @@ def flips_in_words(epsilon: float, kappa: StatedKappa) -> str:
     """How many labels may be wrong, as far as κ says."""
     if isinstance(kappa, str):
         return "labels may be wrong at a cost for each sample"
+    if isinstance(kappa, np.ndarray):
+        return "labels may be wrong at a cost for each pair of them"
     if not isinstance(kappa, Mapping):
         if math.isinf(kappa):
             return "labels are right"
@@ -209,8 +245,10 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
 
 def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[float, Trust]:
     """The unit and the multiples of it, where κ is known in a user's terms only."""
-    if isinstance(kappa, str) or (isinstance(kappa, Mapping) and classes.size > 2):
+    if isinstance(kappa, str):
         return 1.0, BY_SAMPLE
+    if isinstance(kappa, np.ndarray) or (isinstance(kappa, Mapping) and classes.size > 2):
+        return cost_matrix(kappa, classes), None  # type: ignore[return-value]
     if not isinstance(kappa, Mapping):
         return kappa, None
     each = _of_labels(kappa, classes)

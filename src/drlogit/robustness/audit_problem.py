@@ -24,6 +24,7 @@ from ..estimators.tables.by_column import (
     resolve_costs,
     standard_deviations,
 )
+from ..problem.classes import pose_classes
 from ..problem.domain_loss import Prices, prices_of
 from ..problem.domains import check_domains
 from ..problem.label_costs import (
@@ -41,16 +42,17 @@ from ..problem.problem import Problem, ground_cost
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.checks import check_features, check_label_column, check_labels, check_weights
 from ..rows.interface import Rows, State
-from ..rows.matrix import matvec
 from ..rows.memory import MemoryRows
 from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
-from .breakpoints import Breakpoints, LossCurve
+from .adversary import Adversary
+from .breakpoints import Breakpoints
+from .class_audit import ClassAudit
 from .common_ball import CommonBall
-from .crossing_costs import crossing_costs
+from .crossing_costs import crossing_costs, is_exact
 from .domain_breakpoints import domain_breakpoints
 from .features import Feature, costs_by_feature, describe
-from .linear_model import LinearModel, rest_and_class
+from .linear_model import LinearModel, SoftmaxModel, rest_and_class
 from .measured_model import ONE_HOT, MeasuredModel, last_step, measure
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
@@ -58,28 +60,13 @@ _CHECKED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class AuditProblem:
-    """A linear model, the samples it is asked about, and the Wasserstein ball around them."""
+class AuditProblem(Adversary):
+    """That of a linear model of two classes; ``coefficients`` are β, then b.
+
+    ``classes`` are the labels that the signs -1 and +1 stand for.
+    """
 
     problem: Problem
-    coefficients: FloatArray  # β, then b
-    classes: tuple[Any, Any]  # the labels that signs -1 and +1 stand for
-    space: str  # where distance is measured, in words
-    described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
-    stated_costs: FloatArray  # of each column, whether it has a domain or not
-    stated_bounds: Any = None
-
-    @cached_property
-    def features(self) -> tuple[Feature, ...]:
-        """The columns as the features that people know."""
-        return self.described()
-
-    def ball_of(self, model: str) -> CommonBall:
-        """The ball of this audit, for other models, under the name of its own."""
-        lower, upper = (-np.inf, np.inf) if self.stated_bounds is None else self.stated_bounds
-        size = self.stated_costs.size
-        ends = np.broadcast_to(lower, size), np.broadcast_to(upper, size)
-        return CommonBall.of(model, self.space, self.features, self.stated_costs, ends)
 
     @cached_property
     def margins(self) -> State:
@@ -90,10 +77,6 @@ class AuditProblem:
     def u(self) -> FloatArray:
         """The margins as one vector."""
         return np.asarray(self.problem.rows.gather(self.margins))
-
-    @cached_property
-    def weights(self) -> FloatArray:
-        return self.problem.rows.weights()
 
     @cached_property
     def signs(self) -> FloatArray:
@@ -124,19 +107,12 @@ class AuditProblem:
         return self.problem.rows.flip_costs(self.problem.kappa)
 
     @property
-    def kappa(self) -> StatedKappa:
-        """κ in a user's terms."""
-        return as_stated(self.problem.cost, np.array(self.classes))
+    def flip_unit(self) -> float:
+        return self.problem.kappa
 
-    def flip_limits(self, radii: FloatArray) -> FloatArray:
-        """The largest share of labels that each radius can flip: the cheapest ones."""
-        if self.problem.cost.trust is None:
-            return np.asarray(np.minimum(radii / self.problem.kappa, 1.0))
-        order = np.argsort(self.flip_costs)
-        order = order[np.isfinite(self.flip_costs[order])]
-        weight = np.append(0.0, np.cumsum(self.weights[order]))
-        spent = np.append(0.0, np.cumsum(self.weights[order] * self.flip_costs[order]))
-        return np.asarray(np.interp(radii, spent, np.minimum(weight, 1.0)))
+    @property
+    def kappa(self) -> StatedKappa:
+        return as_stated(self.problem.cost, np.array(self.classes))
 
     @cached_property
     def domain_loss(self) -> Prices:
@@ -155,44 +131,38 @@ class AuditProblem:
         flipped = np.full(own.size, -1, dtype=np.intp)
         return Breakpoints.in_order(own, rate[own], kappa[own], u[own], flipped)
 
-    def loss_curve(
-        self, found: Breakpoints | None = None, weights: FloatArray | None = None
-    ) -> LossCurve:
-        """The worst-case log-loss at every radius, of ``found`` breakpoints or of all there are.
-
-        ``weights`` are other weights of the samples, which sum to one.
-        """
-        found = self.breakpoints() if found is None else found
-        weights = self.weights if weights is None else weights
-        return LossCurve.of(found, weights, self.losses, self.sensitivity)
-
     @cached_property
     def wrong(self) -> BoolArray:
         """Samples predicted wrong; on the boundary scikit-learn predicts the negative class."""
         return np.asarray((self.u < 0.0) | ((self.u == 0.0) & (self.signs > 0.0)))
 
     @cached_property
-    def costs_to_break(self) -> tuple[FloatArray, FloatArray]:
-        """Least cost of moves that take samples across the boundary, from below and above.
+    def costs_to_break(self) -> FloatArray:
+        """Least cost of moves that take samples across the boundary, or a little less.
 
         For samples predicted right, whose label stays as it is; 0 for others.
         """
         return self._crossing_costs(self.u, 1.0)
 
     @cached_property
-    def costs_to_mend(self) -> tuple[FloatArray, FloatArray]:
+    def costs_to_mend(self) -> FloatArray:
         """The same for samples predicted wrong, to the right side."""
         return self._crossing_costs(-self.u, -1.0)
 
-    def _crossing_costs(self, gap: FloatArray, label: float) -> tuple[FloatArray, FloatArray]:
-        """Least cost of moves that gain ``gap``, from below and above.
+    @property
+    def exact_crossings(self) -> bool:
+        """Whether these are the least costs, and not a little below."""
+        domains = self.problem.domains
+        return domains is None or is_exact(domains.group_costs)
+
+    def _crossing_costs(self, gap: FloatArray, label: float) -> FloatArray:
+        """Least cost of moves that gain ``gap``.
 
         ``label`` is 1 if samples are to leave their own label's side, -1 if the other's.
         """
         if self.problem.domains is None:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                cost = np.maximum(gap, 0.0) / self.sensitivity
-            return cost, cost
+                return np.asarray(np.maximum(gap, 0.0) / self.sensitivity)
         costs = self.problem.domains.group_costs
         return crossing_costs(self.domain_loss, costs, self.sensitivity, gap, label)
 
@@ -205,13 +175,16 @@ class AuditProblem:
         held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
         return replace(self, problem=held)
 
-    def with_radius(self, epsilon: float) -> AuditProblem:
-        """The same in a ball of another radius."""
-        return replace(self, problem=self.problem.with_radius(epsilon))
+    @property
+    def move_shares(self) -> FloatArray:
+        return np.asarray(self.coefficients[:-1] * self.direction / self.sensitivity)
 
-    def with_labels_right(self) -> AuditProblem:
-        """The same, if labels were beyond doubt."""
-        return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))
+    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
+        flipped = found.flipped()
+        return flipped * np.where(flipped != 0.0, self.flip_costs[found.sample], 0.0)
+
+    def observed(self, index: IndexArray) -> list[Any]:
+        return list(self.labels(self.signs[index]).tolist())
 
     def labels(self, signs: FloatArray) -> np.ndarray[Any, Any]:
         """Signs as labels."""
@@ -233,7 +206,7 @@ def audit_problem(
     space: str = "fitted",
     of_class: int | None = None,
     ball: CommonBall | None = None,
-) -> AuditProblem:
+) -> Adversary:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
     What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
@@ -246,32 +219,7 @@ def audit_problem(
         kappa = own_kappa(measured.kappa) if kappa is None else kappa
         if not is_stated_singly(kappa):
             kappa = flip_costs(kappa, known, np.searchsorted(known, column_or_1d(y)))
-    labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
-    return audit_problem_of(
-        measured, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
-        sample_weight=sample_weight, categories=categories, bounds=bounds,
-        check=partial(_check_scores, model, measured.linear, X, of_class), ball=ball,
-    )  # fmt: skip
-
-
-def audit_problem_of(
-    measured: MeasuredModel,
-    y: Any,
-    *,
-    epsilon: float,
-    kappa: Any,
-    norm: str | Norm | None,
-    feature_costs: Any,
-    sample_weight: ArrayLike | None,
-    categories: Any = None,
-    bounds: Any = None,
-    check: Callable[[Matrix], None] | None = None,
-    ball: CommonBall | None = None,
-) -> AuditProblem:
-    """The audit of a model that has been measured among its samples already.
-
-    ``check`` looks at the samples, or at one block of them, before anything is computed.
-    """
+        y = _one_of_several(y, known, of_class)
     epsilon = check_epsilon(epsilon)
     kappa = own_kappa(measured.kappa) if kappa is None else kappa
     if is_stated_singly(kappa):
@@ -281,11 +229,9 @@ def audit_problem_of(
     blocks = isinstance(samples, RowBlocks)
     matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
     n_samples, n_features = samples.shape if blocks else matrix.shape
-    if linear.coef.size != n_features:
-        raise ValueError(f"X has {n_features} features, but the model has {linear.coef.size}")
-    if check is not None:
-        check(matrix)
-    signs, classes = signs_of(y, n_samples, linear.classes)
+    if linear.coef.shape[-1] != n_features:
+        raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
+    _check_scores(model, linear, X, of_class, matrix)
     weights = check_weights(sample_weight, n_samples)
     if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
         declared, stated_categories = measured.categories, None
@@ -302,35 +248,44 @@ def audit_problem_of(
     costs = _costs(feature_costs, measured, matrix, weights, described)
     costs = check_costs(costs, n_features)
     stated_costs = costs.copy()
-    rows: Rows
-    if blocks:
-        rows = StoredRows(samples, signs, weights, intercept=True)
-    else:
-        rows = MemoryRows.from_arrays(matrix, signs, weights, intercept=True)
-    rows, unit, trust = with_flip_costs(rows, flip_costs(kappa, np.array(classes), None))
     stated = {"feature costs": feature_costs, "categories": stated_categories, "bounds": bounds}
     limits = measured.bounds if bounds is None else _bounds(bounds, measured, matrix)
     beyond = False
     if bounds is None and not blocks:
         limits, beyond = widened(limits, matrix, measured.names)
-    rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
-    problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
-    joined = problem.join(linear.coef, linear.intercept)
     given = " and ".join(word for word, value in stated.items() if value is not None)
     where = f"{space}, with the {given} given" if given and ball is None else space
     where += ", and bounds as wide as the data" if beyond else ""
+
+    def rows_with(signs: FloatArray, *, intercept: bool) -> Rows:
+        if blocks:
+            return StoredRows(samples, signs, weights, intercept=intercept)
+        return MemoryRows.from_arrays(matrix, signs, weights, intercept=intercept)
+
+    if isinstance(linear, SoftmaxModel):
+        codes, several = codes_of(y, n_samples, linear.classes)
+        posed = pose_classes(
+            partial(rows_with, np.ones(n_samples)), codes, np.asarray(several), epsilon=epsilon,
+            kappa=kappa, norm=transport, fit_intercept=True, feature_costs=costs,
+            categories=declared, bounds=limits, names=measured.names,
+        )  # fmt: skip
+        matrix_of = posed.join(linear.coef, linear.intercept)
+        if not posed.as_given:
+            where += "; categories and bounds as numbers, so worst cases are upper bounds"
+        return ClassAudit(posed, matrix_of, several, where, described, stated_costs, limits)
+    signs, classes = signs_of(y, n_samples, linear.classes)
+    flips = flip_costs(kappa, np.asarray(classes), (signs > 0.0).astype(np.intp))
+    rows, unit, trust = with_flip_costs(rows_with(signs, intercept=True), flips)
+    rows, cost = ground_cost(rows, transport, costs, unit, declared, limits, measured.names)
+    problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
+    joined = problem.join(linear.coef, linear.intercept)
     return AuditProblem(problem, joined, classes, where, described, stated_costs, limits)
 
 
 def _one_of_several(y: Any, classes: Any, k: int) -> Any:
     """Labels as one class and the rest."""
     labels = np.asarray(column_or_1d(y))
-    unknown = ~np.isin(labels, classes)
-    if unknown.any():
-        known = ", ".join(repr(c) for c in np.asarray(classes).tolist()[:8])
-        raise ValueError(
-            f"y must hold labels of the model, {known}, got {labels[unknown][:1].tolist()[0]!r}"
-        )
+    _check_known(labels, classes)
     rest, chosen = rest_and_class(classes[k])
     return np.where(labels == classes[k], chosen, rest)
 
@@ -381,7 +336,7 @@ def widened(bounds: Any, matrix: Matrix, names: Sequence[Any] | None) -> tuple[A
     warnings.warn(
         f"rows lie beyond the bounds of the fit, which are widened to them: {shown}{more}",
         UserWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
     return (np.minimum(lower, least), np.maximum(upper, most)), True
 
@@ -411,8 +366,27 @@ def signs_of(
     return np.where(positive, 1.0, -1.0), classes
 
 
+def codes_of(
+    y: Any, n_samples: int, classes: tuple[Any, ...] | None
+) -> tuple[IndexArray, tuple[Any, ...]]:
+    """Labels as positions among the classes, those of the model if it knows them."""
+    labels = check_label_column(y, n_samples)
+    known = np.unique(labels) if classes is None else np.asarray(classes)
+    _check_known(labels, known)
+    return np.searchsorted(known, labels).astype(np.intp), tuple(known.tolist())
+
+
+def _check_known(labels: Any, classes: Any) -> None:
+    unknown = ~np.isin(labels, classes)
+    if unknown.any():
+        known = ", ".join(repr(c) for c in np.asarray(classes).tolist()[:8])
+        raise ValueError(
+            f"y must hold labels of the model, {known}, got {labels[unknown][:1].tolist()[0]!r}"
+        )
+
+
 def _check_scores(
-    model: Any, linear: LinearModel, X: Any, of_class: int | None, matrix: Matrix
+    model: Any, linear: LinearModel | SoftmaxModel, X: Any, of_class: int | None, matrix: Matrix
 ) -> None:
     """Compare the model's own scores with those of ``(β, b)``, on a few rows.
 
@@ -428,10 +402,12 @@ def _check_scores(
         warnings.simplefilter("ignore")  # "X does not have valid feature names"
         first = (sp.csr_array(X) if sp.issparse(X) else X)[: few.shape[0]]
         scores = np.asarray(model.decision_function(first))
-    scores = scores[:, of_class] if of_class is not None and scores.ndim == 2 else scores.ravel()
-    ours = matvec(few, linear.coef) + linear.intercept
+    if isinstance(linear, LinearModel):
+        one = of_class is not None and scores.ndim == 2
+        scores = scores[:, of_class] if one else scores.ravel()
+    ours = few @ linear.coef.T + linear.intercept
     # Single precision, and cancellation: measured against the size of the terms of the sum.
-    size = matvec(abs(few), np.abs(linear.coef)) + abs(linear.intercept) + np.abs(scores)
+    size = abs(few) @ np.abs(linear.coef.T) + np.abs(linear.intercept) + np.abs(scores)
     if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
         raise ValueError(
             f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "

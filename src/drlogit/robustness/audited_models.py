@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
-from .audit_problem import AuditProblem, audit_problem
+from .adversary import Adversary
+from .audit_problem import audit_problem
 from .breakpoints import FlipCurve
 from .common_ball import CommonBall
 from .guarantees import Guarantee
+from .linear_model import as_softmax
 from .measured_model import FittedWith, fitted_with, last_step
-from .misclassification import best_error, bounds_at, worst_error
+from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
@@ -125,7 +127,7 @@ class AuditOutcome:
 class AuditedModel:
     """A model's audit, and how the model was fitted, where it is one of ours."""
 
-    audit: AuditProblem
+    audit: Adversary
     fitted: FittedWith
 
 
@@ -172,9 +174,10 @@ def audit_problems(
 
 
 def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
-    """The model, or each of its classes if there are more than two."""
-    classes = getattr(last_step(model), "classes_", ()) if hasattr(model, "fit") else ()
-    if len(classes) <= 2:
+    """The model, or each of its classes if several are told from the rest."""
+    last = last_step(model) if hasattr(model, "fit") else None
+    classes = getattr(last, "classes_", ())
+    if len(classes) <= 2 or as_softmax(last) is not None:
         return [(name, None)]
     return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
 
@@ -219,7 +222,7 @@ def _name(model: Any) -> str:
     return type(model).__name__
 
 
-def _scale(audits: Iterable[AuditProblem]) -> float:
+def _scale(audits: Iterable[Adversary]) -> float:
     """κ or, if smaller, the mean distance of samples predicted right from the boundary."""
     distances = []
     for audit in audits:
@@ -228,34 +231,29 @@ def _scale(audits: Iterable[AuditProblem]) -> float:
             mean = float(np.average(audit.u[right], weights=audit.weights[right]))
             distances.append(mean / audit.sensitivity)
     # Of several models, the sturdiest: the others are then seen to break on the way.
-    scale = min(audit.problem.kappa, max(distances, default=math.inf))
+    scale = min(audit.flip_unit, max(distances, default=math.inf))
     return scale if math.isfinite(scale) else 1.0
 
 
 def audit_model(
     name: str,
-    audit: AuditProblem,
+    audit: Adversary,
     radii: tuple[float, ...],
     n_listed: int,
     row_names: Sequence[Any] | None = None,
 ) -> ModelAudit:
     """What an audit says about one model."""
     u, w = audit.u, audit.weights
-    best, worst = best_error(audit), worst_error(audit)
-    breakpoints, at = audit.breakpoints(), np.array(radii)
+    worst, breakpoints, at = worst_error(audit), audit.breakpoints(), np.array(radii)
     flips = FlipCurve.of(breakpoints, w)
-    errors = [bounds_at(epsilon, best, worst) for epsilon in radii]
-    rows = tuple(
-        AuditRow(name, epsilon, limit, flipped, loss, error.best, error.worst)
-        for epsilon, limit, flipped, loss, error in zip(
-            radii,
-            audit.flip_limits(at).tolist(),
-            flips.at(at).tolist(),
-            audit.loss_curve(breakpoints).at(at).tolist(),
-            errors,
-            strict=True,
-        )
+    curves = (
+        audit.flip_limits(at),
+        flips.at(at),
+        audit.loss_curve(breakpoints).at(at),
+        best_error(audit).at(at),
+        worst.at(at),
     )
+    rows = tuple(AuditRow(name, *row) for row in np.stack([at, *curves], axis=1).tolist())
     surprising = np.flatnonzero(w > 0.0)
     surprising = surprising[np.argsort(u[surprising], kind="stable")][:n_listed]
     return ModelAudit(
@@ -263,7 +261,7 @@ def audit_model(
         loss=float(w @ audit.losses),
         error=float(w[audit.wrong].sum()),
         sensitivity=audit.sensitivity,
-        half_wrong_radius=worst[1].radius_of(0.5),
+        half_wrong_radius=worst.radius_of(0.5),
         rows=rows,
         first_flipped=_listed(audit, flips.samples[:n_listed], flips.reached, row_names),
         most_surprising=_listed(audit, surprising, np.full(surprising.size, math.inf), row_names),
@@ -271,12 +269,12 @@ def audit_model(
 
 
 def _listed(
-    audit: AuditProblem,
+    audit: Adversary,
     indices: NDArray[np.intp],
     epsilons: FloatArray,
     row_names: Sequence[Any] | None,
 ) -> tuple[AuditSample, ...]:
-    labels = audit.labels(audit.signs[indices]).tolist()
+    labels = audit.observed(indices)
     return tuple(
         AuditSample(
             int(i),

@@ -75,7 +75,7 @@ def confusion(audit: AuditProblem) -> FloatArray:
 
 def worst_confusions(audit: AuditProblem, radii: FloatArray) -> FloatArray:
     """The same in the worst case for the error, at each radius; on the boundary all are wrong."""
-    u, w, least = audit.u, audit.weights, audit.costs_to_break[0]
+    u, w, least = audit.u, audit.weights, audit.costs_to_break
     positive, right = (audit.signs > 0.0).astype(np.intp), u > 0.0
     start = np.bincount(np.where(right, 3 * positive, positive + 1), w, minlength=4)
     cost = np.minimum(least, audit.flip_costs)

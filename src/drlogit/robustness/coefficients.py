@@ -13,6 +13,7 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
+from .adversary import Adversary
 from .audit_problem import AuditProblem
 from .sample_values import moments_of
 
@@ -93,11 +94,11 @@ def opposites(audit: AuditProblem) -> list[Opposites]:
     return sorted(found, key=lambda pair: -min(map(abs, pair.effects)))
 
 
-def deviations_and_means(audit: AuditProblem) -> tuple[FloatArray, FloatArray]:
+def deviations_and_means(audit: Adversary) -> tuple[FloatArray, FloatArray]:
     """Standard deviations and means of all columns of the matrix."""
     rows = audit.problem.rows
     _, (means,) = rows.run(_means)
-    means = np.asarray(means)[: audit.coefficients.size - 1]
+    means = np.asarray(means)[: audit.stated_costs.size]
     squares = rows.column_scale[: means.size] ** 2
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
     return deviations, means if rows.shift is None else means + rows.shift

@@ -5,16 +5,16 @@ not; bounded features move as far as needed, at a constant gain per cost up to t
 others without end, at the rate ``‖β_U/c‖_*``.  For a given set of changed categories the rest is
 filled by rate, best first.  Of categories that cost the same, those with the largest gains are
 changed first, so there are only ``n + 1`` sets to try if all n of them cost the same, and the
-product of such numbers if costs differ.  Beyond :data:`MOST_SETS` sets the cost is enclosed
-instead: from below with categories that may change in part (everything by rate), from above by
-changing whole categories by rate.
+product of such numbers if costs differ.  Beyond :data:`MOST_SETS` sets there is a bound from below
+instead, with categories that may change in part (everything by rate), and a cheap way, if not the
+cheapest, that changes whole categories by rate.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,17 +44,15 @@ class Crossing(NamedTuple):
 
 def crossing_costs(
     loss: Prices, group_costs: FloatArray, rate: float, gap: FloatArray, label: float
-) -> tuple[FloatArray, FloatArray]:
-    """Least cost of moves that gain ``gap``, from below and from above; flips apart.
+) -> FloatArray:
+    """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
 
     ``rate`` is what a unit of transport gains with features that have no domain.  ``label`` is 1
     for samples that are to leave the side of their label, -1 for the other side.
     """
     rows = loss.rows
     pairs = rows.pair(loss.edges, rows.scatter(gap))
-    state, _ = rows.run(_costs, pairs, label, loss.model, group_costs, rate)
-    least, most = np.asarray(rows.gather(state)).T
-    return least, most
+    return np.asarray(rows.gather(rows.run(_costs, pairs, label, loss.model, group_costs, rate)[0]))
 
 
 def _costs(
@@ -68,9 +66,9 @@ def _costs(
     edges, gap = state
     found = reach(label * block.y, edges.table, model)
     need = np.maximum(gap, 0.0)
-    most = cheapest(found, need, group_costs, rate).cost(group_costs)
-    least = most if is_exact(group_costs) else _divisible(found, need, group_costs, rate)
-    return np.column_stack([least, most]), ()
+    if is_exact(group_costs):
+        return cheapest(found, need, group_costs, rate).cost(group_costs), ()
+    return _divisible(found, need, group_costs, rate), ()
 
 
 def is_exact(group_costs: FloatArray) -> bool:
@@ -137,7 +135,7 @@ def _without_end(need: FloatArray, rate: float) -> FloatArray:
     return np.asarray(need / rate if rate > 0.0 else np.where(need > 0.0, np.inf, 0.0))
 
 
-def _divisible(found: Reach, need: FloatArray, group_costs: FloatArray, rate: float) -> Any:
+def _divisible(found: Reach, need: FloatArray, group_costs: FloatArray, rate: float) -> FloatArray:
     """A bound from below: categories may change in part, so everything goes by rate."""
     gains = np.concatenate([np.maximum(found.groups, 0.0), found.rates * found.distances], axis=1)
     each = np.broadcast_to(group_costs, found.groups.shape)
@@ -148,6 +146,5 @@ def _divisible(found: Reach, need: FloatArray, group_costs: FloatArray, rate: fl
     gains = np.where(rates > rate, gains, 0.0)
     left = np.maximum(need[:, None] - (np.cumsum(gains, axis=1) - gains), 0.0)
     part = np.minimum(left / np.where(gains > 0.0, gains, 1.0), 1.0) * (gains > 0.0)
-    return (part * costs).sum(axis=1) + _without_end(
-        np.maximum(need - gains.sum(axis=1), 0.0), rate
-    )
+    rest = np.maximum(need - gains.sum(axis=1), 0.0)
+    return np.asarray((part * costs).sum(axis=1) + _without_end(rest, rate))

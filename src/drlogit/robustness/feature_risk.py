@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
 from .audit_problem import AuditProblem
 from .breakpoints import Breakpoints
 from .domain_breakpoints import changed_features, item_costs
@@ -37,16 +38,14 @@ class BudgetUse:
     unspent: FloatArray
 
 
-def budget_use(audit: AuditProblem, found: Breakpoints, radii: FloatArray) -> BudgetUse:
+def budget_use(audit: Adversary, found: Breakpoints, radii: FloatArray) -> BudgetUse:
     """Where the budget goes at ascending radii; ``found`` are the breakpoints up to the last."""
     w = audit.weights
     found = found.begun(w, float(radii[-1]))
     mass = w[found.sample]
-    flipped = found.flipped()
-    paid_for = np.where(flipped != 0.0, audit.flip_costs[found.sample], 0.0)
-    flips = found.totals(w, mass * flipped * paid_for, radii)
+    flips = found.totals(w, mass * audit.paid_for_labels(found), radii)
     features = np.zeros((radii.size, len(audit.features)))
-    if audit.problem.domains is not None:
+    if isinstance(audit, AuditProblem) and audit.problem.domains is not None:
         paid = _paid(audit, found.sample, found.after) - _paid(audit, found.sample, found.before)
         columns = sp.csc_array(sp.diags_array(mass) @ paid)
         for f in range(features.shape[1]):
@@ -54,8 +53,7 @@ def budget_use(audit: AuditProblem, found: Breakpoints, radii: FloatArray) -> Bu
     left = np.maximum(radii - found.masses(w).sum(), 0.0)
     rate = audit.sensitivity
     if rate > 0.0:
-        gains = audit.coefficients[:-1] * audit.direction / rate
-        together = [float(gains[feature.columns].sum()) for feature in audit.features]
+        together = [float(audit.move_shares[feature.columns].sum()) for feature in audit.features]
         features = features + np.outer(left, together)
         left = np.zeros_like(left)
     return BudgetUse(radii, features, flips, left)
@@ -76,7 +74,7 @@ def _paid(audit: AuditProblem, sample: IndexArray, piece: IndexArray) -> Any:
     )
 
 
-def losses_without(audit: AuditProblem, feature: Feature | None, radii: FloatArray) -> FloatArray:
+def losses_without(audit: Adversary, feature: Feature | None, radii: FloatArray) -> FloatArray:
     """Worst-case losses if a feature could not move; None for the labels."""
     held = audit.with_labels_right() if feature is None else audit.holding(feature.columns)
     return held.loss_curve(held.breakpoints(float(radii[-1]))).at(radii)

@@ -58,7 +58,7 @@ class FragileSample:
 
 def fragile_samples(audit: AuditProblem, n_listed: int) -> tuple[FragileSample, ...]:
     """The samples that take least to break, of those that something can break."""
-    u, least = audit.u, audit.costs_to_break[0]
+    u, least = audit.u, audit.costs_to_break
     some = np.flatnonzero((u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
     index = some[np.argsort(least[some], kind="stable")[:n_listed]]
     if index.size == 0:

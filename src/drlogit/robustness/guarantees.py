@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
 from .audit_problem import AuditProblem, audit_problem
 from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
@@ -174,7 +175,7 @@ def guarantee(
 
 
 def guarantee_of(
-    audit: AuditProblem,
+    audit: Adversary,
     known: FittedWith,
     confidence: float = 0.95,
     parts: tuple[Subgroup, ...] = (),
@@ -195,7 +196,7 @@ def guarantee_of(
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
     own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-    if len(known.results) == 1 and own and known.kappa == audit.kappa:
+    if len(known.results) == 1 and own and np.all(known.kappa == audit.kappa):
         # Known before these rows were: all of them may speak.
         lam, judged = max(known.results[0].lam, audit.sensitivity), order
         _look_familiar(rows, some, lam, known.results[0].objective)
@@ -229,7 +230,7 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: floa
 class _UnseenRows:
     """What the adversary can do to each row, whatever the others are."""
 
-    audit: AuditProblem
+    audit: Adversary
     epsilon: float
     weights: FloatArray
     losses: FloatArray  # h(u)
@@ -237,8 +238,8 @@ class _UnseenRows:
     to_break: FloatArray  # d: least cost of a wrong prediction
 
     @classmethod
-    def of(cls, audit: AuditProblem) -> _UnseenRows:
-        cost = np.minimum(audit.costs_to_break[0], audit.flip_costs)
+    def of(cls, audit: Adversary) -> _UnseenRows:
+        cost = np.minimum(audit.costs_to_break, audit.flip_costs)
         return cls(
             audit,
             audit.problem.epsilon,
@@ -310,6 +311,8 @@ class _UnseenRows:
 
     def _greatest(self, lam: float) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
+        if not isinstance(self.audit, AuditProblem):
+            return math.inf
         problem, b = self.audit.problem, self.audit.coefficients
         counts = (b != 0.0) & ~np.isinf(problem.cost.costs)
         domains = problem.domains

@@ -45,6 +45,51 @@ class LinearModel:
             raise ValueError(f"intercept must be finite, got {self.intercept}")
 
 
+@dataclass(frozen=True, eq=False)
+class SoftmaxModel:
+    """Scores ``coef x + intercept``, one for each class; ``classes`` None if only data can tell."""
+
+    coef: FloatArray
+    intercept: FloatArray
+    classes: tuple[Any, ...] | None = None
+
+
+#: Classifiers of scikit-learn whose probabilities are the softmax of their scores.
+_SOFTMAX = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
+
+
+def as_softmax(model: Any) -> SoftmaxModel | None:
+    """The softmax in a model of several classes, in the units of its data; None for others."""
+    if isinstance(model, Result):
+        several = np.ndim(model.coef) == 2
+        return SoftmaxModel(model.coef, np.asarray(model.intercept)) if several else None
+    if hasattr(model, "best_estimator_"):
+        return as_softmax(model.best_estimator_)
+    if hasattr(model, "steps"):
+        last, before = as_softmax(model.steps[-1][1]), model.steps[:-1]
+        if last is None:
+            return None
+        width = last.coef.shape[1]
+        count = n_inputs(before, width)
+        columns = follow_steps(before, count, width)
+        parts = [columns.fold(*row, count) for row in zip(last.coef, last.intercept, strict=True)]
+        coef, intercept = (np.array(part) for part in zip(*parts, strict=True))
+        return SoftmaxModel(coef, intercept, last.classes)
+    classes, kind = getattr(model, "classes_", ()), type(model)
+    ours = hasattr(model, "results_") and len(model.results_) <= 1  # none: of no certificate
+    theirs = (
+        kind.__module__.startswith("sklearn.")
+        and kind.__name__ in _SOFTMAX
+        and getattr(model, "multi_class", "auto") != "ovr"
+        and getattr(model, "solver", "") != "liblinear"
+    )
+    if len(classes) <= 2 or not (ours or theirs):
+        return None
+    return SoftmaxModel(
+        np.asarray(model.coef_), np.asarray(model.intercept_), tuple(np.asarray(classes).tolist())
+    )
+
+
 def as_linear(model: Any, of_class: int | None = None) -> LinearModel:
     """The linear model in ``model``, or ``ValueError`` if there is none to be found.
 

@@ -28,7 +28,7 @@ from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
-from .linear_model import LinearModel, as_linear
+from .linear_model import LinearModel, SoftmaxModel, as_linear, as_softmax
 from .pipeline_columns import FollowedColumns, follow_steps
 
 _GIVEN = "in the units of X as given"
@@ -48,7 +48,7 @@ class MeasuredModel:
     what is known of the columns.
     """
 
-    linear: LinearModel
+    linear: LinearModel | SoftmaxModel
     X: Any
     space: str
     norm: str | None = None
@@ -130,20 +130,25 @@ def _given(model: Any, found: Any, X: Any, of_class: int | None) -> MeasuredMode
             "the columns of this model's table have no distance before they are encoded: leave "
             "space at 'fitted'"
         )
-    return MeasuredModel(as_linear(model, of_class), X, _GIVEN, names=column_names(X))
+    return MeasuredModel(_scoring(model, of_class), X, _GIVEN, names=column_names(X))
+
+
+def _scoring(model: Any, of_class: int | None) -> LinearModel | SoftmaxModel:
+    softmax = as_softmax(model) if of_class is None else None
+    return as_linear(model, of_class) if softmax is None else softmax
 
 
 def _alone(last: Any, X: Any, of_class: int | None) -> MeasuredModel:
-    return MeasuredModel(as_linear(last, of_class), X, _GIVEN, names=column_names(X))
+    return MeasuredModel(_scoring(last, of_class), X, _GIVEN, names=column_names(X))
 
 
 def _in_pipeline(
     pipeline: Any, last: Any, X: Any, of_class: int | None
 ) -> tuple[MeasuredModel, FollowedColumns]:
     """Model and samples before the last step, and where its columns come from."""
-    linear = as_linear(last, of_class)
+    linear = _scoring(last, of_class)
     before = pipeline[:-1]
-    Z = _transformed(X, before.transform, linear.coef.size)
+    Z = _transformed(X, before.transform, linear.coef.shape[-1])
     named = [step for _, step in before.steps if step is not None and not isinstance(step, str)]
     kinds = ", ".join(type(step).__name__ for step in named)
     after = f", after {kinds}" if kinds else ""
@@ -231,12 +236,14 @@ def _with_one_hot(measured: MeasuredModel, columns: FollowedColumns) -> Measured
     if (scale != 1.0).any() or shift.any():
         zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale[hot], shift=shift[hot])
         Z = _transformed(Z, zeros_and_ones, len(columns))
-    coef = measured.linear.coef * scale
-    intercept = measured.linear.intercept + float(measured.linear.coef @ shift)
+    linear: Any = measured.linear
+    moved = replace(
+        linear, coef=linear.coef * scale, intercept=linear.intercept + linear.coef @ shift
+    )
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
     return replace(
         measured,
-        linear=LinearModel(coef, intercept, measured.linear.classes),
+        linear=moved,
         X=Z,
         categories=list(groups.values()),
         space=f"{measured.space}, with the one-hot columns of {many} as such",

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
-from .audit_problem import AuditProblem, audit_problem
+from .adversary import Adversary
+from .audit_problem import audit_problem
 from .breakpoints import Crossings, ErrorCurve
 
 
@@ -33,15 +34,10 @@ class MisclassificationBounds(_Bounds):
     """Probabilities of error between which every distribution in the ball lies.
 
     A pair ``(best, worst)``.  ``exact`` says whether some distribution comes arbitrarily close to
-    each; otherwise ``best_at_most`` and ``worst_at_least`` say how much nearer they could be.
+    the worst, and with two classes to the best; otherwise they may be a little too far apart.
     """
 
-    best_at_most: float
-    worst_at_least: float
-
-    @property
-    def exact(self) -> bool:
-        return self.best == self.best_at_most and self.worst == self.worst_at_least
+    exact: bool = True
 
 
 def misclassification_bounds(
@@ -83,50 +79,31 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    best, worst = best_error(audit), worst_error(audit)
-    return bounds_at(audit.problem.epsilon, best, worst)
-
-
-def bounds_at(
-    radius: float, best: tuple[ErrorCurve, ErrorCurve], worst: tuple[ErrorCurve, ErrorCurve]
-) -> MisclassificationBounds:
-    """The bounds at a radius, from curves that enclose them."""
-    found = MisclassificationBounds(float(best[0].at(radius)), float(worst[1].at(radius)))
-    found.best_at_most, found.worst_at_least = float(best[1].at(radius)), float(worst[0].at(radius))
+    radius = audit.problem.epsilon
+    found = MisclassificationBounds(
+        float(best_error(audit).at(radius)), float(worst_error(audit).at(radius))
+    )
+    found.exact = audit.exact_crossings
     return found
 
 
-def worst_error(
-    audit: AuditProblem, weights: FloatArray | None = None
-) -> tuple[ErrorCurve, ErrorCurve]:
-    """The largest error rate at every radius, from below and from above.
-
-    ``weights`` are other weights of the samples, which sum to one.
-    """
+def worst_error(audit: Adversary, weights: FloatArray | None = None) -> ErrorCurve:
+    """The largest error rate at every radius; ``weights`` are others that sum to one."""
     w = audit.weights if weights is None else weights
     wrong = float(w[audit.u <= 0.0].sum())
-    least, most = audit.costs_to_break
-    low, high = (
-        ErrorCurve(crossings.spent, np.minimum(wrong + crossings.mass, 1.0))
-        for crossings in (_crossings(audit, audit.u, cost, w) for cost in (most, least))
-    )
-    return low, high
+    found = _crossings(audit, audit.u, audit.costs_to_break, w)
+    return ErrorCurve(found.spent, np.minimum(wrong + found.mass, 1.0))
 
 
-def best_error(audit: AuditProblem) -> tuple[ErrorCurve, ErrorCurve]:
-    """The smallest error rate at every radius, from below and from above."""
-    w = audit.weights
-    wrong = float(w[audit.u < 0.0].sum())
-    least, most = audit.costs_to_mend
-    high, low = (
-        ErrorCurve(crossings.spent, np.maximum(wrong - crossings.mass, 0.0))
-        for crossings in (_crossings(audit, -audit.u, cost, w) for cost in (most, least))
-    )
-    return low, high
+def best_error(audit: Adversary) -> ErrorCurve:
+    """The smallest error rate at every radius."""
+    wrong = float(audit.weights[audit.u < 0.0].sum())
+    found = _crossings(audit, -audit.u, audit.costs_to_mend, audit.weights)
+    return ErrorCurve(found.spent, np.maximum(wrong - found.mass, 0.0))
 
 
 def _crossings(
-    audit: AuditProblem, gap: FloatArray, cost: FloatArray, weights: FloatArray
+    audit: Adversary, gap: FloatArray, cost: FloatArray, weights: FloatArray
 ) -> Crossings:
     """Samples with ``gap > 0``, by moves or flips, whichever costs less."""
     return Crossings.of(np.minimum(cost, audit.flip_costs), np.flatnonzero(gap > 0.0), weights)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray, IndexArray
-from .audit_problem import AuditProblem
+from .adversary import Adversary
 from .misclassification import worst_error
 
 #: More are not subgroups but single samples, and make a page that nobody reads.
@@ -89,7 +89,7 @@ def _parts(name: str, values: NDArray[Any]) -> list[Subgroup]:
 
 
 def subgroup_risks(
-    audit: AuditProblem, parts: tuple[Subgroup, ...], radii: FloatArray
+    audit: Adversary, parts: tuple[Subgroup, ...], radii: FloatArray
 ) -> list[SubgroupRisk]:
     """The risks of all subgroups that have some weight."""
     if not parts:
@@ -103,7 +103,7 @@ def subgroup_risks(
         if total == 0.0:
             continue
         weights /= total
-        curve = worst_error(audit, weights)[1]
+        curve = worst_error(audit, weights)
         found.append(
             SubgroupRisk(
                 part,

@@ -67,7 +67,7 @@ def worst_case_loss(
     epsilon : float
         Radius of the ball, at least 0 (0: the samples as they are).
     kappa : float, dict, array of shape (n_samples,) or matrix
-        Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The adversary can
+        Cost of flipping a label, positive; ``inf`` if labels are certain.  The adversary can
         flip at most a share ``epsilon / kappa`` of the labels.  By label or by sample as in
         :func:`~drlogit.solve`.
     norm : {"l1", "l2", "linf"}, optional
@@ -97,7 +97,7 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return audit.problem.objective(audit.coefficients)
+    return float(audit.problem.objective(audit.coefficients))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +229,11 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
+    if not isinstance(audit, AuditProblem):
+        raise ValueError(
+            f"worst_case_distribution is for two classes, got {len(audit.classes)}; "
+            "worst_case_loss, misclassification_bounds, guarantee and audit take more"
+        )
     return distribution_at(audit, audit.problem.epsilon, float(tol))
 
 

@@ -24,7 +24,7 @@ from ..problem.proof import BrokenProofError
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
 from .rounding import DOWN, TINY, UP, Enclosed, EnclosedSum, entropy, exact_sum, gamma, norm_of
-from .samples import Samples
+from .samples import SamplesInBall
 
 #: The class of models, and what rounding of means and deviations can make of it.
 ADMITTED = 1e4
@@ -37,7 +37,7 @@ _FAR = 64.0
 _RANGE = 1e-9
 
 
-def pieces_of(point: DualPoint, samples: Samples) -> Moves:
+def pieces_of(point: DualPoint, samples: SamplesInBall) -> Moves:
     """The pieces that are not the samples themselves; ``BrokenProofError`` if they cannot be.
 
     A share a of a sample that is flipped is a piece, whose probability is 1 - s.
@@ -55,7 +55,7 @@ def pieces_of(point: DualPoint, samples: Samples) -> Moves:
     return moves
 
 
-def _are_pieces(s: FloatArray, moves: Moves, samples: Samples) -> bool:
+def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
     sample, n_pieces, domain = moves.sample, moves.sample.size, samples.domain
     if {len(array) for array in moves.arrays} != {n_pieces} or (
         moves.items.shape[1] != -(-domain.n_items // 8)
@@ -72,7 +72,7 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: Samples) -> bool:
     return not both.any() and bool(np.isfinite(samples.flip_costs[sample[moves.flipped]]).all())
 
 
-def lower_bound(samples: Samples, s: FloatArray, moves: Moves) -> float:
+def lower_bound(samples: SamplesInBall, s: FloatArray, moves: Moves) -> float:
     """The bound of ``s`` of the samples as they are, and of their moved pieces."""
     domain, total, n_samples = samples.domain, samples.total_weight, s.size
     most = int(np.bincount(moves.sample, minlength=1).max(initial=0)) + 8
@@ -120,7 +120,12 @@ class _Sums(NamedTuple):
 
 
 def _sums(
-    samples: Samples, r: FloatArray, size: FloatArray, moves: Moves, change: FloatArray, most: int
+    samples: SamplesInBall,
+    r: FloatArray,
+    size: FloatArray,
+    moves: Moves,
+    change: FloatArray,
+    most: int,
 ) -> _Sums:
     """All of them in one pass over the rows; r and ``change`` have ``most`` roundings of sizes."""
     n, n_groups = samples.costs.size, samples.domain.n_groups
@@ -146,7 +151,9 @@ def _sums(
     return _Sums(columns, high, none, mean / total, squares / total, costs)
 
 
-def _changes(samples: Samples, part: Any, first: int, moves: Moves) -> tuple[Any, Any, FloatArray]:
+def _changes(
+    samples: SamplesInBall, part: Any, first: int, moves: Moves
+) -> tuple[Any, Any, FloatArray]:
     """Which samples have "none", what pieces change of their samples' rows, and at which cost.
 
     A category that is changed is left out (label +1) or becomes the highest one (label -1).
@@ -176,7 +183,7 @@ def _changes(samples: Samples, part: Any, first: int, moves: Moves) -> tuple[Any
     )
 
 
-def _spread(samples: Samples, sums: _Sums) -> FloatArray:
+def _spread(samples: SamplesInBall, sums: _Sums) -> FloatArray:
     """Standard deviations of the columns, or root mean squares without an offset."""
     if not samples.offset:
         spread = np.sqrt(sums.squares)

@@ -91,7 +91,7 @@ def _dense(part: Any) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SamplesInBall:
     """Samples and the ball around them."""
 
     X: Any  # checked, if it is in memory
@@ -149,7 +149,7 @@ class Samples:
 
 def samples_of(
     X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, flip_costs: FloatArray
-) -> Samples:
+) -> SamplesInBall:
     """Samples in a ball, with what can move in it and what cannot.
 
     Samples without weight may be anything.  ``BrokenProofError`` for the first of the others
@@ -189,6 +189,6 @@ def samples_of(
         np.array([costs[groups[g][0]] for g in movable]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
     )  # fmt: skip
-    return Samples(
+    return SamplesInBall(
         X, signs, weights, ball.epsilon, ball.norm, costs, flip_costs, domain, ball.fit_intercept
     )

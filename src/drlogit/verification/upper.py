@@ -25,10 +25,10 @@ import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray
 from .rounding import DOWN, TINY, UP, Enclosed, exact_sum, gamma, log_loss, norm_of
-from .samples import Domain, Samples
+from .samples import Domain, SamplesInBall
 
 
-def upper_bound(samples: Samples, coef: FloatArray, intercept: float, lam: float) -> float:
+def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam: float) -> float:
     """What a model promises at most, at λ or the least that is allowed."""
     inside = samples.in_norm
     sizes = np.abs(coef[inside]) / samples.costs[inside] * UP
@@ -52,7 +52,7 @@ def upper_bound(samples: Samples, coef: FloatArray, intercept: float, lam: float
     return float((mean + price) * UP)
 
 
-def _margins(samples: Samples, coef: FloatArray, intercept: float) -> Enclosed:
+def _margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclosed:
     """``y_i (x_i·β + b)``."""
     exact = Fraction(intercept)
     for j in np.flatnonzero(samples.shift * coef):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..robustness.audit_problem import signs_of
 from ..robustness.linear_model import LinearModel, as_linear
 from ..robustness.measured_model import last_step, measure
 from ..rows.arrays import FloatArray
-from ..rows.checks import as_numbers, check_label_column, check_weights
+from ..rows.checks import as_numbers, check_weights
 from ..rows.chunks import (
     checked_features,
     digest_of_features,
@@ -72,7 +72,6 @@ def verify(
     *,
     sample_weight: ArrayLike | None = None,
     kappa: ArrayLike | None = None,
-    of_class: Any = None,
 ) -> Verification:
     """Recompute both bounds of a fit from the samples, the coefficients and the proof alone.
 
@@ -83,7 +82,7 @@ def verify(
     Parameters
     ----------
     model : Result or estimator
-        A fit; also a search that ended with one, or a pipeline that does.
+        A fit of two classes; also a search that ended with one, or a pipeline that does.
     X, y, sample_weight
         The samples that it was fitted to, in any form that :func:`drlogit.solve` takes; for an
         estimator that was fitted to a table, that table; for a pipeline, the samples before its
@@ -92,8 +91,6 @@ def verify(
         What :meth:`drlogit.Result.save_proof` wrote; a Result with its ``dual`` needs none.
     kappa : array of shape (n_samples,), optional
         What flips cost, for a model that was fitted with a κ for each sample.
-    of_class : label, optional
-        Of a model of several classes, the one whose fit against the rest is asked about.
 
     Returns
     -------
@@ -104,7 +101,7 @@ def verify(
     ValueError
         X or y are no input to a fit, or nothing says what the model was fitted against.
     """
-    fit = _fit_of(model, X, of_class)
+    fit = _fit_of(model, X)
     result, ball, coef = fit.result, fit.result.ball, fit.linear.coef
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
@@ -114,8 +111,6 @@ def verify(
         raise ValueError(f"X has {n_features} features, but the model has {coef.size}")
     y = in_memory(y)
     given_weights = fit.weights(y, None if sample_weight is None else in_memory(sample_weight))
-    if of_class is not None:
-        y = check_label_column(y, n_samples) == of_class
     signs, _ = signs_of(y, n_samples, fit.linear.classes)
     costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
     upper = math.inf
@@ -175,7 +170,6 @@ class _FittedModel(NamedTuple):
     X: Any
     result: Result
     estimator: Any = None  # without searches and pipelines around it
-    place: int = 0  # among the fits of a model of several classes
 
     def weights(self, y: Any, weights: Any) -> Any:
         """Those that it was fitted with."""
@@ -185,22 +179,18 @@ class _FittedModel(NamedTuple):
         return model._with_class_weights(np.searchsorted(model.classes_, y), weights)
 
 
-def _fit_of(model: Any, X: Any, of_class: Any) -> _FittedModel:
+def _fit_of(model: Any, X: Any) -> _FittedModel:
     last = last_step(model) if hasattr(model, "fit") else model
-    classes: list[Any] = []
-    if isinstance(last, RobustLinearClassifier) and len(last.results_) > 1:
-        classes = last.classes_.tolist()
-    if (of_class is not None or classes) and of_class not in classes:
-        wanted = f"one of {', '.join(map(repr, classes))}" if classes else "None for this model"
-        raise ValueError(f"of_class must be {wanted}, got {of_class!r}")
+    if not isinstance(last, Result | RobustLinearClassifier):
+        raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
+    result = last if isinstance(last, Result) else last.result_
+    if result.coef.ndim > 1:
+        raise ValueError("verify is for fits of two classes, got a model of several")
     if isinstance(last, Result):
         return _FittedModel(as_linear(last), X, last)
-    if not isinstance(last, RobustLinearClassifier):
-        raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
-    k = classes.index(of_class) if classes else 0
-    measured = measure(model, X, "fitted", of_class=k if classes else None)
-    linear = replace(measured.linear, classes=(False, True)) if classes else measured.linear
-    return _FittedModel(linear, measured.X, last.results_[k], last, k)
+    measured = measure(model, X, "fitted")
+    assert isinstance(measured.linear, LinearModel)
+    return _FittedModel(measured.linear, measured.X, result, last)
 
 
 def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
@@ -211,7 +201,6 @@ def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
             )
         return Proof(fit.result.dual)
     found = [proof] if isinstance(proof, Proof) else read_proofs(proof)
-    n_fits = 1 if fit.estimator is None else len(fit.estimator.results_)
-    if len(found) != n_fits:
-        raise BrokenProofError(f"another model: the proof is of {len(found)} fits, not {n_fits}")
-    return found[fit.place]
+    if len(found) != 1:
+        raise BrokenProofError(f"another model: the proof is of {len(found)} fits, not one")
+    return found[0]

@@ -55,12 +55,8 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> ConvergenceDisplay:
-        """Draw the fits of an estimator, one for each class if there are more than two."""
-        fits = estimator.results_
-        names = [type(estimator).__name__]
-        if len(fits) > 1:
-            names = [f"class {label}" for label in estimator.classes_.tolist()]
-        return cls.from_results(dict(zip(names, fits, strict=True)), **options)
+        """Draw the fit of an estimator."""
+        return cls.from_results({type(estimator).__name__: estimator.result_}, **options)
 
     def plot(
         self, *, against: str = "iterations", tol: float | None = None, ax: Any = None

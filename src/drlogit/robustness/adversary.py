@@ -1,0 +1,151 @@
+"""What the adversary can do to the samples of an audit, whatever the model.
+
+A model of the samples says what each costs: its breakpoints (:mod:`.breakpoints`), and what it
+takes to bring it across the decision boundary.  Worst-case loss, errors, guarantees, budget shares
+and subgroups follow from these alone: for two classes, with domains or without
+(:mod:`.audit_problem`), and for several (:mod:`.class_audit`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..problem.label_costs import StatedKappa
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from .breakpoints import Breakpoints, Crossings, LossCurve
+from .common_ball import CommonBall
+from .features import Feature
+
+_Same = TypeVar("_Same", bound="Adversary")
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary(ABC):
+    """A model, the samples it is asked about, and the Wasserstein ball around them."""
+
+    problem: Any
+    coefficients: FloatArray
+    classes: tuple[Any, ...]
+    space: str  # where distance is measured, in words
+    described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
+    stated_costs: FloatArray  # of each column, whether it has a domain or not
+    stated_bounds: Any = None
+
+    @property
+    @abstractmethod
+    def u(self) -> FloatArray:
+        """Margins: negative for samples predicted wrong."""
+
+    @property
+    @abstractmethod
+    def losses(self) -> FloatArray:
+        """Log-losses of the samples as they are."""
+
+    @property
+    @abstractmethod
+    def flip_costs(self) -> FloatArray:
+        """What it costs to change the label of each sample."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """``L``: what a unit of transport gains in the end."""
+
+    @property
+    @abstractmethod
+    def costs_to_break(self) -> FloatArray:
+        """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
+
+    @property
+    @abstractmethod
+    def costs_to_mend(self) -> FloatArray:
+        """The same for samples predicted wrong, to the right side."""
+
+    @property
+    @abstractmethod
+    def exact_crossings(self) -> bool:
+        """Whether the costs to break are the least, and not a little below."""
+
+    @property
+    @abstractmethod
+    def wrong(self) -> BoolArray:
+        """Samples predicted wrong."""
+
+    @property
+    @abstractmethod
+    def move_shares(self) -> FloatArray:
+        """Parts of the columns in what a move without end gains."""
+
+    @property
+    @abstractmethod
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+
+    @property
+    @abstractmethod
+    def flip_unit(self) -> float:
+        """The least cost of a flip, of those that cost anything."""
+
+    @abstractmethod
+    def breakpoints(self, upto: float | None = None) -> Breakpoints:
+        """Those of all samples, or at least those that a budget of ``upto`` pays for."""
+
+    @abstractmethod
+    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
+        """The part of the cost of breakpoints that goes into labels."""
+
+    @abstractmethod
+    def observed(self, index: IndexArray) -> list[Any]:
+        """The labels of samples, as given."""
+
+    @abstractmethod
+    def holding(self: _Same, columns: IndexArray) -> _Same:
+        """The same, if some features could not move."""
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns as the features that people know."""
+        return self.described()
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        return np.asarray(self.problem.rows.weights())
+
+    def flip_limits(self, radii: FloatArray) -> FloatArray:
+        """The largest share of labels that each radius can flip: the cheapest ones."""
+        every = np.arange(self.flip_costs.size)
+        _, spent, mass = Crossings.of(self.flip_costs, every, self.weights)
+        shares = np.interp(radii, spent, mass)
+        return np.where(shares > 1.0 - 1e-12, 1.0, shares)
+
+    def loss_curve(
+        self, found: Breakpoints | None = None, weights: FloatArray | None = None
+    ) -> LossCurve:
+        """The worst-case log-loss at every radius, of ``found`` breakpoints or of all there are.
+
+        ``weights`` are other weights of the samples, which sum to one.
+        """
+        found = self.breakpoints() if found is None else found
+        weights = self.weights if weights is None else weights
+        return LossCurve.of(found, weights, self.losses, self.sensitivity)
+
+    def ball_of(self, model: str) -> CommonBall:
+        """The ball of this audit, for other models, under the name of its own."""
+        lower, upper = (-np.inf, np.inf) if self.stated_bounds is None else self.stated_bounds
+        size = self.stated_costs.size
+        ends = np.broadcast_to(lower, size), np.broadcast_to(upper, size)
+        return CommonBall.of(model, self.space, self.features, self.stated_costs, ends)
+
+    def with_radius(self: _Same, epsilon: float) -> _Same:
+        """The same in a ball of another radius."""
+        return replace(self, problem=self.problem.with_radius(epsilon))
+
+    def with_labels_right(self: _Same) -> _Same:
+        """The same, if labels were certain."""
+        return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))

@@ -1,0 +1,107 @@
+"""Audits of a softmax: worst-case loss and error against linear programs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+from scipy.special import logsumexp
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from drlogit import (
+    DRLogisticRegression,
+    audit,
+    guarantee,
+    misclassification_bounds,
+    worst_case_distribution,
+    worst_case_loss,
+)
+from drlogit.problem.norms import NORMS
+
+
+def case(seed: int):
+    """A softmax of three to five classes, its samples, and the ball: κ of 0 and ∞, any norm."""
+    rng = np.random.default_rng(seed)
+    K, n = int(rng.integers(3, 6)), int(rng.integers(12, 40))
+    X, y = rng.standard_normal((n, 3)), rng.integers(0, K, n)
+    y[:K] = np.arange(K)
+    model = LogisticRegression(C=5.0).fit(X, y)
+    kappa = rng.choice([0.0, 0.2, 0.7, 2.0, math.inf], (K, K))
+    kappa = kappa if seed % 2 else np.full((K, K), math.exp(rng.uniform(-2.0, 1.0)))
+    np.fill_diagonal(kappa, 0.0)
+    ball = {
+        "epsilon": math.exp(rng.uniform(-4.0, 0.5)), "norm": tuple(NORMS)[seed % 3],
+        "sample_weight": rng.random(n),
+    }  # fmt: skip
+    return model, X, y, kappa, ball
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_worst_cases_are_those_of_linear_programs(seed):
+    model, X, y, kappa, ball = case(seed)
+    epsilon, dual = ball["epsilon"], NORMS[ball["norm"]].dual
+    scores, (n, K) = model.decision_function(X), (len(y), len(kappa))
+    w, costs = ball["sample_weight"] / ball["sample_weight"].sum(), kappa[y]
+    gaps = scores[np.arange(n), y][:, None] - scores
+    norms = np.array([[dual(a - b) for b in model.coef_] for a in model.coef_])
+    # Shares of samples with each label, and what moves get of the budget, at their steepest.
+    reach = np.isfinite(costs)
+    program = linprog(
+        -np.append((w[:, None] * gaps).ravel(), norms.max()),
+        A_ub=[np.append((w[:, None] * np.where(reach, costs, 0.0)).ravel(), 1.0)],
+        b_ub=[epsilon],
+        A_eq=np.column_stack([np.kron(np.eye(n), np.ones(K)), np.zeros(n)]),
+        b_eq=np.ones(n),
+        bounds=[*((0.0, None if each else 0.0) for each in reach.ravel()), (0.0, None)],
+    )
+    loss = float(w @ logsumexp(-gaps, axis=1)) - program.fun
+    ball["kappa"] = kappa if seed % 2 else float(kappa[0, 1])
+    assert worst_case_loss(model, X, y, **ball) == pytest.approx(loss, abs=1e-9)
+    other = np.arange(K) != y[:, None]
+    with np.errstate(invalid="ignore"):
+        far = np.where(other, np.minimum(gaps / norms[y], costs), math.inf).min(axis=1)
+    cost = np.where(scores.argmax(axis=1) == y, far, 0.0)
+    errors = linprog(-w, A_ub=[w * cost], b_ub=[epsilon], bounds=(0.0, 1.0))
+    found = misclassification_bounds(model, X, y, **ball)
+    assert found.worst == pytest.approx(-errors.fun, abs=1e-9)
+    assert found.best <= 1.0 - model.score(X, y, w) + 1e-12
+    row = audit(model, X, y, epsilons=[ball.pop("epsilon")], **ball).models[0].rows[0]
+    assert row.worst_case_loss == pytest.approx(loss, abs=1e-9)
+    assert row.worst_error == pytest.approx(found.worst, abs=1e-12)
+
+
+def test_a_softmax_of_a_table_is_audited_as_one_model():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(40.0, 9.0, 90), "job": rng.choice(list("uvw"), 90)})
+    y = np.array(["a", "b", "c"])[np.digitize(frame.age + 9.0 * (frame.job == "u"), [36.0, 46.0])]
+    encoder = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["job"]))
+    model = make_pipeline(encoder, LogisticRegression()).fit(frame[:60], y[:60])
+    report = audit(
+        model, frame, y, kappa=1.0, epsilons=[0.0, 0.2], holdout=(frame[60:], y[60:]), groups="job"
+    )
+    assert [each.name for each in report.models] == ["LogisticRegression"]
+    assert "categories and bounds as numbers, so worst cases are upper bounds" in str(report)
+    promised = guarantee(model, frame[60:], y[60:], epsilon=report.data.content["radii"][-1])
+    assert promised.loss > promised.mean_loss
+    page = report.to_html()
+    assert "rows it had not seen" in page
+    assert "Predictions that break first" not in page
+    spent = report.to_frame("features").groupby("epsilon")["budget"].sum()
+    assert spent.to_numpy() == pytest.approx(np.array(report.data.content["radii"]), rel=1e-5)
+    with pytest.raises(ValueError, match="worst_case_distribution is for two classes, got 3"):
+        worst_case_distribution(model, frame, y, epsilon=0.1, kappa=1.0)
+
+
+def test_an_audit_of_our_own_on_its_training_data_is_the_fit():
+    _, X, y, _, ball = case(3)
+    model = DRLogisticRegression(epsilon=0.05, kappa=0.7, norm=ball["norm"]).fit(X, y)
+    fit = float(model.worst_case_loss_[0])
+    assert worst_case_loss(model, X, y, epsilon=0.05, kappa=0.7) == pytest.approx(fit, abs=1e-9)
+    report = audit(model, X, y, epsilons=[0.05])
+    assert report.models[0].rows[0].worst_case_loss == pytest.approx(fit, abs=1e-9)
