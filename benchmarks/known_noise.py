@@ -2,6 +2,7 @@
 
     python -m benchmarks.known_noise             # measure what has no rows yet (6 splits, minutes)
     python -m benchmarks.known_noise --table     # the table of docs/label_noise.md
+    python -m benchmarks.known_noise --trust     # the table of docs/trust-per-label.md (seconds)
 
 Of 300 training samples of each of eight sets, a share of one class (the one that sorts last) or of
 both is recorded as the other.  ``DRLogisticRegressionCV`` (κ = ∞) sees the recorded labels alone;
@@ -156,13 +157,36 @@ def table(measured: list[store.Row]) -> str:
     return "\n".join(lines)
 
 
+def trust_table(epsilon: float = 0.05) -> str:
+    """Markdown: certified worst-case losses if either class, or half of the labels, is certain."""
+    names = ["one κ", "positive class certain", "negative class certain", "half reviewed"]
+    lines = ["| data | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    for data in DATA:
+        X, y = load(data)
+        n_train = min(TRAIN, 2 * y.size // 3)
+        X, _, y, _ = train_test_split(X, y, train_size=n_train, stratify=y, random_state=0)
+        reviewed = np.random.default_rng(0).random(y.size) < 0.5
+        never = np.inf
+        kappas = (1.0, {0: 1.0, 1: never}, {0: never, 1: 1.0}, np.where(reviewed, never, 1.0))
+        losses = [
+            drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, norm="l2").objective
+            for kappa in kappas
+        ]
+        cells = [f"{value:.4f} ({value / losses[0] - 1.0:+.1%})" for value in losses[1:]]
+        lines.append(f"| {data} | {losses[0]:.4f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.known_noise",
                                      description=(__doc__ or "").partition("\n")[0])  # fmt: skip
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--table", action="store_true", help="print the table, measure nothing")
+    parser.add_argument("--trust", action="store_true", help="what trust per label is worth")
     options = parser.parse_args()
-    if options.table:
+    if options.trust:
+        print(trust_table())
+    elif options.table:
         print(table(store.read(store.RESULTS, SUITE)))
     else:
         measure(options.splits)

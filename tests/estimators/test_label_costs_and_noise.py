@@ -1,0 +1,130 @@
+"""κ by label and by sample, and label noise, in the estimators, their files and proofs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import cross_validate
+
+import drlogit
+import zoo
+from drlogit.estimators.label_noise import noise_matrix, true_probabilities
+
+X, SIGNS = zoo.logistic_data(150, 3)
+Y = np.where(SIGNS > 0, "good", "bad")
+BY_LABEL = {"good": 1.0, "bad": np.inf}
+BY_SAMPLE = np.random.default_rng(0).choice([0.5, 2.0, np.inf], size=150)
+
+
+def test_by_label_and_by_sample_are_the_same_fit():
+    by_label = drlogit.DRLogisticRegression(0.05, BY_LABEL).fit(X, Y)
+    each = np.where(Y == "good", 1.0, np.inf)
+    by_sample = drlogit.DRLogisticRegression(0.05).fit(X, Y, kappa=each)
+    np.testing.assert_allclose(by_sample.coef_, by_label.coef_, atol=1e-9)
+    assert by_label.kappa_ == BY_LABEL
+
+
+def test_weights_and_repeats_keep_to_their_costs():
+    """Fewer samples than features: equal samples are merged only at equal costs."""
+    rng = np.random.default_rng(0)
+    wide, y = rng.standard_normal((12, 40)), np.tile([1, -1], 6)
+    twice = {"X": np.tile(wide, (2, 1)), "y": np.tile(y, 2)}
+    kappa = np.repeat([0.5, 5.0], 12)
+    model = drlogit.DRLogisticRegression(0.05, tol=1e-8).fit(**twice, kappa=kappa)
+    wanted = drlogit.solve(*twice.values(), epsilon=0.05, kappa=kappa, tol=1e-8).objective
+    assert model.worst_case_loss_[0] == pytest.approx(wanted, abs=1e-7)
+
+
+@pytest.mark.parametrize("stated", [BY_LABEL, BY_SAMPLE], ids=["label", "sample"])
+def test_a_search_takes_factors_and_cuts_costs_into_folds(stated):
+    by_label = isinstance(stated, dict)
+    search = drlogit.DRLogisticRegressionCV(
+        [0.02], [1.0, 4.0], kappa=stated if by_label else None, cv=3
+    ).fit(X, Y, kappa=None if by_label else stated)
+    factor = search.cv_results_["param_kappa"][search.best_index_]
+    each = stated if not by_label else np.where(Y == "good", 1.0, np.inf)
+    alone = drlogit.solve(X, Y, epsilon=search.epsilon_, kappa=factor * each)
+    assert search.worst_case_loss_[0] == pytest.approx(alone.objective, abs=2e-6)
+    assert "flip_budget" not in search.cv_results_
+    with pytest.raises(ValueError, match="by label or by sample"):
+        drlogit.DRLogisticRegressionCV(kappa=2.0).fit(X, Y)
+
+
+def test_costs_are_routed_like_weights():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = drlogit.DRLogisticRegression(0.05).set_fit_request(kappa=True)
+        found = cross_validate(
+            model, X, Y, cv=3, params={"kappa": BY_SAMPLE}, return_estimator=True
+        )
+    assert {each.kappa_ for each in found["estimator"]} == {"by sample"}
+
+
+def test_tolerances_of_a_class_are_shares_of_it():
+    stated = drlogit.tolerances(labels={"good": 0.05, "bad": 0})
+    model = drlogit.DRLogisticRegression(**stated.parameters).fit(X, Y)
+    share = 0.05 * np.mean(Y == "good")
+    assert model.kappa_["good"] == pytest.approx(model.epsilon_ / share)
+    assert np.isinf(model.kappa_["bad"])
+    assert f"at most {100 * share:.3g} % of all samples" in drlogit.allowances(model)[0]
+
+
+@pytest.mark.parametrize("kappa", [BY_LABEL, BY_SAMPLE], ids=["label", "sample"])
+def test_files_and_proofs(kappa, tmp_path):
+    again = None if isinstance(kappa, dict) else kappa
+    model = drlogit.DRLogisticRegression(0.05, kappa, label_noise={"good": 0.1}).fit(X, Y)
+    drlogit.save_model(model, tmp_path / "model.json")
+    read = drlogit.load_model(tmp_path / "model.json")
+    assert read.kappa_ == model.kappa_
+    np.testing.assert_array_equal(read.predict_proba(X), model.predict_proba(X))
+    model.save_proof(tmp_path / "proof.npz", X, Y, kappa=again)
+    for each in (model, read):
+        assert drlogit.verify(each, X, Y, tmp_path / "proof.npz", kappa=again).ok
+    if again is not None:
+        wrong = drlogit.verify(model, X, Y, tmp_path / "proof.npz", kappa=0.5 * BY_SAMPLE)
+        assert not wrong.ok
+
+
+@pytest.mark.parametrize("noise", [0.1, {"good": 0.3, "bad": 0.1}, [[0.0, 0.2], [0.1, 0.0]]])
+def test_noise_is_inverted(noise):
+    plain = drlogit.DRLogisticRegression(0.02).fit(X, Y)
+    model = drlogit.DRLogisticRegression(0.02, label_noise=noise).fit(X, Y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert model.worst_case_loss_ == plain.worst_case_loss_
+    (_, low), (high, _) = model.label_noise_
+    recorded = plain.predict_proba(X)[:, 1]
+    wanted = np.clip((recorded - low) / (1.0 - low - high), 0.005, 0.995)
+    found = model.predict_proba(X)
+    np.testing.assert_allclose(found[:, 1], wanted, atol=1e-4)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    np.testing.assert_array_equal(model.predict(X), np.where(found[:, 1] > 0.5, "good", "bad"))
+    with pytest.raises(ValueError, match="label_noise"):
+        model.to_sklearn()
+
+
+def test_noise_of_several_classes():
+    shares = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.0, 0.3, 0.7]])
+    noise = noise_matrix(shares, np.arange(3))
+    p = np.random.default_rng(0).dirichlet(np.full(3, 4.0), size=50)
+    np.testing.assert_allclose(true_probabilities(p @ noise, noise), p, atol=1e-2)
+    beyond = true_probabilities(np.eye(3), noise)  # no true label is recorded so surely
+    np.testing.assert_allclose(beyond.sum(axis=1), 1.0)
+    assert (beyond > 0.0).all()
+    even = noise_matrix(0.2, np.arange(3))
+    np.testing.assert_allclose(even, 0.8 * np.eye(3) + 0.1 * (1.0 - np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "said"),
+    [
+        (1.0, "from 0 to below 1"),
+        ({"odd": 0.1}, "rates of the labels"),
+        (0.5, "say something"),
+        ([[0.5, 0.5, 0.0]] * 3, "a row for each"),
+        ([[0.9, 0.3], [0.1, 0.9]], "add up to one"),
+    ],
+)
+def test_noise_that_is_none(noise, said):
+    with pytest.raises(ValueError, match=said):
+        drlogit.DRLogisticRegression(label_noise=noise).fit(X, Y)
