@@ -14,6 +14,8 @@ from benchmarks import label_noise, shift, store
 import drlogit
 import fenced
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 
