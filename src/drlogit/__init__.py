@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .rows.row_blocks import RowBlocks
     from .verification.verifying import Verification, verify
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Audit",
