@@ -14,6 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 import drlogit
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 SMALL = cases.Case("paper", cases.synthetic(40, 3), ("scikit-learn", "drlogit"), repeats=2)

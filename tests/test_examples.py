@@ -10,6 +10,8 @@ import pytest
 
 from drlogit import DRLogisticRegressionCV
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 

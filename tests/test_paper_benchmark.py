@@ -18,6 +18,8 @@ from benchmarks.paper.rows import Rows, task
 
 import drlogit
 
+pytestmark = pytest.mark.slow
+
 needs_data = pytest.mark.skipif(
     not os.environ.get("DRLOGIT_DATA"),
     reason="DRLOGIT_DATA is not set: it names a folder with the real data sets",

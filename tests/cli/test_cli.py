@@ -15,6 +15,8 @@ import pytest
 import drlogit
 from drlogit import cli
 
+pytestmark = pytest.mark.slow
+
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a fresh interpreter, as a user's shell would."""

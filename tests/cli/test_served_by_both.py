@@ -23,6 +23,7 @@ _TABLES = sorted(
 )
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         not os.environ.get("DRLOGIT_DATA") or not _TABLES,
         reason="DRLOGIT_DATA is not set: it names a folder with real tables",

@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not install
 from benchmarks import torture
 from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 
+pytestmark = pytest.mark.slow
+
 PLAIN = torture.Case(
     seed=7, n_samples=30, n_features=3, shape="plain", storage="C", scale=1.0, spread=0.0,
     weights="none", costs="none", epsilon=0.05, kappa=1.0, norm="l1", fit_intercept=True,

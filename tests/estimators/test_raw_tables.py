@@ -16,6 +16,8 @@ import pytest
 from drlogit import DRLogisticRegression, cli, load_model, save_model, worst_case_loss
 from drlogit.estimators.tables.frames import MISSING_MARKS
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(11)
 N = 60
 FRAME = pd.DataFrame(

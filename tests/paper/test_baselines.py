@@ -19,6 +19,8 @@ from drlogit.paper.standard_admm import semismooth_newton, standard_admm_steps
 from drlogit.problem.result import Status
 from zoo import NORM_NAMES, ZOO, planted
 
+pytestmark = pytest.mark.slow
+
 #: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
 FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]
 

@@ -19,6 +19,8 @@ from drlogit.paper.conic import FORMULATIONS, conic, conic_subproblem, signed_ro
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Result, Status
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("cvxpy")
 pytest.importorskip("clarabel")
 

@@ -15,6 +15,8 @@ from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
 from zoo import NORM_NAMES, ZOO, planted
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = ("derivative", "golden")
 
 needs_data = pytest.mark.skipif(

@@ -19,6 +19,8 @@ from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.result import Status
 from zoo import NORM_NAMES, ZOO, planted
 
+pytestmark = pytest.mark.slow
+
 #: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
 FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]
 

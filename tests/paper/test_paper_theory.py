@@ -24,6 +24,8 @@ from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.problem.problem import Problem, build_problem
 from zoo import NORM_NAMES, planted
 
+pytestmark = pytest.mark.slow
+
 # --- Proposition 3.1 ------------------------------------------------------------------------
 
 

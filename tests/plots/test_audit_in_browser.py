@@ -15,6 +15,8 @@ from sklearn.linear_model import LogisticRegression
 
 import drlogit
 
+pytestmark = pytest.mark.slow
+
 BROWSER = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )

@@ -69,7 +69,7 @@ def client(cluster):
         yield client
 
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,6 @@ def test_two_processes_agree_and_nothing_is_left_behind(client):
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 def test_a_killed_worker_costs_time_only():
     X, y = data()
     reference = drlogit.solve(X, y, **SHORT)

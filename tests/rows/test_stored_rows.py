@@ -20,6 +20,8 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 import drlogit
 from drlogit.problem.problem import build_problem
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 CUTS = {1: [300], 2: [299, 1], 5: [10, 100, 0, 170, 20], 17: [16] * 16 + [44]}
 
@@ -340,7 +342,6 @@ def test_temporary_copies_go_with_their_blocks(tmp_path, monkeypatch):
     assert not list((tmp_path / "tmp").iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory as Linux reports it")
 def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
     """Resident memory, beyond what a small fit of the same width takes.

@@ -15,7 +15,7 @@ from ..estimators.tables.frames import MISSING_MARKS
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import ModelFile, looks_like_model, read_model
 from ..files.reading import read_samples
-from .chosen_classes import match_labels
+from .chosen_classes import keyed_by_label, match_labels
 from .console import Console
 
 
@@ -48,6 +48,12 @@ class ModelAndSamples:
         """The labels as the model has them."""
         return np.asarray(self.model.classes_[self.codes])
 
+    def kappa(self, stated: Any) -> Any:
+        """What flips cost: a column of the data, or what is stated by label as text, or at all."""
+        if self.samples.kappa is not None:
+            return self.samples.kappa
+        return keyed_by_label(stated, self.classes, self.classes, self.samples.source)
+
 
 def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSamples:
     """Read a model and the samples to ask it about."""
@@ -69,6 +75,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         labels=labels,
         features=None if names is None else tuple(names),
         weights=arguments.weights,
+        kappa=arguments.kappa_column,
         n_features=n_features,
         table=encoding is not None,
         texts=tuple(str(column.name) for column in columns if column.levels is not None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,19 @@ def match_labels(
             f"the model does not know; its classes are {_listed(classes)}"
         )
     return codes
+
+
+def keyed_by_label(stated: Any, classes: list[Any], keys: Sequence[Any], source: str) -> Any:
+    """What is stated by label as text, by these keys of the classes; a number as it is."""
+    if not isinstance(stated, Mapping):
+        return stated
+    found = {}
+    for text, value in stated.items():
+        places = [k for k, label in enumerate(classes) if _same(np.array([label]), text)[0]]
+        if not places:
+            raise ValueError(f"{text!r} is no label of {source}: {_listed(classes)}")
+        found[keys[places[0]]] = value
+    return found
 
 
 def _same(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:

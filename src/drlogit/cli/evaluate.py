@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 import numpy as np
 
+from ..problem.label_costs import BY_SAMPLE, kappa_text
+from . import options
 from .asking import ModelAndSamples, read_asked
 from .chosen_classes import match_labels
 from .console import DONE, Console
-from .options import (
-    DATA_HELP,
-    MODEL_HELP,
-    Commands,
-    add_ball_options,
-    add_sample_options,
-    check_numbers,
-    new_parser,
-    options,
-)
 from .outputs import table
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "evaluate",
         help="how good a model is on labelled samples, as they are and in the worst case",
@@ -37,18 +28,18 @@ def add_parser(commands: Commands) -> None:
         drlogit evaluate model.json test.csv --epsilon 0.05 --json
         """,
     )
-    add = options(parser)
-    add("MODEL", MODEL_HELP)
-    add("DATA", DATA_HELP)
-    add_ball_options(parser, "worst case")
-    add_sample_options(parser)
+    add = options.group(parser)
+    add("MODEL", options.MODEL_HELP)
+    add("DATA", options.DATA_HELP)
+    options.add_ball_options(parser, "worst case")
+    options.add_sample_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     asked = read_asked(arguments, labels=True)
     record = _measure(asked, arguments)
     console.answer(record, lambda: _text(record, asked))
@@ -94,12 +85,13 @@ def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[s
     model, data = asked.model, (asked.samples.X, asked.labels)
     ball = {
         "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
-        "kappa": model.kappa if arguments.kappa is None else arguments.kappa,
+        "kappa": asked.kappa(model.kappa_ if arguments.kappa is None else arguments.kappa),
     }
     weights = asked.samples.weights
     error = misclassification_bounds(model, *data, **ball, sample_weight=weights)
+    shown = ball if asked.samples.kappa is None else {**ball, "kappa": BY_SAMPLE}
     return {
-        **ball,
+        **shown,
         "log_loss": worst_case_loss(model, *data, **ball, sample_weight=weights),
         "best_error": error.best,
         "worst_error": error.worst,
@@ -126,7 +118,7 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
     lines += ["", table(["", *(f"called {name}" for name in names)], rows)]
     worst = record.get("worst_case")
     if worst is not None:
-        kappa = "inf" if math.isinf(worst["kappa"]) else f"{worst['kappa']:g}"
+        kappa = kappa_text(worst["kappa"])
         lines += [
             "",
             f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",

@@ -5,28 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .chosen_classes import check_two
+from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_block_option,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    amounts,
-    check_numbers,
-    new_parser,
-    options,
-)
 from .outputs import certificate_record, check_outputs, explain_fit, explain_radius
 from .training import Training, parameters, read_training, tolerated
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "fit",
         help="fit a robust model to a file and write it as JSON",
@@ -43,24 +31,24 @@ def add_parser(commands: Commands) -> None:
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--proof FILE", "file to write the proof to (.npz), with which drlogit verify checks the "
         "bounds")  # fmt: skip
     add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
         "guarantee: what holds for new data like these", type=float)  # fmt: skip
-    add_model_options(parser, epsilon=0.01, kappa=1.0)
+    options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
         "in place of --epsilon, --kappa and costs, what may be "
         "wrong: shares of labels and categories, numbers in standard deviations, and columns by "
         "name (a number in its own units); each alone would use up the budget",
-        type=amounts,
+        type=options.amounts,
     )
-    add_data_options(parser)
-    add_block_option(parser)
-    add_solver_options(parser)
+    options.add_data_options(parser)
+    options.add_block_option(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -71,13 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     from ..robustness.guarantees import guarantee
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
-        check_two(training.classes, "a guarantee", training.samples.source)
         training, unseen = training.split(arguments.holdout)
-    settings = {"epsilon": arguments.epsilon, "kappa": arguments.kappa}
+    settings = {"epsilon": arguments.epsilon, "kappa": training.by_label(arguments.kappa)}
     settings |= parameters(arguments, training)
     if arguments.tolerate is not None:
         settings |= tolerated(arguments, training)
@@ -89,9 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
     samples, promised = training.samples, None
     if unseen is not None:
         weights = unseen.samples.weights
-        promised = guarantee(model, unseen.samples.X, unseen.labels, sample_weight=weights)
+        promised = guarantee(
+            model, unseen.samples.X, unseen.labels, sample_weight=weights,
+            kappa=unseen.samples.kappa,
+        )  # fmt: skip
     if arguments.proof is not None:
-        model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights)
+        kappa = training.by_label(model.kappa_) if samples.kappa is None else samples.kappa
+        model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights, kappa)
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     if console.json or not (console.quiet and arguments.output):
@@ -115,7 +106,7 @@ def _record(
         "classes": training.classes,
         "positive": training.positive,
         "epsilon": model.epsilon_,
-        "kappa": model.kappa,
+        "kappa": model.kappa_,
         "norm": model.norm,
         "tol": model.tol,
         "allows": allowances(model),
@@ -133,7 +124,7 @@ def _text(model: Any, promised: Any, training: Training, arguments: argparse.Nam
         lines = ["What holds for new data, from rows that the model has not seen?", str(promised)]
         lines.append("")
     lines += [
-        explain_radius(model.epsilon_, model.kappa, n_samples),
+        explain_radius(model.epsilon_, model.kappa_, n_samples),
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",

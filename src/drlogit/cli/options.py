@@ -56,12 +56,12 @@ def new_parser(
     return parser
 
 
-def options(parser: argparse.ArgumentParser, title: str | None = None) -> Callable[..., None]:
+def group(parser: argparse.ArgumentParser, title: str | None = None) -> Callable[..., None]:
     """What adds options to a group of a parser: ``add("-o --output FILE", "what it is for")``.
 
     An option without a word for its value is a switch; a word alone is a positional argument.
     """
-    group = parser if title is None else parser.add_argument_group(title)
+    place = parser if title is None else parser.add_argument_group(title)
 
     def add(flags: str, help: str, **settings: Any) -> None:
         words = flags.split()
@@ -70,7 +70,7 @@ def options(parser: argparse.ArgumentParser, title: str | None = None) -> Callab
             settings["metavar"] = words[-1]
         elif "choices" not in settings:
             settings.setdefault("action", "store_true")
-        group.add_argument(*(names or [words[0].lower()]), help=help, **settings)
+        place.add_argument(*(names or [words[0].lower()]), help=help, **settings)
 
     return add
 
@@ -90,7 +90,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "the data as they are")  # fmt: skip
     add("--n-features N", "svmlight: number of columns, if this file does not use the last ones",
         type=int)  # fmt: skip
-    add = options(parser, "tables (text columns are categories, with all their levels)")
+    add = group(parser, "tables (text columns are categories, with all their levels)")
     add("--categorical A,B", "columns of numbers that are categories, too (CSV, Parquet)",
         type=names, default=())  # fmt: skip
     add("--numbers A,B", "columns of text that are numbers, such as $1,234.50 or 12 %%; other "
@@ -107,10 +107,12 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callable[..., None]:
-    add = options(parser, "data (columns by name, or by number from 0; -1 is the last)")
+    add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
     add("--target COLUMN", f"column of the labels (default: {target}); NPZ: array")
     add("--labels FILE", "labels in a file of their own: .npy, or text with one per line")
     add("--weights COLUMN", "column of the sample weights; NPZ: array")
+    add("--kappa-column COLUMN", "column of what it costs to flip each label, in place of --kappa; "
+        "NPZ: array")  # fmt: skip
     add("--format", "(default: by name or contents)", choices=FORMATS)
     add("--header", "CSV: whether the first line names the columns (default: if it looks so)",
         action=argparse.BooleanOptionalAction)  # fmt: skip
@@ -121,7 +123,7 @@ def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callab
 
 def add_block_option(parser: argparse.ArgumentParser) -> None:
     """For data that do not fit in memory."""
-    options(parser, "data larger than memory")(
+    group(parser, "data larger than memory")(
         "--block-rows N", "read the file N rows at a time: svmlight text, CSV or Parquet (columns "
         "of numbers, as they are, with --target), or .npy (with --labels)", type=int,
     )  # fmt: skip
@@ -134,7 +136,7 @@ def add_model_options(
     parser: argparse.ArgumentParser, *, epsilon: float | None, kappa: float | None
 ) -> None:
     """Which model is meant, for every command that fits one; None leaves the option out."""
-    add = options(parser, "model")
+    add = group(parser, "model")
     if epsilon is not None:
         add("--epsilon RADIUS", "how far the data may shift on average, >= 0; auto: a radius from "
             "theory", type=_radius, default=epsilon)  # fmt: skip
@@ -142,8 +144,8 @@ def add_model_options(
         add(
             "--kappa COST",
             "cost of flipping a label, > 0, inf if labels are beyond doubt; at "
-            "most a share epsilon/kappa of the labels can be flipped",
-            type=float,
+            "most a share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
+            type=by_label,
             default=kappa,
         )
     add("--norm", "transport norm on the features", choices=("l1", "l2", "linf"), default="l1")
@@ -151,8 +153,10 @@ def add_model_options(
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
     """The rest of what a fit can be told."""
-    add = options(parser, "fit")
+    add = group(parser, "fit")
     add("--no-intercept", "fit no intercept")
+    add("--label-noise RATE", "share of each class that is known to be recorded as another, or by "
+        "label: good=0.2; predictions are then of the true labels", type=by_label)  # fmt: skip
     add("--immovable A,B", "features that cannot move: their coefficients are not penalised",
         type=names, default=())  # fmt: skip
     add(
@@ -167,9 +171,9 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
 
 def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Callable[..., None]:
     """In which ball a model is judged."""
-    add = options(parser, title)
+    add = group(parser, title)
     add("--epsilon RADIUS", "(default: the model's)", type=float)
-    add("--kappa COST", "(default: the model's)", type=float)
+    add("--kappa COST", "(default: the model's)", type=by_label)
     return add
 
 
@@ -178,8 +182,10 @@ def check_numbers(arguments: argparse.Namespace) -> None:
     given = vars(arguments)
     if given.get("epsilon") not in (None, "auto"):
         check_epsilon(given["epsilon"])
-    if given.get("kappa") is not None:
-        check_kappa(given["kappa"])
+    kappa = given.get("kappa")
+    for cost in kappa.values() if isinstance(kappa, dict) else [kappa]:
+        if cost is not None:
+            check_kappa(cost, least=0.0 if isinstance(kappa, dict) else None)
     for name, check in (("epsilons", check_radii), ("kappas", check_kappas)):
         if isinstance(given.get(name), int):
             check_count(given[name], name)
@@ -200,6 +206,13 @@ def check_numbers(arguments: argparse.Namespace) -> None:
 def names(text: str) -> tuple[str, ...]:
     """``a,b,"c,d"`` as names."""
     return tuple(name.strip() for name in next(csv.reader([text])) or [""])
+
+
+def by_label(text: str) -> float | dict[str, float]:
+    """A number, or ``good=5,bad=inf``."""
+    if "=" not in text:
+        return float(text)
+    return {label: float(value) for label, _, value in (p.rpartition("=") for p in text.split(","))}
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..estimators.tables.frames import is_number
 from ..files.atomic import write_bytes
+from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
@@ -101,13 +102,15 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def explain_radius(epsilon: float, kappa: float, n_samples: int) -> str:
+def explain_radius(epsilon: float, kappa: StatedKappa, n_samples: int) -> str:
     """What ε and κ allow the adversary, in plain words."""
     lines = [
         "What may go wrong with the data?",
         f"  epsilon = {epsilon:g}: how far samples may move, on average.",
     ]
-    if math.isinf(kappa):
+    if not isinstance(kappa, float):
+        lines.append(f"  kappa = {kappa_text(kappa)}: what it costs to flip a label.")
+    elif math.isinf(kappa):
         lines.append("  kappa = inf: labels are beyond doubt; only features may move.")
     else:
         share = min(epsilon / kappa, 1.0)

@@ -10,26 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .chosen_classes import check_two
+from ..problem.label_costs import kappa_text
+from . import options
+from .chosen_classes import check_two, keyed_by_label
 from .console import DONE, NOT_CONVERGED, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import check_outputs, csv_text, explain_written, save_plot, table
 from .training import Training, parameters, read_training
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "path",
         help="the model over a range of radii",
@@ -42,18 +33,18 @@ def add_parser(commands: Commands) -> None:
         drlogit path data.csv --epsilons 0.5,0.1,0.01 --kappa inf --json
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output FILE", "CSV file for the coefficients at every radius")
     add("--plot FILE", "picture to draw: .png, .pdf or .svg")
-    add_model_options(parser, epsilon=None, kappa=1.0)
-    add = options(parser, "radii")
-    add("--epsilons E,E", "radii (default: chosen)", type=numbers)
+    options.add_model_options(parser, epsilon=None, kappa=1.0)
+    add = options.group(parser, "radii")
+    add("--epsilons E,E", "radii (default: chosen)", type=options.numbers)
     add("--n-epsilons N", "how many to choose", type=int, default=30)
     add("--min-fraction SHARE", "the smallest radius chosen, as a share of the largest",
         type=float, default=1e-3)  # fmt: skip
-    add_data_options(parser)
-    add_solver_options(parser)
+    options.add_data_options(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -65,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..estimators.training_data import balanced_weights
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     standardized = arguments.standardize
     training = read_training(arguments, console)
@@ -78,7 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
         arguments.standardize = False
     settings = parameters(arguments, training)
-    del settings["class_weight"]
+    del settings["class_weight"], settings["label_noise"]  # nothing is predicted
+    samples = training.samples
+    kappa = keyed_by_label(arguments.kappa, training.classes, range(2), samples.source)
+    kappa = kappa if samples.kappa is None else samples.kappa
     if not hasattr(X, "columns"):
         settings["categorical_features"] = None
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
@@ -87,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = regularization_path(
             X, training.codes, arguments.epsilons,
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
-            kappa=arguments.kappa, sample_weight=weights,
+            kappa=kappa, sample_weight=weights,
             callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
             **settings,
         )  # fmt: skip
@@ -128,7 +122,7 @@ def _record(path: Any, names: list[str], training: Training) -> dict[str, Any]:
 
 
 def _text(path: Any, arguments: argparse.Namespace) -> str:
-    finite = math.isfinite(path.kappa)
+    finite = isinstance(path.kappa, float) and math.isfinite(path.kappa)
     columns = ["epsilon", *(["flips up to"] if finite else []), "worst-case loss", "gap"]
     columns += ["largest coef", "coefs not 0"]
     rows = []
@@ -144,7 +138,7 @@ def _text(path: Any, arguments: argparse.Namespace) -> str:
         )  # fmt: skip
     return "\n".join([
         f"The model is constant from epsilon = {path.epsilon_max:.5g} on "
-        f"({path.norm} transport, kappa = {path.kappa:g}).",
+        f"({path.norm} transport, kappa = {kappa_text(path.kappa)}).",
         "",
         table(columns, rows),
         *explain_written(arguments.output, arguments.plot),

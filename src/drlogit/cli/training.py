@@ -20,7 +20,7 @@ from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
 from ..robustness.guarantees import LEAST_ROWS
-from .chosen_classes import choose_classes
+from .chosen_classes import choose_classes, keyed_by_label
 from .console import Console
 
 #: What to do about text that is no category.
@@ -75,9 +75,19 @@ class Training:
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, with the classes as they are in the file."""
-        estimator.fit(self.samples.X, self.learnt_labels, sample_weight=self.samples.weights)
+        samples = self.samples
+        estimator.fit(
+            samples.X, self.learnt_labels, sample_weight=samples.weights, kappa=samples.kappa
+        )
         estimator.classes_ = np.array(self.classes)
+        if isinstance(estimator.kappa_, dict):
+            estimator.kappa_ = dict(zip(self.classes, estimator.kappa_.values(), strict=True))
         return estimator
+
+    def by_label(self, stated: Any) -> Any:
+        """What is stated by label, by label as an estimator is given them."""
+        keys = self.classes if sorted(self.classes) == self.classes else range(len(self.classes))
+        return keyed_by_label(stated, self.classes, keys, self.samples.source)
 
     def split(self, share: float) -> tuple[Training, Training]:
         """The samples without a share of each class, and that share."""
@@ -95,8 +105,12 @@ class Training:
         return seen, unseen
 
     def _part(self, rows: NDArray[np.intp]) -> Training:
-        weights = None if self.samples.weights is None else self.samples.weights[rows]
-        samples = replace(self.samples, X=rows_of(self.samples.X, rows), weights=weights)
+        weights, kappa = (
+            None if values is None else values[rows]
+            for values in (self.samples.weights, self.samples.kappa)
+        )
+        X = rows_of(self.samples.X, rows)
+        samples = replace(self.samples, X=X, weights=weights, kappa=kappa)
         origin = {**self.origin, "n_samples": rows.size}
         return replace(self, samples=samples, codes=self.codes[rows], origin=origin)
 
@@ -127,6 +141,7 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
         "categorical_features": training.categorical,
         "bounds": training.positions(arguments.bounds, "--bounds"),
         "class_weight": "balanced" if arguments.balanced else None,
+        "label_noise": training.by_label(arguments.label_noise),
         "solver": arguments.solver,
         "tol": arguments.tol,
         "max_iter": arguments.max_iter,
@@ -209,8 +224,9 @@ def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
         raise ValueError("--features and --drop exclude each other")
     wanted = Wanted(
         target=arguments.target, features=arguments.features, drop=arguments.drop,
-        weights=arguments.weights, n_features=arguments.n_features, format=arguments.format,
-        header=arguments.header, delimiter=arguments.delimiter,
+        weights=arguments.weights, kappa=arguments.kappa_column,
+        n_features=arguments.n_features, format=arguments.format, header=arguments.header,
+        delimiter=arguments.delimiter,
         zero_based=bool(arguments.zero_based), table=True, texts=arguments.categorical,
         numbers=arguments.numbers,
     )  # fmt: skip

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 import numpy as np
 
+from ..problem.label_costs import kappa_text
+from . import options
 from .console import DONE, NOT_CONVERGED, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_block_option,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import (
     certificate_record,
     check_outputs,
@@ -32,9 +21,9 @@ from .outputs import (
 from .training import Training, parameters, read_training
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "tune",
         help="choose epsilon and kappa by cross-validation",
@@ -48,22 +37,23 @@ def add_parser(commands: Commands) -> None:
         drlogit tune data.csv --one-standard-error --json
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
-    add = options(parser, "search")
+    add = options.group(parser, "search")
     add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=10)
     add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
-        "of one)", type=_grid, default=3)  # fmt: skip
+        "of one); factors of those that are stated", type=_grid, default=3)  # fmt: skip
+    add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=options.by_label)
     add("--folds N", "stratified folds", type=int, default=5)
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
-    add_model_options(parser, epsilon=None, kappa=None)
-    add_data_options(parser)
-    add_block_option(parser)
-    add_solver_options(parser)
+    options.add_model_options(parser, epsilon=None, kappa=None)
+    options.add_data_options(parser)
+    options.add_block_option(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -72,7 +62,7 @@ def _grid(text: str) -> Any:
     try:
         return int(text)
     except ValueError:
-        return numbers(text.rstrip(","))
+        return options.numbers(text.rstrip(","))
 
 
 _grid.__name__ = "number or list of numbers"
@@ -84,12 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
     from ..files.model_file import write_model
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
         one_standard_error=arguments.one_standard_error, n_jobs=arguments.jobs,
+        kappa=training.by_label(arguments.kappa),
         **parameters(arguments, training),
     )  # fmt: skip
     with console.progress("tune") as bar:
@@ -139,14 +130,14 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
                 "chosen" if i == search.best_index_ else "",
                 f"{found['param_epsilon'][i]:.4g}",
                 f"{found['param_kappa'][i]:.4g}",
-                f"{found['flip_budget'][i]:.2%}",
+                f"{found['flip_budget'][i]:.2%}" if "flip_budget" in found else "",
                 f"{-score if losses else score:.5f}",
                 f"{spread:.5f}",
                 f"{found['max_gap'][i]:.1e}",
             ]
         )
     what = "log-loss" if losses else arguments.scoring
-    kappa = "inf" if math.isinf(search.kappa_) else f"{search.kappa_:.6g}"
+    kappa = kappa_text(search.kappa_)
     return "\n".join([
         f"Best of {len(found['mean_test_score'])} pairs on {search.n_splits_} folds:",
         "",

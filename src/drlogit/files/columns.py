@@ -37,6 +37,7 @@ class Wanted:
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     weights: str | None = None
+    kappa: str | None = None
     n_features: int | None = None
     format: str | None = None
     header: bool | None = None
@@ -63,6 +64,7 @@ class FileSamples:
     source: str
     first_number: int = 0
     remarks: tuple[str, ...] = ()
+    kappa: FloatArray | None = None  # what it costs to flip each label
 
     @property
     def names(self) -> list[str]:
@@ -79,6 +81,7 @@ class Roles:
     features: list[int]
     target: int | None
     weights: int | None
+    kappa: int | None = None
 
 
 class Header:
@@ -117,30 +120,31 @@ class Header:
     def roles(self, wanted: Wanted) -> Roles:
         """What each column is for."""
         weights = None if wanted.weights is None else self.find(wanted.weights, "--weights")
-        target = self._target(wanted, weights)
+        kappa = None if wanted.kappa is None else self.find(wanted.kappa, "--kappa-column")
+        target = self._target(wanted, {weights, kappa})
         if wanted.features is not None:
             features = [self.find(name, "feature") for name in wanted.features]
         else:
-            dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights}
+            dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights, kappa}
             features = [j for j in range(len(self.names)) if j not in dropped]
             self._check_names(features)
         if not features:
             raise ValueError(f"{self.source} has no column left to be a feature")
-        taken = [j for j in (*features, target, weights) if j is not None]
+        taken = [j for j in (*features, target, weights, kappa) if j is not None]
         for j, times in Counter(taken).items():
             if times > 1:
                 raise ValueError(
                     f"{self.source}: column {self.names[j]!r:.60} is taken twice, as feature, "
-                    "target or weights"
+                    "target, weights or kappa"
                 )
-        return Roles(features, target, weights)
+        return Roles(features, target, weights, kappa)
 
     def feature_names(self, roles: Roles, wanted: Wanted) -> list[str] | None:
         """Names by which another file can be asked for the same features; None: by position."""
         chosen = wanted.features is not None or wanted.drop
         return [self.names[j] for j in roles.features] if self.named or chosen else None
 
-    def _target(self, wanted: Wanted, weights: int | None) -> int | None:
+    def _target(self, wanted: Wanted, others: set[int | None]) -> int | None:
         if not wanted.labels:
             # Who predicts needs no labels; if the file has them they are no feature.
             extra = wanted.n_features is not None and len(self.names) == wanted.n_features + 1
@@ -154,8 +158,7 @@ class Header:
             usual = [lowered.index(name) for name in USUAL_TARGETS if lowered.count(name) == 1]
             if usual:
                 return usual[0]
-        taken = set() if weights is None else {weights}
-        return max(set(range(len(self.names))) - taken, default=None)
+        return max(set(range(len(self.names))) - others, default=None)
 
     def _check_names(self, features: Sequence[int]) -> None:
         """Names must tell the features apart, if there are names."""

@@ -45,8 +45,9 @@ def read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
 
     A target is not looked for: labels stand at the start of each line.
     """
-    if wanted.weights is not None:
-        raise ValueError(f"{path} is svmlight text, which has no column for --weights")
+    for name, option in ((wanted.weights, "--weights"), (wanted.kappa, "--kappa-column")):
+        if name is not None:
+            raise ValueError(f"{path} is svmlight text, which has no column for {option}")
     first = 0 if wanted.zero_based else 1
     with opened(path) as file:
         X, labels = parse_svmlight(file.read(), path, zero_based=wanted.zero_based)
@@ -89,7 +90,7 @@ def read_npz(path: Path, wanted: Wanted) -> FileSamples:
     writes it, with an array ``y`` added or the labels in a file of their own.  An array
     ``feature_names`` is used if there is one.  Pickled objects, which could run code, are refused.
     """
-    target, names, labels, weights = wanted.target or "y", None, None, None
+    target, names, labels, weights, kappa = wanted.target or "y", None, None, None, None
     with np.load(path, allow_pickle=False) as archive:
 
         def read(name: str, purpose: str) -> Any:
@@ -121,6 +122,8 @@ def read_npz(path: Path, wanted: Wanted) -> FileSamples:
             labels = tidy_labels(read(target, "--target"), f"{path} ({target})")
         if wanted.weights is not None:
             weights = read(wanted.weights, "--weights").astype(np.float64)
+        if wanted.kappa is not None:
+            kappa = read(wanted.kappa, "--kappa-column").astype(np.float64)
     if names is not None and len(names) != X.shape[1]:
         raise ValueError(f"{path}: {len(names)} feature_names for {X.shape[1]} columns of X")
     if labels is not None and labels.size != X.shape[0]:
@@ -132,4 +135,4 @@ def read_npz(path: Path, wanted: Wanted) -> FileSamples:
     if roles.features != list(range(X.shape[1])):
         X = X[:, roles.features]
     chosen = header.feature_names(roles, wanted)
-    return FileSamples(X, labels, weights, chosen, target, str(path))
+    return FileSamples(X, labels, weights, chosen, target, str(path), kappa=kappa)

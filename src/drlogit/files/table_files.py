@@ -121,7 +121,8 @@ def read_parquet(path: Path, wanted: Wanted) -> FileSamples:
     """Samples of a Parquet file; only the columns wanted are read."""
     with _parquet_columns(path, wanted) as (file, columns):
         header, roles = columns.header, columns.roles
-        used = [j for j in (*roles.features, roles.target, roles.weights) if j is not None]
+        every = (*roles.features, roles.target, roles.weights, roles.kappa)
+        used = [j for j in every if j is not None]
         frame = file.read(columns=[header.names[j] for j in used]).to_pandas(ignore_metadata=True)
     if not len(frame):
         raise ValueError(f"{path} has no samples")
@@ -222,15 +223,23 @@ def _samples(frame: Any, columns: _Columns, wanted: Wanted) -> FileSamples:
     if wanted.labels and roles.target is not None:
         where = f"{source} (column {header.names[roles.target]!r:.60})"
         labels = tidy_labels(frame[roles.target].to_numpy(), where)
-    if roles.weights is not None:
-        name = header.names[roles.weights]
-        weights = np.asarray(
-            feature(frame[roles.weights], name, source, as_text=False, table=False,
-                    marks=wanted.missing_marks), dtype=np.float64,
+
+    def numbers(place: int) -> Any:
+        """A column that is no feature."""
+        found = feature(
+            frame[place], header.names[place], source, as_text=False, table=False,
+            marks=wanted.missing_marks,
         )  # fmt: skip
-        check_finite(weights[:, None], [name], source)
+        return np.asarray(found, dtype=np.float64)
+
+    if roles.weights is not None:
+        weights = numbers(roles.weights)
+        check_finite(weights[:, None], [header.names[roles.weights]], source)
+    kappa = None if roles.kappa is None else numbers(roles.kappa)
     target = None if roles.target is None else header.names[roles.target]
-    return FileSamples(X, labels, weights, names, target, source, remarks=tuple(remarks))
+    return FileSamples(
+        X, labels, weights, names, target, source, remarks=tuple(remarks), kappa=kappa
+    )
 
 
 def _numbers_in(column: Any, name: str, remarks: list[str]) -> Any:

@@ -32,7 +32,7 @@ from ..rows.reductions import Sum
 from .admm import AdmmStart, check_penalty, first_point, in_weights, run_admm
 from .beta_step import BetaStep
 from .lp_admm import check_stop, lp_admm_steps
-from .probes import LambdaSearch, Probe, mixed
+from .probes import LambdaSearch, Probe
 
 #: A subproblem is left when its own gap is this share of what is unknown about (P).
 _SHARE_OF_UNKNOWN = 0.1
@@ -117,7 +117,6 @@ def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | Non
     lam = guess
     falling: Probe | None = None  # the last probe where q' < 0
     rising: Probe | None = None  # and where it is not
-    previous: Probe | None = None
     share = _SHARE_OF_UNKNOWN
     widths = [high - low]
 
@@ -142,56 +141,31 @@ def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | Non
         slow = len(widths) > 3 and widths[-1] > 0.25 * widths[-4]
         if slow:
             share *= 0.5
-        lam = _next_lambda(falling, rising, previous, probe, (low, high), bisect=slow)
-        first = _start_between(search.problem, falling, rising, probe, lam)
-        previous = probe
+        lam = _next_lambda(falling, rising, probe.lam, (low, high), bisect=slow)
+        first = probe.point
 
 
 def _next_lambda(
     falling: Probe | None,
     rising: Probe | None,
-    previous: Probe | None,
-    last: Probe,
+    last: float,
     bracket: tuple[float, float],
     bisect: bool,
 ) -> float:
-    """Root of a secant of q' within the bracket, or its middle."""
+    """Root of the secant of q' between the probes on either side of it, or the bracket's middle."""
     low, high = bracket
     middle = 0.5 * (low + high)
     if falling is None:
         # Towards zero, fast: λ* = 0 where ε is above ε_max.
-        return low + 0.3 * (min(high, last.lam) - low)
+        return low + 0.3 * (min(high, last) - low)
     if rising is None:
         return min(middle, 3.0 * falling.lam)
-    if bisect:
-        return middle
-    # The two latest probes give the better secant, those on either side the safe one.
-    lam = _secant_root(previous, last)
-    if not low < lam < high:
-        lam = _secant_root(falling, rising)
-    if not low < lam < high:
+    share = falling.cut.slope / (falling.cut.slope - rising.cut.slope)
+    root = falling.lam + share * (rising.lam - falling.lam)
+    if bisect or not low < root < high:
         return middle
     margin = 0.01 * (high - low)
-    return min(max(lam, low + margin), high - margin)
-
-
-def _secant_root(one: Probe | None, other: Probe) -> float:
-    if one is None or (other.cut.slope - one.cut.slope) * (other.lam - one.lam) <= 0.0:
-        return math.nan
-    rate = (other.lam - one.lam) / (other.cut.slope - one.cut.slope)
-    return one.lam - one.cut.slope * rate
-
-
-def _start_between(
-    problem: Problem, falling: Probe | None, rising: Probe | None, last: Probe, lam: float
-) -> AdmmStart:
-    """A start for ``lam``: between two probes by interpolation, which errs to second order."""
-    if falling is None or rising is None or not falling.lam < lam < rising.lam:
-        return last.point
-    share = (rising.lam - lam) / (rising.lam - falling.lam)
-    one, other = falling.point, rising.point
-    beta = share * one.beta + (1.0 - share) * other.beta
-    return AdmmStart(beta, mixed(problem, one.state, other.state, share), last.point.rho)
+    return min(max(root, low + margin), high - margin)
 
 
 def golden_section(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:

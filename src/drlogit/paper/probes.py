@@ -179,7 +179,8 @@ class LambdaSearch:
             only = self.rising if self.falling is None else self.falling
             return None if only is None else only.shares
         share, _ = _meeting(self.falling, self.rising, self.problem.lambda_upper_bound)
-        return mixed(self.problem, self.falling.shares, self.rising.shares, share)
+        rows = self.problem.rows
+        return rows.run(_mix, rows.pair(self.falling.shares, self.rising.shares), share)[0]
 
     def solution(self, **info: Any) -> Solution:
         """The best point, with the best dual point that was certified."""
@@ -212,15 +213,8 @@ def _meeting(falling: Cut | None, rising: Cut | None, top: float) -> tuple[float
     return share, share * falling.intercept + (1.0 - share) * rising.intercept
 
 
-def mixed(problem: Problem, one: State, other: State, share: float) -> State:
-    """``share·one + (1-share)·other`` for states of vectors, or of tuples of vectors."""
-    state: State = problem.rows.run(_mix, problem.rows.pair(one, other), share)[0]
-    return state
-
-
-def _mix(block: Block, pair: tuple[Any, Any], share: float) -> tuple[Any, tuple[()]]:
+def _mix(
+    block: Block, pair: tuple[FloatArray, FloatArray], share: float
+) -> tuple[FloatArray, tuple[()]]:
     one, other = pair
-    if isinstance(one, tuple):
-        parts = zip(one, other, strict=True)
-        return tuple(share * x + (1.0 - share) * y for x, y in parts), ()
     return share * one + (1.0 - share) * other, ()
