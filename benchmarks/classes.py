@@ -4,7 +4,7 @@
     python -m benchmarks.classes --table     # the tables of docs/several-classes.md
 
 Every method tunes itself on at most 400 training samples (three folds, by log-loss) and is judged
-on the rest, five splits of each set.  Times are of fits at one radius, beside scikit-learn's own.
+on the rest, up to five splits of each set.  Times are of fits at one radius, beside scikit-learn's.
 Rows go to ``benchmarks/results/classes.jsonl``.
 """
 
