@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..estimators.linear_predictions import matrix_of
 from ..files.model_file import read_model
 from . import options
 from .asking import ModelAndSamples, read_asked, read_column, read_groups, warn_of_fitted_rows
@@ -123,7 +124,7 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
 
 def compared(model: Any, X: Any, codes: Any, weights: Any) -> Any:
     """A model with the features of another, fitted to these samples, but not to be robust."""
-    other, X = copy.copy(model), model._as_matrix(X)
+    other, X = copy.copy(model), matrix_of(model, X)
     other.coef_, other.intercept_ = _plain(X, codes, weights)
     other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
     return other

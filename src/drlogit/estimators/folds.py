@@ -15,6 +15,7 @@ from ..problem.classes import scaled_costs
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.chunks import in_memory
 from .average_levels import relative_to_average
+from .linear_predictions import matrix_of
 from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Encoding
 from .tables.frames import rows_of
@@ -57,7 +58,7 @@ def learnt_part(
         rows_of(X, train), y[train], None if weights is None else weights[train], kappa
     )
     encoding = learner.encoding_ if estimator.fit_intercept else None
-    scored = learner._as_matrix(rows_of(X, test), quiet=True)
+    scored = matrix_of(learner, rows_of(X, test), quiet=True)
     return Fold(data, learner._model(), encoding, scored, y[test])
 
 

@@ -53,6 +53,27 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     return validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
+def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
+    """What a model's coefficients are multiplied with; warns of levels that nobody knows."""
+    if model.encoding_ is None:
+        return numeric_data(model, X, reset=False)
+    table = checked_table(model, X, reset=False)
+    matrix = settled(model.encoding_.transform(table), model.encoding_.names)
+    found = None if quiet else model.encoding_.mostly_unseen(matrix, table)
+    if found is not None:
+        warnings.warn(found, UserWarning, stacklevel=4)
+    return matrix
+
+
+def refuse_label_noise(model: Any, place: str) -> None:
+    """``ValueError`` where probabilities could not be turned into those of true labels."""
+    if model.label_noise_ is not None:
+        raise ValueError(
+            f"{place} do not know of label_noise; fit without it, and correct what is "
+            "predicted where it is used"
+        )
+
+
 class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Answers of a classifier with ``coef_``, ``intercept_`` and ``classes_``."""
 
@@ -84,20 +105,9 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_in_blocks(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
-        X = self._as_matrix(X)
+        X = matrix_of(self, X)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
-
-    def _as_matrix(self, X: Any, *, quiet: bool = False) -> Matrix:
-        """What the coefficients are multiplied with; warns of levels that nobody knows."""
-        if self.encoding_ is None:
-            return numeric_data(self, X, reset=False)
-        table = checked_table(self, X, reset=False)
-        matrix = settled(self.encoding_.transform(table), self.encoding_.names)
-        found = None if quiet else self.encoding_.mostly_unseen(matrix, table)
-        if found is not None:
-            warnings.warn(found, UserWarning, stacklevel=4)
-        return matrix
 
     def to_sklearn(self) -> Any:
         """The fitted model as one of scikit-learn's own, to be served without drlogit.
@@ -115,16 +125,8 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from .plain_models import plain_model
 
         check_is_fitted(self, "coef_")
-        self._refuse_label_noise("scikit-learn's own models")
+        refuse_label_noise(self, "scikit-learn's own models")
         return plain_model(self)
-
-    def _refuse_label_noise(self, place: str) -> None:
-        """``ValueError`` where probabilities could not be turned into those of true labels."""
-        if self.label_noise_ is not None:
-            raise ValueError(
-                f"{place} do not know of label_noise; fit without it, and correct what is "
-                "predicted where it is used"
-            )
 
     @property
     def feature_importances_(self) -> FloatArray:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.linear_predictions import refuse_label_noise
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..estimators.tables.frames import column_names, columns_of, holds_levels, is_frame, missing
@@ -152,7 +153,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     from skl2onnx.common.data_types import FloatTensorType
 
     model = operator.raw_operator
-    model._refuse_label_noise("ONNX graphs")
+    refuse_label_noise(model, "ONNX graphs")
     version = container.target_opset
 
     def node(kind: str, *inputs: Any, **attributes: Any) -> Any:

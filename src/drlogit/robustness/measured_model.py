@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.linear_predictions import matrix_of
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..problem.label_costs import StatedKappa
@@ -198,7 +199,7 @@ def _as_fitted(last: RobustLinearClassifier, measured: MeasuredModel) -> Measure
         return measured
     return replace(
         measured,
-        X=last._as_matrix(measured.X),
+        X=matrix_of(last, measured.X),
         names=encoding.names,
         encoding=encoding,
         features=tuple(of_encoding(encoding)),
