@@ -58,5 +58,5 @@ def test_tables_of_evidence_are_those_of_the_rows():
     noise, rows = store.read(store.RESULTS, label_noise.SUITE), store.RESULTS / "shift.jsonl"
     assert label_noise.table(noise) in (DOCS / "label_noise.md").read_text("utf-8")
     page, found = (DOCS / "shift.md").read_text("utf-8"), store.read_rows(rows)
-    assert shift.summary(found) in page
-    assert shift.by_table(found) in page
+    for table in (shift.summary, shift.by_table, shift.promises):
+        assert table(found) in page

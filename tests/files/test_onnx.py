@@ -135,10 +135,6 @@ def test_by_way_of_skl2onnx():
     assert run(single, X)[1].dtype == np.float32
     listed = run(skl2onnx.to_onnx(fitted, X[:1]), X)[1]
     assert listed[0][1] == pytest.approx(fitted.predict_proba(X)[0, 1], abs=1e-6)
-    raw = run(drlogit.to_onnx(fitted, options={"zipmap": False, "raw_scores": True}), X)[1]
-    assert np.allclose(raw[:, 1], fitted.decision_function(X), rtol=1e-12)
-    named = model().fit(X, TWO)
-    assert set(run(drlogit.to_onnx(named, options={"zipmap": False, "nocl": True}), X)[0]) == {0, 1}
 
 
 def test_what_cannot_be_converted(monkeypatch):

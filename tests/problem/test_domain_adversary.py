@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 import domain_zoo
 import drlogit
 from drlogit.engine.tables import LOSS, PieceSamples, TableLayout
-from drlogit.problem.best_price import best_price
 from drlogit.problem.domain_loss import prices_of
 from drlogit.problem.problem import build_problem
 
@@ -97,20 +96,6 @@ def test_best_lambda_is_a_minimum():
         value = prices.value(epsilon)
         for other in lam * np.array([0.5, 0.99, 1.01, 2.0]):
             assert prices.value(epsilon, other) >= value - 1e-12
-
-
-@pytest.mark.parametrize("guess", [None, 1e-9, 0.5, 1.0, 1.02, 50.0])
-def test_the_best_price_does_not_depend_on_a_guess(guess, monkeypatch):
-    monkeypatch.setattr("drlogit.problem.best_price._SAMPLE", 3)  # one of three without a guess
-    for seed in range(4):
-        case, coef, intercept = case_of(seed)
-        problem = build_problem(**case | {"fit_intercept": True, "n_blocks": 2})
-        vector = problem.join(coef, intercept)
-        prices = prices_of(problem.rows, problem.cost, vector)
-        lam = prices.best_lambda(problem.epsilon)
-        found = best_price(problem, vector, guess=None if guess is None else guess * lam)
-        assert found.lam == lam
-        assert found.value == pytest.approx(prices.value(problem.epsilon), rel=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -223,20 +208,6 @@ def test_many_different_costs_are_enclosed(monkeypatch):
         assert exact.exact
         strict += not found.exact
     assert strict
-
-
-def test_a_million_rows_take_few_passes(monkeypatch):
-    """What makes it fast: the envelopes are found once, whatever the search for λ asks."""
-    import drlogit.problem.domain_loss as domain_loss
-
-    calls = []
-    envelopes = domain_loss.envelopes
-    monkeypatch.setattr(
-        domain_loss, "envelopes", lambda *given: calls.append(1) or envelopes(*given)
-    )
-    case, coef, intercept = case_of(2)
-    drlogit.worst_case_loss((coef, intercept), case["X"], case["y"], **audited(case))
-    assert len(calls) == 1
 
 
 def test_audits_follow_the_flips():

@@ -173,19 +173,6 @@ def test_far_numbers_are_shifted_with_their_bounds():
     assert found.objective == pytest.approx(near.objective, abs=1e-6)
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.0])
-def test_rows_that_a_fit_reorders_keep_their_numbers(weight):
-    """Few samples are merged and sorted, those of weight zero left out; errors speak of rows."""
-    rng = np.random.default_rng(0)
-    X = np.column_stack([np.eye(18)[np.arange(30) % 18], rng.random(30)])
-    X[21, 18] = 1.7
-    y, weights = np.arange(30) % 2, np.where(np.arange(30) == 5, weight, 1.0)
-    bounds = (np.r_[[-np.inf] * 18, 0.0], np.r_[[np.inf] * 18, 1.0])
-    model = drlogit.DRLogisticRegression(0.1, 1.0, categories=[list(range(18))], bounds=bounds)
-    with pytest.raises(ValueError, match=r"got 1\.7 at row 21, column 18"):
-        model.fit(X, y, sample_weight=weights)
-
-
 def test_a_constant_model_is_remarked_on():
     rng = np.random.default_rng(0)
     X = np.eye(3)[rng.integers(0, 3, 60)]

@@ -197,20 +197,6 @@ def quantile(problem: Problem, v) -> float:
     return min(allowed)
 
 
-@pytest.mark.parametrize("n_blocks", [1, 2, 5, 17])
-def test_best_lambda_is_identical_over_blocks(n_blocks):
-    """With weights that add up without rounding the cutting must not change a bit of it."""
-    rng = np.random.default_rng(1)
-    X = np.round(8.0 * rng.standard_normal((256, 1))) / 8.0
-    y = np.where(np.arange(256) % 2, 1, -1)
-    for share in (0.0, 1 / 256, 0.125, 0.5, 1.0, 2.0):
-        options = {"epsilon": share * 2.0, "kappa": 2.0, "fit_intercept": False}
-        problem = build_problem(X, y, n_blocks=n_blocks, **options)
-        whole = build_problem(X, y, **options)
-        for v in (np.array([1.0]), np.array([-0.25]), np.array([0.0])):
-            assert problem.best_lambda(v) == whole.best_lambda(v)
-
-
 @pytest.mark.parametrize("kappa", [0.3, 1.0, math.inf])
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)
 def test_bound_on_lambda_holds_at_solutions(norm, kappa):
@@ -551,14 +537,6 @@ def test_unknown_solver_lists_the_known_ones():
             function(X, Y, solver="simplex", **options)
         for name in table:
             assert repr(name) in str(caught.value)
-
-
-@pytest.mark.parametrize("epsilon", [0, 0.0, 1, np.float32(0.1), np.int64(2)])
-@pytest.mark.parametrize("kappa", [1, 2.5, math.inf, np.float32(3.0)])
-def test_numbers_of_every_type_are_radii(epsilon, kappa):
-    problem = build_problem(X, Y, epsilon=epsilon, kappa=kappa)
-    assert type(problem.epsilon) is type(problem.kappa) is float
-    assert math.isfinite(problem.objective(V))
 
 
 # --- the zoo is what it says ----------------------------------------------------------------

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from drlogit import (
+    DRLogisticRegression,
     audit,
     guarantee,
     misclassification_bounds,
@@ -95,3 +96,12 @@ def test_a_softmax_of_a_table_is_audited_as_one_model():
     assert spent.to_numpy() == pytest.approx(np.array(report.data.content["radii"]), rel=1e-5)
     with pytest.raises(ValueError, match="worst_case_distribution is for two classes, got 3"):
         worst_case_distribution(model, frame, y, epsilon=0.1, kappa=1.0)
+
+
+def test_an_audit_of_our_own_on_its_training_data_is_the_fit():
+    _, X, y, _, ball = case(3)
+    model = DRLogisticRegression(epsilon=0.05, kappa=0.7, norm=ball["norm"]).fit(X, y)
+    fit = float(model.worst_case_loss_[0])
+    assert worst_case_loss(model, X, y, epsilon=0.05, kappa=0.7) == pytest.approx(fit, abs=1e-9)
+    report = audit(model, X, y, epsilons=[0.05])
+    assert report.models[0].rows[0].worst_case_loss == pytest.approx(fit, abs=1e-9)

@@ -13,23 +13,15 @@ import scipy.sparse as sp
 
 from ..estimators.linear_predictions import matrix_of
 from ..files.model_file import read_model
+from . import options
 from .asking import ModelAndSamples, read_asked, read_column, read_groups, warn_of_fitted_rows
 from .console import DONE, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_sample_options,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import check_outputs
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "audit",
         help="how robust are these models? worst-case loss and error against epsilon",
@@ -46,16 +38,15 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "models", metavar="MODEL", nargs="+", help="model files of the same features"
     )
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    options(parser)("-o --output FILE", "web page to write (.html)")
-    add = options(parser, "audit")
+    parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
+    options.group(parser)("-o --output FILE", "web page to write (.html)")
+    add = options.group(parser, "audit")
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
-        "samples, which favours it, or a constant model, or nothing",
-        choices=("lr", "constant", "none"), default="lr")  # fmt: skip
+        "samples, which favours it, or nothing", choices=("lr", "none"), default="lr")  # fmt: skip
     add("--unseen", "the models have not seen these samples: begin with what holds for new data; "
         "then nothing is fitted to them for comparison")  # fmt: skip
     add("--groups COLUMN", "column whose values are subgroups, on the page")
-    add("--epsilons E,E", "radii (default: chosen, with the models')", type=numbers)
+    add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=float)
     add(
         "--own-balls",
@@ -64,7 +55,7 @@ def add_parser(commands: Commands) -> None:
     )
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
     add("--n-listed N", "samples to list", type=int, default=10)
-    add_sample_options(parser)
+    options.add_sample_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -73,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..plots.audits import audit
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     if arguments.n_listed < 0:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
@@ -118,9 +109,8 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
                 f"no sample of {asked.samples.source} has the label {lacking!r}: nothing to fit "
                 "for a comparison; --against none does without"
             )
-        models["plain LR" if against == "lr" else "constant"] = compared(
-            asked.model, asked.samples.X, asked.codes, asked.samples.weights, against
-        )
+        samples = asked.samples
+        models["plain LR"] = compared(asked.model, samples.X, asked.codes, samples.weights)
     for file in others:
         other = read_model(file)
         if name_of(file) in models:
@@ -131,11 +121,10 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
     return models
 
 
-def compared(model: Any, X: Any, codes: Any, weights: Any, kind: str = "lr") -> Any:
+def compared(model: Any, X: Any, codes: Any, weights: Any) -> Any:
     """A model with the features of another, fitted to these samples, but not to be robust."""
     other, X = copy.copy(model), matrix_of(model, X)
-    fit = _plain if kind == "lr" else _constant
-    other.coef_, other.intercept_ = fit(X, codes, weights)
+    other.coef_, other.intercept_ = _plain(X, codes, weights)
     other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
     return other
 
@@ -150,10 +139,3 @@ def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     coef = fit.coef_ / scaler.scale_
     shift = coef @ scaler.mean_ if scaler.with_mean else 0.0
     return coef, fit.intercept_ - shift
-
-
-def _constant(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
-    """The model that knows only how frequent the labels are."""
-    logs = np.log(np.bincount(y, weights))
-    scores = logs[1:] - logs[:1] if logs.size == 2 else logs - logs.mean()
-    return np.zeros((scores.size, X.shape[1])), scores

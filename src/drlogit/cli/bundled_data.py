@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from . import options
 from .console import DONE, Console
-from .options import Commands, new_parser
 from .outputs import check_writable, table
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "datasets",
         help="list the bundled data, and write them to a file",

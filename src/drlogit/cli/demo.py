@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from . import options
 from .audit import compared
 from .console import DONE, NOT_CONVERGED, Console
-from .options import Commands, amounts, new_parser, options
 from .outputs import certificate_record, check_outputs
 
 #: Of the 1,000 loans, the first are fitted; the others show what is promised.
@@ -20,9 +20,9 @@ _FITTED = 500
 _TOLERATED = {"labels": 0.02, "numbers": 0.1, "categories": 0.1}
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "demo",
         help="fit, certify and explain a robust model on bundled data",
@@ -35,10 +35,10 @@ def add_parser(commands: Commands) -> None:
         drlogit demo --tolerate labels=0.05,purpose=0.3,age=inf
         """,
     )
-    add = options(parser)
+    add = options.group(parser)
     add("-o --output FILE", "web page to write, which compares the two (.html)")
-    add("--tolerate labels=0.02,A=0.1", "what may be wrong, as in drlogit fit", type=amounts,
-        default=_TOLERATED)  # fmt: skip
+    add("--tolerate labels=0.02,A=0.1", "what may be wrong, as in drlogit fit",
+        type=options.amounts, default=_TOLERATED)  # fmt: skip
     parser.set_defaults(run=run)
 
 

@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from . import options
 from .asking import ModelAndSamples, read_asked
 from .chosen_classes import match_labels
 from .console import DONE, Console
-from .options import (
-    DATA_HELP,
-    MODEL_HELP,
-    Commands,
-    add_ball_options,
-    add_sample_options,
-    check_numbers,
-    new_parser,
-    options,
-)
 from .outputs import table
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "evaluate",
         help="how good a model is on labelled samples, as they are and in the worst case",
@@ -37,18 +28,18 @@ def add_parser(commands: Commands) -> None:
         drlogit evaluate model.json test.csv --epsilon 0.05 --json
         """,
     )
-    add = options(parser)
-    add("MODEL", MODEL_HELP)
-    add("DATA", DATA_HELP)
-    add_ball_options(parser, "worst case")
-    add_sample_options(parser)
+    add = options.group(parser)
+    add("MODEL", options.MODEL_HELP)
+    add("DATA", options.DATA_HELP)
+    options.add_ball_options(parser, "worst case")
+    options.add_sample_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     asked = read_asked(arguments, labels=True)
     record = _measure(asked, arguments)
     console.answer(record, lambda: _text(record, asked))

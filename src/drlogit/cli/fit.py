@@ -5,28 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .chosen_classes import check_two
+from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_block_option,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    amounts,
-    check_numbers,
-    new_parser,
-    options,
-)
 from .outputs import certificate_record, check_outputs, explain_fit, explain_radius
 from .training import Training, parameters, read_training, tolerated
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "fit",
         help="fit a robust model to a file and write it as JSON",
@@ -43,24 +31,24 @@ def add_parser(commands: Commands) -> None:
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--proof FILE", "file to write the proof to (.npz), with which drlogit verify checks the "
         "bounds")  # fmt: skip
     add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
         "guarantee: what holds for new data like these", type=float)  # fmt: skip
-    add_model_options(parser, epsilon=0.01, kappa=1.0)
+    options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
         "in place of --epsilon, --kappa and costs, what may be "
         "wrong: shares of labels and categories, numbers in standard deviations, and columns by "
         "name (a number in its own units); each alone would use up the budget",
-        type=amounts,
+        type=options.amounts,
     )
-    add_data_options(parser)
-    add_block_option(parser)
-    add_solver_options(parser)
+    options.add_data_options(parser)
+    options.add_block_option(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -71,11 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     from ..robustness.guarantees import guarantee
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
-        check_two(training.classes, "a guarantee", training.samples.source)
         training, unseen = training.split(arguments.holdout)
     settings = {"epsilon": arguments.epsilon, "kappa": arguments.kappa}
     settings |= parameters(arguments, training)

@@ -6,24 +6,14 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from . import options
 from .asking import read_asked, read_groups, warn_of_fitted_rows
-from .chosen_classes import check_two
 from .console import DONE, Console
-from .options import (
-    DATA_HELP,
-    MODEL_HELP,
-    Commands,
-    add_ball_options,
-    add_sample_options,
-    check_numbers,
-    new_parser,
-    options,
-)
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "guarantee",
         help="what holds for new data, from rows that a model has not seen",
@@ -37,13 +27,13 @@ def add_parser(commands: Commands) -> None:
         drlogit guarantee model.json holdout.csv --epsilon 0.05 --kappa inf --json
         """,
     )
-    add = options(parser)
-    add("MODEL", MODEL_HELP)
-    add("DATA", DATA_HELP)
-    add = add_ball_options(parser, "guarantee")
+    add = options.group(parser)
+    add("MODEL", options.MODEL_HELP)
+    add("DATA", options.DATA_HELP)
+    add = options.add_ball_options(parser, "guarantee")
     add("--confidence SHARE", "of all limits together", type=float, default=0.95)
     add("--groups COLUMN", "column whose values are parts of the rows to speak of apart")
-    add_sample_options(parser)
+    options.add_sample_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -52,9 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     from ..robustness.guarantees import guarantee
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     asked = read_asked(arguments, labels=True)
-    check_two(asked.classes, "a guarantee", arguments.model)
     warn_of_fitted_rows(asked, console)
     found = guarantee(
         asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,

@@ -56,12 +56,12 @@ def new_parser(
     return parser
 
 
-def options(parser: argparse.ArgumentParser, title: str | None = None) -> Callable[..., None]:
+def group(parser: argparse.ArgumentParser, title: str | None = None) -> Callable[..., None]:
     """What adds options to a group of a parser: ``add("-o --output FILE", "what it is for")``.
 
     An option without a word for its value is a switch; a word alone is a positional argument.
     """
-    group = parser if title is None else parser.add_argument_group(title)
+    place = parser if title is None else parser.add_argument_group(title)
 
     def add(flags: str, help: str, **settings: Any) -> None:
         words = flags.split()
@@ -70,7 +70,7 @@ def options(parser: argparse.ArgumentParser, title: str | None = None) -> Callab
             settings["metavar"] = words[-1]
         elif "choices" not in settings:
             settings.setdefault("action", "store_true")
-        group.add_argument(*(names or [words[0].lower()]), help=help, **settings)
+        place.add_argument(*(names or [words[0].lower()]), help=help, **settings)
 
     return add
 
@@ -90,7 +90,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "the data as they are")  # fmt: skip
     add("--n-features N", "svmlight: number of columns, if this file does not use the last ones",
         type=int)  # fmt: skip
-    add = options(parser, "tables (text columns are categories, with all their levels)")
+    add = group(parser, "tables (text columns are categories, with all their levels)")
     add("--categorical A,B", "columns of numbers that are categories, too (CSV, Parquet)",
         type=names, default=())  # fmt: skip
     add("--numbers A,B", "columns of text that are numbers, such as $1,234.50 or 12 %%; other "
@@ -107,7 +107,7 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callable[..., None]:
-    add = options(parser, "data (columns by name, or by number from 0; -1 is the last)")
+    add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
     add("--target COLUMN", f"column of the labels (default: {target}); NPZ: array")
     add("--labels FILE", "labels in a file of their own: .npy, or text with one per line")
     add("--weights COLUMN", "column of the sample weights; NPZ: array")
@@ -121,7 +121,7 @@ def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callab
 
 def add_block_option(parser: argparse.ArgumentParser) -> None:
     """For data that do not fit in memory."""
-    options(parser, "data larger than memory")(
+    group(parser, "data larger than memory")(
         "--block-rows N", "read the file N rows at a time: svmlight text, CSV or Parquet (columns "
         "of numbers, as they are, with --target), or .npy (with --labels)", type=int,
     )  # fmt: skip
@@ -134,7 +134,7 @@ def add_model_options(
     parser: argparse.ArgumentParser, *, epsilon: float | None, kappa: float | None
 ) -> None:
     """Which model is meant, for every command that fits one; None leaves the option out."""
-    add = options(parser, "model")
+    add = group(parser, "model")
     if epsilon is not None:
         add("--epsilon RADIUS", "how far the data may shift on average, >= 0; auto: a radius from "
             "theory", type=_radius, default=epsilon)  # fmt: skip
@@ -151,7 +151,7 @@ def add_model_options(
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
     """The rest of what a fit can be told."""
-    add = options(parser, "fit")
+    add = group(parser, "fit")
     add("--no-intercept", "fit no intercept")
     add("--immovable A,B", "features that cannot move: their coefficients are not penalised",
         type=names, default=())  # fmt: skip
@@ -167,7 +167,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
 
 def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Callable[..., None]:
     """In which ball a model is judged."""
-    add = options(parser, title)
+    add = group(parser, title)
     add("--epsilon RADIUS", "(default: the model's)", type=float)
     add("--kappa COST", "(default: the model's)", type=float)
     return add

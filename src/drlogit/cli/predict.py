@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from . import options
 from .asking import read_asked, read_column
 from .console import DONE, Console
-from .options import DATA_HELP, MODEL_HELP, Commands, add_sample_options, new_parser, options
 from .outputs import check_outputs, csv_text
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "predict",
         help="labels and probabilities for samples",
@@ -27,12 +27,12 @@ def add_parser(commands: Commands) -> None:
         drlogit predict model.json test.libsvm.bz2 --json
         """,
     )
-    add = options(parser)
-    add("MODEL", MODEL_HELP)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("MODEL", options.MODEL_HELP)
+    add("DATA", options.DATA_HELP)
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that names the samples, to be written beside them")
-    add_sample_options(parser)
+    options.add_sample_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -10,26 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from . import options
 from .chosen_classes import check_two
 from .console import DONE, NOT_CONVERGED, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import check_outputs, csv_text, explain_written, save_plot, table
 from .training import Training, parameters, read_training
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "path",
         help="the model over a range of radii",
@@ -42,18 +32,18 @@ def add_parser(commands: Commands) -> None:
         drlogit path data.csv --epsilons 0.5,0.1,0.01 --kappa inf --json
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output FILE", "CSV file for the coefficients at every radius")
     add("--plot FILE", "picture to draw: .png, .pdf or .svg")
-    add_model_options(parser, epsilon=None, kappa=1.0)
-    add = options(parser, "radii")
-    add("--epsilons E,E", "radii (default: chosen)", type=numbers)
+    options.add_model_options(parser, epsilon=None, kappa=1.0)
+    add = options.group(parser, "radii")
+    add("--epsilons E,E", "radii (default: chosen)", type=options.numbers)
     add("--n-epsilons N", "how many to choose", type=int, default=30)
     add("--min-fraction SHARE", "the smallest radius chosen, as a share of the largest",
         type=float, default=1e-3)  # fmt: skip
-    add_data_options(parser)
-    add_solver_options(parser)
+    options.add_data_options(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -65,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..estimators.training_data import balanced_weights
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     standardized = arguments.standardize
     training = read_training(arguments, console)

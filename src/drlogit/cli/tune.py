@@ -8,19 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from . import options
 from .console import DONE, NOT_CONVERGED, Console
-from .options import (
-    DATA_HELP,
-    Commands,
-    add_block_option,
-    add_data_options,
-    add_model_options,
-    add_solver_options,
-    check_numbers,
-    new_parser,
-    numbers,
-    options,
-)
 from .outputs import (
     certificate_record,
     check_outputs,
@@ -32,9 +21,9 @@ from .outputs import (
 from .training import Training, parameters, read_training
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "tune",
         help="choose epsilon and kappa by cross-validation",
@@ -48,11 +37,11 @@ def add_parser(commands: Commands) -> None:
         drlogit tune data.csv --one-standard-error --json
         """,
     )
-    add = options(parser)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("DATA", options.DATA_HELP)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
-    add = options(parser, "search")
+    add = options.group(parser, "search")
     add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=10)
     add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
         "of one)", type=_grid, default=3)  # fmt: skip
@@ -60,10 +49,10 @@ def add_parser(commands: Commands) -> None:
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
-    add_model_options(parser, epsilon=None, kappa=None)
-    add_data_options(parser)
-    add_block_option(parser)
-    add_solver_options(parser)
+    options.add_model_options(parser, epsilon=None, kappa=None)
+    options.add_data_options(parser)
+    options.add_block_option(parser)
+    options.add_solver_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -72,7 +61,7 @@ def _grid(text: str) -> Any:
     try:
         return int(text)
     except ValueError:
-        return numbers(text.rstrip(","))
+        return options.numbers(text.rstrip(","))
 
 
 _grid.__name__ = "number or list of numbers"
@@ -84,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..files.model_file import write_model
 
     console = Console(arguments)
-    check_numbers(arguments)
+    options.check_numbers(arguments)
     check_outputs(arguments)
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(

@@ -6,23 +6,15 @@ import argparse
 from typing import Any
 
 from ..estimators.training_data import balanced_weights
+from . import options
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
-from .options import (
-    DATA_HELP,
-    MODEL_HELP,
-    Commands,
-    add_block_option,
-    add_sample_options,
-    new_parser,
-    options,
-)
 from .training import read_blocks
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: options.Commands) -> None:
     """Add the command."""
-    parser = new_parser(
+    parser = options.new_parser(
         commands,
         "verify",
         help="check the bounds of a model against its data and its proof",
@@ -35,12 +27,12 @@ def add_parser(commands: Commands) -> None:
         drlogit verify model.json data.csv --proof proof.npz --json
         """,
     )
-    add = options(parser)
-    add("MODEL", MODEL_HELP)
-    add("DATA", DATA_HELP)
+    add = options.group(parser)
+    add("MODEL", options.MODEL_HELP)
+    add("DATA", options.DATA_HELP)
     add("--proof FILE", "what drlogit fit --proof wrote", required=True)
-    add_sample_options(parser)
-    add_block_option(parser)
+    options.add_sample_options(parser)
+    options.add_block_option(parser)
     parser.set_defaults(run=run)
 
 

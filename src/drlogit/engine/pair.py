@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dual.bound import FREE, IN_NORM, Coordinates
+from ..dual.bound import FREE
 from ..dual.certify import certify
+from ..dual.coordinates import pair_coordinates
 from ..problem.losses import flip_probability, log_loss_terms
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -210,10 +211,6 @@ def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArra
     return point, (Sum(sums),)
 
 
-def _means(block: Block, _: None) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.means),)
-
-
 def _dual_probability(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
     return point[0], ()
 
@@ -225,24 +222,6 @@ def _flip_share(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]
 # --- the problem in the engine's coordinates ------------------------------------------------------
 
 
-def coordinates_of(problem: Problem) -> Coordinates:
-    """What the bound has to know of (β, b)."""
-    rows, free = problem.rows, problem.free
-    size = rows.column_scale
-    mean, spread = np.zeros(size.size), np.where(free, size, 1.0)
-    intercept = size.size - 1 if problem.fit_intercept else None
-    if intercept is not None and free.sum() > 1:
-        _, (mean,) = rows.run(_means)
-        mean = np.where(free, mean, 0.0)
-        mean[-1] = 0.0
-        spread = np.where(free, np.sqrt(np.maximum(size**2 - mean**2, 0.0)), 1.0)
-    if intercept is not None:
-        spread[-1] = 1.0
-    kind = np.where(free, FREE, IN_NORM).astype(np.int32)
-    costs = np.where(free, 1.0, problem.costs)
-    return Coordinates(kind, costs, problem.norm, spread, mean, size, intercept)
-
-
 class Scaling:
     """(β, b, λ) = scale · x, so that a typical row has length one.
 
@@ -250,9 +229,9 @@ class Scaling:
     """
 
     def __init__(self, problem: Problem, *, free_only: bool = False) -> None:
-        coordinates, free = coordinates_of(problem), problem.free
+        coordinates, free = pair_coordinates(problem), problem.free
         columns = problem.rows.column_scale
-        sigma = float(np.linalg.norm((columns * coordinates.costs)[~free]))
+        sigma = float(np.linalg.norm(columns[~free] * coordinates.costs[~free]))
         self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
         spread = np.where(coordinates.spread > 0.0, coordinates.spread, columns)
         spread = np.where(spread > 0.0, spread, 1.0)
@@ -433,7 +412,7 @@ def flip_budget(
     scaling = Scaling(problem, free_only=free_only)
     newton = scaling.newton(0.0)
     newton.pinned = True
-    slopes, _ = problem.rows.run(_doubts, None, null)
+    slopes, _ = problem.rows.run(slopes_at, None, null)
     samples = PairSamples(problem.rows, problem.kappa, slopes)
     x = np.zeros(scaling.scale.size)
     x[-1] = 1.0 / min(1.0, problem.kappa / scaling.sigma)
@@ -445,7 +424,8 @@ def flip_budget(
     return max(-newton.best, 0.0) / lam, newton.best_model()[:-1] / lam
 
 
-def _doubts(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    """Dual probabilities of a model: slopes of a loss that is linear there."""
     return flip_probability(block.margins(null)), ()
 
 

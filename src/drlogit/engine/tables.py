@@ -22,7 +22,6 @@ from ..dual.certify import certify, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
-from ..problem.losses import flip_probability
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -36,6 +35,7 @@ from ._cones import BothCones, PairRows, cone_of, no_norm
 from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces
 from ._pieces import certify as certify_pieces
+from .pair import slopes_at
 from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones.
@@ -537,7 +537,7 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     layout, domains = TableLayout.of(problem), problem.domains
     assert domains is not None
     samples = PieceSamples(problem.rows, layout)
-    slope, _ = problem.rows.run(_doubts, None, null)
+    slope, _ = problem.rows.run(slopes_at, None, null)
     typical = domains.largest_cost + problem.transport_norm(problem.rows.column_scale)
     push, mu, lam = SETTINGS.table_push, SETTINGS.start_mu, 1.0 / min(problem.kappa, typical)
     x = layout.inside(np.zeros(problem.costs.size), lam / (1.0 + 2.0 * push), push)
@@ -547,7 +547,3 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
         driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
     return max(0.0, -float(newton.best)) / lam
-
-
-def _doubts(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return flip_probability(block.margins(null)), ()

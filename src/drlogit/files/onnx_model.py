@@ -77,11 +77,11 @@ def register_onnx() -> None:
             _ALIAS,
             _set_output_types,
             _convert,
+            # The last two are asked for by skl2onnx, and not offered.
             options={
                 "zipmap": [True, False, "columns"],
-                "nocl": [True, False],
-                "output_class_labels": [False, True],
-                "raw_scores": [True, False],
+                "nocl": [False],
+                "output_class_labels": [False],
             },
         )
 
@@ -138,8 +138,8 @@ def _set_output_types(operator: Any) -> None:
     )
 
     model = operator.raw_operator
-    options = operator.scope_inst.get_options(model, {"nocl": False, "zipmap": True})
-    text = model.classes_.dtype.kind in "OUST" and not options["nocl"]
+    options = operator.scope_inst.get_options(model, {"zipmap": True})
+    text = model.classes_.dtype.kind in "OUST"
     operator.outputs[0].type = (StringTensorType if text else Int64TensorType)([None])
     # A ZipMap takes single precision only; else the precision of a matrix is kept.
     single = isinstance(operator.inputs[0].type, FloatTensorType) and model.encoding_ is None
@@ -151,7 +151,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes: encoded columns, scores, labels and probabilities."""
     from skl2onnx.algebra import onnx_ops as ops
     from skl2onnx.common.data_types import FloatTensorType
-    from skl2onnx.common.utils_classifier import get_label_classes
 
     model = operator.raw_operator
     refuse_label_noise(model, "ONNX graphs")
@@ -167,15 +166,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         coef, intercept = np.hstack([-coef, coef]), np.concatenate([-intercept, intercept])
     scores = node("Add", node("MatMul", features, coef), intercept[None, :])
 
-    classes = get_label_classes(scope, model)
-    if classes.dtype.kind not in "OUST":
-        classes = classes.astype(np.int64)
+    text = model.classes_.dtype.kind in "OUST"
+    classes = model.classes_ if text else model.classes_.astype(np.int64)
     best = node("ArgMax", scores, axis=1, keepdims=0)
     label = node("Gather", classes, best, axis=0, output_names=operator.outputs[:1])
 
-    if container.get_options(model, {"raw_scores": False})["raw_scores"]:
-        wanted = scores
-    elif model.classes_.size == 2:
+    if model.classes_.size == 2:
         wanted = node("Sigmoid", scores)
     else:
         wanted = node("Softmax", scores, axis=1)

@@ -263,7 +263,7 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
         content["spaces"]
     )
     if content["kappa"] is None:
-        labels = "Labels are beyond doubt (κ = ∞): only features move."
+        labels = "Labels are certain (κ = ∞): only features move."
     elif isinstance(content["kappa"], str):
         labels = f"Flipping one label counts as moving a sample by κ = {content['kappa']}."
     else:

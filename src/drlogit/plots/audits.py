@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import asdict
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
 from ..robustness.audited_models import (
-    AuditedModel,
     AuditOutcome,
     ModelAudit,
     audit_model,
@@ -33,7 +32,7 @@ from ..robustness.audited_models import (
     own_radius,
 )
 from ..robustness.guarantees import ASSUMED, guarantee_of
-from ..robustness.subgroups import Subgroup, subgroups
+from ..robustness.subgroups import subgroups
 
 if TYPE_CHECKING:
     from .audit_data import AuditData
@@ -54,15 +53,6 @@ class Audit(AuditOutcome):
                 return model
         known = ", ".join(repr(model.name) for model in self.models)
         raise KeyError(f"no model {name!r} in this audit, only {known}")
-
-    def with_unseen(self, unseen: dict[str, AuditedModel], confidence: float = 0.95) -> Audit:
-        """The same, with guarantees from rows that the models have not seen."""
-        radius = own_radius(list(unseen.values()), self.epsilons)
-        found = {
-            name: guarantee_of(each.audit.with_radius(radius), each.fitted, confidence)
-            for name, each in unseen.items()
-        }
-        return replace(self, guarantees=found)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -185,7 +175,7 @@ sample_weight
         mean distance between the samples predicted right and the decision boundary, and the radii
         that models of ours were fitted for.
     kappa : float, dict, array of shape (n_samples,) or matrix, optional
-        Cost of flipping a label, positive, ``inf`` if labels are beyond doubt; at most a share
+        Cost of flipping a label, positive, ``inf`` if labels are certain; at most a share
         ``epsilon / kappa`` of the labels can be flipped.  By label or by sample as in
         :func:`drlogit.solve`.  By default that of the first model that is ours, else 1.
     balls : {"common", "own"}
@@ -212,26 +202,6 @@ sample_weight
         "bounds": bounds, "space": space, "balls": balls,
     }  # fmt: skip
     audited, ball = audit_problems(model, X, y, sample_weight=sample_weight, **options)
-    n_samples = next(iter(audited.values())).audit.problem.rows.n_samples
-    names = X.index.tolist() if hasattr(X, "iloc") else None
-    parts = subgroups(groups, X, n_samples)
-    report = audit_of(audited, epsilons, n_listed, parts, ball=ball, row_names=names)
-    if holdout is None:
-        return report
-    unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
-    return report.with_unseen(unseen, confidence)
-
-
-def audit_of(
-    audited: dict[str, AuditedModel],
-    epsilons: Iterable[float] | None,
-    n_listed: int,
-    parts: tuple[Subgroup, ...] = (),
-    *,
-    ball: str,
-    row_names: Sequence[Any] | None = None,
-) -> Audit:
-    """The audit of models that have been measured among their samples, in the ``ball`` of one."""
     if epsilons is None:
         radii = default_radii(list(audited.values()))
     else:
@@ -240,19 +210,29 @@ def audit_of(
             raise ValueError("epsilons must hold at least one radius, got none")
     audits = {name: each.audit for name, each in audited.items()}
     first = next(iter(audits.values()))
+    n_samples = first.problem.rows.n_samples
+    names = tuple(X.index.tolist()) if hasattr(X, "iloc") else None
+    guarantees = {}
+    if holdout is not None:
+        unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
+        radius = own_radius(list(audited.values()), radii)
+        for name, each in unseen.items():
+            found = guarantee_of(each.audit.with_radius(radius), each.fitted, confidence)
+            guarantees[name] = found
     return Audit(
         kappa=first.kappa,
         norm=first.problem.norm.name,
-        n_samples=first.problem.rows.n_samples,
+        n_samples=n_samples,
         epsilons=radii,
         models=tuple(
-            audit_model(name, each, radii, n_listed, row_names) for name, each in audits.items()
+            audit_model(name, each, radii, n_listed, names) for name, each in audits.items()
         ),
         spaces=tuple(dict.fromkeys(each.space for each in audits.values())),
         ball=ball,
-        row_names=None if row_names is None else tuple(row_names),
+        row_names=names,
         audited=audited,
-        subgroups=parts,
+        subgroups=subgroups(groups, X, n_samples),
+        guarantees=guarantees,
     )
 
 

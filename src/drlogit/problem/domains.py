@@ -143,12 +143,6 @@ class Domains:
             "lower": ends[0], "upper": ends[1],
         }  # fmt: skip
 
-    def redundant(self, fit_intercept: bool) -> IndexArray:
-        """Columns that are combinations of others and the constant; their coefficients may be 0."""
-        if not fit_intercept and self.with_none.all():
-            return np.empty(0, dtype=np.intp)
-        return np.array([*(group[0] for group in self.held), *self.constant], dtype=np.intp)
-
     @property
     def constant_sum(self) -> IndexArray | None:
         """The columns of a group that has a 1 in every row, if there is one."""

@@ -43,11 +43,6 @@ def log_loss_terms(u: FloatArray) -> LogLoss:
     return LogLoss(value, slope, tail * reciprocal)
 
 
-def linear_loss_terms(u: FloatArray, slope: FloatArray) -> LogLoss:
-    """The log-loss linearised: ``-slope · u``, without curvature."""
-    return LogLoss(-slope * u, slope, np.zeros_like(u))
-
-
 def log_loss(u: FloatArray) -> FloatArray:
     """``h(u) = log(1 + e^{-u})``."""
     return np.log1p(np.exp(-np.abs(u))) - np.minimum(u, 0.0)

@@ -219,32 +219,7 @@ def audit_problem(
         kappa = own_kappa(measured.kappa) if kappa is None else kappa
         if not is_stated_singly(kappa):
             kappa = flip_costs(kappa, known, np.searchsorted(known, column_or_1d(y)))
-    labels = y if of_class is None else _one_of_several(y, last_step(model).classes_, of_class)
-    return audit_problem_of(
-        measured, labels, epsilon=epsilon, kappa=kappa, norm=norm, feature_costs=feature_costs,
-        sample_weight=sample_weight, categories=categories, bounds=bounds,
-        check=partial(_check_scores, model, measured.linear, X, of_class), ball=ball,
-    )  # fmt: skip
-
-
-def audit_problem_of(
-    measured: MeasuredModel,
-    y: Any,
-    *,
-    epsilon: float,
-    kappa: Any,
-    norm: str | Norm | None,
-    feature_costs: Any,
-    sample_weight: ArrayLike | None,
-    categories: Any = None,
-    bounds: Any = None,
-    check: Callable[[Matrix], None] | None = None,
-    ball: CommonBall | None = None,
-) -> Adversary:
-    """The audit of a model that has been measured among its samples already.
-
-    ``check`` looks at the samples, or at one block of them, before anything is computed.
-    """
+        y = _one_of_several(y, known, of_class)
     epsilon = check_epsilon(epsilon)
     kappa = own_kappa(measured.kappa) if kappa is None else kappa
     if is_stated_singly(kappa):
@@ -256,8 +231,7 @@ def audit_problem_of(
     n_samples, n_features = samples.shape if blocks else matrix.shape
     if linear.coef.shape[-1] != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
-    if check is not None:
-        check(matrix)
+    _check_scores(model, linear, X, of_class, matrix)
     weights = check_weights(sample_weight, n_samples)
     if categories is None or (isinstance(categories, str) and categories == ONE_HOT):
         declared, stated_categories = measured.categories, None
@@ -362,7 +336,7 @@ def widened(bounds: Any, matrix: Matrix, names: Sequence[Any] | None) -> tuple[A
     warnings.warn(
         f"rows lie beyond the bounds of the fit, which are widened to them: {shown}{more}",
         UserWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
     return (np.minimum(lower, least), np.maximum(upper, most)), True
 

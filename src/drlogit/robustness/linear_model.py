@@ -76,7 +76,7 @@ def as_softmax(model: Any) -> SoftmaxModel | None:
         coef, intercept = (np.array(part) for part in zip(*parts, strict=True))
         return SoftmaxModel(coef, intercept, last.classes)
     classes, kind = getattr(model, "classes_", ()), type(model)
-    ours = len(getattr(model, "results_", ())) == 1
+    ours = hasattr(model, "results_") and len(model.results_) <= 1  # none: of no certificate
     theirs = (
         kind.__module__.startswith("sklearn.")
         and kind.__name__ in _SOFTMAX

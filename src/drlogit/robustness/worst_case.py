@@ -67,7 +67,7 @@ def worst_case_loss(
     epsilon : float
         Radius of the ball, at least 0 (0: the samples as they are).
     kappa : float, dict, array of shape (n_samples,) or matrix
-        Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The adversary can
+        Cost of flipping a label, positive; ``inf`` if labels are certain.  The adversary can
         flip at most a share ``epsilon / kappa`` of the labels.  By label or by sample as in
         :func:`~drlogit.solve`.
     norm : {"l1", "l2", "linf"}, optional
