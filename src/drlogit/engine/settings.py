@@ -54,7 +54,7 @@ class Settings:
     least_step: float = 1e-9
     """Shorter steps end a run as stalled."""
     missing: float = 0.3
-    """Loss above that of the pieces, per complementarity, from which a step is refused (made tables,
+    """Loss above the pieces', per complementarity, from which a step is refused (made tables,
     seeds below 20: .1 refuses half as many steps more)."""
     held_sigma: float = 0.2
     """Least centring while trust rows carry what pieces should (made tables, seeds
