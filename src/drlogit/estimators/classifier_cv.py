@@ -56,8 +56,8 @@ _TO_LEARN_WITH = (
     "missing", "class_weight",
 )  # fmt: skip
 
-#: Gap of fits within folds, if ``tol`` is smaller: scores change by a twentieth of their standard
-#: errors, in the median of six tables, and every table chose the pair that 1e-6 chose.
+#: Gap of fits within folds, if ``tol`` is smaller.  On six tables (of the bars) each chose the
+#: pair that 1e-6 chose; mean scores moved by .03 to .08 standard errors, on hepatitis by .44.
 FOLD_TOL = 1e-4
 
 #: Radii are continued down to this share of the smallest that was planned.
