@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import sys, sklearn.base
 before = set(sys.modules)  # some versions of scikit-learn import pandas where it is installed

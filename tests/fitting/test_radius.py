@@ -16,6 +16,8 @@ from drlogit.fitting import suggested_radius
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import build_problem
 
+pytestmark = pytest.mark.slow
+
 X, Y = drlogit.datasets.make_synthetic(300, 6, random_state=0)
 
 

@@ -15,6 +15,8 @@ from drlogit.fitting.solving import solve_problem
 from drlogit.problem.problem import build_problem
 from drlogit.starts.start import start_from
 
+pytestmark = pytest.mark.slow
+
 CASES = [("l1", 1.0), ("l1", math.inf), ("l2", 1.0), ("l2", math.inf), ("linf", 1.0), ("linf", 0.3)]
 
 

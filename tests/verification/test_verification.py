@@ -307,7 +307,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
     several = drlogit.DRLogisticRegression(0.05).fit(X, labels)
     with pytest.raises(ValueError, match="save_proof is for two classes, got 3"):
         several.save_proof(path, X, labels)
-    with pytest.raises(ValueError, match="verify is for two classes"):
+    with pytest.raises(ValueError, match="verify is for fits of two classes"):
         drlogit.verify(several, X, labels, path)
     with pytest.raises(ValueError, match="a fit of drlogit is wanted, got OneVsRestClassifier"):
         drlogit.verify(OneVsRestClassifier(plain).fit(X, labels), X, labels, path)
