@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -74,6 +75,45 @@ def test_worst_cases_are_those_of_linear_programs(seed):
     row = audit(model, X, y, epsilons=[ball.pop("epsilon")], **ball).models[0].rows[0]
     assert row.worst_case_loss == pytest.approx(loss, abs=1e-9)
     assert row.worst_error == pytest.approx(found.worst, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_confusion_adds_up_to_the_errors(seed):
+    model, X, y, kappa, ball = case(seed)
+    radius, K = ball.pop("epsilon"), len(kappa)
+    report = audit(model, X, y, kappa=kappa, epsilons=[0.0, radius], **ball)
+    shown, w = report.data.content["models"][0], ball["sample_weight"]
+    expected = confusion_matrix(y, model.predict(X), sample_weight=w / w.sum())
+    assert np.reshape(shown["confusion"], (K, K)) == pytest.approx(expected, abs=1e-6)
+    for cells, error in zip(shown["worst_confusion"], shown["worst_error"], strict=True):
+        table = np.reshape(cells, (K, K))
+        assert table.sum() == pytest.approx(1.0, abs=1e-5)
+        assert 1.0 - np.trace(table) == pytest.approx(error, abs=1e-5)
+        # Who is moved keeps the label; only flips change how many there are of each.
+        if np.isinf(kappa[~np.eye(K, dtype=bool)]).all():
+            assert table.sum(axis=1) == pytest.approx(expected.sum(axis=1), abs=1e-5)
+    assert "in the worst case for the error" in str(report)
+    assert 'id="confusion-table"' in report.to_html()
+
+
+def test_confusion_by_hand():
+    """Of three classes on a line: moved to the nearest boundary, or given the cheapest label."""
+    X, y = np.array([[-2.0], [0.2], [3.0]]), np.array([0, 1, 2])
+    model = LogisticRegression().fit(X, y)
+    model.coef_, model.intercept_ = np.array([[-1.0], [0.0], [1.0]]), np.array([-1.0, 0.0, -1.0])
+
+    def worst(kappa, epsilon):
+        report = audit(model, X, y, kappa=kappa, epsilons=[epsilon], norm="l2")
+        content = report.data.content
+        cells = content["models"][0]["worst_confusion"][content["tables_at"][0]]
+        return (3.0 * np.reshape(cells, (3, 3))).round(4).tolist()
+
+    # The boundaries are at -1 and 1.
+    assert worst(math.inf, 0.0) == np.eye(3).tolist()
+    assert worst(math.inf, 0.8 / 3.0) == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    assert worst(math.inf, 1.8 / 3.0) == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
+    labels = np.array([[0.0, 9.0, 9.0], [9.0, 0.0, 9.0], [0.5, 9.0, 0.0]])
+    assert worst(labels, 0.5 / 3.0) == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-5])

@@ -128,6 +128,21 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
+    def predicted(self) -> IndexArray:
+        """What is predicted, as positions among the classes."""
+
+    @property
+    @abstractmethod
+    def nearest_class(self) -> IndexArray:
+        """The other class that takes the least to be predicted, or is already."""
+
+    @property
+    @abstractmethod
+    def cheapest_label(self) -> IndexArray:
+        """The other label that costs least."""
+
+    @property
+    @abstractmethod
     def move_shares(self) -> FloatArray:
         """Parts of the columns in what a move without end gains."""
 

@@ -173,6 +173,18 @@ class AuditProblem(Adversary):
         """Samples predicted wrong; on the boundary scikit-learn predicts the negative class."""
         return np.asarray((self.u < 0.0) | ((self.u == 0.0) & (self.signs > 0.0)))
 
+    @property
+    def predicted(self) -> IndexArray:
+        return np.where(self.wrong, 1 - self.codes, self.codes)
+
+    @property
+    def nearest_class(self) -> IndexArray:
+        return np.asarray(1 - self.codes)
+
+    @property
+    def cheapest_label(self) -> IndexArray:
+        return np.asarray(1 - self.codes)
+
     @cached_property
     def costs_to_break(self) -> FloatArray:
         """Least cost of moves that take samples across the boundary, or a little less.

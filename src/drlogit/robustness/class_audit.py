@@ -205,8 +205,22 @@ class ClassAudit(Adversary):
         return self.problem.as_given
 
     @cached_property
+    def predicted(self) -> IndexArray:
+        return np.asarray(self.scores.argmax(axis=1))
+
+    @cached_property
     def wrong(self) -> BoolArray:
-        return np.asarray(self.scores.argmax(axis=1) != self.codes)
+        return np.asarray(self.predicted != self.codes)
+
+    @cached_property
+    def nearest_class(self) -> IndexArray:
+        ahead = np.where(self.others, self.gaps, np.inf).argmin(axis=1)
+        near = self._distances(self.gaps, np.inf).argmin(axis=1)
+        return np.asarray(np.where(self.u > 0.0, near, ahead))
+
+    @cached_property
+    def cheapest_label(self) -> IndexArray:
+        return np.asarray(np.where(self.others, self.label_costs, np.inf).argmin(axis=1))
 
     @cached_property
     def move_shares(self) -> FloatArray:
