@@ -582,7 +582,7 @@ def test_an_audit_without_flips(folder, run):
     assert code == cli.DONE
     assert "labels cannot be flipped" in out
     page = (folder / "moves.html").read_text("utf-8")
-    assert "Labels are beyond doubt" in page
+    assert "Labels are certain" in page
     assert "labels wrong up to" not in page
 
 

@@ -32,7 +32,7 @@ from .samples import samples_of
 from .upper import upper_bound
 
 #: What rounding may leave between a claim, which does not account for all of it, and its proof.
-CLAIM = 2e-10
+CLAIM = 1e-9
 
 
 @dataclass(frozen=True)
