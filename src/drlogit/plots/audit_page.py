@@ -293,6 +293,8 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
             f"Flipping one label counts as moving a sample by κ = {content['kappa']:g}, so at most "
             "a share ε/κ of them is flipped."
         )
+    drawn = f"; the distributions drawn are within {content['drawn_tol']:g} nats of it."
+    drawn = drawn if content["two_classes"] else "."
     page.bullets(
         [
             "It bounds what any change of the data within the radius can do. It does not say how "
@@ -300,8 +302,7 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
             "The samples stand for the population. If a model was fitted to these very samples, it "
             "looks better here than it is: audit it on others, if there are any.",
             f"{ball}. {labels}",
-            "Moves only approach the worst case, ever less mass going ever further; the "
-            f"distributions drawn are within {content['drawn_tol']:g} nats of it.",
+            "Moves only approach the worst case, ever less mass going ever further" + drawn,
             *_measured(content),
         ]
     )
