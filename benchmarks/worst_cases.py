@@ -1,10 +1,10 @@
 """Worst-case distributions of generated models, each measured again with sixty digits.
 
-A distribution that :func:`drlogit.worst_case_distribution` returns must lie in its ball: what it
-costs as reported, and what it cost to get there as added up from the atoms themselves, ``points(X)``
-against ``X``, as far as features can be written in double precision; in decimal arithmetic that
-shares no code with drlogit and, plainly, in doubles.  Its loss must not exceed the supremum.  Part
-of ``make stress``.
+A distribution that :func:`drlogit.worst_case_distribution` returns must lie in its ball: by its
+cost as reported, and by what it cost to get there.  That is added up from the atoms themselves,
+``points(X)`` against ``X``, as far as features can be written in double precision, in decimal
+arithmetic that shares no code with drlogit and, plainly, in doubles.  Its loss must not exceed the
+supremum.  Part of ``make stress``.
 """
 
 from __future__ import annotations

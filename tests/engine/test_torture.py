@@ -79,11 +79,6 @@ FOUND = [
         spread=6.0, weights="some zero", costs="all immovable", kappa=inf, fit_intercept=False,
     ),
     replace(
-        PLAIN, seed=301, n_samples=301, n_features=4, shape="columns in two units",
-        storage="float32", spread=2.0, weights="some zero", epsilon=0.0, kappa=inf, norm="linf",
-        fit_intercept=False,
-    ),
-    replace(
         PLAIN, seed=210, n_samples=6, n_features=6, shape="contradictory rows", storage="csr",
         scale=1.6955312659423733e-07, spread=2.0, weights="wide", costs="all immovable",
         epsilon=0.0452550861272126, fit_intercept=False,

@@ -25,7 +25,7 @@ from drlogit.cli import main
 from drlogit.dual import bound, certify, pair, pieces, sums
 from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.problem import build_problem
-from drlogit.problem.proof import BrokenProofError, Proof, read_proofs, save_proofs
+from drlogit.problem.proof import BrokenProofError, Proof, read_proof
 from drlogit.problem.result import Monitor
 from drlogit.verification.rounding import EnclosedSum
 
@@ -169,7 +169,7 @@ def test_damaged_files_are_refused(case, tmp_path):
     for damaged in damaged_copies(contents, rng, 60):
         path.write_bytes(damaged)
         try:
-            (proof,) = read_proofs(path)
+            proof = read_proof(path)
         except BrokenProofError:
             assert not proven(result, case, path).ok
             continue
@@ -205,8 +205,6 @@ def test_every_way_to_fail_has_its_sentence(case, tmp_path):
     refused("there is no proof", model=replace(result, dual=None), proof=None)
     path.write_text("not a proof")
     refused("cannot be read")
-    save_proofs(path, [result.proof(), result.proof()])
-    refused("of 2 fits, not one")
     with pytest.raises(ValueError, match="no dual point"):
         replace(result, dual=None).save_proof(path)
     with pytest.raises(ValueError, match="know its ball"):
