@@ -21,14 +21,12 @@ from .tables.encoding import Encoding
 from .tables.frames import column_names, is_frame, is_table
 
 
-def numeric_data(estimator: Any, X: Any, *labels: Any, reset: bool) -> Any:
-    """X as a matrix of finite numbers, and the labels if given, as scikit-learn checks them."""
+def numeric_data(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+    """X as a matrix of finite numbers, as scikit-learn checks it."""
     _check_distinct(X)
     X = check_numeric(X)
-    found = validate_data(estimator, X, *labels, reset=reset, **AS_NUMBERS)
-    matrix, *rest = found if labels else (found,)
-    matrix = settled(matrix, getattr(X, "columns", None))
-    return (matrix, *rest) if labels else matrix
+    matrix = validate_data(estimator, X, reset=reset, **AS_NUMBERS)
+    return settled(matrix, getattr(X, "columns", None))
 
 
 def _check_distinct(X: Any) -> None:

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..fitting.classes import is_constant as are_constant
 from ..fitting.exact_faces import is_constant
@@ -27,10 +27,17 @@ from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import Proof, model_digest, save_proofs
+from ..problem.proof import Proof, model_digest, save_proof
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
-from ..rows.checks import check_unmasked, check_weights, find_classes, settled, signs_of
+from ..rows.checks import (
+    check_unmasked,
+    check_weights,
+    find_classes,
+    label_array,
+    settled,
+    signs_of,
+)
 from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .average_levels import relative_to_average
@@ -200,14 +207,20 @@ class RobustLinearClassifier(LinearPredictions):
             if is_dask(y):
                 return self._with_lazy_labels(X, y, sample_weight)
             check_unmasked(y, "y")
-            return self._with_labels(X, column_or_1d(y), sample_weight)
+            return self._with_labels(X, label_array(y), sample_weight)
         check_unmasked(y, "y")
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
         categorical = self._find_categorical(X)
         wanted = bool(categorical) or self.missing != "error"
         if wanted and is_table(X):
-            X, y = self._encoded(X, y, categorical, sample_weight)
+            X = self._encoded(X, categorical, sample_weight)
         else:
-            X, y = numeric_data(self, X, y, reset=True)
+            X = numeric_data(self, X, reset=True)
+        y = label_array(y, warn=True)
+        check_consistent_length(X, y)
         return self._with_labels(X, y, sample_weight)
 
     def _find_categorical(self, X: Any) -> list[int]:
@@ -230,15 +243,9 @@ class RobustLinearClassifier(LinearPredictions):
             )
         return find_categorical(X, wanted)
 
-    def _encoded(
-        self, X: Any, y: Any, categorical: list[int], sample_weight: Any
-    ) -> tuple[Matrix, np.ndarray[Any, Any]]:
-        """The matrix of a table, and the labels; remembers the encoding."""
+    def _encoded(self, X: Any, categorical: list[int], sample_weight: Any) -> Matrix:
+        """The matrix of a table; remembers the encoding."""
         X = checked_table(self, X, reset=True)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, got None")
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
         weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, X.shape[0])
@@ -246,7 +253,7 @@ class RobustLinearClassifier(LinearPredictions):
         self.encoding_ = fit_encoding(
             X, categorical, fill=self.missing, weights=weights, stated=stated
         )
-        return settled(self.encoding_.transform(X), self.encoding_.names), y
+        return settled(self.encoding_.transform(X), self.encoding_.names)
 
     def _remember_columns(self, X: Any) -> None:
         """What scikit-learn does with X in memory; the features are checked by the fit."""
@@ -292,9 +299,8 @@ class RobustLinearClassifier(LinearPredictions):
         """Two labels or more, and labels, not measurements."""
         classes = self.classes_
         if classes.dtype.kind == "f":  # scikit-learn takes whole numbers only
-            fractions = classes[classes != np.rint(classes)]
-            classes = fractions if fractions.size else classes
-        if classes.dtype.kind not in "biuUS":  # which can be nothing but labels
+            classes = classes[classes != np.rint(classes)]
+        if classes.size and classes.dtype.kind not in "biuUS":  # which can be nothing but labels
             # A few will do: from 20 on, as many classes as samples are worth a warning to it.
             check_classification_targets(classes[:20])
         if self.classes_.size < 2:
@@ -443,7 +449,7 @@ class RobustLinearClassifier(LinearPredictions):
         features, signs = digest_of_features(given.X), signs_of(given.codes, 1)
         samples = digest_of_samples(features, signs, given.weights)
         model = model_digest(self.coef_[0], float(self.intercept_[0]), result.ball)
-        save_proofs(path, [Proof(result.dual, samples, model)])
+        save_proof(path, Proof(result.dual, samples, model))
 
     def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the result of the fit."""
