@@ -93,9 +93,9 @@ oldest: pyproject.toml | $(BIN)/python
 
 # A build of its own, beside the sources of the package that is tested.
 checked: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --target build/checked-package --upgrade \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation --no-deps --target build/checked-package --upgrade \
 	    -Cbuild-dir=build/checked -Csetup-args=-Ddebug_checks=true .
-	PYTHONPATH=build/checked-package $(BIN)/python tests/everywhere.py native
+	PYTHONPATH="$(CURDIR)/build/checked-package" $(BIN)/python tests/everywhere.py native
 
 REPRODUCE_ARGS ?= all --quick
 reproduce: $(VENV)/.test
@@ -123,8 +123,7 @@ $(VENV)/.release: EXTRAS := [release]
 $(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.release: pyproject.toml meson.build $(SOURCES) | $(BIN)/python
 	@command -v $${CC:-cc} >/dev/null || { echo "error: drlogit is compiled and found no C compiler:" \
 	    "apt install gcc python3-dev (Debian, Ubuntu), xcode-select --install (macOS)." >&2; exit 1; }
-	@$(PIP) "$(UV)" \
-	    && PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH && $(PIP) "$(UV)" \
 	    && uv pip install --quiet --python $(BIN)/python $(BUILD_TOOLS) \
 	    && uv pip install --quiet --python $(BIN)/python --no-build-isolation --reinstall-package drlogit \
 	        --config-settings-package drlogit:build-dir=build/venv ".$(EXTRAS)" \

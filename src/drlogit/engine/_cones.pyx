@@ -30,7 +30,7 @@ cdef class Cone:
 
     cdef void gradient(self, double* out, bint proof) noexcept:
         """out -= what the multipliers (or those of the proof) push at (x, λ)."""
-        self.pull(&self.proof[0] if proof else &self.mult[0], out)
+        if self.mult.shape[0]: self.pull(&self.proof[0] if proof else &self.mult[0], out)
 
     cdef void begin_proof(self) noexcept:
         self.proof[:] = self.mult

@@ -174,7 +174,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     cdef const double* d[5]
     cdef double* new[5]
     cdef double corner = 0.0, side[3]
-    for j in range(5):
+    for j in range(5 if n else 0):       # no sample, no address
         now[j], new[j] = &was[j, 0], &after[j, 0]
         d[j] = &state.step[j, 0] if moved else NULL
     side[0] = side[1] = side[2] = 0.0
