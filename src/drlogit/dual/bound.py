@@ -98,7 +98,7 @@ class Coordinates:
         kept = self.in_norm
         left = self._left(gradient)[kept], rounding * self._sizes[kept] + _UNDERFLOW
         moves = self.costs[kept] * (np.abs(left[0]) + left[1])
-        largest = float(np.max(moves, initial=0.0))
+        largest = float(moves.max(initial=0.0))
         if not 0.0 < largest < np.inf:
             return largest
         return largest * self.norm.value(moves / largest) * (1.0 + (kept.size + 8) * _UNIT)
@@ -107,7 +107,7 @@ class Coordinates:
         """The most that g·x can be over free coordinates of admitted models."""
         left, kept = self._left(gradient), self.charged
         error = rounding * self._sizes + _UNDERFLOW
-        total = float(np.sum((np.abs(left[kept]) + error[kept]) / self.spread[kept]))
+        total = float(((np.abs(left[kept]) + error[kept]) / self.spread[kept]).sum())
         for categories, high in self.groups:
             upwards = np.maximum(left[categories] + error[categories], 0.0).sum()
             total += max(float(upwards + left[high] + error[high]), 0.0)
