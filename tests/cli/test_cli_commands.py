@@ -302,6 +302,27 @@ def test_more_than_two_classes(folder, run, answer):
     assert [model["name"] for model in every] == ["iris.json", "plain LR"]
 
 
+def test_a_path_of_several_classes(folder, run, answer):
+    X, y = load_iris(return_X_y=True)
+    kappa = {0: 1.0, 1: 2.0, 2: 3.0}
+    options = "--epsilons 0.05,0.5 --kappa setosa=1,versicolor=2,virginica=3 --balanced"
+    found = answer(f"path iris.csv {options} -o classes.csv --plot classes.png")
+    assert found["classes"] == ["setosa", "versicolor", "virginica"]
+    assert found["positive"] is None
+    assert found["kappa"] == {"setosa": 1.0, "versicolor": 2.0, "virginica": 3.0}
+    expected = drlogit.regularization_path(X, y, [0.5, 0.05], kappa=kappa)  # 50 of each
+    objectives = [each["objective"] for each in found["radii"]]
+    assert objectives == pytest.approx(expected.objectives, abs=2e-6)
+    assert np.shape(found["radii"][0]["coefficients"]) == (3, 4)
+    table = pd.read_csv(folder / "classes.csv")
+    assert table["class"].tolist() == 2 * found["classes"]
+    last = found["radii"][1]
+    assert table[list("abcd")].to_numpy()[3:] == pytest.approx(np.array(last["coefficients"]))
+    assert table["intercept"].to_numpy()[3:] == pytest.approx(last["intercept"])
+    assert (folder / "classes.png").stat().st_size > 0
+    assert "worst-case loss" in run("path iris.csv --n-epsilons 3")[1]
+
+
 def test_one_label_against_the_rest(folder, run, answer):
     found = answer("fit iris.csv --positive virginica --epsilon 0.01 -o virginica.json")
     assert found["classes"] == ["not virginica", "virginica"]
@@ -561,7 +582,7 @@ def test_an_audit_without_flips(folder, run):
     assert code == cli.DONE
     assert "labels cannot be flipped" in out
     page = (folder / "moves.html").read_text("utf-8")
-    assert "Labels are beyond doubt" in page
+    assert "Labels are certain" in page
     assert "labels wrong up to" not in page
 
 
@@ -628,7 +649,6 @@ def bad_files(folder):
         ("fit small.csv --feature-costs half.json", "half.json: no file of costs"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
-        ("path iris.csv", "has 3 classes (setosa, versicolor, virginica), and a path wants two"),
         ("fit small.csv --holdout 0.01", "leaves out fewer than 10 of 150 rows"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),

@@ -163,6 +163,18 @@ def test_far_from_zero_without_an_intercept(kappa):
     assert found.dual_objective <= cutting_planes(**case).objective + 1e-9
 
 
+@pytest.mark.parametrize("domains", [False, True])
+def test_a_model_outside_the_class_is_not_proven(domains):
+    """Ten times as far it has 30,000 log-odds per root mean square: no bound speaks of it."""
+    rng = np.random.default_rng(5)
+    X = 1e4 + rng.uniform(0.0, 1.0, (40, 2))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40) > 0.0
+    how = {"bounds": (1e4 - 0.5, 1e4 + 1.0)} if domains else {"feature_costs": [np.inf, np.inf]}
+    found = drlogit.solve(X, y, epsilon=0.02, kappa=np.inf, fit_intercept=False, **how)
+    assert found.status is not drlogit.Status.OPTIMAL
+    assert np.isfinite(found.coef).all()
+
+
 def test_separable_data_without_flips():
     rng = np.random.default_rng(1)
     groups = np.eye(4)[rng.integers(0, 4, 100)]

@@ -114,6 +114,24 @@ def test_models_are_switched_and_looked_at(page):
     assert "plain" in page.locator("#calibration-words").inner_text()
 
 
+def test_several_classes_follow_the_slider(chromium, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    report = drlogit.audit(LogisticRegression().fit(X, y), X, y, kappa=1.0)
+    report.to_html(tmp_path / "classes.html")
+    said = []
+    page = chromium.new_page()
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "classes.html").as_uri())
+    for k in (0, 9):
+        page.locator("#radius").fill(str(k))
+        shown = page.locator("#confusion-table strong").all_inner_texts()
+        cells = report.data.content["models"][0]["worst_confusion"][k]
+        assert shown == [f"{100.0 * cell:.1f}\u00a0%" for cell in cells]
+    assert said == []
+
+
 def test_tables_sort_and_stay_sorted(page):
     head = page.locator("#coefficient-table th", has_text="effect").first
     for order in ("descending", "ascending"):

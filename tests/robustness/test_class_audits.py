@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -76,6 +77,74 @@ def test_worst_cases_are_those_of_linear_programs(seed):
     assert row.worst_error == pytest.approx(found.worst, abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_confusion_adds_up_to_the_errors(seed):
+    model, X, y, kappa, ball = case(seed)
+    radius, K = ball.pop("epsilon"), len(kappa)
+    report = audit(model, X, y, kappa=kappa, epsilons=[0.0, radius], **ball)
+    shown, w = report.data.content["models"][0], ball["sample_weight"]
+    expected = confusion_matrix(y, model.predict(X), sample_weight=w / w.sum())
+    assert np.reshape(shown["confusion"], (K, K)) == pytest.approx(expected, abs=1e-6)
+    for cells, error in zip(shown["worst_confusion"], shown["worst_error"], strict=True):
+        table = np.reshape(cells, (K, K))
+        assert table.sum() == pytest.approx(1.0, abs=1e-5)
+        assert 1.0 - np.trace(table) == pytest.approx(error, abs=1e-5)
+        # Who is moved keeps the label; only flips change how many there are of each.
+        if np.isinf(kappa[~np.eye(K, dtype=bool)]).all():
+            assert table.sum(axis=1) == pytest.approx(expected.sum(axis=1), abs=1e-5)
+    assert "in the worst case for the error" in str(report)
+    assert 'id="confusion-table"' in report.to_html()
+
+
+def test_confusion_by_hand():
+    """Of three classes on a line: moved to the nearest boundary, or given the cheapest label."""
+    X, y = np.array([[-2.0], [0.2], [3.0]]), np.array([0, 1, 2])
+    model = LogisticRegression().fit(X, y)
+    model.coef_, model.intercept_ = np.array([[-1.0], [0.0], [1.0]]), np.array([-1.0, 0.0, -1.0])
+
+    def worst(kappa, epsilon):
+        report = audit(model, X, y, kappa=kappa, epsilons=[epsilon], norm="l2")
+        content = report.data.content
+        cells = content["models"][0]["worst_confusion"][content["tables_at"][0]]
+        return (3.0 * np.reshape(cells, (3, 3))).round(4).tolist()
+
+    # The boundaries are at -1 and 1.
+    assert worst(math.inf, 0.0) == np.eye(3).tolist()
+    assert worst(math.inf, 0.8 / 3.0) == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    assert worst(math.inf, 1.8 / 3.0) == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
+    labels = np.array([[0.0, 9.0, 9.0], [9.0, 0.0, 9.0], [0.5, 9.0, 0.0]])
+    assert worst(labels, 0.5 / 3.0) == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+@pytest.mark.parametrize("seed", range(18))
+def test_a_worst_distribution_lies_in_the_ball_and_is_as_bad_as_it_says(seed, tol):
+    model, X, y, kappa, ball = case(seed)
+    ball["feature_costs"] = np.array([0.5, 1.0, 3.0 if seed % 4 else math.inf])
+    if seed % 3 == 0:  # labels as they are, all of one class
+        seen = y == seed % len(kappa)
+        X, y, ball["sample_weight"] = X[seen], y[seen], ball["sample_weight"][seen]
+        kappa = np.where(np.eye(len(kappa)) > 0.0, 0.0, math.inf)
+    found = worst_case_distribution(model, X, y, kappa=kappa, tol=tol, **ball)
+    points = found.points(X)
+    moves = points - X[found.index]
+    scores = model.decision_function(points)
+    losses = logsumexp(scores, axis=1) - scores[np.arange(len(points)), found.label]
+    scale = np.where(np.isfinite(ball["feature_costs"]), ball["feature_costs"], 0.0)
+    paid = np.array([NORMS[ball["norm"]].value(row) for row in moves * scale])
+    assert np.bincount(found.index, found.mass) == pytest.approx(
+        ball["sample_weight"] / ball["sample_weight"].sum(), abs=1e-12
+    )
+    assert not moves[:, np.isinf(ball["feature_costs"])].any()
+    assert (found.flipped == (found.label != y[found.index])).all()
+    cost = float(found.mass @ (paid + kappa[y[found.index], found.label]))
+    assert cost <= ball["epsilon"] * (1.0 + 1e-9)
+    assert cost == pytest.approx(found.transport_cost, rel=1e-9)
+    assert found.mass @ losses == pytest.approx(found.expected_loss, abs=1e-7)
+    worst = worst_case_loss(model, X, y, kappa=kappa, **ball)
+    assert worst - tol * (1.0 + 1e-6) <= found.expected_loss <= worst + 1e-9
+
+
 def test_a_softmax_of_a_table_is_audited_as_one_model():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"age": rng.normal(40.0, 9.0, 90), "job": rng.choice(list("uvw"), 90)})
@@ -94,8 +163,6 @@ def test_a_softmax_of_a_table_is_audited_as_one_model():
     assert "Predictions that break first" not in page
     spent = report.to_frame("features").groupby("epsilon")["budget"].sum()
     assert spent.to_numpy() == pytest.approx(np.array(report.data.content["radii"]), rel=1e-5)
-    with pytest.raises(ValueError, match="worst_case_distribution is for two classes, got 3"):
-        worst_case_distribution(model, frame, y, epsilon=0.1, kappa=1.0)
 
 
 def test_an_audit_of_our_own_on_its_training_data_is_the_fit():

@@ -25,7 +25,7 @@ from drlogit.cli import main
 from drlogit.dual import bound, certify, pair, pieces, sums
 from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.problem import build_problem
-from drlogit.problem.proof import BrokenProofError, Proof, read_proofs, save_proofs
+from drlogit.problem.proof import BrokenProofError, Proof, read_proof
 from drlogit.problem.result import Monitor
 from drlogit.verification.rounding import EnclosedSum
 
@@ -92,8 +92,8 @@ def test_bounds_enclose_what_fifty_digits_say(make, seed):
     found, judge = proven(result, case), Judge(problem)
     assert found.ok, found.reason
     assert found.lower <= judge.least_value(drlogit.solve(**case, tol=1e-10))
-    assert found.lower >= result.dual_objective - 2e-10
-    assert found.upper <= result.objective + 2e-10
+    assert found.lower >= result.dual_objective - 1e-9
+    assert found.upper <= result.objective + 1e-9
     if result.converged and np.abs(result.coef).max() < 1e3:  # of the class
         assert judge.least_value(result, steps=0) <= found.upper
 
@@ -155,7 +155,7 @@ def test_no_change_of_a_proof_proves_anything_false(case):
     for point in changed(result.dual):
         found = proven(result, case, Proof(point))
         assert found.lower <= least
-        assert not found.ok or found.lower >= result.dual_objective - 2e-10
+        assert not found.ok or found.lower >= result.dual_objective - 1e-9
         stood, tried = stood + found.ok, tried + 1
     assert stood < 0.1 * tried
 
@@ -169,7 +169,7 @@ def test_damaged_files_are_refused(case, tmp_path):
     for damaged in damaged_copies(contents, rng, 60):
         path.write_bytes(damaged)
         try:
-            (proof,) = read_proofs(path)
+            proof = read_proof(path)
         except BrokenProofError:
             assert not proven(result, case, path).ok
             continue
@@ -201,12 +201,10 @@ def test_every_way_to_fail_has_its_sentence(case, tmp_path):
     refused("another model", model=replace(result, ball=wide))
     refused("the dual point proves", proof=Proof(replace(result.dual, s=0.9 * result.dual.s)))
     refused("infeasible dual point", proof=Proof(replace(result.dual, s=1.0 + result.dual.s)))
-    refused("other coefficients", model=replace(result, objective=result.objective - 1e-9))
+    refused("other coefficients", model=replace(result, objective=result.objective - 3e-9))
     refused("there is no proof", model=replace(result, dual=None), proof=None)
     path.write_text("not a proof")
     refused("cannot be read")
-    save_proofs(path, [result.proof(), result.proof()])
-    refused("of 2 fits, not one")
     with pytest.raises(ValueError, match="no dual point"):
         replace(result, dual=None).save_proof(path)
     with pytest.raises(ValueError, match="know its ball"):
@@ -307,7 +305,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
     several = drlogit.DRLogisticRegression(0.05).fit(X, labels)
     with pytest.raises(ValueError, match="save_proof is for two classes, got 3"):
         several.save_proof(path, X, labels)
-    with pytest.raises(ValueError, match="verify is for fits of two classes"):
+    with pytest.raises(ValueError, match="verify is for two classes"):
         drlogit.verify(several, X, labels, path)
     with pytest.raises(ValueError, match="a fit of drlogit is wanted, got OneVsRestClassifier"):
         drlogit.verify(OneVsRestClassifier(plain).fit(X, labels), X, labels, path)
@@ -423,8 +421,8 @@ CERTIFICATE = bound, sums, pair, pieces, certify
 
 #: What stood there, what stands there now, and on which problems that shows.
 MUTANTS = {
-    "1e-9 more": ("value = factor * kept", "value = 1e-9 + factor * kept", "both"),
-    "1e-9 less promised": ("_UNIT * (terms * size", "-1e-9 + _UNIT * (terms * size", "both"),
+    "3e-9 more": ("value = factor * kept", "value = 3e-9 + factor * kept", "both"),
+    "3e-9 less promised": ("_UNIT * (terms * size", "-3e-9 + _UNIT * (terms * size", "both"),
     "no scaling": ("factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY",
                    "factor = 1.0", "both"),
     "no norm": ("used = coordinates.used(sums.gradient, rounding) +", "used = 0.0 +", "both"),

@@ -41,15 +41,6 @@ def choose_classes(
     return [f"not {chosen}", str(chosen)], codes, chosen
 
 
-def check_two(classes: list[Any], wanted_by: str, source: str) -> None:
-    """``ValueError`` for more than two classes, with what to do about them."""
-    if len(classes) != 2:
-        raise ValueError(
-            f"{source} has {len(classes)} classes ({_listed(classes)}), and {wanted_by} wants two: "
-            "fit one against the rest with --positive LABEL"
-        )
-
-
 def match_labels(
     labels: NDArray[Any], classes: list[Any], against_rest: Any, source: str
 ) -> NDArray[np.intp]:

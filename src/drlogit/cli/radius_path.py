@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 
 from ..problem.label_costs import kappa_text
 from . import options
-from .chosen_classes import check_two, keyed_by_label
+from .chosen_classes import keyed_by_label
 from .console import DONE, NOT_CONVERGED, Console
 from .outputs import check_outputs, csv_text, explain_written, save_plot, table
 from .training import Training, parameters, read_training
@@ -61,9 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     standardized = arguments.standardize
     training = read_training(arguments, console)
     X, weights = training.samples.X, training.samples.weights
-    check_two(training.classes, "a path", training.samples.source)
+    n_classes = len(training.classes)
     if arguments.balanced:
-        weights = balanced_weights(training.codes, weights, 2)
+        weights = balanced_weights(training.codes, weights, n_classes)
     if arguments.standardize and not (training.categorical or arguments.missing != "error"):
         center = not arguments.no_intercept and not sp.issparse(X)
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = parameters(arguments, training)
     del settings["class_weight"], settings["label_noise"]  # nothing is predicted
     samples = training.samples
-    kappa = keyed_by_label(arguments.kappa, training.classes, range(2), samples.source)
+    kappa = keyed_by_label(arguments.kappa, training.classes, range(n_classes), samples.source)
     kappa = kappa if samples.kappa is None else samples.kappa
     if not hasattr(X, "columns"):
         settings["categorical_features"] = None
@@ -85,14 +86,18 @@ def run(arguments: argparse.Namespace) -> int:
             callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
             **settings,
         )  # fmt: skip
+    if isinstance(path.kappa, dict):
+        path = replace(path, kappa={training.classes[k]: v for k, v in path.kappa.items()})
     names = path.feature_names or training.samples.names
     if arguments.output is not None:
-        _write(path, names, arguments.output)
+        _write(path, names, training.classes, arguments.output)
     if arguments.plot is not None:
         from ..plots import RegularizationPathDisplay
 
         unit = "standard deviation" if standardized else "unit of the feature"
-        display = RegularizationPathDisplay.from_path(path, feature_names=names, unit=unit)
+        display = RegularizationPathDisplay.from_path(
+            path, feature_names=names, unit=unit, classes=training.classes
+        )
         save_plot(display.figure_, arguments.plot)
     console.answer(_record(path, names, training), lambda: _text(path, arguments))
     return DONE if (path.gaps <= arguments.tol).all() else NOT_CONVERGED
@@ -101,7 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _record(path: Any, names: list[str], training: Training) -> dict[str, Any]:
     return {
         "data": training.origin,
-        "positive": training.classes[1],
+        "classes": training.classes,
+        "positive": training.positive,
         "kappa": path.kappa,
         "norm": path.norm,
         "epsilon_max": path.epsilon_max,
@@ -145,9 +151,16 @@ def _text(path: Any, arguments: argparse.Namespace) -> str:
     ])  # fmt: skip
 
 
-def _write(path: Any, names: list[str], output: str) -> None:
+def _write(path: Any, names: list[str], classes: list[Any], output: str) -> None:
+    """A row for each radius, of several classes for each radius and class."""
     from ..files.atomic import write_text
 
     header = ["epsilon", "objective", "gap", "lambda", "intercept", *names]
-    columns = (path.epsilons, path.objectives, path.gaps, path.lambdas, path.intercepts, path.coefs)
-    write_text(output, csv_text(header, np.column_stack(columns).tolist()))
+    columns = (path.epsilons, path.objectives, path.gaps, path.lambdas)
+    width = path.coefs.shape[-1]
+    facts = np.repeat(np.column_stack(columns), path.coefs[0].size // width, axis=0)
+    rows = np.column_stack([facts, path.intercepts.ravel(), path.coefs.reshape(-1, width)]).tolist()
+    if path.coefs.ndim == 3:
+        header = ["class", *header]
+        rows = [[classes[i % len(classes)], *row] for i, row in enumerate(rows)]
+    write_text(output, csv_text(header, rows))

@@ -41,26 +41,19 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(arguments)
     by_block = arguments.block_rows is not None
     asked = _read_blocks(arguments) if by_block else read_asked(arguments, labels=True)
-    found = _verify(asked, arguments.proof)
+    verdict = _verify(asked, arguments.proof)
     record = {
         "model": arguments.model,
         "data": asked.samples.source,
         "proof": arguments.proof,
-        "ok": all(verdict.ok for _, verdict in found),
-        "fits": [
-            {
-                "class": label,
-                "ok": verdict.ok,
-                "lower": verdict.lower,
-                "upper": verdict.upper,
-                "gap": verdict.gap,
-                "reason": verdict.reason,
-            }
-            for label, verdict in found
-        ],
+        "ok": verdict.ok,
+        "lower": verdict.lower,
+        "upper": verdict.upper,
+        "gap": verdict.gap,
+        "reason": verdict.reason,
     }
-    console.answer(record, lambda: _text(found))
-    return DONE if record["ok"] else NOT_PROVEN
+    console.answer(record, lambda: _text(verdict))
+    return DONE if verdict.ok else NOT_PROVEN
 
 
 def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
@@ -74,28 +67,22 @@ def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
     return ModelAndSamples(file, samples)
 
 
-def _verify(asked: ModelAndSamples, proof: str) -> list[tuple[Any, Any]]:
-    """The verdict on each fit."""
+def _verify(asked: ModelAndSamples, proof: str) -> Any:
     from ..verification.verifying import verify
 
     weights = asked.samples.weights
     if asked.file.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
-    verdict = verify(
+    return verify(
         asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights,
         kappa=asked.samples.kappa,
     )  # fmt: skip
-    return [(asked.classes[-1], verdict)]
 
 
-def _text(found: list[tuple[Any, Any]]) -> str:
-    lines = []
-    for label, verdict in found:
-        of = f" (class {label} against the rest)" if len(found) > 1 else ""
-        lines += [
-            f"{'proven' if verdict.ok else 'NOT PROVEN'}{of}: {verdict.reason}",
-            f"  worst-case log-loss on these data, at most    {verdict.upper:.12f}",
-            f"  that of any linear model there, at least      {verdict.lower:.12f}",
-            f"  gap, all rounding included                    {verdict.gap:.1e}",
-        ]
-    return "\n".join(lines)
+def _text(verdict: Any) -> str:
+    return "\n".join([
+        f"{'proven' if verdict.ok else 'NOT PROVEN'}: {verdict.reason}",
+        f"  worst-case log-loss on these data, at most    {verdict.upper:.12f}",
+        f"  that of any linear model there, at least      {verdict.lower:.12f}",
+        f"  gap, all rounding included                    {verdict.gap:.1e}",
+    ])  # fmt: skip

@@ -114,6 +114,14 @@ class Coordinates:
             total += float(np.maximum(upwards + most[highs], 0.0).sum())
         return ADMITTED * total * (1.0 + (left.size + 8) * _UNIT)
 
+    def admits(self, model: FloatArray) -> bool:
+        """Whether the bound speaks of a model: what it proves says nothing of others."""
+        odds = model
+        if self.intercept is not None:
+            odds = model.copy()
+            odds[self.intercept] += self.mean @ model
+        return bool((np.abs(odds[self.charged]) * self.spread[self.charged] <= ADMITTED).all())
+
     def _left(self, gradient: FloatArray) -> FloatArray:
         """The gradient by the log-odds at the reference point instead of b."""
         if self.intercept is None:

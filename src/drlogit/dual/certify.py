@@ -18,6 +18,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Listed
+from .coordinates import admits
 from .flip_shares import flip_shares_of, no_flips
 from .pair import pair_bound, parts
 from .pieces import PieceMasses, piece_bound
@@ -73,7 +74,8 @@ def certify(
         if pieces is None:
             return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
         bound = piece_bound(problem, pieces)
-        return Certificate(primal, min(bound.value, primal), level, bound.point)
+        value = min(bound.value, primal) if admits(problem, coefficients) else 0.0
+        return Certificate(primal, value, level, bound.point)
     margins = problem.margins(coefficients)
     level, primal = primal_value(problem, coefficients, margins, lam, guess)
     if lam is not None and not problem.allows(coefficients, lam):

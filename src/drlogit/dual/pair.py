@@ -107,6 +107,8 @@ def pair_bound(
                 break
             missing = wanted - value
     value, factor, point = best
+    if not coordinates.admits(coefficients):
+        value = 0.0
     return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
 
 

@@ -27,7 +27,7 @@ from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import Proof, model_digest, save_proofs
+from ..problem.proof import Proof, model_digest, save_proof
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.checks import (
@@ -449,7 +449,7 @@ class RobustLinearClassifier(LinearPredictions):
         features, signs = digest_of_features(given.X), signs_of(given.codes, 1)
         samples = digest_of_samples(features, signs, given.weights)
         model = model_digest(self.coef_[0], float(self.intercept_[0]), result.ball)
-        save_proofs(path, [Proof(result.dual, samples, model)])
+        save_proof(path, Proof(result.dual, samples, model))
 
     def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the result of the fit."""

@@ -217,7 +217,7 @@
       + `${format(m[measure][data.radii.length - 1])}`).join("; ");
     const common = { xs: data.radii, xName: "radius ε", cursor: k, pick: true };
     lines("loss-chart", `Worst-case log-loss against the radius: ${ends("worst_loss", nats)}`,
-      { ...common, ys: (m) => m.worst_loss, format: short, reference: Math.LN2 });
+      { ...common, ys: (m) => m.worst_loss, format: short, reference: Math.log(data.classes.length) });
     lines("error-chart", `Worst-case error against the radius: ${ends("worst_error", percent)}`,
       { ...common, ys: (m) => m.worst_error, thin: (m) => m.best_error,
         format: (x) => percent(x, 0) });
@@ -413,17 +413,20 @@
           ["share of samples", exact(w)]]));
       });
     }
-    const cell = (j) => h("span", {}, percent(m.confusion[j]), h("span", { class: "arrow" }, "→"),
-      h("strong", {}, percent(m.worst_confusion[k][j])));
-    fill("confusion-table", h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Right and wrong" },
-      h("table", { class: "confusion" }, h("thead", {}, h("tr", {}, h("td", {}),
-        h("th", { scope: "col" }, `predicted ${m.classes[0]}`), h("th", { scope: "col" }, `predicted ${positive}`))),
-      h("tbody", {}, [0, 1].map((row) => h("tr", {}, h("th", { scope: "row" }, `is ${m.classes[row]}`),
-        h("td", {}, cell(2 * row)), h("td", {}, cell(2 * row + 1))))))),
-    h("p", { class: "quiet" }, `In the worst case ${percent(missed(m.worst_confusion[k], 1))} of the samples that are `
+    confusion([m], h("p", { class: "quiet" }, `In the worst case ${percent(missed(m.worst_confusion[k], 1))} of the samples that are `
       + `${positive} are predicted ${m.classes[0]} (now ${percent(missed(m.confusion, 1))}), and `
       + `${percent(missed(m.worst_confusion[k], 0))} of those that are ${m.classes[0]} are predicted ${positive} `
       + `(now ${percent(missed(m.confusion, 0))}).`));
+  };
+  const confusion = (some, ...words) => {
+    const cell = (m, j) => h("span", {}, percent(m.confusion[j]), h("span", { class: "arrow" }, "→"),
+      h("strong", {}, percent(m.worst_confusion[state.k][j])));
+    fill("confusion-table", some.map((m) => h("div", { class: "scroll", role: "region", tabindex: 0,
+      "aria-label": some.length > 1 ? `Right and wrong, ${m.name}` : "Right and wrong" },
+    h("table", { class: "confusion" }, some.length > 1 ? h("caption", {}, name(m)) : null,
+      h("thead", {}, h("tr", {}, h("td", {}), m.classes.map((label) => h("th", { scope: "col" }, `predicted ${label}`)))),
+      h("tbody", {}, m.classes.map((label, row) => h("tr", {}, h("th", { scope: "row" }, `is ${label}`),
+        m.classes.map((_, j) => h("td", {}, cell(m, m.classes.length * row + j))))))))), words);
   };
   const missed = (cells, row) => {
     const total = cells[2 * row] + cells[2 * row + 1];
@@ -527,7 +530,7 @@
     worst();
     risk();
     groups();
-    if (!data.two_classes) return;
+    if (!data.two_classes) { confusion(shown().filter((m) => m.confusion)); return; }
     samples();
     calibration();
     shift();

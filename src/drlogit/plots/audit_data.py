@@ -25,7 +25,13 @@ from ..robustness.audited_models import (
     own_radius,
 )
 from ..robustness.breakpoints import Breakpoints, FlipCurve
-from ..robustness.calibration import Calibration, calibration, confusion, worst_confusions
+from ..robustness.calibration import (
+    CONFUSED,
+    Calibration,
+    calibration,
+    confusion,
+    worst_confusions,
+)
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
 from ..robustness.feature_risk import budget_use, losses_without
 from ..robustness.features import Feature
@@ -170,6 +176,11 @@ def _model(
     content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
     content["surprising"] = [_sample(each) for each in outcome.most_surprising]
     content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
+    if len(audit.classes) <= CONFUSED:
+        content["confusion"] = _list(confusion(audit).ravel())
+        content["worst_confusion"] = [
+            _list(cells.ravel()) for cells in worst_confusions(audit, radii)
+        ]
     if not isinstance(audit, AuditProblem):
         return content
     assert isinstance(moving, AuditProblem)
@@ -180,8 +191,6 @@ def _model(
         listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
         content["one_level"] = [_fragile(each, row_names) for each in listed]
         content["one_level_share"] = _short(share)
-    content["confusion"] = _list(confusion(audit).ravel())
-    content["worst_confusion"] = [_list(cells.ravel()) for cells in worst_confusions(audit, radii)]
     content["calibration"] = [
         _tenths(calibration(audit, each)) for each in _distributions(audit, found, radii, losses)
     ]

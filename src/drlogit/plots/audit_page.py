@@ -7,6 +7,7 @@ script (print to text, mail readers) is here.
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import Any
 
@@ -25,6 +26,7 @@ _SECTIONS = (
     ("risk", "Which features"),
     ("groups", "Subgroups"),
     ("samples", "Single samples"),
+    ("confusion", "Confusion"),
     ("calibration", "Calibration"),
     ("shift", "Shifted data"),
     ("coefficients", "Coefficients"),
@@ -37,6 +39,12 @@ _OF_TWO_CLASSES = ("samples", "calibration", "shift", "coefficients")
 _CHART = (
     "<figure><figcaption>{0}<small>{1}</small></figcaption>"
     '<div class="chart" id="{2}"></div></figure>'
+)
+
+_CONFUSION = (
+    "<figure><figcaption>Right and wrong<small>share of samples as they are <span "
+    'class="arrow">→</span> in the worst case for the error</small></figcaption>'
+    '<div id="confusion-table"></div></figure>'
 )
 
 
@@ -60,6 +68,8 @@ def audit_page(data: AuditData, *, title: str | None = None, subtitle: str | Non
     if content["two_classes"]:
         _closer_look(page, content)
         _coefficients(page)
+    if _has_confusion(content):
+        _confusion(page)
     _limits(page, content)
     page.script(packaged("audit.js"), content)
     return page
@@ -98,6 +108,7 @@ def _contents(page: Page, content: dict[str, Any]) -> None:
         for anchor, words in _SECTIONS
         if (anchor != "groups" or content["groups"])
         and (anchor not in _OF_TWO_CLASSES or content["two_classes"])
+        and (anchor != "confusion" or _has_confusion(content))
     )
     page.fragment(f'<nav aria-label="Contents"><ul>{listed}</ul></nav>')
 
@@ -146,9 +157,11 @@ def _worst_case(page: Page, content: dict[str, Any]) -> None:
         "lines, and something within the radius brings them there: the lines are exact, no "
         "estimates. They are no bounds for other samples."
     )
+    K = len(content["classes"])
+    guess = "a coin has 0.693" if K == 2 else f"{K} classes at random have {math.log(K):.3f}"
     page.fragment(
         '<div class="charts">'
-        + _CHART.format("Worst-case log-loss", "nats; a coin has 0.693", "loss-chart")
+        + _CHART.format("Worst-case log-loss", f"nats; {guess}", "loss-chart")
         + _CHART.format("Worst-case error", "thin: best case within the radius", "error-chart")
         + '</div><div id="now-table"></div>'
     )
@@ -242,12 +255,21 @@ def _closer_look(page: Page, content: dict[str, Any]) -> None:
             "hollow: the data; filled: the worst case for the log-loss; size: share of samples",
             "calibration-chart",
         )
-        + "<figure><figcaption>Right and wrong<small>share of samples as they are <span "
-        'class="arrow">→</span> in the worst case for the error</small></figcaption>'
-        '<div id="confusion-table"></div></figure></div>'
+        + _CONFUSION
+        + "</div>"
         '<h3 id="shift">The worst case beside the data</h3>'
         '<p id="shift-words"></p><div class="charts" id="shift-charts"></div>'
     )
+
+
+def _has_confusion(content: dict[str, Any]) -> bool:
+    """Whether confusion has a section of its own: of two classes, it is with the calibration."""
+    return not content["two_classes"] and any("confusion" in each for each in content["models"])
+
+
+def _confusion(page: Page) -> None:
+    _heading(page, "confusion", "Which class for which?")
+    page.fragment(f'<div class="charts">{_CONFUSION}</div>')
 
 
 def _coefficients(page: Page) -> None:
@@ -271,6 +293,8 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
             f"Flipping one label counts as moving a sample by κ = {content['kappa']:g}, so at most "
             "a share ε/κ of them is flipped."
         )
+    drawn = f"; the distributions drawn are within {content['drawn_tol']:g} nats of it."
+    drawn = drawn if content["two_classes"] else "."
     page.bullets(
         [
             "It bounds what any change of the data within the radius can do. It does not say how "
@@ -278,8 +302,7 @@ def _limits(page: Page, content: dict[str, Any]) -> None:
             "The samples stand for the population. If a model was fitted to these very samples, it "
             "looks better here than it is: audit it on others, if there are any.",
             f"{ball}. {labels}",
-            "Moves only approach the worst case, ever less mass going ever further; the "
-            f"distributions drawn are within {content['drawn_tol']:g} nats of it.",
+            "Moves only approach the worst case, ever less mass going ever further" + drawn,
             *_measured(content),
         ]
     )

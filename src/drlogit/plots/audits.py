@@ -18,11 +18,13 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
+from ..robustness.adversary import Adversary
 from ..robustness.audited_models import (
     AuditOutcome,
     ModelAudit,
@@ -166,7 +168,8 @@ def audit(
     ----------
     model : a model, or a list or mapping of models
         Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
-        by their class.  Of more than two classes, each is audited against the rest.
+        by their class.  Of more than two classes a softmax is audited as it is, of other models
+        each class against the rest.
     X, y, norm, feature_costs, categories, bounds, space, \
 sample_weight
         As in :func:`drlogit.worst_case_loss`.
@@ -275,7 +278,26 @@ def _report(report: Audit) -> list[str]:
             f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
             for s in model.most_surprising
         ]
+        lines += _confusion(report.audited[model.name].audit, report.epsilons[-1])
     return lines
+
+
+def _confusion(audit: Adversary, epsilon: float) -> list[str]:
+    """Which of several classes is taken for which."""
+    from ..robustness.calibration import CONFUSED, confusion, worst_confusions
+
+    if not 2 < len(audit.classes) <= CONFUSED:
+        return []
+    now, then = confusion(audit), worst_confusions(audit, np.array([epsilon]))[0]
+    labels = [_short(str(label)) for label in audit.classes]
+    columns = [("label", labels)]
+    for k, label in enumerate(labels):
+        cells = zip(now[:, k], then[:, k], strict=True)
+        columns.append((f"as {label}", [f"{one:.1%} -> {other:.1%}" for one, other in cells]))
+    return [
+        f"predicted, as things are -> in the worst case for the error at epsilon = {epsilon:.4g}:",
+        *(f"  {line}" for line in _table(columns)),
+    ]
 
 
 def _guarantees(report: Audit) -> list[str]:

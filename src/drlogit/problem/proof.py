@@ -1,14 +1,13 @@
 """The proof of a fit as a file: a NumPy archive that everybody can read.
 
-    s, flip_share       s and a, float64, one row per fit and one column per sample
-    data                SHA-256 of the samples, labels and weights of each fit ("" if not told)
-    model               SHA-256 of the coefficients, intercept, ε, κ and norm of each fit
+    s, flip_share       s and a, float64, one for each sample
+    data                SHA-256 of the samples, labels and weights ("" if not told)
+    model               SHA-256 of the coefficients, intercept, ε, κ and norm
     digest              SHA-256 of everything else
 
 and, with categories or bounds, the pieces of samples that are moved or flipped
-(:class:`~drlogit.problem.dual_point.Moves`), those of all fits one after the other:
+(:class:`~drlogit.problem.dual_point.Moves`):
 
-    moves               how many there are of each fit, int64
     moves_sample        whose piece it is, int64
     moves_flipped       whether its label is flipped
     moves_items         what is moved, uint8, a bit for each item
@@ -24,7 +23,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +34,7 @@ from .ball import Ball
 from .dual_point import DualPoint, Moves
 
 #: Type and dimensions of the arrays; those of moves are in the order of their attributes.
-_ARRAYS = {"s": ("<f8", 2), "flip_share": ("<f8", 2), "data": ("U", 1), "model": ("U", 1)}
+_ARRAYS = {"s": ("<f8", 1), "flip_share": ("<f8", 1), "data": ("U", 0), "model": ("U", 0)}
 _MOVES = {
     "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
     "moves_share": ("<f8", 1), "moves_s": ("<f8", 1),
@@ -66,30 +64,25 @@ def model_digest(coef: FloatArray, intercept: float, ball: Ball) -> str:
     return hashlib.sha256(numbers.astype("<f8").tobytes() + ball.norm.encode()).hexdigest()
 
 
-def save_proofs(path: str | os.PathLike[str], proofs: Sequence[Proof]) -> None:
-    """Write the proofs of fits to the same samples; if that is cut short, the digest tells."""
-    points = [proof.point for proof in proofs]
+def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
+    """Write a proof; if that is cut short, the digest tells."""
+    point = proof.point
     arrays: dict[str, Any] = {
-        "s": np.array([in_memory(point.s) for point in points]),
-        "flip_share": np.array([in_memory(point.flip_share) for point in points]),
-        "data": np.array([proof.data for proof in proofs]),
-        "model": np.array([proof.model for proof in proofs]),
-    }
-    moves = [point.moves for point in points if point.moves is not None]
-    if moves:
-        arrays["flip_share"][:] = 0.0  # flips are among the moves
-        arrays["moves"] = np.array([each.sample.size for each in moves], dtype="<i8")
-        columns = zip(*(each.arrays for each in moves), strict=True)
-        arrays |= dict(zip(_MOVES, map(np.concatenate, columns), strict=True))
+        "s": in_memory(point.s), "flip_share": in_memory(point.flip_share),
+        "data": np.array(proof.data), "model": np.array(proof.model),
+    }  # fmt: skip
+    if point.moves is not None:
+        arrays["flip_share"] = np.zeros_like(arrays["s"])  # flips are among the moves
+        arrays |= dict(zip(_MOVES, point.moves.arrays, strict=True))
     with open(path, "wb") as file:  # of a path, ``savez`` would change the name
         np.savez_compressed(file, **arrays, digest=np.array(_digest(arrays)))
 
 
-def read_proofs(path: str | os.PathLike[str]) -> list[Proof]:
-    """Read what :func:`save_proofs` wrote; nothing in the file is trusted."""
+def read_proof(path: str | os.PathLike[str]) -> Proof:
+    """Read what :func:`save_proof` wrote; nothing in the file is trusted."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            kinds = _ARRAYS | ({"moves": ("<i8", 1)} | _MOVES if "moves" in archive else {})
+            kinds = _ARRAYS | (_MOVES if "moves_s" in archive else {})
             arrays = {name: _checked(archive[name], name, *kinds[name]) for name in kinds}
             digest = str(archive["digest"])
     except Exception as error:  # whatever is wrong with it
@@ -99,21 +92,11 @@ def read_proofs(path: str | os.PathLike[str]) -> list[Proof]:
         raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
     if _digest(arrays) != digest:
         raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
-    s, a, data, model = (arrays[name] for name in _ARRAYS)
-    counts = arrays.get("moves", np.zeros(0, dtype=np.int64))
-    ends = np.cumsum(counts)
-    if not (s.shape == a.shape and len(data) == len(model) == len(s)) or (
-        counts.size and (counts.size != len(s) or (counts < 0).any())
-    ):
+    s, a, data, model = (arrays.pop(name) for name in _ARRAYS)
+    if s.shape != a.shape or len({len(array) for array in arrays.values()}) > 1:
         raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
-    moves = [
-        Moves(*(arrays[name][end - count : end] for name in _MOVES))
-        for end, count in zip(ends.tolist(), counts.tolist(), strict=True)
-    ]
-    return [
-        Proof(DualPoint(s[k], a[k], moves[k] if moves else None), str(data[k]), str(model[k]))
-        for k in range(len(s))
-    ]
+    moves = Moves(*arrays.values()) if arrays else None
+    return Proof(DualPoint(s, a, moves), str(data), str(model))
 
 
 def _checked(array: Any, name: str, kind: str, n_dimensions: int) -> Any:

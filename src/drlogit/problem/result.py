@@ -23,7 +23,7 @@ from ..rows.interface import State
 from .ball import Ball
 from .dual_point import DualPoint
 from .parameters import ADMITTED
-from .proof import Proof, model_digest, save_proofs
+from .proof import Proof, model_digest, save_proof
 
 
 class Status(enum.Enum):
@@ -271,7 +271,7 @@ class Result:
             signs = check_labels(in_memory(y), len(self.flip_share))
             weights = None if sample_weight is None else in_memory(sample_weight)
             data = digest_of_samples(digest_of_features(X), signs, weights)
-        save_proofs(path, [self.proof(data)])
+        save_proof(path, self.proof(data))
 
     def proof(self, data: str = "") -> Proof:
         """What :meth:`save_proof` writes, with the digest of the samples."""

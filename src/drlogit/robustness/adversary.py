@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,24 @@ from .common_ball import CommonBall
 from .features import Feature
 
 _Same = TypeVar("_Same", bound="Adversary")
+
+
+class Ends(NamedTuple):
+    """Where pieces of samples end, and what becomes of their mass if it moves on without end.
+
+    Labels are positions among the classes.  Mass that moves on may get another one first, for
+    ``tolls``; moved a distance d, it loses ``lost(pieces, d)`` per unit against the limit ``L`` per
+    unit of cost, which is never more than ``limits``.
+    """
+
+    codes: IndexArray
+    losses: FloatArray
+    distance: FloatArray
+    changes: Any  # of features that have a domain
+    moving_codes: IndexArray
+    tolls: FloatArray
+    limits: FloatArray
+    lost: Callable[[IndexArray, float], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +64,37 @@ class Adversary(ABC):
     @abstractmethod
     def losses(self) -> FloatArray:
         """Log-losses of the samples as they are."""
+
+    @property
+    @abstractmethod
+    def worst_loss(self) -> float:
+        """The worst-case log-loss at the radius of the problem."""
+
+    @property
+    @abstractmethod
+    def codes(self) -> IndexArray:
+        """The labels as positions among the classes."""
+
+    @property
+    @abstractmethod
+    def direction(self) -> FloatArray:
+        """The move of cost one that gains most in the end, the other way for others.
+
+        It lowers the loss of the label at ``falling``: samples with that one move against it.
+        """
+
+    @property
+    @abstractmethod
+    def falling(self) -> int:
+        """The label whose samples move against the direction."""
+
+    @abstractmethod
+    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
+        """What it costs to give samples these labels."""
+
+    @abstractmethod
+    def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
+        """Where these pieces of samples end."""
 
     @property
     @abstractmethod
@@ -76,6 +125,21 @@ class Adversary(ABC):
     @abstractmethod
     def wrong(self) -> BoolArray:
         """Samples predicted wrong."""
+
+    @property
+    @abstractmethod
+    def predicted(self) -> IndexArray:
+        """What is predicted, as positions among the classes."""
+
+    @property
+    @abstractmethod
+    def nearest_class(self) -> IndexArray:
+        """The other class that takes the least to be predicted, or is already."""
+
+    @property
+    @abstractmethod
+    def cheapest_label(self) -> IndexArray:
+        """The other label that costs least."""
 
     @property
     @abstractmethod

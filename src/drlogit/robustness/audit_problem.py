@@ -45,12 +45,12 @@ from ..rows.interface import Rows, State
 from ..rows.memory import MemoryRows
 from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
-from .adversary import Adversary
+from .adversary import Adversary, Ends
 from .breakpoints import Breakpoints
 from .class_audit import ClassAudit
 from .common_ball import CommonBall
 from .crossing_costs import crossing_costs, is_exact
-from .domain_breakpoints import domain_breakpoints
+from .domain_breakpoints import changed_features, domain_breakpoints, item_costs
 from .features import Feature, costs_by_feature, describe
 from .linear_model import LinearModel, SoftmaxModel, rest_and_class
 from .measured_model import ONE_HOT, MeasuredModel, last_step, measure
@@ -90,6 +90,21 @@ class AuditProblem(Adversary):
         That of features without a domain, if some have one.
         """
         return self.problem.cost.dual_norm(self.coefficients)
+
+    @property
+    def worst_loss(self) -> float:
+        return float(self.problem.objective(self.coefficients))
+
+    @cached_property
+    def codes(self) -> IndexArray:
+        return (self.signs > 0.0).astype(np.intp)
+
+    @property
+    def falling(self) -> int:
+        return 1
+
+    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
+        return np.where(codes == self.codes[index], 0.0, self.flip_costs[index])
 
     @cached_property
     def direction(self) -> FloatArray:
@@ -131,10 +146,44 @@ class AuditProblem(Adversary):
         flipped = np.full(own.size, -1, dtype=np.intp)
         return Breakpoints.in_order(own, rate[own], kappa[own], u[own], flipped)
 
+    def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
+        """Where these pieces of samples end; what moves on keeps its label.
+
+        Moved by d, a margin of v loses ``h(-v) - h(L d - v)`` against the limit ``L d``.
+        """
+        signs = self.signs[index] * np.where(piece < 0, -1.0, 1.0)
+        scores = (self.signs * self.u)[index]
+        changes, distance = None, np.zeros(index.size)
+        domains = self.problem.domains
+        if domains is not None:
+            changes = changed_features(self.domain_loss, domains, self.signs, index, piece)
+            scores = scores + changes @ self.coefficients[:-1]
+            distance = np.asarray(item_costs(domains, changes).sum(axis=1)).ravel()
+        margins, codes = signs * scores, (signs > 0.0).astype(np.intp)
+        limits = log_loss(-margins)
+
+        def lost(some: IndexArray, far: float) -> FloatArray:
+            return np.asarray(limits[some] - log_loss(self.sensitivity * far - margins[some]))
+
+        tolls = np.zeros(index.size)
+        return Ends(codes, log_loss(margins), distance, changes, codes, tolls, limits, lost)
+
     @cached_property
     def wrong(self) -> BoolArray:
         """Samples predicted wrong; on the boundary scikit-learn predicts the negative class."""
         return np.asarray((self.u < 0.0) | ((self.u == 0.0) & (self.signs > 0.0)))
+
+    @property
+    def predicted(self) -> IndexArray:
+        return np.where(self.wrong, 1 - self.codes, self.codes)
+
+    @property
+    def nearest_class(self) -> IndexArray:
+        return np.asarray(1 - self.codes)
+
+    @property
+    def cheapest_label(self) -> IndexArray:
+        return np.asarray(1 - self.codes)
 
     @cached_property
     def costs_to_break(self) -> FloatArray:

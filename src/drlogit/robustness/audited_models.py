@@ -1,6 +1,6 @@
 """The numbers of an audit: worst-case loss and error of fitted models over a range of radii.
 
-A model of several classes is asked about each class against the rest.
+A softmax of several classes is one model; others are asked about each class against the rest.
 """
 
 from __future__ import annotations

@@ -13,12 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
 from .audit_problem import AuditProblem
 from .breakpoints import Crossings
 from .worst_case import WorstCaseDistribution
 
 _BINS = 10
+
+#: Classes whose confusion is shown: a table of more columns fits no page.
+CONFUSED = 10
 
 
 class Calibration(NamedTuple):
@@ -61,30 +65,41 @@ def scores_of(audit: AuditProblem, distribution: WorstCaseDistribution) -> Float
     return np.asarray(scores)
 
 
-def confusion(audit: AuditProblem) -> FloatArray:
-    """Shares of actual by predicted labels, negative first, as things are.
+def confusion(audit: Adversary) -> FloatArray:
+    """Shares of actual labels (rows) by predicted ones, as things are.
 
-    On the boundary the negative class is predicted, as scikit-learn does.
+    On the boundary the first class is predicted, as scikit-learn does.
     """
-    positive = audit.signs > 0.0
-    predicted = np.where(positive, audit.u, -audit.u) > 0.0
-    places = 2 * positive + predicted
-    cells = np.bincount(places, audit.weights, minlength=4).astype(np.float64)
-    return cells.reshape(2, 2)
+    return _table(audit, audit.codes, audit.predicted, audit.weights)
 
 
-def worst_confusions(audit: AuditProblem, radii: FloatArray) -> FloatArray:
-    """The same in the worst case for the error, at each radius; on the boundary all are wrong."""
-    u, w, least = audit.u, audit.weights, audit.costs_to_break
-    positive, right = (audit.signs > 0.0).astype(np.intp), u > 0.0
-    start = np.bincount(np.where(right, 3 * positive, positive + 1), w, minlength=4)
+def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
+    """The same in the worst case for the error, at each radius; on the boundary all are wrong.
+
+    A moved sample keeps its label and goes to the nearest other class; a flipped one keeps its
+    prediction and gets the cheapest other label.
+    """
+    w, own, least = audit.weights, audit.codes, audit.costs_to_break
+    right = audit.u > 0.0
+    start = _table(audit, own, np.where(right, own, audit.nearest_class), w)
     cost = np.minimum(least, audit.flip_costs)
     crossed, spent, _ = Crossings.of(cost, np.flatnonzero(right), w)
-    # A moved sample keeps its label and a flipped one its prediction: cell 2·label + prediction.
-    side, flips = positive[crossed], least[crossed] > audit.flip_costs[crossed]
-    cells = np.repeat(start[None, :], radii.size, axis=0)
-    for sign, places in ((-1.0, 3 * side), (1.0, np.where(side != flips, 2, 1))):
-        for cell in range(4):
-            taken = np.append(0.0, np.cumsum(np.where(places == cell, w[crossed], 0.0)))
-            cells[:, cell] += sign * np.interp(radii, spent, taken)
-    return np.maximum(cells, 0.0).reshape(-1, 2, 2)
+    flips, own, paid = least[crossed] > audit.flip_costs[crossed], own[crossed], np.diff(spent)
+    label = np.where(flips, audit.cheapest_label[crossed], own)
+    predicted = np.where(flips, own, audit.nearest_class[crossed])
+    found = []
+    for radius in radii:
+        part = np.minimum(radius - spent[:-1], paid)
+        share = np.divide(part, paid, out=np.ones_like(paid), where=paid > 0.0)
+        moved = w[crossed] * np.maximum(share, 0.0)
+        change = _table(audit, label, predicted, moved) - _table(audit, own, own, moved)
+        found.append(np.maximum(start + change, 0.0))
+    return np.array(found)
+
+
+def _table(
+    audit: Adversary, label: IndexArray, predicted: IndexArray, mass: FloatArray
+) -> FloatArray:
+    size = len(audit.classes)
+    cells = np.bincount(size * label + predicted, mass, minlength=size * size)
+    return cells.astype(np.float64).reshape(size, size)

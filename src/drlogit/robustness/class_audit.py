@@ -24,7 +24,7 @@ from ..problem.classes import ClassProblem, Scored
 from ..problem.label_costs import StatedKappa, cost_matrix
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
-from .adversary import Adversary
+from .adversary import Adversary, Ends
 from .breakpoints import Breakpoints
 
 
@@ -93,8 +93,70 @@ class ClassAudit(Adversary):
         return np.array([[dual(scaled[j] - scaled[k]) for k in range(K)] for j in range(K)])
 
     @cached_property
+    def steepest(self) -> tuple[int, int]:
+        """The two labels between which a move counts most, the first of which a sample can have."""
+        had = np.asarray(np.isfinite(self.label_costs[self.weights > 0.0]).any(axis=0))
+        norms = np.where(had[:, None], self.pair_norms, -1.0)
+        one, other = np.unravel_index(int(norms.argmax()), norms.shape)
+        return int(one), int(other)
+
+    @property
     def sensitivity(self) -> float:
-        return float(self.pair_norms.max())
+        return float(self.pair_norms[self.steepest])
+
+    @property
+    def worst_loss(self) -> float:
+        radius = self.problem.epsilon
+        return float(self.loss_curve(self.breakpoints(radius)).at(np.array(radius)))
+
+    @property
+    def falling(self) -> int:
+        return self.steepest[0]
+
+    @cached_property
+    def direction(self) -> FloatArray:
+        one, other = self.steepest
+        pair, costs = self.coefficients[one] - self.coefficients[other], self.problem.costs
+        move, kept = np.zeros_like(pair), np.isfinite(costs)
+        move[kept] = self.problem.norm.aligned(pair[kept] / costs[kept]) / costs[kept]
+        return np.asarray(move[:-1])
+
+    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
+        return np.asarray(self.label_costs[index, codes])
+
+    def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
+        """Where these pieces of samples end; what moves on gets one of the two steepest labels.
+
+        With the label c it moves towards the other one, o, and loses
+        ``lse(s) - s_o - lse(s(d) - s_o(d))`` against ``L d``; what a label costs more than it
+        gains comes on top.
+        """
+        every, codes = np.arange(index.size), np.where(piece < 0, -1 - piece, self.codes[index])
+        scores, costs = self.scores[index], self.label_costs[index]
+        level, paid = logsumexp(scores, axis=1), costs[every, codes]
+        options = []
+        for label, opposite in (self.steepest, self.steepest[::-1]):
+            can = np.isfinite(costs[:, label])
+            # A label that costs less than the piece's own is not paid back.
+            toll = np.maximum(np.where(can, costs[:, label], 0.0) - paid, 0.0)
+            gain = scores[every, codes] - scores[:, label]
+            limit = self.sensitivity * toll - gain + level - scores[:, opposite]
+            options.append((toll, np.where(can, limit, np.inf)))
+        second = (options[1][1] < options[0][1]).astype(np.intp)
+        tolls, limits = (np.choose(second, column) for column in zip(*options, strict=True))
+        towards = np.choose(second, self.steepest[::-1])
+        signs = np.where(second == 1, 1.0, -1.0)
+        slopes = self.coefficients[:, :-1] @ self.direction
+
+        def lost(some: IndexArray, far: float) -> FloatArray:
+            ahead = scores[some] - scores[some, towards[some]][:, None]
+            ahead += far * signs[some, None] * (slopes - slopes[towards[some]][:, None])
+            return np.asarray(limits[some] - logsumexp(ahead, axis=1))
+
+        return Ends(
+            codes, level - scores[every, codes], np.zeros(index.size), None,
+            np.choose(second, self.steepest), tolls, limits, lost,
+        )  # fmt: skip
 
     def breakpoints(self, upto: float | None = None) -> Breakpoints:
         """Corners of the hulls, one of each sample at a time: at most K - 1 times."""
@@ -143,16 +205,28 @@ class ClassAudit(Adversary):
         return self.problem.as_given
 
     @cached_property
+    def predicted(self) -> IndexArray:
+        return np.asarray(self.scores.argmax(axis=1))
+
+    @cached_property
     def wrong(self) -> BoolArray:
-        return np.asarray(self.scores.argmax(axis=1) != self.codes)
+        return np.asarray(self.predicted != self.codes)
+
+    @cached_property
+    def nearest_class(self) -> IndexArray:
+        ahead = np.where(self.others, self.gaps, np.inf).argmin(axis=1)
+        near = self._distances(self.gaps, np.inf).argmin(axis=1)
+        return np.asarray(np.where(self.u > 0.0, near, ahead))
+
+    @cached_property
+    def cheapest_label(self) -> IndexArray:
+        return np.asarray(np.where(self.others, self.label_costs, np.inf).argmin(axis=1))
 
     @cached_property
     def move_shares(self) -> FloatArray:
-        j, k = np.unravel_index(self.pair_norms.argmax(), self.pair_norms.shape)
-        pair, costs = self.coefficients[j] - self.coefficients[k], self.problem.costs
-        move, kept = np.zeros_like(pair), np.isfinite(costs)
-        move[kept] = self.problem.norm.aligned(pair[kept] / costs[kept]) / costs[kept]
-        return np.asarray((pair * move)[:-1] / self.sensitivity)
+        one, other = self.steepest
+        pair = self.coefficients[one] - self.coefficients[other]
+        return np.asarray(pair[:-1] * self.direction / self.sensitivity)
 
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         return found.cost

@@ -24,13 +24,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ..problem.losses import log_loss
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
-from .audit_problem import AuditProblem, audit_problem
+from .adversary import Adversary, Ends
+from .audit_problem import audit_problem
 from .breakpoints import Breakpoints
-from .domain_breakpoints import changed_features, item_costs
 
 
 def worst_case_loss(
@@ -49,15 +48,16 @@ def worst_case_loss(
 ) -> float:
     """The largest expected log-loss of a model over the Wasserstein ball around the samples.
 
-    Nothing is fitted: the model is taken as it is.  It is exact, not a bound.
+    Nothing is fitted: the model is taken as it is.  It is exact, not a bound; only of several
+    classes with categories or bounds, which are taken as numbers, it is an upper bound.
 
     Parameters
     ----------
     model : estimator, Result or tuple (coef, intercept)
-        One of ours, any fitted linear binary classifier of scikit-learn, a pipeline that ends in
-        one, a search over them, or plain numbers.  Its score is read as log-odds, which is right
-        for logistic models; the scores of other classifiers (``LinearSVC``, ``RidgeClassifier``)
-        are not on that scale, so compare their errors
+        One of ours, any fitted linear binary classifier or softmax of scikit-learn, a pipeline that
+        ends in one, a search over them, or plain numbers.  Its score is read as log-odds, which is
+        right for logistic models; the scores of other classifiers (``LinearSVC``,
+        ``RidgeClassifier``) are not on that scale, so compare their errors
         (:func:`~drlogit.misclassification_bounds`) rather than their losses.
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         Samples, as the model takes them.
@@ -97,7 +97,7 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return float(audit.problem.objective(audit.coefficients))
+    return audit.worst_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,8 @@ class WorstCaseDistribution:
     shift : array of shape (n_atoms,)
         Its signed form: the atom lies at ``X[index] + shift * direction`` (see :meth:`points`).
     direction : array of shape (n_features,)
-        The direction of transport length one along which the score rises fastest; zero for
-        features that cannot move.
+        The direction of transport length one along which the score rises fastest, of several
+        classes the difference of two scores; zero for features that cannot move.
     expected_loss, supremum : float
         The expected log-loss of this distribution, and the limit that no distribution in the ball
         exceeds.  They are equal where only labels are flipped.
@@ -207,7 +207,7 @@ def worst_case_distribution(
     Flips attain the worst case; moves only approach it, ever less mass going ever further.  All of
     the budget that flips leave is spent on moves, as short ones as reach ``tol``: a looser ``tol``
     gives a picture that is easier to believe, a tighter one a longer excursion (the distance grows
-    like ``1 / tol``).
+    like ``1 / tol``).  Of several classes, categories and bounds are taken as numbers.
 
     Parameters
     ----------
@@ -229,16 +229,11 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    if not isinstance(audit, AuditProblem):
-        raise ValueError(
-            f"worst_case_distribution is for two classes, got {len(audit.classes)}; "
-            "worst_case_loss, misclassification_bounds, guarantee and audit take more"
-        )
     return distribution_at(audit, audit.problem.epsilon, float(tol))
 
 
 def distribution_at(
-    audit: AuditProblem,
+    audit: Adversary,
     epsilon: float,
     tol: float,
     found: Breakpoints | None = None,
@@ -254,41 +249,38 @@ def distribution_at(
         supremum = float(audit.loss_curve(found).at(np.array(epsilon)))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
     (index, piece, mass), left = found.pieces(audit.weights, budget)
-    flipped = piece < 0
-    signs = audit.signs[index] * np.where(flipped, -1.0, 1.0)
-    scores = (audit.signs * audit.u)[index]
-    changes, distance = None, np.zeros(index.size)
-    domains = audit.problem.domains
-    if domains is not None:
-        changes = changed_features(audit.domain_loss, domains, audit.signs, index, piece)
-        scores = scores + changes @ audit.coefficients[:-1]
-        distance = np.asarray(item_costs(domains, changes).sum(axis=1)).ravel()
+    ends = audit.ends(index, piece)
     # Of each piece, what stays and what moves on.
     unspent = audit.sensitivity * (epsilon - budget)
     shortfall = max(tol - unspent, 0.5 * tol)
-    moved, further = _moves(mass, signs * scores, audit.sensitivity, left, shortfall)
+    moved, further = _moves(ends, mass, audit.sensitivity, left, shortfall)
     place = np.tile(np.arange(index.size), 2)
-    travelled = np.repeat([0.0, further], index.size)
+    moves = np.repeat([False, True], index.size)
     mass = np.concatenate([mass - moved, moved])
     kept = np.flatnonzero(mass > 0.0)
     kept = kept[np.argsort(place[kept], kind="stable")]
-    place, travelled, mass = place[kept], travelled[kept], mass[kept]
-    signs, distance, flipped = signs[place], distance[place] + travelled, flipped[place]
-    loss = float(mass @ log_loss(signs * scores[place] - audit.sensitivity * travelled))
-    paid = distance + np.where(flipped, audit.flip_costs[index[place]], 0.0)
+    place, moves, mass = place[kept], moves[kept], mass[kept]
+    on = place[moves]
+    losses = ends.losses[place]
+    losses[moves] += audit.sensitivity * (ends.tolls[on] + further) - ends.lost(on, further)
+    travelled = np.where(moves, further, 0.0)
+    distance = ends.distance[place] + travelled
+    codes = np.where(moves, ends.moving_codes[place], ends.codes[place])
+    index = index[place]
+    paid = distance + audit.costs_of_labels(index, codes)
     return WorstCaseDistribution(
-        index=index[place],
+        index=index,
         mass=mass,
-        label=audit.labels(signs),
-        flipped=flipped,
+        label=np.asarray(audit.classes)[codes],
+        flipped=codes != audit.codes[index],
         distance=distance,
-        shift=-signs * travelled,
+        shift=np.where(codes == audit.falling, -travelled, travelled),
         direction=audit.direction,
-        expected_loss=min(loss, supremum),  # flips attain it, but for the rounding of two sums
+        expected_loss=min(float(mass @ losses), supremum),  # flips attain it, but for rounding
         supremum=supremum,
         transport_cost=float(mass @ paid),
         epsilon=epsilon,
-        changes=None if changes is None else changes[place],
+        changes=None if ends.changes is None else ends.changes[place],
     )
 
 
@@ -303,35 +295,34 @@ def _spendable(epsilon: float, n_terms: int) -> float:
 
 
 def _moves(
-    mass: FloatArray, margin: FloatArray, sensitivity: float, budget: float, tol: float
+    ends: Ends, mass: FloatArray, sensitivity: float, budget: float, tol: float
 ) -> tuple[FloatArray, float]:
-    """Mass to move of each atom, and the one distance that it all moves.
+    """Mass to move of each piece, and the one distance that it all moves.
 
-    Mass η of margin v that moves a distance d loses ``η [h(-v) - h(L d - v)]`` against the limit
-    ``η L d``: least for the smallest margins, so they go first.  All moves have one length because
-    ``h`` is convex: between 0 and d, mixtures of the two ends yield more than anything between.
+    What moves loses something against the limit ``L`` per unit of cost, at most ``limits``: those
+    with the least go first.  All moves have one length because the loss is convex: between 0 and d,
+    mixtures of the two ends yield more than anything between.
     """
     moved = np.zeros_like(mass)
     if budget <= 0.0 or sensitivity == 0.0:
         return moved, 0.0
-    order = np.argsort(margin, kind="stable")
-    order = order[mass[order] > 0.0]
-    v, m = margin[order], mass[order]
-    total = np.cumsum(m)
-    # The mass before each atom.  Not total - m: that is off by the last place of m, which may be
-    # large beside all of the mass that moves, and costs that much times the distance.
-    before = np.append(0.0, total[:-1])
+    order = np.argsort(ends.limits, kind="stable")
+    order = order[(mass[order] > 0.0) & np.isfinite(ends.limits[order])]
+    m, tolls = mass[order], ends.tolls[order]
 
     def choice(distance: float) -> FloatArray:
-        return np.asarray(np.clip(budget / distance - before, 0.0, m))
+        cost = distance + tolls
+        # What those before take.  Not a sum less the last term: that is off by the last place of
+        # m, which may be large beside all of the mass that moves.
+        before = np.append(0.0, np.cumsum(m * cost)[:-1])
+        return np.asarray(np.clip((budget - before) / cost, 0.0, m))
 
     def shortfall(distance: float) -> float:
         eta = choice(distance)
         last = int(np.count_nonzero(eta))
-        lost = log_loss(-v[:last]) - log_loss(sensitivity * distance - v[:last])
-        return float(eta[:last] @ lost)
+        return float(eta[:last] @ ends.lost(order[:last], distance))
 
-    low = high = budget / float(total[-1])  # where all of the mass moves
+    low = high = budget / float(m.sum())  # where all of the mass moves
     while shortfall(high) > tol:
         low, high = high, 2.0 * high
     while high > low * (1.0 + 1e-9):

@@ -19,7 +19,7 @@ class RegularizationPathDisplay:
     ----------
     path : RegularizationPath
     feature_names : list of str
-        One per coefficient.
+        One per coefficient, of several classes with the class in front.
     unit : str
         What a feature changes by when the log-odds change by its coefficient.
 
@@ -52,10 +52,14 @@ class RegularizationPathDisplay:
         unit: str = "unit of the feature",
         n_named: int = 8,
         ax: Any = None,
+        classes: Sequence[Any] | None = None,
     ) -> RegularizationPathDisplay:
-        """Draw a path that is there already."""
+        """Draw a path that is there already; ``classes`` are the names of several classes."""
         known = path.feature_names if feature_names is None else feature_names
-        names = names_of_features(known, None, path.coefs.shape[1])
+        names = names_of_features(known, None, path.coefs.shape[-1])
+        if path.coefs.ndim == 3:
+            each = range(path.coefs.shape[1]) if classes is None else classes
+            names = [f"{label}: {name}" for label in each for name in names]
         return cls(path, names, unit).plot(n_named=n_named, ax=ax)
 
     @classmethod
@@ -79,18 +83,19 @@ class RegularizationPathDisplay:
         self.ax_ = ax = new_axes(ax, (7.0, 4.2))
         self.figure_ = ax.figure
         path = self.path
-        largest = np.abs(path.coefs).max(axis=0)
+        coefs = path.coefs.reshape(len(path), -1)
+        largest = np.abs(coefs).max(axis=0)
         named = set(np.argsort(-largest, kind="stable")[:n_named].tolist())
         ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
         self.lines_: list[Any] = [None] * len(self.feature_names)
         others = [j for j in range(largest.size) if j not in named]
         for j in others:
             (self.lines_[j],) = ax.plot(
-                path.epsilons, path.coefs[:, j], color="0.75", linewidth=0.8, zorder=1
+                path.epsilons, coefs[:, j], color="0.75", linewidth=0.8, zorder=1
             )
         for j, style in zip(sorted(named, key=lambda j: -largest[j]), styles(), strict=False):
             (self.lines_[j],) = ax.plot(
-                path.epsilons, path.coefs[:, j], label=self.feature_names[j], **style
+                path.epsilons, coefs[:, j], label=self.feature_names[j], **style
             )
         if (path.epsilons > 0.0).all():
             ax.set_xscale("log")
