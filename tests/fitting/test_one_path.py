@@ -12,7 +12,6 @@ from collections import Counter
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import sklearn.utils.validation
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import StandardScaler
 
@@ -47,17 +46,16 @@ def passes(monkeypatch):
     def table(values, *_):
         return getattr(values, "ndim", 0) == 2 and values.shape[0] in (100, 150, 569)
 
-    check_array = counted("X checks", sklearn.utils.validation.check_array, table)
-    monkeypatch.setattr(sklearn.utils.validation, "check_array", check_array)
-    monkeypatch.setattr(checks, "check_array", check_array)
     unique = counted("label passes", np.unique, long)
     monkeypatch.setattr(checks, "distinct", unique)
     monkeypatch.setattr(np, "unique", unique)
-    pose = problems.pose_problem
-    posed = counted("problems", pose)
-    for module in [m for name, m in sys.modules.items() if name.startswith("drlogit")]:
-        if getattr(module, "pose_problem", None) is pose:
-            monkeypatch.setattr(module, "pose_problem", posed)
+    for name, function, counter in (
+        ("settled", checks.settled, counted("X checks", checks.settled, table)),
+        ("pose_problem", problems.pose_problem, counted("problems", problems.pose_problem)),
+    ):
+        for module in [m for path, m in sys.modules.items() if path.startswith("drlogit")]:
+            if getattr(module, name, None) is function:
+                monkeypatch.setattr(module, name, counter)
     return calls
 
 

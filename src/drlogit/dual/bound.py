@@ -80,12 +80,11 @@ class Coordinates:
         return np.flatnonzero((self.kind == FREE) & (self.spread > 0.0))
 
     @cached_property
-    def groups(self) -> tuple[tuple[IndexArray, int], ...]:
-        """Categories of each group, and the place of its highest."""
-        return tuple(
-            (np.flatnonzero(self.kind == GROUP - 1 - self.kind[high]), int(high))
-            for high in np.flatnonzero(self.kind < 0)
-        )
+    def groups(self) -> tuple[IndexArray, IndexArray, IndexArray]:
+        """Places of the categories, the group of each, and the place of the highest of a group."""
+        categories, highs = np.flatnonzero(self.kind >= GROUP), np.flatnonzero(self.kind < 0)
+        own = (self.kind[categories] - GROUP).astype(np.intp)
+        return categories, own, highs[np.argsort(-self.kind[highs])]
 
     @cached_property
     def _sizes(self) -> FloatArray:
@@ -98,7 +97,7 @@ class Coordinates:
         kept = self.in_norm
         left = self._left(gradient)[kept], rounding * self._sizes[kept] + _UNDERFLOW
         moves = self.costs[kept] * (np.abs(left[0]) + left[1])
-        largest = float(np.max(moves, initial=0.0))
+        largest = float(moves.max(initial=0.0))
         if not 0.0 < largest < np.inf:
             return largest
         return largest * self.norm.value(moves / largest) * (1.0 + (kept.size + 8) * _UNIT)
@@ -107,10 +106,12 @@ class Coordinates:
         """The most that g·x can be over free coordinates of admitted models."""
         left, kept = self._left(gradient), self.charged
         error = rounding * self._sizes + _UNDERFLOW
-        total = float(np.sum((np.abs(left[kept]) + error[kept]) / self.spread[kept]))
-        for categories, high in self.groups:
-            upwards = np.maximum(left[categories] + error[categories], 0.0).sum()
-            total += max(float(upwards + left[high] + error[high]), 0.0)
+        total = float(((np.abs(left[kept]) + error[kept]) / self.spread[kept]).sum())
+        categories, own, highs = self.groups
+        if highs.size:
+            most = left + error
+            upwards = np.bincount(own, np.maximum(most[categories], 0.0), minlength=highs.size)
+            total += float(np.maximum(upwards + most[highs], 0.0).sum())
         return ADMITTED * total * (1.0 + (left.size + 8) * _UNIT)
 
     def admits(self, model: FloatArray) -> bool:

@@ -282,7 +282,7 @@ def interior_point(
     known = None if start is None else start_from(problem, start)
     given = problem.rows
     rows, origin = given.compact or (given, None)
-    problem = replace(problem, rows=rows)
+    problem = problem if rows is given else replace(problem, rows=rows)
     scaling, work = Scaling(problem), Work()
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}

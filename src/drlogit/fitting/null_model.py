@@ -50,7 +50,10 @@ def doubt(problem: Problem, positive: float) -> float:
     """``s`` about the larger class in the null model without immovable features."""
     if not problem.fit_intercept:
         return 0.5
-    share = Flips.of_larger_class(problem, positive).most(problem.epsilon)
+    if problem.cost.trust is None:
+        share = problem.epsilon / problem.kappa
+    else:
+        share = Flips.of_larger_class(problem, positive).most(problem.epsilon)
     return min(min(positive, 1.0 - positive) + share, 0.5)
 
 

@@ -132,9 +132,10 @@ class Encoding:
 
     def transform(self, X: Any) -> Matrix:
         """The matrix of a table with these columns; ``ValueError`` says what cannot be encoded."""
+        given = list(columns_of(X))
         numbers = {
             j: numbers_of(each, column.name, self.missing_marks)
-            for j, (column, each) in enumerate(zip(self.columns, columns_of(X), strict=True))
+            for j, (column, each) in enumerate(zip(self.columns, given, strict=True))
             if column.levels is None
         }
         _check_numbers(
@@ -147,19 +148,19 @@ class Encoding:
         size = n_rows * self.n_encoded
         if size <= _DENSE_ENTRIES or len(self.columns) > _DENSE_SHARE * self.n_encoded:
             matrix = np.zeros((n_rows, self.n_encoded))
-            for rows, places, values in self._entries(X, numbers):
+            for rows, places, values in self._entries(given, numbers, n_rows):
                 matrix[rows, places] = values
             return matrix
-        parts = list(self._entries(X, numbers))
+        parts = list(self._entries(given, numbers, n_rows))
         rows, places, values = (np.concatenate(each) for each in zip(*parts, strict=True))
         return sp.csr_array((values, (rows, places)), shape=(n_rows, self.n_encoded))
 
     def _entries(
-        self, X: Any, numbers: Mapping[int, FloatArray]
+        self, given: Sequence[Any], numbers: Mapping[int, FloatArray], n_rows: int
     ) -> Iterable[tuple[IndexArray, IndexArray, FloatArray]]:
         """Rows, columns and values of what is not zero, for each column of the table."""
-        every = np.arange(X.shape[0])
-        for j, (column, each) in enumerate(zip(self.columns, columns_of(X), strict=True)):
+        every = np.arange(n_rows)
+        for j, (column, each) in enumerate(zip(self.columns, given, strict=True)):
             place = self.places[j]
             if column.levels is None:
                 values = numbers[j]

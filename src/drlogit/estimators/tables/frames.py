@@ -119,7 +119,7 @@ def missing(column: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
             gone = gone | column.is_nan().fill_null(False)
         return np.asarray(gone.to_numpy(), dtype=bool)
     if hasattr(column, "isna"):
-        return np.asarray(column.isna(), dtype=bool)
+        return np.asarray(column.array.isna(), dtype=bool)
     array = np.asarray(column)
     if array.dtype.kind == "f":
         return np.asarray(np.isnan(array))
@@ -145,7 +145,7 @@ def numbers_of(column: Any, name: Any, marks: Collection[str] | None = None) -> 
             return np.array(values)[codes]
         if hasattr(column, "is_null"):
             return np.array(column.cast(float).to_numpy(), dtype=np.float64)
-        if hasattr(column, "iloc"):
+        if hasattr(column, "iloc") and not _is_plain(column):
             return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
         array = np.asarray(column)
         if array.dtype.kind == "O":
@@ -156,6 +156,11 @@ def numbers_of(column: Any, name: Any, marks: Collection[str] | None = None) -> 
             f"column {name!r:.60} must hold numbers, or be one of categorical_features, got "
             f"{column.dtype!s:.60}"
         ) from None
+
+
+def _is_plain(column: Any) -> bool:
+    """Whether NumPy holds the numbers, of which pandas need not be asked which are missing."""
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb"
 
 
 def _holds_truth(column: Any) -> bool:
