@@ -352,9 +352,9 @@ def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
     without touching them, differs from machine to machine.
     """
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((80_000, 160))
-    y = X[:, 0] + 0.5 * rng.standard_normal(80_000) > 0.0
-    for name, rows in (("small", 2000), ("large", 80_000)):
+    X = rng.standard_normal((100_000, 160))
+    y = X[:, 0] + 0.5 * rng.standard_normal(100_000) > 0.0
+    for name, rows in (("small", 4000), ("large", 100_000)):
         np.save(tmp_path / f"{name}-X.npy", X[:rows])
         np.save(tmp_path / f"{name}-y.npy", y[:rows])
     script = f"""
