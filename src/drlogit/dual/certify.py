@@ -18,10 +18,9 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Listed
-from .coordinates import admits
 from .flip_shares import flip_shares_of, no_flips
 from .pair import pair_bound, parts
-from .pieces import PieceMasses, piece_bound
+from .pieces import PieceCoordinates, PieceMasses, piece_bound
 
 _UNIT = 2.0**-53
 
@@ -74,7 +73,11 @@ def certify(
         if pieces is None:
             return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
         bound = piece_bound(problem, pieces)
-        value = min(bound.value, primal) if admits(problem, coefficients) else 0.0
+        value = (
+            min(bound.value, primal)
+            if PieceCoordinates(problem).admits(problem, coefficients)
+            else 0.0
+        )
         return Certificate(primal, value, level, bound.point)
     margins = problem.margins(coefficients)
     level, primal = primal_value(problem, coefficients, margins, lam, guess)

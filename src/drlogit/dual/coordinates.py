@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from ..problem.parameters import ADMITTED
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .bound import FREE, IN_NORM, Coordinates
@@ -21,17 +18,6 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
     if not intercept:
         return np.asarray(np.sqrt(squares))
     return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / _FAR**2)))
-
-
-def admits(problem: Problem, coefficients: FloatArray) -> bool:
-    """Whether the bound of a problem with domains speaks of a model."""
-    domains, plain = problem.domains, pair_coordinates(problem)
-    assert domains is not None
-    kind = plain.kind.copy()
-    kind[domains.bounded] = FREE
-    low, high = domains.ranges(coefficients)
-    narrow = bool((high - low <= ADMITTED).all())
-    return narrow and replace(plain, kind=kind).admits(coefficients)
 
 
 def pair_coordinates(problem: Problem) -> Coordinates:

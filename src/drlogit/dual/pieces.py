@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy
+from ..problem.parameters import ADMITTED
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -99,6 +100,19 @@ class PieceCoordinates:
             scale[self.none] = 3.0
         intercept = self.offset if anchored else None
         return Coordinates(kind, costs, problem.norm, spread, mean, scale, intercept)
+
+    def admits(self, problem: Problem, coefficients: FloatArray) -> bool:
+        """Whether the bound speaks of a model: what it proves says nothing of others."""
+        found, n = self.coordinates(problem), problem.costs.size
+        low, high = self.domains.ranges(coefficients)
+        sizes = np.abs(coefficients) * found.spread[:n]
+        if found.intercept is not None:  # the log-odds at the reference point take its place
+            at_reference = found.mean[:n] @ coefficients + low.sum()
+            if problem.fit_intercept:
+                at_reference, sizes[-1] = at_reference + coefficients[-1], 0.0
+            sizes = np.append(sizes, abs(at_reference))
+        kept = np.append(found.kind[:n] == FREE, np.ones(sizes.size - n, dtype=bool))
+        return bool((sizes[kept] <= ADMITTED).all() and (high - low <= ADMITTED).all())
 
     def settled(self, gradient: FloatArray) -> FloatArray:
         """The gradient with an offset that is tied to the "none" counted there."""
