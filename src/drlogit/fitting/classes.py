@@ -88,11 +88,7 @@ def solve_class_problem(
         else:
             certificate = certify_classes(problem, returned, found.point, found.flow, found.lam)
         returned, certificate = _constant_if_as_good(problem, returned, certificate, tol)
-    status = found.status
-    if certificate.gap <= tol:
-        status = Status.OPTIMAL
-    elif status is Status.OPTIMAL:
-        status = Status.UNPROVEN
+    status = found.status.judged(certificate.gap, tol)
     coef, intercept = problem.split(returned)
     info = {**found.info, "classes": problem.n_classes}
     if not problem.as_given:

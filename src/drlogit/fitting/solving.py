@@ -302,7 +302,7 @@ class _Call:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )
-            status = _final_status(solution.status, certificate.gap, self.tol)
+            status = solution.status.judged(certificate.gap, self.tol)
         solve_time = monitor.elapsed
         result = Result(
             coef=coef,
@@ -366,13 +366,6 @@ def _cores_for_blocks(problem: Problem) -> AbstractContextManager[None]:
     if rows.n_samples < rows.n_columns and rows.n_samples <= _THREADED_FACTOR:
         return nullcontext()  # one block, whose large products are BLAS's own business
     return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
-
-
-def _final_status(claimed: Status, gap: float, tol: float) -> Status:
-    """The certificate decides: what a solver claims counts only where the gap is too large."""
-    if gap <= tol:
-        return Status.OPTIMAL
-    return Status.UNPROVEN if claimed is Status.OPTIMAL else claimed
 
 
 def _lookup(

@@ -39,6 +39,12 @@ class Status(enum.Enum):
     def __str__(self) -> str:
         return self.value
 
+    def judged(self, gap: float, tol: float) -> Status:
+        """The certificate decides: what a solver claims counts only where the gap is too large."""
+        if gap <= tol:
+            return Status.OPTIMAL
+        return Status.UNPROVEN if self is Status.OPTIMAL else self
+
     @property
     def remedy(self) -> str:
         """What to do about a gap that is too large."""
