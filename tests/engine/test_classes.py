@@ -167,3 +167,15 @@ def test_costs_by_label_are_the_matrix_of_these_rows() -> None:
     full = drlogit.solve(X, y, epsilon=0.05, kappa=matrix)
     assert by_label.objective == pytest.approx(full.objective, abs=1e-9)
     assert not by_label.flip_share[y == "b"].any()
+
+
+def test_a_model_outside_the_class_is_not_proven() -> None:
+    """Far from zero without an intercept, more log-odds per root mean square than bounds admit."""
+    rng = np.random.default_rng(5)
+    X = 1e5 + rng.uniform(0.0, 1.0, (60, 2))
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(60), [-0.3, 0.3])
+    far = {"feature_costs": [np.inf, np.inf], "fit_intercept": False}
+    found = drlogit.solve(X, y, epsilon=0.02, kappa=np.inf, **far)
+    assert found.status is not drlogit.Status.OPTIMAL
+    near = drlogit.solve(X - 1e5, y, epsilon=0.02, kappa=np.inf, **far)
+    assert near.status is drlogit.Status.OPTIMAL

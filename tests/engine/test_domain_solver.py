@@ -210,7 +210,7 @@ def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
             return PieceMasses(own, flipped, items, q, q * s), ()
 
         pieces, _ = problem.rows.run(guess)
-        assert piece_bound(problem, pieces).value <= best.objective
+        assert piece_bound(problem, np.zeros(problem.costs.size), pieces).value <= best.objective
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -226,7 +226,7 @@ def test_a_good_dual_point_that_was_disturbed_gives_no_false_bound(seed, digits)
         return pieces._replace(q=q, m=np.clip(pieces.m * (1.0 + noise[1]), 0.0, q)), ()
 
     disturbed, _ = problem.rows.run(disturb, solution.pieces)
-    assert piece_bound(problem, disturbed).value <= optimum
+    assert piece_bound(problem, np.zeros(problem.costs.size), disturbed).value <= optimum
 
 
 @functools.cache

@@ -116,11 +116,11 @@ class Coordinates:
 
     def admits(self, model: FloatArray) -> bool:
         """Whether the bound speaks of a model: what it proves says nothing of others."""
-        odds = model
+        odds, (_, _, highs) = model.copy(), self.groups
         if self.intercept is not None:
-            odds = model.copy()
             odds[self.intercept] += self.mean @ model
-        return bool((np.abs(odds[self.charged]) * self.spread[self.charged] <= ADMITTED).all())
+        sizes = np.abs(odds[self.charged]) * self.spread[self.charged]
+        return bool((sizes <= ADMITTED).all() and (odds[highs] <= ADMITTED).all())
 
     def _left(self, gradient: FloatArray) -> FloatArray:
         """The gradient by the log-odds at the reference point instead of b."""

@@ -20,7 +20,7 @@ from ..rows.interface import State
 from ..rows.reductions import Listed
 from .flip_shares import flip_shares_of, no_flips
 from .pair import pair_bound, parts
-from .pieces import PieceCoordinates, PieceMasses, piece_bound
+from .pieces import PieceMasses, piece_bound
 
 _UNIT = 2.0**-53
 
@@ -72,13 +72,8 @@ def certify(
         level, primal = primal_with_domains(problem, coefficients)
         if pieces is None:
             return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
-        bound = piece_bound(problem, pieces)
-        value = (
-            min(bound.value, primal)
-            if PieceCoordinates(problem).admits(problem, coefficients)
-            else 0.0
-        )
-        return Certificate(primal, value, level, bound.point)
+        bound = piece_bound(problem, coefficients, pieces)
+        return Certificate(primal, min(bound.value, primal), level, bound.point)
     margins = problem.margins(coefficients)
     level, primal = primal_value(problem, coefficients, margins, lam, guess)
     if lam is not None and not problem.allows(coefficients, lam):

@@ -128,6 +128,14 @@ class ClassCoordinates:
         more = 1.0 + (self.charged.size + 8 + self.n_classes) * _UNIT
         return 0.5 * ADMITTED * total * more
 
+    def admits(self, model: FloatArray) -> bool:
+        """Whether the bound speaks of a model: what it proves says nothing of others."""
+        odds = model.copy()
+        if self.intercept is not None:
+            odds[:, self.intercept] += model @ self.mean
+        sizes = np.ptp(odds[:, self.charged], axis=0) * self.spread[self.charged]
+        return bool((sizes <= ADMITTED).all())
+
 
 def pairs(n_classes: int) -> tuple[Any, Any]:
     """(j, k) of all pairs, j < k, in the order of flows: k rises slowest."""
@@ -180,6 +188,8 @@ def certify_classes(
     coordinates = ClassCoordinates(problem)
     coordinates.flow = flow
     value, factor = lower_bound(coordinates, problem.epsilon, sums)  # type: ignore[arg-type]
+    if not coordinates.admits(coefficients):
+        value = 0.0
     if factor != 1.0:
         point = rows.run(_scaled, rows.pair(point, problem.codes), factor)[0]
         flow = None if flow is None else factor * flow

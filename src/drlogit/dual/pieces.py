@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy
-from ..problem.parameters import ADMITTED
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -101,18 +100,14 @@ class PieceCoordinates:
         intercept = self.offset if anchored else None
         return Coordinates(kind, costs, problem.norm, spread, mean, scale, intercept)
 
-    def admits(self, problem: Problem, coefficients: FloatArray) -> bool:
-        """Whether the bound speaks of a model: what it proves says nothing of others."""
-        found, n = self.coordinates(problem), problem.costs.size
+    def model(self, coefficients: FloatArray) -> FloatArray:
+        """A model in these coordinates, as far as its class depends on them."""
         low, high = self.domains.ranges(coefficients)
-        sizes = np.abs(coefficients) * found.spread[:n]
-        if found.intercept is not None:  # the log-odds at the reference point take its place
-            at_reference = found.mean[:n] @ coefficients + low.sum()
-            if problem.fit_intercept:
-                at_reference, sizes[-1] = at_reference + coefficients[-1], 0.0
-            sizes = np.append(sizes, abs(at_reference))
-        kept = np.append(found.kind[:n] == FREE, np.ones(sizes.size - n, dtype=bool))
-        return bool((sizes[kept] <= ADMITTED).all() and (high - low <= ADMITTED).all())
+        found = np.zeros(self.size)
+        found[: coefficients.size] = coefficients
+        found[self.high] = high - low
+        found[self.offset] += low.sum()  # the reference point has the least of each group
+        return found
 
     def settled(self, gradient: FloatArray) -> FloatArray:
         """The gradient with an offset that is tied to the "none" counted there."""
@@ -123,7 +118,7 @@ class PieceCoordinates:
         return gradient
 
 
-def piece_bound(problem: Problem, pieces: State) -> DualBound:
+def piece_bound(problem: Problem, coefficients: FloatArray, pieces: State) -> DualBound:
     """The bound of :class:`PieceMasses` per block, and the point scaled into the ball."""
     rows, layout = problem.rows, PieceCoordinates(problem)
     coordinates = layout.coordinates(problem)
@@ -136,6 +131,8 @@ def piece_bound(problem: Problem, pieces: State) -> DualBound:
             point, reduced = rows.run(_within, rows.pair(tables, point), layout, share)
             sums = _sums(layout, reduced)
         value, factor = lower_bound(coordinates, problem.epsilon, sums)
+    if not coordinates.admits(layout.model(coefficients)):
+        value = 0.0
     return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
 
 
