@@ -66,7 +66,7 @@ def main(picture: str | None = None) -> None:
     )
 
     if picture is not None:
-        from drlogit.plots import RobustnessDisplay
+        from drlogit.report import RobustnessDisplay
 
         RobustnessDisplay.from_estimators(models, X_test, y_test, kappa=1.0).figure_.savefig(
             picture, dpi=150

@@ -5,12 +5,10 @@ laboratory values, which depend on how the instruments are calibrated.  ``featur
 ``inf`` for a feature that cannot move.  Its coefficient is then not penalised, as the intercept
 never is, and robustness is spent where it is needed.
 
-    python examples/immovable_features.py [picture.png]
+    python examples/immovable_features.py
 """
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 from scipy.special import expit
@@ -19,7 +17,6 @@ from sklearn.metrics import log_loss
 
 import drlogit
 
-NAMES = [*(f"site {i}" for i in range(4)), "age", *(f"lab {i}" for i in range(6))]
 REPEATS = 20
 COSTS = np.array([np.inf] * 5 + [1.0] * 6)  # site and age are facts
 
@@ -48,7 +45,7 @@ def fits(X, y):
     }
 
 
-def main(picture: str | None = None) -> None:
+def main() -> None:
     """Compare the three under drift of the instruments, over many training sets."""
     drifts = [0.0, 0.5, 1.0, 2.0]
     losses: dict[str, list[list[float]]] = {}
@@ -78,13 +75,6 @@ def main(picture: str | None = None) -> None:
         "labs drift: a model that uses them at all can only be hurt less, not spared."
     )
 
-    if picture is not None:
-        from drlogit.plots import CoefficientsDisplay
-
-        display = CoefficientsDisplay.from_estimators(models, feature_names=NAMES)
-        display.figure_.savefig(picture, dpi=150)
-        print(f"\nwrote {picture}")
-
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main()

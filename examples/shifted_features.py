@@ -78,7 +78,7 @@ def main(picture: str | None = None) -> None:
     )
 
     if picture is not None:
-        from drlogit.plots import RobustnessDisplay
+        from drlogit.report import RobustnessDisplay
 
         RobustnessDisplay.from_estimators(
             models, X_test, y_test, kappa=np.inf, norm="l2", max_epsilon=1.0

@@ -33,7 +33,7 @@ def test_every_public_name_is_in_the_reference():
     names = {name for name in drlogit.__all__ if name not in ("__version__", "datasets")}
     assert names <= set(listed)
     for name in listed:
-        __import__("drlogit.plots")
+        __import__("drlogit.report")
         value = drlogit
         for part in name.split("."):
             value = getattr(value, part)

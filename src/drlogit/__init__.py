@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from .files.model_file import load_model, save_model
     from .files.onnx_model import register_onnx, to_onnx
     from .fitting.solving import solve, solve_subproblem
-    from .plots.audits import Audit, audit
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
+    from .report.audits import Audit, audit
     from .robustness.guarantees import Guarantee, guarantee
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
     from .robustness.worst_case import (
@@ -90,9 +90,9 @@ _HOMES = {
     "files.model_file": "load_model save_model",
     "files.onnx_model": "register_onnx to_onnx",
     "fitting.solving": "solve solve_subproblem",
-    "plots.audits": "Audit audit",
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",
+    "report.audits": "Audit audit",
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.worst_case": "WorstCaseDistribution worst_case_distribution worst_case_loss",
@@ -102,7 +102,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("datasets", "plots"):
+    if name in ("datasets", "report"):
         return import_module(f".{name}", __name__)
     home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:

@@ -61,7 +61,7 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from ..plots.audits import audit
+    from ..report.audits import audit
 
     console = Console(arguments)
     options.check_numbers(arguments)

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..datasets.bundled import load_bundled
     from ..estimators.classifier import DRLogisticRegression
     from ..estimators.tolerances import tolerances
-    from ..plots.audits import audit
+    from ..report.audits import audit
 
     console = Console(arguments)
     check_outputs(arguments)

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _write(path, names, training.classes, arguments.output)
     if arguments.plot is not None:
-        from ..plots import RegularizationPathDisplay
+        from ..report import RegularizationPathDisplay
 
         unit = "standard deviation" if standardized else "unit of the feature"
         display = RegularizationPathDisplay.from_path(

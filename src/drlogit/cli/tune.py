@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
     if arguments.plot is not None:
-        from ..plots import CVSurfaceDisplay
+        from ..report import CVSurfaceDisplay
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from drlogit.plots.html_page import Page
+from drlogit.report.html_page import Page
 
 VOID = {"meta", "link", "img", "br"}
 

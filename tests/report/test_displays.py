@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import drlogit
-from drlogit import plots
+from drlogit import report
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -44,7 +42,7 @@ def words(axes):
 
 def test_robustness():
     display = drawn(
-        plots.RobustnessDisplay.from_estimators({"plain": PLAIN, "robust": ROBUST}, FRAME, Y)
+        report.RobustnessDisplay.from_estimators({"plain": PLAIN, "robust": ROBUST}, FRAME, Y)
     )
     left, right = display.ax_
     assert "nats" in left.get_ylabel()
@@ -61,7 +59,7 @@ def test_robustness():
 
 def test_robustness_of_one_model_on_given_axes():
     figure, axes = plt.subplots(2, 1)
-    display = plots.RobustnessDisplay.from_estimator(
+    display = report.RobustnessDisplay.from_estimator(
         PLAIN, FRAME, Y, kappa=math.inf, max_epsilon=0.5, ax=axes
     )
     drawn(display)
@@ -74,17 +72,17 @@ def test_robustness_of_one_model_on_given_axes():
 
 def test_path():
     display = drawn(
-        plots.RegularizationPathDisplay.from_data(FRAME, Y, n_epsilons=6, n_named=2, kappa=1.0)
+        report.RegularizationPathDisplay.from_data(FRAME, Y, n_epsilons=6, n_named=2, kappa=1.0)
     )
     assert display.ax_.get_xscale() == "log"
     assert len(display.lines_) == 4
     np.testing.assert_array_equal(display.lines_[2].get_ydata(), display.path.coefs[:, 2])
     largest = np.argsort(-np.abs(display.path.coefs).max(axis=0))[:2]
     assert words(display.ax_) == FRAME.columns[largest].tolist()
-    again = plots.RegularizationPathDisplay.from_path(display.path, feature_names=list("abcd"))
+    again = report.RegularizationPathDisplay.from_path(display.path, feature_names=list("abcd"))
     assert set(words(drawn(again).ax_)) == set("abcd")
     with pytest.raises(ValueError, match="feature_names must have 4 entries, got 1"):
-        plots.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])
+        report.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])
 
 
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
@@ -92,7 +90,7 @@ def test_cv_surface(scoring):
     search = drlogit.DRLogisticRegressionCV(
         epsilons=4, kappas=[0.5, 1.0, math.inf], cv=2, scoring=scoring
     ).fit(X, Y)
-    display = drawn(plots.CVSurfaceDisplay.from_estimator(search))
+    display = drawn(report.CVSurfaceDisplay.from_estimator(search))
     assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["0.5", "1", "∞"]
     sign = -1.0 if scoring is None else 1.0
     for kappa, mesh in zip([0.5, 1.0, math.inf], display.meshes_, strict=True):
@@ -102,48 +100,6 @@ def test_cv_surface(scoring):
     assert display.mark_.get_xdata() == [search.epsilon_]
     assert display.mark_.get_ydata() == [[0.5, 1.0, math.inf].index(search.kappa_)]
     assert ("nats" in display.score_name) == (scoring is None)
-
-
-def test_convergence():
-    results = [
-        drlogit.solve(X, Y, epsilon=epsilon, kappa=1.0, callback=lambda _: None)
-        for epsilon in (0.01, 0.05)
-    ]
-    display = drawn(plots.ConvergenceDisplay.from_results(results, tol=1e-6))
-    assert display.ax_.get_yscale() == "log"
-    assert words(display.ax_) == [f"{results[0].solver} 1", f"{results[0].solver} 2"]
-    for line, result in zip(display.lines_, results, strict=True):
-        assert line.get_ydata()[-1] == max(result.gap, np.finfo(float).eps)
-        assert line.get_xdata()[-1] == result.n_iter
-        assert (line.get_ydata() > 0.0).all()
-    seconds = plots.ConvergenceDisplay.from_results({"fit": results[0]}, against="seconds")
-    assert drawn(seconds).lines_[0].get_xdata()[-1] == results[0].solve_time
-    with pytest.raises(ValueError, match="'iterations' or 'seconds', got 'minutes'"):
-        seconds.plot(against="minutes")
-
-
-def test_convergence_of_estimators():
-    display = plots.ConvergenceDisplay.from_estimator(ROBUST)
-    assert len(drawn(display).lines_) == 1
-    three = drlogit.DRLogisticRegression(epsilon=0.001).fit(X, np.digitize(X[:, 0], [-0.4, 0.4]))
-    assert len(drawn(plots.ConvergenceDisplay.from_estimator(three)).lines_) == 1
-
-
-def test_coefficients():
-    display = drawn(plots.CoefficientsDisplay.from_estimators([PLAIN, ROBUST], max_features=3))
-    assert words(display.ax_) == ["LogisticRegression", "DRLogisticRegression"]
-    shown = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert shown == FRAME.columns[display.shown_].tolist()
-    np.testing.assert_array_equal(display.points_[1].get_xdata(), ROBUST.coef_[0, display.shown_])
-
-
-def test_coefficients_of_a_pipeline_are_those_of_its_input():
-    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(FRAME, Y)
-    display = drawn(plots.CoefficientsDisplay.from_estimator(pipe))
-    expected = pipe[-1].coef_[0] / X.std(axis=0)
-    np.testing.assert_allclose(display.coefs["LogisticRegression"], expected)
-    with pytest.raises(ValueError, match=r"the same features, got \[1, 4\]"):
-        plots.CoefficientsDisplay.from_estimators([pipe, ([1.0], 0.0)])
 
 
 def test_missing_matplotlib_is_named(monkeypatch):
@@ -156,4 +112,4 @@ def test_missing_matplotlib_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"drlogit\[plot\]"):
-        plots.CoefficientsDisplay.from_estimator(PLAIN)
+        report.RobustnessDisplay.from_estimator(PLAIN, FRAME, Y)
