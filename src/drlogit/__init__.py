@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .estimators.classifier_cv import DRLogisticRegressionCV
     from .estimators.tolerances import Tolerances, allowances, tolerances
     from .estimators.unlike_units import UnscaledDataWarning
-    from .files.block_files import open_blocks
     from .files.model_file import load_model, save_model
     from .files.onnx_model import register_onnx, to_onnx
     from .fitting.solving import solve, solve_subproblem
@@ -65,7 +64,6 @@ __all__ = [
     "guarantee",
     "load_model",
     "misclassification_bounds",
-    "open_blocks",
     "register_onnx",
     "regularization_path",
     "save_model",
@@ -86,7 +84,6 @@ _HOMES = {
     "estimators.classifier_cv": "DRLogisticRegressionCV",
     "estimators.tolerances": "Tolerances allowances tolerances",
     "estimators.unlike_units": "UnscaledDataWarning",
-    "files.block_files": "open_blocks",
     "files.model_file": "load_model save_model",
     "files.onnx_model": "register_onnx to_onnx",
     "fitting.solving": "solve solve_subproblem",

@@ -200,32 +200,6 @@ def test_weights_and_balance(folder, cancer, answer):
     assert balanced["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
 
 
-def test_blocks_give_the_same_model(folder, run, answer):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 4))
-    y = np.where(X[:, 0] + rng.standard_normal(300) > 0.0, "up", "down")
-    np.save(folder / "X.npy", X)
-    np.save(folder / "y.npy", y)
-    np.savez(folder / "Xy.npz", X=X, y=y)
-    dump_svmlight_file(X, y == "up", str(folder / "Xy.svm"), zero_based=False)
-    whole = answer("fit Xy.npz --epsilon 0.05")
-    for command in ("fit X.npy --labels y.npy", "fit Xy.svm"):
-        blocks = answer(f"{command} --block-rows 70 --epsilon 0.05 -o blocks.json")
-        assert blocks["data"]["n_samples"] == 300
-        assert blocks["fits"][0]["objective"] == pytest.approx(
-            whole["fits"][0]["objective"], abs=2e-6
-        )
-    assert answer("evaluate blocks.json Xy.svm")["n_samples"] == 300
-    tuned = [
-        answer(f"tune Xy.svm --epsilons 3 --kappas 1, --folds 3 {option}")
-        for option in ("", "--block-rows 70")
-    ]
-    assert tuned[1]["score"] == pytest.approx(tuned[0]["score"], abs=2e-6)
-    code, _, err = run("fit Xy.svm --block-rows 70 --standardize")
-    assert code == cli.BAD_INPUT
-    assert "--block-rows takes all columns as they are: no --standardize with it" in err
-
-
 def test_what_files_say_does_not_steer_the_terminal(folder, run):
     labels = ("good", "evil\x1b[2J")
     lines = "".join(f"{k % 5},{k},{labels[k % 3 > 0]}\n" for k in range(20))

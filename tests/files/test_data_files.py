@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from drlogit import open_blocks
 from drlogit.files.columns import Wanted
 from drlogit.files.reading import read_samples
 
@@ -327,5 +326,3 @@ def test_missing_pyarrow(monkeypatch, tmp_path):
     path = write(tmp_path / "data.parquet", b"PAR1")
     with pytest.raises(ImportError, match=r'not installed: pip install "drlogit\[parquet\]"'):
         read_samples(path, Wanted())
-    with pytest.raises(ImportError, match=r'not installed: pip install "drlogit\[parquet\]"'):
-        open_blocks(path, target="y")

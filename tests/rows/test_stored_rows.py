@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import os
-import pickle
 import subprocess
 import sys
 import textwrap
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
@@ -210,140 +205,6 @@ def test_data_that_turn_bad_during_the_fit_are_an_error(n_jobs):
         drlogit.solve(blocks, y, callback=spoil, n_jobs=n_jobs, **OPTIONS)
 
 
-# --- files ----------------------------------------------------------------------------------
-
-
-def test_npy_files_are_read_in_place(tmp_path):
-    X, y = data()
-    np.save(tmp_path / "y.npy", y)
-    for version, array in (("1", X), ("2", X.astype(np.float32)), ("F", np.asfortranarray(X))):
-        path = tmp_path / f"X{version}.npy"
-        with open(path, "wb") as file:
-            np.lib.format.write_array(file, array, version=(2, 0) if version == "2" else (1, 0))
-        blocks, labels = drlogit.open_blocks(path, target=tmp_path / "y.npy", block_rows=70)
-        assert blocks.shape == (300, 6)
-        assert blocks.lengths == (70, 70, 70, 70, 20)
-        assert blocks.block(3).dtype == array.dtype
-        np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in range(5)]), X)
-        np.testing.assert_array_equal(labels, y)
-    assert pickle.loads(pickle.dumps(blocks)).shape == (300, 6)
-    np.save(tmp_path / "vector.npy", y)
-    (tmp_path / "text.npy").write_text("no")
-    for name, wrong in (("vector", r"2-D array of numbers .* got bool of shape \(300,\)"),
-                        ("text", "not what it seems")):  # fmt: skip
-        with pytest.raises(ValueError, match=wrong):
-            drlogit.open_blocks(tmp_path / f"{name}.npy", target=tmp_path / "y.npy")
-    with pytest.raises(ValueError, match="target must name"):
-        drlogit.open_blocks(tmp_path / "X1.npy")
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        drlogit.open_blocks(tmp_path / "none.npy")
-
-
-@pytest.mark.parametrize("compression", ["", ".gz", ".bz2"])
-@pytest.mark.parametrize("first", [0, 1])
-def test_svmlight_files_become_sparse_blocks(tmp_path, compression, first):
-    X, y = data()
-    X[:, 0] = X[:, 0] if first == 0 else 0.0
-    path = tmp_path / "data.svm"
-    dump_svmlight_file(X, np.where(y, 1, -1), str(path), zero_based=first == 0)
-    if compression:
-        compress = {".gz": gzip.compress, ".bz2": bz2.compress}[compression]
-        path = path.with_name(path.name + compression)
-        path.write_bytes(compress((tmp_path / "data.svm").read_bytes()))
-    blocks, labels = drlogit.open_blocks(path, block_rows=70, n_features=8)
-    assert blocks.shape == (300, 8)
-    read = sp.vstack([blocks.block(k) for k in range(5)])
-    np.testing.assert_allclose(read.toarray()[:, :6], X, rtol=1e-12)
-    assert not read.toarray()[:, 6:].any()
-    np.testing.assert_array_equal(labels > 0, y)
-    X8 = sp.csr_array((X.ravel(), np.nonzero(np.ones_like(X))), shape=(300, 8))
-    result = drlogit.solve(blocks, labels, tol=1e-10, **OPTIONS)
-    assert_same_fit(result, drlogit.solve(X8, y, tol=1e-10, **OPTIONS))
-
-
-def test_parquet_files_become_dense_blocks(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    X, y = data()
-    columns = {f"f{j}": X[:, j].astype(np.float32) for j in range(6)}
-    names = np.where(y, "yes", "no")
-    pq.write_table(pa.table({**columns, "label": names}), tmp_path / "t.parquet", row_group_size=77)
-    blocks, labels = drlogit.open_blocks(tmp_path / "t.parquet", target="label", block_rows=100)
-    assert blocks.block(0).dtype == np.float32  # as on disk
-    np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in blocks.filled]), X)
-    np.testing.assert_array_equal(labels, names)
-    pq.write_table(
-        pa.table({**columns, "label": names, "n": np.arange(300)}), tmp_path / "u.parquet"
-    )
-    wide, _ = drlogit.open_blocks(tmp_path / "u.parquet", target="label")
-    assert wide.block(0).dtype == np.float64
-    assert wide.shape == (300, 7)
-    model = drlogit.DRLogisticRegression(**OPTIONS).fit(blocks, labels)
-    assert model.feature_names_in_.tolist() == blocks.feature_names == [f"f{j}" for j in range(6)]
-    assert model.classes_.tolist() == ["no", "yes"]
-    with pytest.raises(ValueError, match=r"no column 'y' \(--target\): it has 'f0', 'f1'"):
-        drlogit.open_blocks(tmp_path / "t.parquet", target="y")
-    with pytest.raises(ValueError, match=r"column 'label' holds '\w+' in row"):
-        drlogit.open_blocks(tmp_path / "t.parquet", target="f0")
-    with pytest.raises(ValueError, match="target must name the column"):
-        drlogit.open_blocks(tmp_path / "t.parquet")
-
-
-def test_csv_files_become_dense_blocks(tmp_path):
-    X, y = data()
-    path = tmp_path / "t.csv.gz"
-    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(6)])
-    frame.assign(label=np.where(y, "yes", "no")).to_csv(path, index=False)
-    blocks, labels = drlogit.open_blocks(path, target="label", block_rows=70)
-    assert blocks.lengths == (70, 70, 70, 70, 20)
-    np.testing.assert_array_equal(np.vstack([blocks.block(k) for k in range(5)]), X)
-    np.testing.assert_array_equal(labels == "yes", y)
-    assert blocks.feature_names == frame.columns.tolist()
-    frame.loc[100, "f2"] = np.nan
-    frame.assign(label=y).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="from row 71 on: the value of column 'f2' in row 31 is"):
-        drlogit.open_blocks(path, target="label", block_rows=70)
-
-
-def test_binary_copies_are_kept_on_demand_and_follow_the_file(tmp_path):
-    X, y = data()
-    path, cache = tmp_path / "data.svm", tmp_path / "cache"
-    dump_svmlight_file(X, y, str(path))
-    drlogit.open_blocks(path, cache=cache)
-    about = cache / "data.svm.blocks" / "about.json"
-    written = about.stat().st_mtime_ns
-    again, _ = drlogit.open_blocks(path, cache=cache)
-    assert (again.shape, about.stat().st_mtime_ns) == ((300, 6), written)
-    dump_svmlight_file(X[:200], y[:200], str(path))
-    again, _ = drlogit.open_blocks(path, cache=cache)
-    assert again.shape == (200, 6)
-    path.write_text("1 1:x\n")
-    with pytest.raises(ValueError, match="not svmlight text"):
-        drlogit.open_blocks(path, cache=cache)
-    assert not list(cache.iterdir())
-
-
-def test_temporary_copies_go_with_their_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
-    X, y = data()
-    dump_svmlight_file(X, y, str(tmp_path / "data.svm"))
-    blocks, _ = drlogit.open_blocks(tmp_path / "data.svm")
-    assert len(list((tmp_path / "tmp").iterdir())) == 1
-    del blocks
-    assert not list((tmp_path / "tmp").iterdir())
-    (tmp_path / "empty.svm").write_text("\n\n")
-    with pytest.raises(ValueError, match="is empty"):
-        drlogit.open_blocks(tmp_path / "empty.svm")
-    dump_svmlight_file(X, y, str(tmp_path / "zero.svm"), zero_based=True)
-    with pytest.raises(ValueError, match="index 0, but indices were to begin with 1"):
-        drlogit.open_blocks(tmp_path / "zero.svm", zero_based=False)
-    with pytest.raises(ValueError, match="has 6 features, expected at most 5"):
-        drlogit.open_blocks(tmp_path / "zero.svm", n_features=5)
-    assert not list((tmp_path / "tmp").iterdir())
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory as Linux reports it")
 def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
     """Resident memory, beyond what a small fit of the same width takes.
@@ -359,10 +220,14 @@ def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
         np.save(tmp_path / f"{name}-y.npy", y[:rows])
     script = f"""
         import re, drlogit
+        import numpy as np
         from pathlib import Path
         def peak_after_fit(name):
             stem = {str(tmp_path)!r} + "/" + name
-            X, y = drlogit.open_blocks(stem + "-X.npy", target=stem + "-y.npy", block_rows=1000)
+            y = np.load(stem + "-y.npy")
+            def read(k):  # a map that is kept would count as memory
+                return np.array(np.load(stem + "-X.npy", mmap_mode="r")[1000 * k : 1000 * (k + 1)])
+            X = drlogit.RowBlocks(read, [1000] * (y.size // 1000), {X.shape[1]})
             assert drlogit.solve(X, y, epsilon=0.1, kappa=1.0, tol=1e-4).gap <= 1e-4
             status = Path("/proc/self/status").read_text()
             return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", status).group(1))

@@ -351,7 +351,7 @@ def test_proofs_are_of_the_samples_given_even_if_fewer_were_fitted(tmp_path):
 
 
 def test_command_line(tmp_path, capsys):
-    """Tables, rows in blocks; exit code 4 where nothing is proven."""
+    """Tables, svmlight text; exit code 4 where nothing is proven."""
     data, file, proof = (str(tmp_path / name) for name in ("d.csv", "m.json", "p.npz"))
     frame, y = table()
     frame.assign(y=y).to_csv(data, index=False)
@@ -366,9 +366,8 @@ def test_command_line(tmp_path, capsys):
     assert "other data" in capsys.readouterr().out
     data = str(tmp_path / "d.svm")
     dump_svmlight_file(X, Y, data, zero_based=False)
-    blocks = ["--block-rows", "11"]
-    assert main(["fit", data, *blocks, "--quiet", "-o", file, "--proof", proof]) == 0
-    assert main(["verify", file, data, "--proof", proof, *blocks]) == 0
+    assert main(["fit", data, "--quiet", "-o", file, "--proof", proof]) == 0
+    assert main(["verify", file, data, "--proof", proof]) == 0
     assert capsys.readouterr().out.count("proven") == 1
 
 

@@ -27,7 +27,6 @@ def add_parser(commands: options.Commands) -> None:
         drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
         drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
         drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
-        drlogit fit huge.svm --block-rows 100000 --epsilon 0.1 -o model.json
         drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
         """,
     )
@@ -47,7 +46,6 @@ def add_parser(commands: options.Commands) -> None:
         type=options.amounts,
     )
     options.add_data_options(parser)
-    options.add_block_option(parser)
     options.add_solver_options(parser)
     parser.set_defaults(run=run)
 

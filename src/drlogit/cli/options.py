@@ -121,14 +121,6 @@ def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callab
     return add
 
 
-def add_block_option(parser: argparse.ArgumentParser) -> None:
-    """For data that do not fit in memory."""
-    group(parser, "data larger than memory")(
-        "--block-rows N", "read the file N rows at a time: svmlight text, CSV or Parquet (columns "
-        "of numbers, as they are, with --target), or .npy (with --labels)", type=int,
-    )  # fmt: skip
-
-
 # --- model ----------------------------------------------------------------------------------
 
 

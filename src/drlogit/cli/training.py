@@ -30,12 +30,6 @@ _REMEDIES = Remedies(
     "make days of it before, or leave it out with --drop {name}",
 )
 
-#: Options that need the features in memory.
-_WHOLE_ONLY = (
-    "features", "drop", "weights", "standardize", "delimiter", "categorical", "numbers", "bounds",
-    "holdout",
-)  # fmt: skip
-
 #: Rows are shuffled alike each time, so that a split can be repeated.
 _SEED = 0
 
@@ -194,12 +188,7 @@ def tolerated(arguments: argparse.Namespace, training: Training) -> dict[str, An
 
 def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     """Read the data of a command that fits a model."""
-    by_block = getattr(arguments, "block_rows", None) is not None
-    by_block |= "block_rows" in arguments and Path(arguments.data).suffix == ".npy"
-    if by_block:
-        samples = read_blocks(arguments, arguments.target, arguments.n_features)
-    else:
-        samples = _read_whole(arguments, console)
+    samples = _read_whole(arguments, console)
     labels, codes = np.unique(np.asarray(samples.labels), return_inverse=True)
     classes, codes, against_rest = choose_classes(
         labels.tolist(), codes, arguments.positive, samples.source
@@ -234,27 +223,6 @@ def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
     for remark in samples.remarks:
         console.note(f"--numbers: {remark}")
     return _without_identifiers(samples, arguments, console)
-
-
-def read_blocks(
-    arguments: argparse.Namespace, target: Any, n_features: int | None, zero_based: Any = None
-) -> FileSamples:
-    """Samples whose features stay in their file."""
-    from ..files.block_files import open_blocks
-
-    for option in _WHOLE_ONLY:
-        if vars(arguments).get(option):
-            raise ValueError(f"--block-rows takes all columns as they are: no --{option} with it")
-    if arguments.labels and Path(arguments.data).suffix != ".npy":
-        raise ValueError(f"with --block-rows, {arguments.data} has its own labels: no --labels")
-    X, y = open_blocks(
-        arguments.data,
-        target=arguments.labels or target,
-        block_rows=arguments.block_rows,
-        n_features=n_features,
-        zero_based=bool(zero_based if arguments.zero_based is None else arguments.zero_based),
-    )
-    return FileSamples(X, y, None, X.feature_names, target, arguments.data)
 
 
 def _without_identifiers(

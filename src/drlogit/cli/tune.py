@@ -52,7 +52,6 @@ def add_parser(commands: options.Commands) -> None:
     add("--jobs N", "processes to use", type=int)
     options.add_model_options(parser, epsilon=None, kappa=None)
     options.add_data_options(parser)
-    options.add_block_option(parser)
     options.add_solver_options(parser)
     parser.set_defaults(run=run)
 

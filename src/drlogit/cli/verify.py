@@ -9,7 +9,6 @@ from ..estimators.training_data import balanced_weights
 from . import options
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
-from .training import read_blocks
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -32,15 +31,13 @@ def add_parser(commands: options.Commands) -> None:
     add("DATA", options.DATA_HELP)
     add("--proof FILE", "what drlogit fit --proof wrote", required=True)
     options.add_sample_options(parser)
-    options.add_block_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     console = Console(arguments)
-    by_block = arguments.block_rows is not None
-    asked = _read_blocks(arguments) if by_block else read_asked(arguments, labels=True)
+    asked = read_asked(arguments, labels=True)
     verdict = _verify(asked, arguments.proof)
     record = {
         "model": arguments.model,
@@ -54,17 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
     }
     console.answer(record, lambda: _text(verdict))
     return DONE if verdict.ok else NOT_PROVEN
-
-
-def _read_blocks(arguments: argparse.Namespace) -> ModelAndSamples:
-    """A model and samples whose features stay in their file."""
-    from ..files.model_file import read_model
-
-    file = read_model(arguments.model)
-    target = arguments.target or file.origin.get("target")
-    n_features = int(file.model.n_features_in_)
-    samples = read_blocks(arguments, target, n_features, file.origin.get("zero_based"))
-    return ModelAndSamples(file, samples)
 
 
 def _verify(asked: ModelAndSamples, proof: str) -> Any:

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..estimators.tables.frames import is_number
 from ..estimators.tables.text_columns import numbers_in_text
-from ..rows.row_blocks import BLOCK_BYTES
 from .columns import FileSamples, Header, Roles, Wanted
 from .formats import DELIMITERS, open_text
 from .values import check_finite, feature, tidy_labels
@@ -153,45 +152,6 @@ def _parquet_columns(path: Path, wanted: Wanted) -> Iterator[tuple[Any, _Columns
 
 
 # --- both ------------------------------------------------------------------------------------
-
-
-def table_blocks(
-    path: Path, kind: str, wanted: Wanted, block_rows: int | None
-) -> Iterator[tuple[Any, Any, list[str]]]:
-    """Features, labels and names of a table of numbers, some rows at a time.
-
-    float32 if all columns are, else float64.
-    """
-    done = 0
-    for frame, columns in (_csv_parts if kind == "csv" else _parquet_parts)(
-        path, wanted, block_rows
-    ):
-        columns.header.source = f"{path}, from row {done + 1} on"
-        found = _samples(frame, columns, wanted)
-        single = all(dtype == np.float32 for dtype in found.X.dtypes)
-        matrix = found.X.to_numpy(np.float32 if single else np.float64)
-        yield matrix, found.labels, [columns.header.names[j] for j in columns.roles.features]
-        done += len(frame)
-
-
-def _csv_parts(path: Path, wanted: Wanted, rows: int | None) -> Iterator[tuple[Any, _Columns]]:
-    import pandas as pd
-
-    columns, options = _csv_layout(path, wanted)
-    rows = rows or max(1, BLOCK_BYTES // (8 * len(options["names"])))
-    with pd.read_csv(path, chunksize=rows, **options) as parts:
-        for frame in parts:
-            yield frame, columns
-
-
-def _parquet_parts(path: Path, wanted: Wanted, rows: int | None) -> Iterator[tuple[Any, _Columns]]:
-    with _parquet_columns(path, wanted) as (file, columns):
-        names = columns.header.names
-        rows = rows or max(1, BLOCK_BYTES // (8 * len(names)))
-        for batch in file.iter_batches(rows, columns=names):
-            if batch.num_rows:
-                frame = batch.to_pandas(ignore_metadata=True)[names]
-                yield frame.set_axis(range(len(names)), axis=1), columns
 
 
 def _samples(frame: Any, columns: _Columns, wanted: Wanted) -> FileSamples:

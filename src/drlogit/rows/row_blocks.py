@@ -22,7 +22,7 @@ class RowBlocks:
 
     Functions of this package that take X take one of these, except
     :func:`~drlogit.worst_case_distribution`, which gives back all samples moved.  They visit the
-    blocks once per pass over the data.  :func:`~drlogit.open_blocks` makes one of a file.
+    blocks once per pass over the data.
 
     ``X[rows]`` is another one with some of the rows, picked when a block is read; ``rows``
     (numbers, a mask or a slice) must be ascending.  That is all that cross-validation asks for,
