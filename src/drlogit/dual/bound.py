@@ -87,7 +87,7 @@ class Coordinates:
         return categories, own, highs[np.argsort(-self.kind[highs])]
 
     @cached_property
-    def _sizes(self) -> FloatArray:
+    def sizes(self) -> FloatArray:
         """What rounding errors of the gradient at the reference point are in proportion to."""
         around = 0.0 if self.intercept is None else np.abs(self.mean) * self.size[self.intercept]
         return np.asarray(self.size + around)
@@ -95,7 +95,7 @@ class Coordinates:
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """``‖c g‖``, at most, if the sums are right up to ``rounding`` of their terms."""
         kept = self.in_norm
-        left = self._left(gradient)[kept], rounding * self._sizes[kept] + _UNDERFLOW
+        left = self.left(gradient)[kept], rounding * self.sizes[kept] + _UNDERFLOW
         moves = self.costs[kept] * (np.abs(left[0]) + left[1])
         largest = float(moves.max(initial=0.0))
         if not 0.0 < largest < np.inf:
@@ -104,8 +104,8 @@ class Coordinates:
 
     def charge(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """The most that g·x can be over free coordinates of admitted models."""
-        left, kept = self._left(gradient), self.charged
-        error = rounding * self._sizes + _UNDERFLOW
+        left, kept = self.left(gradient), self.charged
+        error = rounding * self.sizes + _UNDERFLOW
         total = float(((np.abs(left[kept]) + error[kept]) / self.spread[kept]).sum())
         categories, own, highs = self.groups
         if highs.size:
@@ -122,7 +122,7 @@ class Coordinates:
         sizes = np.abs(odds[self.charged]) * self.spread[self.charged]
         return bool((sizes <= ADMITTED).all() and (odds[highs] <= ADMITTED).all())
 
-    def _left(self, gradient: FloatArray) -> FloatArray:
+    def left(self, gradient: FloatArray) -> FloatArray:
         """The gradient by the log-odds at the reference point instead of b."""
         if self.intercept is None:
             return gradient

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..problem.classes import ClassProblem
 from ..problem.dual_point import DualPoint, Moves
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Listed
+from .classes import class_bound, class_dual_point, primal_of_classes
 from .flip_shares import flip_shares_of, no_flips
 from .pair import pair_bound, parts
 from .pieces import PieceMasses, piece_bound
@@ -30,21 +32,24 @@ class Certificate:
     """Primal value, certified lower bound, and the dual point that proves it.
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
-    taken from it.  ``point`` is a pair (s, a) per block or, with domains, :class:`PieceMasses`.
+    taken from it.  ``point`` is a pair (s, a) per block, with domains :class:`PieceMasses`, or with
+    several classes a :class:`~drlogit.dual.classes.ClassPoint`; None if there is none.
     """
 
     primal: float
     dual: float
     lam: float
-    point: State
+    point: Any
 
     @property
     def gap(self) -> float:
         return max(self.primal - self.dual, 0.0)
 
-    def dual_point(self, problem: Problem) -> DualPoint:
+    def dual_point(self, problem: Problem | ClassProblem) -> Any:
         """The point in plain numbers, of the length of the samples."""
         rows = problem.rows
+        if isinstance(problem, ClassProblem):
+            return None if self.point is None else class_dual_point(problem, self.point)
         if problem.domains is None:
             s, a = parts(problem, self.point)
             return DualPoint(rows.gather(s), rows.gather(a))
@@ -52,12 +57,12 @@ class Certificate:
 
 
 def certify(
-    problem: Problem,
+    problem: Problem | ClassProblem,
     coefficients: FloatArray,
     *,
     s: State | None = None,
     flip_share: State | None = None,
-    pieces: State | None = None,
+    pieces: Any = None,
     lam: float | None = None,
     guess: float | None = None,
     tol: float = 0.0,
@@ -65,9 +70,15 @@ def certify(
     """Certificate of ``coefficients`` for (P), or for the problem at fixed ``lam``.
 
     The dual point is s and a, what is missing of them as the coefficients suggest, or with domains
-    the pieces.  Work on the bound ends as soon as the gap is within ``tol``.  ``guess`` is about
-    the best λ.
+    or several classes the pieces.  Work on the bound ends as soon as the gap is within ``tol``.
+    ``guess`` is about the best λ.
     """
+    if isinstance(problem, ClassProblem):
+        level, primal = primal_of_classes(problem, coefficients, guess)
+        if pieces is None:
+            return Certificate(primal, 0.0, level, None)
+        found = class_bound(problem, coefficients, pieces)
+        return Certificate(primal, min(found.value, primal), level, found.point)
     if problem.domains is not None:
         level, primal = primal_with_domains(problem, coefficients)
         if pieces is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .bound import FREE, IN_NORM, Coordinates
@@ -20,8 +21,8 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
     return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / _FAR**2)))
 
 
-def pair_coordinates(problem: Problem) -> Coordinates:
-    """Those of the coefficients of a problem: features, then the intercept if there is one."""
+def pair_coordinates(problem: Problem | ClassProblem) -> Coordinates:
+    """Those of the coefficients (of each class): features, then the intercept if there is one."""
     rows, last = problem.rows, problem.costs.size - 1
     scale = rows.column_scale
     mean, spread = np.zeros_like(scale), scale

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class DualBound:
     """A lower bound and the point that proves it, scaled into the ball."""
 
     value: float
-    point: State  # a Pair per block, or PieceMasses
+    point: Any  # a Pair per block, PieceMasses, or a ClassPoint
 
     def parts(self, problem: Problem) -> tuple[State, State]:
         """``s`` and ``a`` apart, for the pair."""

@@ -7,6 +7,7 @@ length of a panel and a few dozen additions.  The order does not depend on BLAS.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -56,26 +57,29 @@ def panel_sums(values: FloatArray) -> tuple[FloatArray, int]:
 
 
 def column_sums(X: Matrix, r: FloatArray) -> tuple[FloatArray, int]:
-    """``Xᵀ r`` and the additions behind each entry; ``r`` holds a number per row."""
+    """``Xᵀ r``, or ``rᵀ X`` of a matrix r, and the additions behind each entry."""
     n_rows, n_columns = X.shape
     parts: list[FloatArray] = []
     if sp.issparse(X):
         for first in range(0, n_rows, _SPARSE):
             rows = slice(first, min(first + _SPARSE, n_rows))
-            parts.append(row_range(X, rows.start, rows.stop).astype(np.float64).T @ r[rows])
-        found, depth = _in_pairs(np.array(parts).reshape(-1, n_columns))
+            part = row_range(X, rows.start, rows.stop).astype(np.float64).T @ r[rows]
+            parts.append(part.T)
+        found, depth = _in_pairs(np.array(parts).reshape(-1, *r.shape[1:], n_columns))
         return found, min(n_rows, _SPARSE) + depth
     deepest = 0
     for rows in row_chunks(n_rows, n_columns, _DENSE):
         chunk = np.ascontiguousarray(X[rows], dtype=np.float64)
         weights, whole = r[rows], chunk.shape[0] // _DENSE * _DENSE
         panels = chunk[:whole].reshape(-1, _DENSE, n_columns)
-        products = np.matmul(weights[:whole].reshape(-1, 1, _DENSE), panels)[:, 0]
-        rest = weights[whole:] @ chunk[whole:]
-        part, depth = _in_pairs(np.vstack([products, rest]))
+        by_panel = weights[:whole].reshape(len(panels), _DENSE, math.prod(r.shape[1:]))
+        products = np.matmul(by_panel.swapaxes(1, 2), panels)
+        products = products.reshape(len(panels), *r.shape[1:], n_columns)
+        rest = weights[whole:].T @ chunk[whole:]
+        part, depth = _in_pairs(np.concatenate([products, rest[None]]))
         parts.append(part)
         deepest = max(deepest, depth)
-    found, depth = _in_pairs(np.array(parts).reshape(-1, n_columns))
+    found, depth = _in_pairs(np.array(parts).reshape(-1, *r.shape[1:], n_columns))
     return found, min(n_rows, _DENSE) + deepest + depth
 
 
@@ -88,4 +92,4 @@ def _in_pairs(parts: FloatArray) -> tuple[FloatArray, int]:
         parts = parts[:half].copy()
         parts[: upper.shape[0]] += upper
         depth += 1
-    return (parts[0] if parts.shape[0] else np.zeros(parts.shape[1])), depth
+    return (parts[0] if parts.shape[0] else np.zeros(parts.shape[1:])), depth

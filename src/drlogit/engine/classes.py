@@ -10,15 +10,16 @@ are none, of the others the last class stands still.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dual.classes import ClassCoordinates
+from ..dual.classes import ClassCoordinates, ClassPoint
+from ..dual.coordinates import pair_coordinates
 from ..problem.classes import ClassProblem
-from ..problem.result import Monitor, Result, Status
+from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
@@ -157,7 +158,7 @@ class ClassNewton(Newton):
     def __init__(self, problem: ClassProblem, scale: FloatArray, cone: Any) -> None:
         self.known = ClassCoordinates(problem)
         self.flow: FloatArray | None = None
-        self.units = scale[: self.known.size.size][self.known.kept]
+        self.units = scale[self.known.one.in_norm]
         length = 300.0 + problem.rows.n_samples / 50.0
         super().__init__(scale, problem.epsilon, cone, self.known, length)
 
@@ -172,20 +173,6 @@ class ClassNewton(Newton):
         return value
 
 
-@dataclass(frozen=True, eq=False)
-class ClassSolution:
-    """What was found: coefficients (K, columns), and the dual point with its flow."""
-
-    coefficients: FloatArray
-    lam: float
-    status: Status
-    n_iter: int
-    point: State | None
-    flow: FloatArray | None
-    proven: tuple[float, float]
-    info: dict[str, Any]
-
-
 class ClassScaling:
     """(B, b, λ) = scale · x, so that a typical row has length one."""
 
@@ -195,7 +182,7 @@ class ClassScaling:
         costs = np.where(free, 1.0, problem.costs)
         sigma = float(np.linalg.norm((columns * costs)[~free]))
         self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
-        spread = ClassCoordinates(problem).spread
+        spread = pair_coordinates(problem).spread
         spread = np.where(spread > 0.0, spread, np.where(columns > 0.0, columns, 1.0))
         one = np.where(free, 1.0 / spread, 0.0 if free_only else costs / self.sigma)
         scale = np.tile(one, (K, 1))
@@ -220,7 +207,7 @@ def interior_point_for_classes(
     monitor: Monitor,
     max_iter: int = 200,
     start: Result | None = None,
-) -> ClassSolution:
+) -> Solution:
     """Solve the problem to a certified gap of ``tol``."""
     return _run(ClassScaling(problem), tol, monitor, max_iter, start)
 
@@ -263,7 +250,7 @@ def loss_hessian(problem: ClassProblem, coefficients: FloatArray) -> FloatArray:
 
 def _run(
     scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Result | None = None
-) -> ClassSolution:
+) -> Solution:
     problem = scaling.problem
     size = problem.n_classes * scaling.width
     if size > MOST_COEFFICIENTS:
@@ -283,10 +270,14 @@ def _run(
         state = samples.open(newton.trial(0.0), mu)
         found = driver.run(samples, newton, state, mu, tol, max_iter, report)
     best = newton.best_model()
-    info = {"solver": "interior-point", "grams": found.n_iter, "visits": samples.visits}
-    return ClassSolution(
-        best[:-1].reshape(problem.n_classes, -1), float(best[-1]), found.status, found.n_iter,
-        found.point, newton.flow, (newton.best, newton.dual), info,
+    info = {
+        "solver": "interior-point", "grams": found.n_iter, "visits": samples.visits,
+        "classes": problem.n_classes, **({} if problem.as_given else {"as_numbers": True}),
+    }  # fmt: skip
+    return Solution(
+        best[:-1].reshape(problem.n_classes, -1), found.status, found.n_iter, info=info,
+        pieces=None if found.point is None else ClassPoint(found.point, newton.flow),
+        lam=float(best[-1]), proven=(newton.best, newton.dual),
     )  # fmt: skip
 
 

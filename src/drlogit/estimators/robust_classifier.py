@@ -21,7 +21,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ..fitting.classes import is_constant as are_constant
 from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
@@ -395,7 +394,8 @@ class RobustLinearClassifier(LinearPredictions):
         controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
         result = solve_problem(problem, **controls, start=start)
         # One that was stopped may have got no further than that.
-        constant = result.converged and _is_constant(problem, result)
+        model = problem.join(result.coef, result.intercept)
+        constant = result.converged and is_constant(problem, model)
         result = result if self._keep_dual else replace(result, dual=None)
         if result.dual is not None and data.origin is not None:
             result = replace(result, dual=result.dual.for_samples(data.origin))
@@ -488,10 +488,3 @@ def stated_kappa(problem: Problem | ClassProblem, classes: Any) -> StatedKappa:
         stated: StatedKappa = problem.stated_kappa
         return stated
     return as_stated(problem.cost, classes)
-
-
-def _is_constant(problem: Problem | ClassProblem, result: Result) -> bool:
-    coefficients = problem.join(result.coef, result.intercept)
-    if isinstance(problem, ClassProblem):
-        return are_constant(problem, coefficients)
-    return is_constant(problem, coefficients)

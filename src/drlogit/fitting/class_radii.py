@@ -20,7 +20,7 @@ from ..problem.classes import ClassProblem, Scored
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .classes import solve_class_problem
+from .solving import solve_problem
 
 #: Relative accuracy of ε_max; a budget below this share of what a row measures is none.
 _DIGITS = 1e-4
@@ -98,7 +98,7 @@ def suggested_radius_of_classes(
     first = _quantile(problem, null, confidence, n_draws, seed)
     if first == 0.0:
         return 0.0
-    fit = solve_class_problem(problem.with_radius(first))
+    fit = solve_problem(problem.with_radius(first))
     return _quantile(problem, problem.join(fit.coef, fit.intercept), confidence, n_draws, seed)
 
 

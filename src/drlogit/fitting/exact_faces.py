@@ -13,7 +13,8 @@ and gives way to them.  This can do no harm.  The lower bound holds for every β
 it proves a gap that is within ``tol`` if that of the old one was.  The null model must not be
 worse by more than a thousandth of ``tol``; a face may cost, where margins leave the kink of the
 loss, as much as the gap, which is what the solver left undecided anyhow.  It takes one product with
-the data, and none where there is nothing to move.  With domains there is the null model only.
+the data, and none where there is nothing to move.  With domains, and with several classes, there is
+the null model only.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from ..dual.certify import Certificate, primal_value
+from ..engine.classes import null_model_of_classes
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .null_model import (
@@ -55,20 +59,26 @@ _PLAUSIBLE = 1.0
 
 
 def on_exact_face(
-    problem: Problem, coef: FloatArray, intercept: float, certificate: Certificate, tol: float
-) -> tuple[FloatArray, float, Certificate]:
+    problem: Problem | ClassProblem,
+    coef: FloatArray,
+    intercept: Any,
+    certificate: Certificate,
+    tol: float,
+) -> tuple[FloatArray, Any, Certificate]:
     """The solution ``(β, b)``, or a point of a face next to it, and its certificate."""
     coefficients = problem.join(coef, intercept)
     if is_constant(problem, coefficients):
         return coef, intercept, certificate
+    rounding = certificate.primal * (1.0 + _ROUNDING)
+    room = min(certificate.primal + _UNDECIDED * tol, certificate.dual + tol)
+    no_worse = max(rounding, room)
+    if isinstance(problem, ClassProblem):
+        return _null_of_classes(problem, coefficients, certificate, tol, no_worse)
     numbers = problem
     if problem.domains is not None:
         numbers = problem.as_numbers
     elif not problem.penalised.any():
         return coef, intercept, certificate
-    rounding = certificate.primal * (1.0 + _ROUNDING)
-    room = min(certificate.primal + _UNDECIDED * tol, certificate.dual + tol)
-    no_worse = max(rounding, room)
     nulls = _null_models(numbers, coefficients, certificate, tol, no_worse)
     if numbers is not problem and not problem.fit_intercept:  # a group may stand for the intercept
         nulls = chain([_levelled(problem, coefficients)], nulls)
@@ -85,13 +95,37 @@ def on_exact_face(
     return coef, intercept, certificate
 
 
-def is_constant(problem: Problem, coefficients: FloatArray) -> bool:
+def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bool:
     """Whether no feature that the adversary can move has an effect."""
+    if isinstance(problem, ClassProblem):
+        used = np.ptp(coefficients[:, problem.penalised], axis=0)
+        return used.size > 0 and not used.any()
     used = np.abs(coefficients[problem.penalised])
     if problem.domains is not None:
         low, high = problem.domains.ranges(coefficients)
         used = np.concatenate([used, high - low, np.abs(coefficients[problem.domains.bounded])])
     return used.size > 0 and not used.any()
+
+
+def _null_of_classes(
+    problem: ClassProblem,
+    coefficients: FloatArray,
+    certificate: Certificate,
+    tol: float,
+    no_worse: float,
+) -> tuple[FloatArray, Any, Certificate]:
+    """The null model of several classes, if it is no worse."""
+    alone = np.where(problem.free, coefficients, 0.0)  # a rough null model
+    plausible = problem.penalised.any() and (
+        problem.objective(alone) - certificate.dual <= _PLAUSIBLE * math.sqrt(tol)
+    )
+    if plausible:
+        found = null_model_of_classes(problem) if problem.free.any() else alone
+        coef, intercept = problem.split(found)
+        lam, value = problem.best(problem.join(coef, intercept))
+        if value <= no_worse:
+            return coef, intercept, replace(certificate, primal=value, lam=lam)
+    return *problem.split(coefficients), certificate
 
 
 def _levelled(problem: Problem, coefficients: FloatArray) -> FloatArray:

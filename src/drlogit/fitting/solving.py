@@ -12,22 +12,23 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
+from ..engine.classes import interior_point_for_classes
 from ..engine.pair import interior_point
 from ..engine.tables import interior_point_with_domains
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm
-from ..problem.problem import Problem, build_problem, column_names
+from ..problem.problem import Problem, build_problem
 from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
-from ..rows.interface import State
 from ..rows.threads import single_threaded_blas
-from .classes import build_class_problem, several_classes, solve_class_problem
+from .classes import build_class_problem, several_classes
 from .exact_faces import on_exact_face
 
 
@@ -155,17 +156,8 @@ def solve(
     function = _lookup(solver, JOINT_SOLVERS, "auto")
     check_controls(tol, max_iter)
     classes = several_classes(y)
-    if classes is not None:
-        return solve_class_problem(
-            build_class_problem(
-                X, y, classes, sample_weight, n_jobs, epsilon=epsilon, kappa=kappa, norm=norm,
-                fit_intercept=fit_intercept, feature_costs=feature_costs, categories=categories,
-                bounds=bounds, names=column_names(X),
-            ),
-            solver=solver, tol=tol, max_iter=max_iter, start=start, callback=callback,
-            verbose=verbose, started=started, **solver_options,
-        )  # fmt: skip
-    problem = build_problem(
+    build = build_problem if classes is None else partial(build_class_problem, classes=classes)
+    problem = build(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
         sample_weight=sample_weight, n_jobs=n_jobs,
@@ -196,11 +188,6 @@ def solve_problem(
     started = time.perf_counter()
     function = _lookup(solver, JOINT_SOLVERS, "auto")
     check_controls(tol, max_iter)
-    if isinstance(problem, ClassProblem):
-        return solve_class_problem(
-            problem, solver=solver, tol=tol, max_iter=max_iter, start=start, callback=callback,
-            verbose=verbose, judged=judged, started=started, **solver_options,
-        )  # fmt: skip
     call = _Call(
         function, solver, tol, max_iter, start, callback, verbose, solver_options, judged
     )  # fmt: skip
@@ -265,17 +252,12 @@ class _Call:
     options: dict[str, Any]
     judged: bool = True
 
-    def run(self, problem: Problem, lam: float | None, started: float) -> Result:
+    def run(self, problem: Problem | ClassProblem, lam: float | None, started: float) -> Result:
         """Solve, certify, report."""
-        if problem.epsilon == 0.0 and problem.domains is not None:
+        if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
             # No adversary whom they could restrain.
             problem = replace(problem, cost=replace(problem.cost, domains=None))
-        function = self.function if problem.domains is None else _with_domains(self.name)
-        if problem.cost.trust is not None and self.name not in _WITH_TRUST:
-            raise ValueError(
-                f"solver={self.name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
-                "they differ by class or by sample"
-            )
+        function = self._solver_of(problem)
         options = dict(self.options)
         if self.max_iter is not None:
             options["max_iter"] = int(self.max_iter)
@@ -326,17 +308,41 @@ class _Call:
             return other if other.gap < result.gap else result
         return result
 
+    def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
+        """The solver, or the one of its name for several classes or for features with domains."""
+        own, name = ("auto", "interior-point"), self.name
+        if isinstance(problem, ClassProblem):
+            if name not in own:
+                raise ValueError(
+                    "solver must be 'auto' or 'interior-point' for more than two classes, got "
+                    f"{name!r}"
+                )
+            return interior_point_for_classes
+        if problem.domains is not None:
+            if name not in own:
+                raise ValueError(
+                    "solver must be 'auto' or 'interior-point' for features with categories or "
+                    f"bounds, got {name!r}"
+                )
+            return interior_point_with_domains
+        if problem.cost.trust is not None and name not in _WITH_TRUST:
+            raise ValueError(
+                f"solver={name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
+                "they differ by class or by sample"
+            )
+        return self.function
+
     def _unjudged(
         self,
         solution: Solution,
         coef: FloatArray,
-        intercept: float,
-        problem: Problem,
+        intercept: Any,
+        problem: Problem | ClassProblem,
         monitor: Monitor,
     ) -> Result:
         """The result by the solver's own account."""
         assert solution.proven is not None
-        certificate = Certificate(*solution.proven, solution.lam or 0.0, State())
+        certificate = Certificate(*solution.proven, solution.lam or 0.0, None)
         coef, intercept, certificate = on_exact_face(
             problem, coef, intercept, certificate, self.tol
         )
@@ -360,7 +366,7 @@ class _Call:
 _THREADED_FACTOR = 6000
 
 
-def _cores_for_blocks(problem: Problem) -> AbstractContextManager[None]:
+def _cores_for_blocks(problem: Problem | ClassProblem) -> AbstractContextManager[None]:
     """Keep BLAS from using cores that blocks need, or where several cores make it slower."""
     rows = problem.rows
     if rows.n_samples < rows.n_columns and rows.n_samples <= _THREADED_FACTOR:
@@ -375,16 +381,6 @@ def _lookup(
     if name not in known:
         raise ValueError(f"solver must be one of {', '.join(map(repr, known))}, got {name!r}")
     return table[DEFAULT_JOINT if name == "auto" else name]
-
-
-def _with_domains(name: str) -> Callable[..., Solution]:
-    """The solver of that name for features with domains."""
-    if name not in ("auto", "interior-point"):
-        raise ValueError(
-            "solver must be 'auto' or 'interior-point' for features with categories or bounds, "
-            f"got {name!r}"
-        )
-    return interior_point_with_domains
 
 
 #: What ``solver="auto"`` means.

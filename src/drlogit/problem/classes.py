@@ -111,7 +111,7 @@ class ClassProblem:
         cost_matrix(kappa, self.classes)
         return replace(problem, kappa=kappa)
 
-    def split(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
         """``(B, b)``, rows that sum to zero, for the features as they were given."""
         centred = coefficients - coefficients.mean(axis=0)
         if not self.fit_intercept:
@@ -122,7 +122,7 @@ class ClassProblem:
             intercept = np.array([exact_dot(back, row) for row in centred])
         return coef, intercept
 
-    def join(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+    def join(self, coef: FloatArray, intercept: Any) -> FloatArray:
         """The coefficients of ``(B, b)``."""
         if not self.fit_intercept:
             return np.array(coef, dtype=np.float64)

@@ -180,7 +180,8 @@ class Solution:
 
     ``s`` and ``flip_share`` are its dual point, as states of the rows; None lets the certificate
     derive them from the coefficients.  ``pieces`` is that of a problem with domains
-    (:class:`drlogit.dual.pieces.PieceMasses` per block).  ``lam`` is about the best one for the
+    (:class:`drlogit.dual.pieces.PieceMasses` per block) or with several classes
+    (:class:`drlogit.dual.classes.ClassPoint`).  ``lam`` is about the best one for the
     coefficients; ``proven`` are objective and lower bound by the solver's own sums.
     """
 
@@ -190,7 +191,7 @@ class Solution:
     flip_share: State | None = None
     s: State | None = None
     info: dict[str, Any] = field(default_factory=dict)
-    pieces: State | None = None
+    pieces: Any = None
     lam: float | None = None
     proven: tuple[float, float] | None = None
 
