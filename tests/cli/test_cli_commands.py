@@ -577,6 +577,10 @@ def test_datasets(folder, run, answer, cancer):
 def bad_files(folder):
     (folder / "one.csv").write_text("a,y\n1,x\n2,x\n")
     (folder / "nan.csv").write_text("a,y\n1,x\nnan,z\n")
+    (folder / "inf.csv").write_text("a,y\n1,x\ninf,z\n")
+    (folder / "words.csv").write_text("1,2,3,4\n2,many,4,5\n")
+    dates = pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2021-01-01"]), "y": [0, 1]})
+    dates.to_parquet(folder / "dates.parquet")
     (folder / "text.csv").write_text("a,b,y\n1,red,x\n2,blue,z\n")
     (folder / "numbers.csv").write_text("a,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(50)))
     (folder / "empty.csv").write_text("")
@@ -608,6 +612,9 @@ def bad_files(folder):
         ("fit one.csv", "all 2 labels of one.csv are 'x'; two classes are wanted"),
         ("fit nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
         ("path nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
+        ("fit inf.csv", "got inf in row 1 of column 'a': replace it, or leave out such rows"),
+        ("fit dates.parquet", "column 'a' must hold numbers, text or truth values, got datetime64"),
+        ("predict plain.json words.csv", "column '1' holds 'many' in row 2, but the model takes"),
         ("fit text.csv --bounds c=0..1", "--bounds: 'c' is not a feature of text.csv"),
         ("fit text.csv --categorical c", "text.csv has no column 'c' (--categorical)"),
         ("fit numbers.csv", "has 50 different labels in 50 samples: is the column of the labels"),

@@ -160,9 +160,7 @@ def test_columns_are_chosen_by_name(name, contents, tmp_path):
 
 def test_svmlight_columns_go_by_their_numbers(tmp_path):
     path = write(tmp_path / "data.svm", svmlight())
-    chosen = read_samples(path, Wanted(features=("3", "1", "8")))
-    assert np.array_equal(chosen.X.toarray(), np.column_stack([X[:, 2], X[:, 0], np.zeros(4)]))
-    assert read_samples(path, Wanted(drop=("2",))).feature_names == ["1", "3"]
+    assert read_samples(path, Wanted()).names == ["1", "2", "3"]
     assert read_samples(path, Wanted(n_features=5)).X.shape == (4, 5)
     padded = write(tmp_path / "padded.svm", "1 1:1 9:0\n-1 2:1\n")
     assert read_samples(padded, Wanted(n_features=3)).X.toarray().tolist() == [[1, 0, 0], [0, 1, 0]]
@@ -223,12 +221,6 @@ COMPLAINTS = [
     ("d.csv", CSV, {"features": ("target",)}, "column 'target' is taken twice, as feature, target"),
     ("d.csv", CSV, {"weights": "target", "target": "target"}, "'target' is taken twice"),
     ("d.csv", CSV, {"drop": ("a", "b", "c")}, "no column left to be a feature"),
-    ("d.csv", minus_three("abc"), {}, "column 'b' holds 'abc' in row 2, but features must be"),
-    ("d.csv", minus_three("2_5"), {}, "column 'b' holds '2_5' in row 2, but features must be"),
-    ("d.csv", minus_three(""), {}, "the value of column 'b' in row 2 is missing (NaN);"),
-    ("d.csv", minus_three("NA"), {}, "the value of column 'b' in row 2 is missing (NaN)"),
-    ("d.csv", minus_three("inf"), {}, "the value of column 'b' in row 2 is inf, which is too"),
-    ("d.csv", minus_three("-3e200"), {}, "column 'b' in row 2 is -3e+200, which is too large"),
     ("d.csv", minus_three('"2,5"'), {}, "holds '2,5': write a decimal point, not a comma"),
     ("d.csv", CSV + "1,2,3\n", {}, "found 3 fields in line 6, expected 4"),
     ("d.csv", CSV.replace("7,1", "7,1,1"), {}, "Expected 4 fields in line 5, saw 5"),
@@ -244,9 +236,10 @@ COMPLAINTS = [
     ("d.svm", "1 2:x\n", {}, "is not svmlight text"),
     ("d.svm", "1 2:3 1:4\n", {}, "is not svmlight text"),
     ("d.svm", "1 1:1_2\n", {}, "is not svmlight text: found b'1 1:1_2'"),
-    ("d.svm", "1 1:nan\n", {}, "the value of column '1' in row 1 is missing"),
     ("d.svm", "nan 1:1\n1 1:2\n", {}, "the label of row 1 is missing"),
     ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, which has no column for --weights"),
+    ("d.svm", svmlight(), {"features": ("1",)}, "sparse matrix, whose columns are all features"),
+    ("d.npz", sparse_npz(), {"drop": ("1",)}, "sparse matrix, whose columns are all features"),
     ("d.svm", svmlight(), {"n_features": 2}, "row 2 uses feature 3, but the model has only 2"),
     ("d.svm", svmlight(True), {}, "numbers its columns from 0: say so with --zero-based"),
     ("d.npz", npz(A=X), {}, "has no array 'X' (features); its arrays: A"),
@@ -254,7 +247,6 @@ COMPLAINTS = [
     ("d.npz", npz(X=X[0], y=[0]), {}, "X must hold numbers, 2-D and not empty, got float64 of sha"),
     ("d.npz", npz(X=np.array([["a"]]), y=[0]), {}, "got <U1 of shape (1, 1)"),
     ("d.npz", npz(X=X, y=[0, 1]), {}, "2 labels in 'y' for 4 rows"),
-    ("d.npz", npz(X=X + np.nan, y=CODES), {}, "column '0' in row 1 is missing"),
     ("d.npz", npz(X=X, y=X), {}, "must be one column, got shape (4, 3)"),
     ("d.npz", npz(X=X, y=[0, 1, np.nan, 1]), {}, "the label of row 3 is missing"),
     ("d.npz", npz(X=X, y=[1j, 0, 1, 0]), {}, "must be numbers or text, got complex128"),
@@ -262,10 +254,6 @@ COMPLAINTS = [
     ("d.npz", b"\x80\x04nonsense", {}, "d.npz is damaged, or not what it seems"),
     ("d.npz", sparse_npz(indptr=[0, 1]), {}, "d.npz is damaged, or not what it seems"),
     ("d.npz", sparse_npz(format=b"xyz"), {}, "d.npz is damaged, or not what it seems"),
-    ("d.parquet", parquet(t=[*"abcd"]), {}, "column 't' holds 'a' in row 1, but features must be"),
-    ("d.parquet", parquet(c=[1.0, None, 1.0, 1.0]), {}, "column 'c' in row 2 is missing"),
-    ("d.parquet", parquet(c=pa.array([1, 2, 3, 4], "date32")), {}, "such as datetime.date(1970"),
-    ("d.parquet", parquet(c=pa.array([1, 2, 3, 4], pa.timestamp("s"))), {}, "column 'c' holds dat"),
     ("d.parquet", parquet(y=[None, "a", "b", "a"]), {}, "(column 'y'): the label of row 1 is miss"),
     ("d.parquet", b"PAR1 and nonsense", {}, "d.parquet is damaged, or not what it seems"),
     ("d.parquet", parquet(**{k: pa.array([], "f8") for k in "abcy"}), {}, "has no samples"),

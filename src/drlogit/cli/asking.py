@@ -77,7 +77,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         weights=arguments.weights,
         kappa=arguments.kappa_column,
         n_features=n_features,
-        table=encoding is not None,
+        served=True,
         texts=tuple(str(column.name) for column in columns if column.levels is not None),
         numbers=tuple(str(n) for n in file.origin.get("numbers") or () if n in (names or ())),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
@@ -113,7 +113,7 @@ def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
     """The values of a column of the data that need not be a feature, as they stand there."""
     wanted = _wanted(
-        arguments, asked.file.origin, labels=False, features=(name,), table=True, texts=(name,),
+        arguments, asked.file.origin, labels=False, features=(name,), texts=(name,),
         missing_marks=(),
     )  # fmt: skip
     X = read_samples(arguments.data, wanted, label_file=arguments.labels).X

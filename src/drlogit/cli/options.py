@@ -81,8 +81,8 @@ def group(parser: argparse.ArgumentParser, title: str | None = None) -> Callable
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """How to read the samples that a model is fitted to, and what their columns are."""
     add = _add_reading_options(parser, "a column named target, label, class or y, else the last")
-    add("--features A,B", "columns to use; all others are left out", type=names)
-    add("--drop A,B", "columns to leave out", type=names, default=())
+    add("--features A,B", "columns to use; all others are left out (tables only)", type=names)
+    add("--drop A,B", "columns to leave out (tables only)", type=names, default=())
     add("--positive LABEL", "the label of the positive class (default: the one that sorts last); "
         "of more than two labels, this one against the rest")  # fmt: skip
     add("--balanced", "give every class the same total weight")

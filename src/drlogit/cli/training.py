@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..estimators.tables.encoding import find_categorical
 from ..estimators.tables.frames import rows_of
 from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
 from ..estimators.tolerances import tolerances
@@ -63,9 +64,8 @@ class Training:
     @property
     def categorical(self) -> list[int] | None:
         """The columns of a frame that are categories, by position."""
-        if not hasattr(self.samples.X, "dtypes"):
-            return None
-        return [j for j, dtype in enumerate(self.samples.X.dtypes) if dtype.kind not in "iuf"]
+        X = self.samples.X
+        return find_categorical(X, "from_dtype") if hasattr(X, "dtypes") else None
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, with the classes as they are in the file."""
@@ -216,7 +216,7 @@ def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
         weights=arguments.weights, kappa=arguments.kappa_column,
         n_features=arguments.n_features, format=arguments.format, header=arguments.header,
         delimiter=arguments.delimiter,
-        zero_based=bool(arguments.zero_based), table=True, texts=arguments.categorical,
+        zero_based=bool(arguments.zero_based), texts=arguments.categorical,
         numbers=arguments.numbers,
     )  # fmt: skip
     samples = read_samples(arguments.data, wanted, label_file=arguments.labels)

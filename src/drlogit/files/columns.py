@@ -10,7 +10,7 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
 
@@ -27,8 +27,8 @@ class Wanted:
 
     ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
     happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
-    a feature.  ``table`` says that features may be text, or missing; the columns ``texts`` are text
-    whatever they look like, ``numbers`` those whose texts hold numbers ($1,234.50), and texts
+    a feature.  The columns ``texts`` are text whatever they look like, and no others where they
+    are ``served`` to a model; ``numbers`` are those whose texts hold numbers ($1,234.50), and texts
     among ``missing_marks`` are missing.
     """
 
@@ -43,7 +43,7 @@ class Wanted:
     header: bool | None = None
     delimiter: str | None = None
     zero_based: bool = False
-    table: bool = False
+    served: bool = False
     texts: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     missing_marks: tuple[str, ...] = MISSING_MARKS
@@ -58,7 +58,7 @@ class FileSamples:
 
     X: Any
     labels: NDArray[Any] | None
-    weights: FloatArray | None
+    weights: Any
     feature_names: list[str] | None
     target: str | None
     source: str
@@ -74,48 +74,38 @@ class FileSamples:
         return [str(self.first_number + j) for j in range(self.X.shape[1])]
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(NamedTuple):
     """Positions of the columns by what they are for."""
 
     features: list[int]
     target: int | None
     weights: int | None
-    kappa: int | None = None
+    kappa: int | None
+
+    @property
+    def every(self) -> list[int]:
+        return [j for j in (*self.features, *self[1:]) if j is not None]
 
 
 class Header:
-    """The columns of a file and how to speak of them.
+    """The columns of a file and how to speak of them; ``names`` is None if they have numbers."""
 
-    ``names`` is None where columns only have numbers, the first of which is ``first``.
-    """
-
-    def __init__(
-        self, names: Sequence[str] | None, count: int, source: str, first: int = 0
-    ) -> None:
+    def __init__(self, names: Sequence[str] | None, count: int, source: str) -> None:
         self.named = names is not None
-        self.names = list(names) if names is not None else [str(first + j) for j in range(count)]
+        self.names = [str(j) for j in range(count)] if names is None else list(names)
         self.source = source
-        self._first = first
-        self._last = {name: j for j, name in enumerate(self.names)}
 
     def find(self, text: str, purpose: str) -> int:
         """Position of a column given by name or number; ``ValueError`` if there is none."""
-        if text in self._last:
-            times = self.names.count(text)
-            if times > 1:
-                raise ValueError(
-                    f"{self.source} has {times} columns named {text!r:.60} ({purpose})"
-                )
-            return self._last[text]
+        times = self.names.count(text)
+        if times > 1:
+            raise ValueError(f"{self.source} has {times} columns named {text!r:.60} ({purpose})")
+        if times:
+            return self.names.index(text)
         try:
-            number = int(text)
-        except ValueError:
+            return range(len(self.names))[int(text)]
+        except (ValueError, IndexError):
             self._not_there(text, purpose)
-        position = number - self._first if number >= 0 else number + len(self.names)
-        if not 0 <= position < len(self.names):
-            self._not_there(text, purpose)
-        return position
 
     def roles(self, wanted: Wanted) -> Roles:
         """What each column is for."""
@@ -127,17 +117,17 @@ class Header:
         else:
             dropped = {self.find(name, "--drop") for name in wanted.drop} | {target, weights, kappa}
             features = [j for j in range(len(self.names)) if j not in dropped]
-            self._check_names(features)
+            self._check_names([self.names[j] for j in features])
         if not features:
             raise ValueError(f"{self.source} has no column left to be a feature")
-        taken = [j for j in (*features, target, weights, kappa) if j is not None]
-        for j, times in Counter(taken).items():
-            if times > 1:
-                raise ValueError(
-                    f"{self.source}: column {self.names[j]!r:.60} is taken twice, as feature, "
-                    "target, weights or kappa"
-                )
-        return Roles(features, target, weights, kappa)
+        roles = Roles(features, target, weights, kappa)
+        (taken, times), *_ = Counter(roles.every).most_common(1)
+        if times > 1:
+            raise ValueError(
+                f"{self.source}: column {self.names[taken]!r:.60} is taken twice, as feature, "
+                "target, weights or kappa"
+            )
+        return roles
 
     def feature_names(self, roles: Roles, wanted: Wanted) -> list[str] | None:
         """Names by which another file can be asked for the same features; None: by position."""
@@ -153,23 +143,18 @@ class Header:
             return None
         if wanted.target is not None:
             return self.find(wanted.target, "--target")
-        if self.named:
-            lowered = [name.lower() for name in self.names]
-            usual = [lowered.index(name) for name in USUAL_TARGETS if lowered.count(name) == 1]
-            if usual:
-                return usual[0]
+        lowered = [name.lower() for name in self.names]
+        usual = [lowered.index(name) for name in USUAL_TARGETS if lowered.count(name) == 1]
+        if usual:
+            return usual[0]
         return max(set(range(len(self.names))) - others, default=None)
 
-    def _check_names(self, features: Sequence[int]) -> None:
-        """Names must tell the features apart, if there are names."""
-        if not self.named:
-            return
-        names = [self.names[j] for j in features]
+    def _check_names(self, names: list[str]) -> None:
+        """Names must tell the features apart."""
         if "" in names:
-            position = self.names.index("") + 1
             raise ValueError(
-                f"column {position} of {self.source} has no name; if it is a row number, as pandas "
-                "writes it, leave it out with --drop ''"
+                f"column {self.names.index('') + 1} of {self.source} has no name; if it is a row "
+                "number, as pandas writes it, leave it out with --drop ''"
             )
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if repeated:
@@ -177,8 +162,7 @@ class Header:
 
     def _not_there(self, text: str, purpose: str) -> NoReturn:
         if not self.named:
-            last = self._first + len(self.names) - 1
-            have = f"its columns have no names, only the numbers {self._first} to {last}"
+            have = f"its columns have no names, only the numbers 0 to {len(self.names) - 1}"
         else:
             near = " or ".join(f"{name!r:.60}" for name in near_names(text, self.names))
             listed = ", ".join(f"{name!r:.30}" for name in self.names[:8]) + (

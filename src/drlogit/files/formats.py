@@ -34,9 +34,8 @@ _SVMLIGHT_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\w]+)+\s*(#.*)?
 
 DELIMITERS = ",;\t|"
 
-#: How a workbook begins: old Excel's, and what is in the first part of the others, zip archives.
-_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
-_WORKBOOK_PARTS = (b"[Content_Types].xml", b"_rels/", b"xl/", b"opendocument.spreadsheet")
+#: How old Excel's workbooks begin; the others are archives, of other files than arrays.
+_OLD_WORKBOOK, _ARCHIVE = b"\xd0\xcf\x11\xe0", b"PK\x03\x04"
 
 #: What libraries raise for files that are damaged or something else, besides ``OSError``.
 _ERRORS = (
@@ -80,10 +79,8 @@ def format_of(path: Path, given: str | None) -> str:
     """The format of a file: as given, by its name, or else by how it begins."""
     with opened(path) as file:
         start = file.read(1 << 16)
-    zipped = start.startswith(b"PK\x03\x04")
-    if start.startswith(_OLD_WORKBOOK) or (
-        zipped and any(part in start[:512] for part in _WORKBOOK_PARTS)
-    ):
+    zipped = start.startswith(_ARCHIVE)
+    if start.startswith(_OLD_WORKBOOK) or (zipped and b".npy" not in start[:512]):
         raise ValueError(
             f"{path} is a spreadsheet, which is not read: save the sheet as CSV (in Excel: "
             "CSV UTF-8)"

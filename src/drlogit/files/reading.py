@@ -1,28 +1,30 @@
-"""Reading a file in whatever format it is."""
+"""Samples from files: CSV through pandas, Parquet through pyarrow, svmlight text through
+scikit-learn, archives through NumPy and SciPy; each column by what it is for.
+"""
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import os
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .columns import FileSamples, Wanted
-from .formats import format_of, open_text, plain_errors
-from .matrix_files import read_npz, read_svmlight
-from .table_files import read_csv, read_parquet
-from .values import tidy_labels
+from ..estimators.tables.frames import is_number
+from .columns import FileSamples, Header, Roles, Wanted
+from .formats import DELIMITERS, format_of, open_text, opened, plain_errors
+from .values import dressed_numbers, feature, tidy_labels
 
-_READERS = {
-    "csv": read_csv,
-    "npz": read_npz,
-    "parquet": read_parquet,
-    "svmlight": read_svmlight,
-}
+#: How pandas calls an index without a name: no feature.
+_PANDAS_INDEX = "__index_level_"
 
 
 def read_samples(
@@ -41,27 +43,281 @@ def read_samples(
             return reader(path, wanted)
         # Labels come from elsewhere, so every column is a feature.
         samples = reader(path, replace(wanted, labels=False, target=None))
-    labels = read_labels(Path(label_file))
+    labels = _read_labels(Path(label_file))
     if labels.size != samples.X.shape[0]:
         raise ValueError(f"{label_file} has {labels.size} labels for {samples.X.shape[0]} samples")
     return replace(samples, labels=labels if wanted.labels else None, target=None)
 
 
-def read_labels(path: Path) -> NDArray[Any]:
+def _read_labels(path: Path) -> NDArray[Any]:
     """Labels from a file of their own: a NumPy array (.npy), or text with one per line."""
-    if path.suffix == ".npy":
-        return tidy_labels(load_array(path), str(path))
-    with plain_errors(path), open_text(path) as text:
-        lines = text.read().rstrip().splitlines()
+    with plain_errors(path):
+        if path.suffix == ".npy":
+            array = np.load(path, allow_pickle=False)
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{path} is an archive of arrays, and one array is wanted")
+            return tidy_labels(array, str(path))
+        with open_text(path) as text:
+            lines = text.read().rstrip().splitlines()
     if not lines:
         raise ValueError(f"{path} is empty")
     return tidy_labels(lines, str(path))
 
 
-def load_array(path: Path, **options: Any) -> NDArray[Any]:
-    """The array in a ``.npy`` file; pickled objects, which could run code, are refused."""
-    with plain_errors(path):
-        array: NDArray[Any] = np.load(path, allow_pickle=False, **options)
-        if not isinstance(array, np.ndarray):
-            raise ValueError(f"{path} is an archive of arrays, and one array is wanted")
-    return array
+# --- tables ----------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
+    import pandas as pd
+
+    with open_text(path) as text:
+        lines = text.readlines(1 << 16)
+    delimiter = wanted.delimiter or _delimiter(lines[0], path)
+    rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    first = list(islice(filter(None, rows), 20))
+    has_header = _looks_like_header(first) if wanted.header is None else wanted.header
+    width = len(first[0])
+    header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
+    roles = header.roles(wanted)
+    as_text = {header.find(name, "--categorical") for name in wanted.texts}
+    as_text |= {header.find(name, "--numbers") for name in wanted.numbers}
+    frame = pd.read_csv(
+        path,
+        sep=delimiter,
+        header=0 if has_header else None,
+        names=range(width),
+        index_col=False,
+        dtype=dict.fromkeys(as_text | ({roles.target} if wanted.labels else set()), str),
+        na_values=list(wanted.missing_marks),
+        keep_default_na=False,
+        na_filter=bool(wanted.missing_marks),
+        skipinitialspace=True,
+        encoding="utf-8-sig",
+        low_memory=False,
+    )
+    if not len(frame):
+        raise ValueError(f"{path} has a header but no samples")
+    if frame[width - 1].isna().any():  # which may be a row that is cut short
+        _check_widths(path, delimiter, width)
+    return _samples(frame, header, roles, wanted)
+
+
+def _delimiter(line: str, path: Path) -> str:
+    if ".tsv" in path.suffixes:
+        return "\t"
+    outside = "".join(line.split('"')[::2])  # what stands in quotes delimits nothing
+    best = max(DELIMITERS, key=outside.count)
+    return best if best in outside else ","
+
+
+def _looks_like_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: text where the rows below have numbers."""
+    first, rest = rows[0], rows[1:]
+    if all(is_number(field) for field in first):
+        return False
+    if not rest:
+        return True
+    numeric = [j for j in range(len(first)) if all(is_number(row[j]) for row in rest if row[j:])]
+    if numeric:
+        return not any(is_number(first[j]) for j in numeric if first[j].strip())
+    return len(set(first)) == len(first)
+
+
+def _check_widths(path: Path, delimiter: str, width: int) -> None:
+    """``ValueError`` for a row with too few fields, which pandas fills up with missing ones."""
+    with open_text(path) as text:
+        reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+        for row in reader:
+            if row and len(row) != width:
+                raise ValueError(
+                    f"{path}: found {len(row)} fields in line {reader.line_num}, expected {width}"
+                )
+
+
+def _read_parquet(path: Path, wanted: Wanted) -> FileSamples:
+    """Only the columns wanted are read; the file knows which are text."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs pyarrow, which is not installed: "
+            'pip install "drlogit[parquet]", or save the data as CSV'
+        ) from error
+    with open(path, "rb") as raw, pq.ParquetFile(raw) as file:
+        fields = [f for f in file.schema_arrow if not f.name.startswith(_PANDAS_INDEX)]
+        header = Header([field.name for field in fields], len(fields), str(path))
+        roles = header.roles(wanted)
+        names = [header.names[j] for j in roles.every]
+        frame = file.read(columns=names).to_pandas(ignore_metadata=True)[names]
+    if not len(frame):
+        raise ValueError(f"{path} has no samples")
+    # Codes such as 007 are no numbers there, nor are levels that have codes.
+    kinds = {j: getattr(field.type, "value_type", field.type) for j, field in enumerate(fields)}
+    texts = {j for j, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)}
+    return _samples(frame.set_axis(roles.every, axis=1), header, roles, wanted, texts)
+
+
+def _samples(
+    frame: Any, header: Header, roles: Roles, wanted: Wanted, texts: Collection[int] = ()
+) -> FileSamples:
+    """What the columns of a frame, which go by position, are for; each by its meaning."""
+    import pandas as pd
+
+    source, remarks = header.source, list[str]()
+    as_text = {header.find(name, "--categorical") for name in wanted.texts} | {*texts}
+    dressed = {header.find(name, "--numbers") for name in wanted.numbers}
+    features = {
+        j: dressed_numbers(frame[j], header.names[j], remarks)
+        if j in dressed
+        else feature(
+            frame[j],
+            header.names[j],
+            source,
+            as_text=j in as_text,
+            served=wanted.served,
+            marks=wanted.missing_marks,
+        )
+        for j in roles.features
+    }
+    X = pd.DataFrame(features)
+    names = header.feature_names(roles, wanted)
+    plain = all(dtype.kind in "iuf" for dtype in X.dtypes) and not X.isna().any(axis=None)
+    if names is None and not plain:
+        names = [header.names[j] for j in roles.features]  # a table, whose columns have names
+    X.columns = list(range(len(features))) if names is None else names
+    labels, target = None, None if roles.target is None else header.names[roles.target]
+    if wanted.labels and target is not None:
+        where = f"{source} (column {target!r:.60})"
+        labels = tidy_labels(frame[roles.target].to_numpy(), where)
+    weights, kappa = (
+        None if place is None else frame[place].to_numpy() for place in (roles.weights, roles.kappa)
+    )
+    return FileSamples(
+        X, labels, weights, names, target, source, remarks=tuple(remarks), kappa=kappa
+    )
+
+
+# --- matrices --------------------------------------------------------------------------------
+
+
+def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
+    """Columns are numbered from 1 unless ``wanted.zero_based``; all of them are features."""
+    from sklearn.datasets import load_svmlight_file  # brings a tenth of a second of other imports
+
+    _refuse_choice(path, wanted)
+    for name, option in ((wanted.weights, "--weights"), (wanted.kappa, "--kappa-column")):
+        if name is not None:
+            raise ValueError(f"{path} is svmlight text, which has no column for {option}")
+    with opened(path) as file:
+        text = file.read()
+    if b"_" in text:  # 1_2 would be read as 12
+        for line in text.split(b"\n"):
+            if b"_" in line.partition(b"#")[0]:
+                raise ValueError(f"{path} is not svmlight text: found {line[:40]!r}")
+    try:
+        X, labels = load_svmlight_file(io.BytesIO(text), zero_based=wanted.zero_based)
+    except (ValueError, OverflowError) as error:
+        found = " ".join(str(error).split())
+        if "Invalid index 0" in found:
+            raise ValueError(
+                f"{path} numbers its columns from 0: say so with --zero-based"
+            ) from None
+        raise ValueError(
+            f"{path} is not svmlight text (label index:value index:value …): {found:.90}"
+        ) from error
+    if not X.shape[0]:
+        raise ValueError(f"{path} is empty")
+    first = 0 if wanted.zero_based else 1
+    if wanted.n_features is not None:
+        X = _with_width(X, wanted.n_features, first, path)
+    y = tidy_labels(labels, str(path)) if wanted.labels else None
+    return FileSamples(sp.csr_matrix(X), y, None, None, None, str(path), first)
+
+
+def _with_width(X: Any, width: int, first: int, path: Path) -> Any:
+    """The same samples with so many columns: those that no sample uses are zero, or are cut."""
+    X.resize(X.shape[0], max(X.shape[1], width))
+    beyond = X[:, width:].tocoo()
+    beyond.eliminate_zeros()
+    if beyond.nnz:
+        row, column = int(beyond.row[0]), int(beyond.col[0])
+        raise ValueError(
+            f"{path}: row {row + 1} uses feature {first + width + column}, but the model has only "
+            f"{width} features; fit it with --n-features {X.shape[1]} or more"
+        )
+    return X[:, :width]
+
+
+def _refuse_choice(path: Path, wanted: Wanted) -> None:
+    if wanted.features is not None or wanted.drop:
+        raise ValueError(
+            f"{path} is a sparse matrix, whose columns are all features and have no names: it "
+            "cannot be asked for some of them"
+        )
+
+
+def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
+    """Target and weights are names of arrays.
+
+    Either dense, with arrays ``X`` and ``y``, or a sparse matrix as ``scipy.sparse.save_npz``
+    writes it, with an array ``y`` added or the labels in a file of their own.  An array
+    ``feature_names`` is used if there is one.  Pickled objects, which could run code, are refused.
+    """
+    target, names = wanted.target or "y", None
+    with np.load(path, allow_pickle=False) as archive:
+
+        def read(name: str | None, purpose: str) -> Any:
+            if name is None:
+                return None
+            if name not in archive.files:
+                listed = ", ".join(sorted(archive.files)[:8]) or "none"
+                beside = "; labels can come from a file of their own: --labels" * (name == "y")
+                raise ValueError(
+                    f"{path} has no array {name!r:.60} ({purpose}); its arrays: {listed:.300}"
+                    + beside
+                )
+            return archive[name]
+
+        if {"format", "shape", "data"} <= set(archive.files):
+            _refuse_choice(path, wanted)
+            X = sp.csr_matrix(sp.load_npz(path))
+            X.check_format()
+            X.sum_duplicates()
+        else:
+            X = read("X", "features")
+        labels = read(target if wanted.labels else None, "--target")
+        weights, kappa = read(wanted.weights, "--weights"), read(wanted.kappa, "--kappa-column")
+        if "feature_names" in archive.files:
+            names = [str(name) for name in archive["feature_names"].ravel()]
+    if X.ndim != 2 or not X.shape[0] or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path}: X must hold numbers, 2-D and not empty, got {X.dtype!s:.60} of shape "
+            f"{X.shape!s:.60}"
+        )
+    if names is not None and len(names) != X.shape[1]:
+        raise ValueError(f"{path}: {len(names)} feature_names for {X.shape[1]} columns of X")
+    if wanted.labels:
+        labels = tidy_labels(labels, f"{path} ({target})")
+        if labels.size != X.shape[0]:
+            raise ValueError(
+                f"{path}: {labels.size} labels in {target!r:.60} for {X.shape[0]} rows"
+            )
+    if not sp.issparse(X):
+        header = Header(names, X.shape[1], str(path))
+        # Labels and weights are arrays of their own, so every column is a feature.
+        roles = header.roles(Wanted(labels=False, features=wanted.features, drop=wanted.drop))
+        X, names = X[:, roles.features], header.feature_names(roles, wanted)
+        if names is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=names)
+    return FileSamples(X, labels, weights, names, target, str(path), kappa=kappa)
+
+
+_READERS = {
+    "csv": _read_csv,
+    "npz": _read_npz,
+    "parquet": _read_parquet,
+    "svmlight": _read_svmlight,
+}
