@@ -78,7 +78,7 @@ def _loans() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def wines(path: Path) -> None:
-    """Three classes, each against the rest."""
+    """Three classes, told apart by one softmax."""
     data = load_wine(as_frame=True)
     labels = np.array(["Barolo", "Grignolino", "Barbera"])[data.target]
     robust = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0, feature_costs="std")

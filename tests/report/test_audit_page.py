@@ -13,7 +13,6 @@ from scipy.special import expit
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -99,11 +98,11 @@ def test_without_a_feature(case):
     _, content, model, X, ball = case
     right = {**ball, "kappa": math.inf}
     (asked,) = audit(model, X, Y, epsilons=[0.0], **right).audited.values()
-    problem, k = asked.audit.problem, len(content["radii"]) - 1
+    problem, k = asked.problem, len(content["radii"]) - 1
     costs = problem.costs[:-1].copy()
     if problem.domains is not None:
         costs[problem.domains.columns] = problem.domains.column_costs
-    features = {feature.name: feature.columns for feature in asked.audit.features}
+    features = {feature.name: feature.columns for feature in asked.features}
     for each in content["models"][0]["moves"]["features"]:
         held = costs.copy()
         held[features[each["name"]]] = math.inf
@@ -177,7 +176,7 @@ def test_fragile_samples_break_where_the_page_says():
     """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])
     shown = report.data.content["models"][0]
-    cost = report.audited["LogisticRegression"].audit.costs_to_break
+    cost = report.audited["LogisticRegression"].costs_to_break
     u = np.where(Y == "paid", 1.0, -1.0) * PIPE.decision_function(FRAME)
     cheapest = np.sort(cost[u > 0])[: len(shown["fragile"])]
     assert [each["cost"] for each in shown["fragile"]] == pytest.approx(cheapest, rel=1e-6)
@@ -294,19 +293,6 @@ def test_one_ball_whatever_scales_the_features():
     with pytest.raises(ValueError, match=r"the ball of ours has no price for .*balls='own'"):
         audit({"ours": ours, "unlike": unlike}, X, Y)
     assert audit({"ours": ours, "unlike": unlike}, X, Y, epsilons=[0.1], balls="own").ball == ""
-
-
-def test_each_class_against_the_rest():
-    y = np.array(["a", "b", "c"])[np.digitize(SCORE, [0.3, 1.2])]
-    theirs = make_pipeline(ENCODER, OneVsRestClassifier(LogisticRegression())).fit(FRAME, y)
-    report = audit(theirs, FRAME, y, epsilons=[0.05])
-    assert [m.name for m in report.models] == [f"OneVsRestClassifier, {label}" for label in "abc"]
-    for k, label in enumerate("abc"):
-        error = np.mean((theirs.decision_function(FRAME)[:, k] > 0) != (y == label))
-        assert report[f"OneVsRestClassifier, {label}"].error == pytest.approx(error)
-    assert "Each is told from the rest" in report.to_html()
-    with pytest.raises(ValueError, match="y must hold labels of the model, 'a', 'b', 'c', got 'd'"):
-        audit(theirs, FRAME, np.where(y == "a", "d", y))
 
 
 def test_forms(tmp_path):

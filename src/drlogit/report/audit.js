@@ -190,7 +190,7 @@
       + `as they are, with a log-loss of ${nats(m.loss)}. Within this radius, `
       + `at most ${percent(m.worst_error[k])} of its predictions can be wrong, and its log-loss is at `
       + `most ${nats(m.worst_loss[k])}.`));
-    if (seen.length > 1 && data.ball && !data.against_rest) {
+    if (seen.length > 1 && data.ball) {
       for (const [measure, words] of [["worst_loss", "log-loss"], ["worst_error", "error"]]) {
         items.push(h("li", {}, best(seen, measure, words)));
       }

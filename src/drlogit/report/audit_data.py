@@ -16,14 +16,7 @@ import numpy as np
 from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
-from ..robustness.audit_problem import AuditProblem
-from ..robustness.audited_models import (
-    AuditedModel,
-    AuditOutcome,
-    AuditSample,
-    ModelAudit,
-    own_radius,
-)
+from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
 from ..robustness.breakpoints import Breakpoints, FlipCurve
 from ..robustness.calibration import (
     CONFUSED,
@@ -38,6 +31,7 @@ from ..robustness.features import Feature
 from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
 from ..robustness.guarantees import Guarantee
 from ..robustness.misclassification import best_error, worst_error
+from ..robustness.pair_audit import PairAudit
 from ..robustness.shifted_features import bins_of
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
@@ -81,10 +75,10 @@ def audit_data(report: AuditOutcome) -> AuditData:
     largest = report.epsilons[-1]
     steps = np.linspace(0.0, largest, _STEPS + 1) if largest > 0.0 else np.zeros(1)
     radii = np.array(sorted({*np.round(steps, 15).tolist(), *report.epsilons}))
-    audits = [each.audit for each in report.audited.values()]
+    audits = list(report.audited.values())
     models = [
-        _model(outcome, audited, radii, report.row_names)
-        for outcome, audited in zip(report.models, report.audited.values(), strict=True)
+        _model(outcome, audit, radii, report.row_names)
+        for outcome, audit in zip(report.models, audits, strict=True)
     ]
     _add_broken(models, audits)
     groups: list[dict[str, Any]] = [
@@ -119,8 +113,7 @@ def audit_data(report: AuditOutcome) -> AuditData:
         "start": _start(report, radii),
         "allowed": allowed[:1] if report.ball else allowed,
         "classes": [str(label) for label in audits[0].classes],
-        "against_rest": any(str(audit.classes[0]).startswith("not ") for audit in audits),
-        "two_classes": all(isinstance(each, AuditProblem) for each in audits),
+        "two_classes": all(isinstance(each, PairAudit) for each in audits),
         "models": models,
         "groups": groups,
         "drawn_tol": _DRAWN_TOL,
@@ -145,22 +138,21 @@ def _guarantee(name: str, found: Guarantee) -> dict[str, Any]:
 
 def _start(report: AuditOutcome, radii: FloatArray) -> int:
     """Where the slider begins: at a radius that a model was fitted for, or in the middle."""
-    wanted = own_radius(list(report.audited.values()), report.epsilons)
+    wanted = own_radius(report.audited.values(), report.epsilons)
     return int(np.abs(radii - wanted).argmin())
 
 
 def _model(
-    outcome: ModelAudit, audited: AuditedModel, radii: FloatArray, row_names: Sequence[Any] | None
+    outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    audit = audited.audit
     found = audit.breakpoints(float(radii[-1]))
     losses = audit.loss_curve(found).at(radii)
     half = outcome.half_wrong_radius
     content: dict[str, Any] = {
         "name": outcome.name,
         "classes": [str(label) for label in audit.classes],
-        "space": audit.space,
-        "facts": _facts(audited),
+        "space": audit.measured.space,
+        "facts": _facts(audit),
         "loss": _short(outcome.loss),
         "error": _short(outcome.error),
         "half_wrong": None if math.isinf(half) else _short(half),
@@ -181,9 +173,9 @@ def _model(
         content["worst_confusion"] = [
             _list(cells.ravel()) for cells in worst_confusions(audit, radii)
         ]
-    if not isinstance(audit, AuditProblem):
+    if not isinstance(audit, PairAudit):
         return content
-    assert isinstance(moving, AuditProblem)
+    assert isinstance(moving, PairAudit)
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     content["fragile"] = [_fragile(each, row_names) for each in fragile]
     content["one_level"], content["one_level_share"] = [], 0.0
@@ -244,12 +236,11 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
     }
 
 
-def _facts(audited: AuditedModel) -> dict[str, Any]:
+def _facts(audit: Adversary) -> dict[str, Any]:
     """How the model was fitted, and its certificate, where it is one of ours."""
-    fitted = audited.fitted
-    if not fitted.results:
+    fitted, result = audit.measured.fitted, audit.measured.fitted.result
+    if result is None:
         return {}
-    result = fitted.results[0]
     return {
         "epsilon": fitted.epsilon,
         "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
@@ -295,7 +286,7 @@ def _budget(audit: Adversary, radii: FloatArray) -> dict[str, Any]:
 
 
 def _distributions(
-    audit: AuditProblem, found: Breakpoints, radii: FloatArray, losses: FloatArray
+    audit: PairAudit, found: Breakpoints, radii: FloatArray, losses: FloatArray
 ) -> Iterable[WorstCaseDistribution]:
     """A distribution next to the worst at each radius, one at a time."""
     for radius, loss in zip(radii.tolist(), losses.tolist(), strict=True):
@@ -311,7 +302,7 @@ def _tenths(found: Calibration) -> dict[str, Any]:
     }
 
 
-def _shifted(audit: AuditProblem, radii: FloatArray, features: list[Feature]) -> list[Any]:
+def _shifted(audit: PairAudit, radii: FloatArray, features: list[Feature]) -> list[Any]:
     """Features in the data, and in the worst case at each radius."""
     drawn = [bins_of(audit, feature) for feature in features]
     if not drawn:
@@ -373,7 +364,7 @@ def _add_broken(models: list[dict[str, Any]], audits: list[Adversary]) -> None:
 
 def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
-    costs = audit.stated_costs
+    costs = audit.measured.costs
     deviations, _ = deviations_and_means(audit)
     columns = [
         Priced(

@@ -125,12 +125,6 @@ def _controls(page: Page, content: dict[str, Any]) -> None:
     )
     if len(content["models"]) > 1:
         page.text(_ball(content), note=True)
-    if content["against_rest"]:
-        page.text(
-            "There are more than two classes. Each is told from the rest: a line of this page is "
-            "about one class against all others, and says nothing about which of the others.",
-            note=True,
-        )
     page.fragment(
         '<ul id="summary" class="lead"></ul><noscript><p class="note">Figures and most tables of '
         "this page are drawn by a script in it, which is switched off here.</p></noscript>"

@@ -168,8 +168,7 @@ def audit(
     ----------
     model : a model, or a list or mapping of models
         Each as in :func:`drlogit.worst_case_loss`.  Models in a mapping go by their keys, others
-        by their class.  Of more than two classes a softmax is audited as it is, of other models
-        each class against the rest.
+        by their class.  Of more than two classes, a softmax.
     X, y, norm, feature_costs, categories, bounds, space, \
 sample_weight
         As in :func:`drlogit.worst_case_loss`.
@@ -204,24 +203,22 @@ sample_weight
         "norm": norm, "kappa": kappa, "feature_costs": feature_costs, "categories": categories,
         "bounds": bounds, "space": space, "balls": balls,
     }  # fmt: skip
-    audited, ball = audit_problems(model, X, y, sample_weight=sample_weight, **options)
+    audits, ball = audit_problems(model, X, y, sample_weight=sample_weight, **options)
     if epsilons is None:
-        radii = default_radii(list(audited.values()))
+        radii = default_radii(audits.values())
     else:
         radii = tuple(sorted({check_epsilon(epsilon) for epsilon in epsilons}))
         if not radii:
             raise ValueError("epsilons must hold at least one radius, got none")
-    audits = {name: each.audit for name, each in audited.items()}
     first = next(iter(audits.values()))
     n_samples = first.problem.rows.n_samples
     names = tuple(X.index.tolist()) if hasattr(X, "iloc") else None
     guarantees = {}
     if holdout is not None:
         unseen, _ = audit_problems(model, *holdout, sample_weight=None, **options)
-        radius = own_radius(list(audited.values()), radii)
+        radius = own_radius(audits.values(), radii)
         for name, each in unseen.items():
-            found = guarantee_of(each.audit.with_radius(radius), each.fitted, confidence)
-            guarantees[name] = found
+            guarantees[name] = guarantee_of(each.with_radius(radius), confidence)
     return Audit(
         kappa=first.kappa,
         norm=first.problem.norm.name,
@@ -230,10 +227,10 @@ sample_weight
         models=tuple(
             audit_model(name, each, radii, n_listed, names) for name, each in audits.items()
         ),
-        spaces=tuple(dict.fromkeys(each.space for each in audits.values())),
+        spaces=tuple(dict.fromkeys(each.measured.space for each in audits.values())),
         ball=ball,
         row_names=names,
-        audited=audited,
+        audited=audits,
         subgroups=subgroups(groups, X, n_samples),
         guarantees=guarantees,
     )
@@ -278,7 +275,7 @@ def _report(report: Audit) -> list[str]:
             f"  row {s.row}: label {s.label!r}, margin {s.margin:.3g}"
             for s in model.most_surprising
         ]
-        lines += _confusion(report.audited[model.name].audit, report.epsilons[-1])
+        lines += _confusion(report.audited[model.name], report.epsilons[-1])
     return lines
 
 

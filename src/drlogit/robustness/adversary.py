@@ -3,7 +3,7 @@
 A model of the samples says what each costs: its breakpoints (:mod:`.breakpoints`), and what it
 takes to bring it across the decision boundary.  Worst-case loss, errors, guarantees, budget shares
 and subgroups follow from these alone: for two classes, with domains or without
-(:mod:`.audit_problem`), and for several (:mod:`.class_audit`).
+(:mod:`.pair_audit`), and for several (:mod:`.class_audit`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .breakpoints import Breakpoints, Crossings, LossCurve
-from .common_ball import CommonBall
-from .features import Feature
+from .features import Feature, describe
+from .measured_model import MeasuredModel
 
 _Same = TypeVar("_Same", bound="Adversary")
 
@@ -48,12 +48,19 @@ class Adversary(ABC):
     """A model, the samples it is asked about, and the Wasserstein ball around them."""
 
     problem: Any
-    coefficients: FloatArray
+    coefficients: FloatArray  # the intercept last, or last in each row
     classes: tuple[Any, ...]
-    space: str  # where distance is measured, in words
-    described: Callable[[], tuple[Feature, ...]]  # asked only by who speaks of features
-    stated_costs: FloatArray  # of each column, whether it has a domain or not
-    stated_bounds: Any = None
+    measured: MeasuredModel  # where distance is measured, with costs and bounds of all columns
+
+    @property
+    @abstractmethod
+    def codes(self) -> IndexArray:
+        """Labels, as positions among the classes."""
+
+    @property
+    @abstractmethod
+    def predicted(self) -> IndexArray:
+        """Predictions, as positions among the classes."""
 
     @property
     @abstractmethod
@@ -67,34 +74,8 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def worst_loss(self) -> float:
-        """The worst-case log-loss at the radius of the problem."""
-
-    @property
-    @abstractmethod
-    def codes(self) -> IndexArray:
-        """The labels as positions among the classes."""
-
-    @property
-    @abstractmethod
-    def direction(self) -> FloatArray:
-        """The move of cost one that gains most in the end, the other way for others.
-
-        It lowers the loss of the label at ``falling``: samples with that one move against it.
-        """
-
-    @property
-    @abstractmethod
-    def falling(self) -> int:
-        """The label whose samples move against the direction."""
-
-    @abstractmethod
-    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
-        """What it costs to give samples these labels."""
-
-    @abstractmethod
-    def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
-        """Where these pieces of samples end."""
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
 
     @property
     @abstractmethod
@@ -103,43 +84,28 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
+    def cheapest_label(self) -> IndexArray:
+        """The other label that costs least."""
+
+    @property
+    @abstractmethod
+    def flip_unit(self) -> float:
+        """The least cost of a flip, of those that cost anything."""
+
+    @property
+    @abstractmethod
     def sensitivity(self) -> float:
         """``L``: what a unit of transport gains in the end."""
 
     @property
     @abstractmethod
-    def costs_to_break(self) -> FloatArray:
-        """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
+    def direction(self) -> FloatArray:
+        """The move of cost one that gains most in the end, for all labels but one."""
 
     @property
     @abstractmethod
-    def costs_to_mend(self) -> FloatArray:
-        """The same for samples predicted wrong, to the right side."""
-
-    @property
-    @abstractmethod
-    def exact_crossings(self) -> bool:
-        """Whether the costs to break are the least, and not a little below."""
-
-    @property
-    @abstractmethod
-    def wrong(self) -> BoolArray:
-        """Samples predicted wrong."""
-
-    @property
-    @abstractmethod
-    def predicted(self) -> IndexArray:
-        """What is predicted, as positions among the classes."""
-
-    @property
-    @abstractmethod
-    def nearest_class(self) -> IndexArray:
-        """The other class that takes the least to be predicted, or is already."""
-
-    @property
-    @abstractmethod
-    def cheapest_label(self) -> IndexArray:
-        """The other label that costs least."""
+    def falling(self) -> int:
+        """The label whose samples move against the direction."""
 
     @property
     @abstractmethod
@@ -148,25 +114,44 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def kappa(self) -> StatedKappa:
-        """κ in a user's terms."""
+    def costs_to_break(self) -> FloatArray:
+        """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
 
     @property
     @abstractmethod
-    def flip_unit(self) -> float:
-        """The least cost of a flip, of those that cost anything."""
+    def nearest_class(self) -> IndexArray:
+        """The other class that takes the least to be predicted, or is already."""
+
+    @property
+    @abstractmethod
+    def costs_to_mend(self) -> FloatArray:
+        """The least cost back for samples predicted wrong."""
+
+    @property
+    @abstractmethod
+    def exact_crossings(self) -> bool:
+        """Whether the costs to break are the least, and not a little below."""
+
+    @property
+    @abstractmethod
+    def worst_loss(self) -> float:
+        """The worst-case log-loss at the radius of the problem."""
 
     @abstractmethod
     def breakpoints(self, upto: float | None = None) -> Breakpoints:
         """Those of all samples, or at least those that a budget of ``upto`` pays for."""
 
     @abstractmethod
-    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
-        """The part of the cost of breakpoints that goes into labels."""
+    def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
+        """Where these pieces of samples end."""
 
     @abstractmethod
-    def observed(self, index: IndexArray) -> list[Any]:
-        """The labels of samples, as given."""
+    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
+        """What it costs to give samples these labels."""
+
+    @abstractmethod
+    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
+        """The part of the cost of breakpoints that goes into labels."""
 
     @abstractmethod
     def holding(self: _Same, columns: IndexArray) -> _Same:
@@ -175,11 +160,21 @@ class Adversary(ABC):
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The columns as the features that people know."""
-        return self.described()
+        at = self.measured
+        return describe(at.costs.size, at.names, at.categories or (), at.features)
 
     @cached_property
     def weights(self) -> FloatArray:
         return np.asarray(self.problem.rows.weights())
+
+    @cached_property
+    def wrong(self) -> BoolArray:
+        """Samples predicted wrong."""
+        return np.asarray(self.predicted != self.codes)
+
+    def observed(self, index: IndexArray) -> list[Any]:
+        """The labels of samples, as given."""
+        return list(np.asarray(self.classes)[self.codes[index]].tolist())
 
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
@@ -199,17 +194,10 @@ class Adversary(ABC):
         weights = self.weights if weights is None else weights
         return LossCurve.of(found, weights, self.losses, self.sensitivity)
 
-    def ball_of(self, model: str) -> CommonBall:
-        """The ball of this audit, for other models, under the name of its own."""
-        lower, upper = (-np.inf, np.inf) if self.stated_bounds is None else self.stated_bounds
-        size = self.stated_costs.size
-        ends = np.broadcast_to(lower, size), np.broadcast_to(upper, size)
-        return CommonBall.of(model, self.space, self.features, self.stated_costs, ends)
-
-    def with_radius(self: _Same, epsilon: float) -> _Same:
-        """The same in a ball of another radius."""
-        return replace(self, problem=self.problem.with_radius(epsilon))
+    def with_radius(self: _Same, epsilon: float, kappa: float | None = None) -> _Same:
+        """The same in a ball of another radius, and with another cost of flips."""
+        return replace(self, problem=self.problem.with_radius(epsilon, kappa))
 
     def with_labels_right(self: _Same) -> _Same:
         """The same, if labels were certain."""
-        return replace(self, problem=self.problem.with_radius(self.problem.epsilon, np.inf))
+        return self.with_radius(self.problem.epsilon, np.inf)

@@ -1,7 +1,4 @@
-"""The numbers of an audit: worst-case loss and error of fitted models over a range of radii.
-
-A softmax of several classes is one model; others are asked about each class against the rest.
-"""
+"""The numbers of an audit: worst-case loss and error of fitted models over a range of radii."""
 
 from __future__ import annotations
 
@@ -21,16 +18,13 @@ from .audit_problem import audit_problem
 from .breakpoints import FlipCurve
 from .common_ball import CommonBall
 from .guarantees import Guarantee
-from .linear_model import as_softmax
-from .measured_model import FittedWith, fitted_with, last_step
+from .linear_model import last_step
+from .measured_model import fitted_with
 from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
 
 #: Radii of an audit that names none, as shares of κ or of the mean distance to the boundary.
 _SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-
-#: One ball for all models, or each measured as it was fitted.
-BALLS = ("common", "own")
 
 
 @dataclass(frozen=True)
@@ -115,31 +109,23 @@ class AuditOutcome:
     n_samples: int
     epsilons: tuple[float, ...]
     models: tuple[ModelAudit, ...]
-    spaces: tuple[str, ...] = ()
-    ball: str = ""
-    row_names: tuple[Any, ...] | None = field(default=None, repr=False)
-    audited: dict[str, AuditedModel] = field(default_factory=dict, repr=False)
-    subgroups: tuple[Subgroup, ...] = field(default=(), repr=False)
-    guarantees: dict[str, Guarantee] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class AuditedModel:
-    """A model's audit, and how the model was fitted, where it is one of ours."""
-
-    audit: Adversary
-    fitted: FittedWith
+    spaces: tuple[str, ...]
+    ball: str
+    row_names: tuple[Any, ...] | None = field(repr=False)
+    audited: dict[str, Adversary] = field(repr=False)
+    subgroups: tuple[Subgroup, ...] = field(repr=False)
+    guarantees: dict[str, Guarantee] = field(repr=False)
 
 
 def audit_problems(
     model: Any, X: Any, y: Any, *, norm: Any, kappa: Any, balls: str = "common", **options: Any
-) -> tuple[dict[str, AuditedModel], str]:
+) -> tuple[dict[str, Adversary], str]:
     """The audits of one or several models, by name; options are those of :func:`audit_problem`.
 
     All are in one ball, that of the first model that was fitted with one; its name is returned,
     too, or nothing if each has its own.
     """
-    if balls not in BALLS:
+    if balls not in ("common", "own"):
         raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
     fits = {name: fitted_with(each) for name, each in models.items()}
@@ -154,44 +140,40 @@ def audit_problems(
         and last_step(models[first]).categories_ is None
     )
     ball: CommonBall | None = None
-    found: dict[str, list[tuple[str, AuditedModel]]] = {}
+    found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
-        stated: dict[str, Any] = (
-            {"categories": []} if as_numbers and fits[name].norm is None else {}
+        if as_numbers:
+            options["categories"] = [] if fits[name].norm is None else None
+        found[name] = audit_problem(
+            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, ball=ball, **options
         )
-        found[name] = []
-        for part, of_class in _parts(name, models[name]):
-            audit = audit_problem(
-                models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, of_class=of_class,
-                ball=ball, **(options | stated),
-            )  # fmt: skip
-            own = fits[name] if of_class is None else fits[name].of_class(of_class)
-            found[name].append((part, AuditedModel(audit, own)))
         if name == first and balls == "common" and len(models) > 1:
-            ball = found[first][0][1].audit.ball_of(first)
+            ball = CommonBall.of(first, found[first])
     common = first if balls == "common" or len(models) == 1 else ""
-    return {part: each for name in models for part, each in found[name]}, common
+    return {name: found[name] for name in models}, common
 
 
-def _parts(name: str, model: Any) -> list[tuple[str, int | None]]:
-    """The model, or each of its classes if several are told from the rest."""
-    last = last_step(model) if hasattr(model, "fit") else None
-    classes = getattr(last, "classes_", ())
-    if len(classes) <= 2 or as_softmax(last) is not None:
-        return [(name, None)]
-    return [(f"{name}, {label}", k) for k, label in enumerate(np.asarray(classes).tolist())]
+def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
+    """Radii for who names none: shares of what matters to these models, and those they know.
 
-
-def default_radii(audited: Sequence[AuditedModel]) -> tuple[float, ...]:
-    """Radii for who names none: shares of what matters to these models, and those they know."""
-    scale = _scale([each.audit for each in audited])
-    known = {e for each in audited if (e := each.fitted.epsilon) is not None}
+    What matters is κ or, if smaller, the mean distance of samples predicted right from the
+    boundary; of several models that of the sturdiest, so that others are seen to break on the way.
+    """
+    audits, distances = list(audits), []
+    for audit in audits:
+        right = (audit.u > 0.0) & (audit.weights > 0.0)
+        if right.any() and audit.sensitivity > 0.0:
+            mean = float(np.average(audit.u[right], weights=audit.weights[right]))
+            distances.append(mean / audit.sensitivity)
+    scale = min(audits[-1].flip_unit, max(distances, default=math.inf))
+    scale = scale if math.isfinite(scale) else 1.0
+    known = {e for audit in audits if (e := audit.measured.fitted.epsilon) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
 
 
-def own_radius(audited: Sequence[AuditedModel], radii: Sequence[float]) -> float:
+def own_radius(audits: Iterable[Adversary], radii: Sequence[float]) -> float:
     """The radius that a model was fitted for, the last of several; else one of the larger ones."""
-    fitted = [e for each in audited if (e := each.fitted.epsilon)]
+    fitted = [e for audit in audits if (e := audit.measured.fitted.epsilon)]
     return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]
 
 
@@ -220,19 +202,6 @@ def _name(model: Any) -> str:
     if hasattr(model, "steps"):
         return _name(model.steps[-1][1])
     return type(model).__name__
-
-
-def _scale(audits: Iterable[Adversary]) -> float:
-    """κ or, if smaller, the mean distance of samples predicted right from the boundary."""
-    distances = []
-    for audit in audits:
-        right = (audit.u > 0.0) & (audit.weights > 0.0)
-        if right.any() and audit.sensitivity > 0.0:
-            mean = float(np.average(audit.u[right], weights=audit.weights[right]))
-            distances.append(mean / audit.sensitivity)
-    # Of several models, the sturdiest: the others are then seen to break on the way.
-    scale = min(audit.flip_unit, max(distances, default=math.inf))
-    return scale if math.isfinite(scale) else 1.0
 
 
 def audit_model(

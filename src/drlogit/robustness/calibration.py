@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .audit_problem import AuditProblem
 from .breakpoints import Crossings
+from .pair_audit import PairAudit
 from .worst_case import WorstCaseDistribution
 
 _BINS = 10
@@ -41,7 +41,7 @@ class Calibration(NamedTuple):
         return float(self.mass @ np.abs(self.probability - self.observed))
 
 
-def calibration(audit: AuditProblem, distribution: WorstCaseDistribution) -> Calibration:
+def calibration(audit: PairAudit, distribution: WorstCaseDistribution) -> Calibration:
     """The calibration of a model under a distribution."""
     scores = scores_of(audit, distribution)
     flip = np.where(distribution.flipped, -1.0, 1.0)
@@ -56,7 +56,7 @@ def calibration(audit: AuditProblem, distribution: WorstCaseDistribution) -> Cal
     return Calibration(mass, predicted / some, observed / some)
 
 
-def scores_of(audit: AuditProblem, distribution: WorstCaseDistribution) -> FloatArray:
+def scores_of(audit: PairAudit, distribution: WorstCaseDistribution) -> FloatArray:
     """``x·β + b`` of the atoms of a distribution."""
     scores = (audit.signs * audit.u)[distribution.index]
     scores = scores + audit.sensitivity * distribution.shift

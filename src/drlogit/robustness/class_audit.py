@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -74,12 +73,12 @@ class ClassAudit(Adversary):
     def flip_costs(self) -> FloatArray:
         return np.asarray(np.where(self.others, self.label_costs, np.inf).min(axis=1))
 
-    @property
+    @cached_property
     def kappa(self) -> StatedKappa:
         stated: StatedKappa = self.problem.stated_kappa
         return stated
 
-    @property
+    @cached_property
     def flip_unit(self) -> float:
         return float(np.min(self.flip_costs[self.flip_costs > 0.0], initial=np.inf))
 
@@ -100,16 +99,16 @@ class ClassAudit(Adversary):
         one, other = np.unravel_index(int(norms.argmax()), norms.shape)
         return int(one), int(other)
 
-    @property
+    @cached_property
     def sensitivity(self) -> float:
         return float(self.pair_norms[self.steepest])
 
-    @property
+    @cached_property
     def worst_loss(self) -> float:
         radius = self.problem.epsilon
         return float(self.loss_curve(self.breakpoints(radius)).at(np.array(radius)))
 
-    @property
+    @cached_property
     def falling(self) -> int:
         return self.steepest[0]
 
@@ -200,17 +199,13 @@ class ClassAudit(Adversary):
             far = np.where(gaps > 0.0, gaps / norms, 0.0)
         return np.where(self.others, far, own)
 
-    @property
+    @cached_property
     def exact_crossings(self) -> bool:
         return self.problem.as_given
 
     @cached_property
     def predicted(self) -> IndexArray:
         return np.asarray(self.scores.argmax(axis=1))
-
-    @cached_property
-    def wrong(self) -> BoolArray:
-        return np.asarray(self.predicted != self.codes)
 
     @cached_property
     def nearest_class(self) -> IndexArray:
@@ -230,9 +225,6 @@ class ClassAudit(Adversary):
 
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         return found.cost
-
-    def observed(self, index: IndexArray) -> list[Any]:
-        return [self.classes[code] for code in self.codes[index]]
 
     def holding(self, columns: IndexArray) -> ClassAudit:
         costs = self.problem.costs.copy()

@@ -14,7 +14,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from .adversary import Adversary
-from .audit_problem import AuditProblem
+from .pair_audit import PairAudit
 from .sample_values import moments_of
 
 #: Columns whose correlations are looked at: those with the largest effects.
@@ -48,7 +48,7 @@ class Opposites:
     effects: tuple[float, float]
 
 
-def coefficients(audit: AuditProblem) -> tuple[list[Coefficient], float]:
+def coefficients(audit: PairAudit) -> tuple[list[Coefficient], float]:
     """All coefficients, and the intercept that goes with them, in the units of the table."""
     beta = audit.coefficients[:-1]
     deviations, means = deviations_and_means(audit)
@@ -68,7 +68,7 @@ def coefficients(audit: AuditProblem) -> tuple[list[Coefficient], float]:
     return found, float(intercept)
 
 
-def opposites(audit: AuditProblem) -> list[Opposites]:
+def opposites(audit: PairAudit) -> list[Opposites]:
     """Numbers that are nearly the same (or nearly opposite) and whose effects cancel."""
     beta = audit.coefficients[:-1]
     deviations, _ = deviations_and_means(audit)
@@ -98,7 +98,7 @@ def deviations_and_means(audit: Adversary) -> tuple[FloatArray, FloatArray]:
     """Standard deviations and means of all columns of the matrix."""
     rows = audit.problem.rows
     _, (means,) = rows.run(_means)
-    means = np.asarray(means)[: audit.stated_costs.size]
+    means = np.asarray(means)[: audit.measured.costs.size]
     squares = rows.column_scale[: means.size] ** 2
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
     return deviations, means if rows.shift is None else means + rows.shift

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows.arrays import FloatArray
+from .adversary import Adversary
 from .features import Feature
 
 
@@ -35,19 +36,19 @@ class CommonBall:
     prices: dict[str, Price]
 
     @classmethod
-    def of(
-        cls, model: str, space: str, features: Sequence[Feature], costs: FloatArray,
-        bounds: tuple[FloatArray, FloatArray],
-    ) -> CommonBall:  # fmt: skip
-        """The ball in which columns have these costs and bounds."""
-        prices = {}
-        for feature in features:
+    def of(cls, model: str, audit: Adversary) -> CommonBall:
+        """The ball of an audit, for other models, under the name of its own."""
+        measured, prices = audit.measured, {}
+        limits = (-np.inf, np.inf) if measured.bounds is None else measured.bounds
+        bounds = [np.broadcast_to(end, measured.costs.size) for end in limits]
+        for feature in audit.features:
             j, is_category = int(feature.columns[0]), feature.levels is not None
             ends = [-np.inf, np.inf]
             if not is_category:
                 ends = sorted((float(end[j]) - feature.shift) / feature.scale for end in bounds)
-            prices[feature.name] = Price(costs[j] * abs(feature.scale), is_category, *ends)
-        return cls(model, space, prices)
+            cost = float(measured.costs[j] * abs(feature.scale))
+            prices[feature.name] = Price(cost, is_category, *ends)
+        return cls(model, measured.space, prices)
 
     def by_column(
         self, features: Sequence[Feature], n_columns: int, *, for_bounds: bool

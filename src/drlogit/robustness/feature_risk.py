@@ -20,10 +20,10 @@ import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .audit_problem import AuditProblem
 from .breakpoints import Breakpoints
 from .domain_breakpoints import changed_features, item_costs
 from .features import Feature
+from .pair_audit import PairAudit
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ def budget_use(audit: Adversary, found: Breakpoints, radii: FloatArray) -> Budge
     mass = w[found.sample]
     flips = found.totals(w, mass * audit.paid_for_labels(found), radii)
     features = np.zeros((radii.size, len(audit.features)))
-    if isinstance(audit, AuditProblem) and audit.problem.domains is not None:
+    if isinstance(audit, PairAudit) and audit.problem.domains is not None:
         paid = _paid(audit, found.sample, found.after) - _paid(audit, found.sample, found.before)
         columns = sp.csc_array(sp.diags_array(mass) @ paid)
         for f in range(features.shape[1]):
@@ -59,7 +59,7 @@ def budget_use(audit: Adversary, found: Breakpoints, radii: FloatArray) -> Budge
     return BudgetUse(radii, features, flips, left)
 
 
-def _paid(audit: AuditProblem, sample: IndexArray, piece: IndexArray) -> Any:
+def _paid(audit: PairAudit, sample: IndexArray, piece: IndexArray) -> Any:
     """What samples have paid for each feature at a piece of theirs."""
     domains = audit.problem.domains
     assert domains is not None

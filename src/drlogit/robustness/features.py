@@ -17,7 +17,7 @@ import numpy as np
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
 from ..rows.arrays import FloatArray, IndexArray
-from .pipeline_columns import FollowedColumns, Origin
+from .pipeline_columns import Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Feature:
     name: str
     columns: IndexArray
     levels: tuple[str, ...] | None = None
-    otherwise: str = Origin.otherwise
+    otherwise: str = Column.otherwise
     scale: float = 1.0
     shift: float = 0.0
 
@@ -126,28 +126,23 @@ def of_encoding(encoding: Encoding) -> list[Feature]:
     ]
 
 
-def of_steps(columns: FollowedColumns, names: Sequence[Any] | None) -> list[Feature]:
+def of_steps(columns: Sequence[Column], names: Sequence[Any] | None) -> list[Feature]:
     """What is known of columns that were followed through the steps of a pipeline.
 
     ``names`` are those of the pipeline's input.
     """
-    groups: dict[Any, list[tuple[int, Origin]]] = {}
+    groups: dict[Any, list[int]] = {}
     found = []
-    for j in range(len(columns)):
-        column = columns.traced(j)
-        if column is None:
-            continue
-        origin = column.origin
-        if origin.group is not None:
-            groups.setdefault(origin.group, []).append((j, origin))
-        elif not origin.step:
-            name = _input_name(origin.source, names)
+    for j, column in enumerate(columns):
+        if column.group is not None:
+            groups.setdefault(column.group, []).append(j)
+        elif not column.step:
+            name = _input_name(column.source, names)
             found.append(Feature(name, np.array([j]), None, "", column.scale, column.shift))
     for own in groups.values():
-        first = own[0][1]
-        name, places = _input_name(first.source, names), np.array([j for j, _ in own])
-        levels = tuple(origin.level for _, origin in own)
-        found.append(Feature(name, places, levels, first.otherwise))
+        first, levels = columns[own[0]], tuple(columns[j].level for j in own)
+        name = _input_name(first.source, names)
+        found.append(Feature(name, np.array(own), levels, first.otherwise))
     return found
 
 

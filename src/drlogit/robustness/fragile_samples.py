@@ -17,9 +17,9 @@ from ..problem.domains import Domains, ItemTable
 from ..problem.worst_moves import reach
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
-from .audit_problem import AuditProblem
 from .crossing_costs import cheapest, is_exact
 from .features import Feature, plain_number
+from .pair_audit import PairAudit
 from .sample_values import rows_of
 
 #: Features of a change that are named; a move of all features together names the largest parts.
@@ -56,7 +56,7 @@ class FragileSample:
     changes: tuple[FeatureChange, ...]
 
 
-def fragile_samples(audit: AuditProblem, n_listed: int) -> tuple[FragileSample, ...]:
+def fragile_samples(audit: PairAudit, n_listed: int) -> tuple[FragileSample, ...]:
     """The samples that take least to break, of those that something can break."""
     u, least = audit.u, audit.costs_to_break
     some = np.flatnonzero((u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
@@ -73,9 +73,7 @@ def fragile_samples(audit: AuditProblem, n_listed: int) -> tuple[FragileSample, 
     return _listed(audit, index, before, moves, costs, cheapest)
 
 
-def broken_by_one_level(
-    audit: AuditProblem, n_listed: int
-) -> tuple[tuple[FragileSample, ...], float]:
+def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[tuple[FragileSample, ...], float]:
     """The surest predictions that another level of one category breaks, and the share of right
     predictions that are broken so.
 
@@ -107,7 +105,7 @@ def _largest_gain(block: Block, edges: Any, model: Any) -> tuple[FloatArray, tup
 
 
 def _listed(
-    audit: AuditProblem,
+    audit: PairAudit,
     index: IndexArray,
     before: FloatArray,
     moves: FloatArray,
@@ -115,7 +113,7 @@ def _listed(
     cheapest: bool,
 ) -> tuple[FragileSample, ...]:
     u = audit.u
-    labels = audit.labels(audit.signs[index]).tolist()
+    labels = audit.observed(index)
     shift = audit.problem.rows.shift
     before = before if shift is None else before + shift
     found = []
@@ -130,7 +128,7 @@ def _listed(
 
 
 def _with_domains(
-    audit: AuditProblem, index: IndexArray, before: FloatArray
+    audit: PairAudit, index: IndexArray, before: FloatArray
 ) -> tuple[FloatArray, FloatArray, bool]:
     """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
     domains, model = audit.problem.domains, audit.domain_loss.model
@@ -154,7 +152,7 @@ def _levels_now(domains: Domains, before: FloatArray) -> Any:
     return now
 
 
-def _changed_levels(audit: AuditProblem, now: Any, changed: Any, signs: FloatArray) -> FloatArray:
+def _changed_levels(audit: PairAudit, now: Any, changed: Any, signs: FloatArray) -> FloatArray:
     """The moves that change some categories of samples to their worst levels."""
     domains = audit.problem.domains
     assert domains is not None
@@ -170,7 +168,7 @@ def _changed_levels(audit: AuditProblem, now: Any, changed: Any, signs: FloatArr
 
 
 def _named(
-    audit: AuditProblem, before: FloatArray, move: FloatArray
+    audit: PairAudit, before: FloatArray, move: FloatArray
 ) -> tuple[int, tuple[FeatureChange, ...]]:
     """How many features a move changes, and those that matter most, in words."""
     gains = np.abs(move * audit.coefficients[:-1])

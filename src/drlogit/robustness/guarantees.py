@@ -30,10 +30,11 @@ from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .audit_problem import AuditProblem, audit_problem
+from .audit_problem import audit_problem
 from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
-from .measured_model import FittedWith, fitted_with
+from .measured_model import fitted_with
+from .pair_audit import PairAudit
 from .subgroups import Subgroup, subgroups
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
@@ -162,8 +163,7 @@ def guarantee(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    known = fitted_with(model)
-    radius = known.epsilon if epsilon is None else epsilon
+    radius = fitted_with(model).epsilon if epsilon is None else epsilon
     if radius is None:
         raise ValueError("this model has no radius of its own: say which with epsilon=")
     audit = audit_problem(
@@ -171,22 +171,21 @@ def guarantee(
         categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
     )  # fmt: skip
     parts = subgroups(groups, X, audit.weights.size)
-    return guarantee_of(audit, known, confidence, parts, random_state)
+    return guarantee_of(audit, confidence, parts, random_state)
 
 
 def guarantee_of(
     audit: Adversary,
-    known: FittedWith,
     confidence: float = 0.95,
     parts: tuple[Subgroup, ...] = (),
     random_state: int = 0,
 ) -> Guarantee:
     """The guarantee of a model on the rows of an audit that it has not seen.
 
-    ``known`` is how the model was fitted: any λ that is known before the rows are gives a valid
-    limit, in every ball, and the fit's own a good one where radius, κ and norm are its own.
+    Any λ that is known before the rows are gives a valid limit, in every ball, and the fit's own a
+    good one where radius, κ and norm are its own.
     """
-    rows, problem = _UnseenRows.of(audit), audit.problem
+    rows, problem, known = _UnseenRows.of(audit), audit.problem, audit.measured.fitted
     some = np.flatnonzero(audit.weights > 0.0)
     if some.size < LEAST_ROWS:
         raise ValueError(
@@ -196,10 +195,10 @@ def guarantee_of(
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
     gamma = rows.best_gamma(choosing)
     own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-    if len(known.results) == 1 and own and np.all(known.kappa == audit.kappa):
+    if known.result is not None and own and np.all(known.kappa == audit.kappa):
         # Known before these rows were: all of them may speak.
-        lam, judged = max(known.results[0].lam, audit.sensitivity), order
-        _look_familiar(rows, some, lam, known.results[0].objective)
+        lam, judged = max(known.result.lam, audit.sensitivity), order
+        _look_familiar(rows, some, lam, known.result.objective)
     else:
         lam, judged = rows.best_lambda(choosing), rest
     alpha = (1.0 - confidence) / (1 + len(parts))
@@ -311,7 +310,7 @@ class _UnseenRows:
 
     def _greatest(self, lam: float) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
-        if not isinstance(self.audit, AuditProblem):
+        if not isinstance(self.audit, PairAudit):
             return math.inf
         problem, b = self.audit.problem, self.audit.coefficients
         counts = (b != 0.0) & ~np.isinf(problem.cost.costs)

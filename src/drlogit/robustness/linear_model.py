@@ -1,11 +1,10 @@
 """Any fitted linear classifier as ``(coef, intercept)`` in the units of the data it is given.
 
-What comes after a fit (worst case, misclassification, audit) asks of a model only its score
-``x·β + b`` and which label a positive score means.  :func:`as_linear` finds both: in our own
+What comes after a fit (worst case, misclassification, audit) asks of a model only its scores
+``coef x + intercept`` and which labels they mean.  :func:`as_linear` finds both: in our own
 estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, in searches
-over them, and in pipelines, where the affine steps before the classifier are folded into β and
-b (:mod:`.pipeline_columns`): with ``T(x) = A x + t``, the score ``w·T(x) + c`` has ``β = Aᵀ w`` and
-``b = w·t + c``.
+over them, and in pipelines, whose steps are folded into the coefficients
+(:func:`.pipeline_columns.fold`).
 """
 
 from __future__ import annotations
@@ -19,87 +18,49 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..problem.result import Result
-from ..rows.arrays import FloatArray
-from .pipeline_columns import follow_steps, n_inputs
-
-
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """The score ``x·coef + intercept``.
-
-    ``classes`` are the labels of negative and positive scores; None if only the data can tell,
-    and then the label that sorts last is the positive one.
-    """
-
-    coef: FloatArray
-    intercept: float
-    classes: tuple[Any, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.coef.ndim != 1 or not np.isfinite(self.coef).all():
-            raise ValueError(
-                f"coef must be a vector of finite numbers, got shape {self.coef.shape}"
-                + ("" if self.coef.ndim != 1 else " with NaN or infinity")
-            )
-        if not np.isfinite(self.intercept):
-            raise ValueError(f"intercept must be finite, got {self.intercept}")
-
-
-@dataclass(frozen=True, eq=False)
-class SoftmaxModel:
-    """Scores ``coef x + intercept``, one for each class; ``classes`` None if only data can tell."""
-
-    coef: FloatArray
-    intercept: FloatArray
-    classes: tuple[Any, ...] | None = None
-
+from ..rows.arrays import FloatArray, IndexArray
+from ..rows.checks import check_label_column, check_labels
+from .pipeline_columns import fold, follow_steps
 
 #: Classifiers of scikit-learn whose probabilities are the softmax of their scores.
 _SOFTMAX = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
 
 
-def as_softmax(model: Any) -> SoftmaxModel | None:
-    """The softmax in a model of several classes, in the units of its data; None for others."""
-    if isinstance(model, Result):
-        several = np.ndim(model.coef) == 2
-        return SoftmaxModel(model.coef, np.asarray(model.intercept)) if several else None
-    if hasattr(model, "best_estimator_"):
-        return as_softmax(model.best_estimator_)
-    if hasattr(model, "steps"):
-        last, before = as_softmax(model.steps[-1][1]), model.steps[:-1]
-        if last is None:
-            return None
-        width = last.coef.shape[1]
-        count = n_inputs(before, width)
-        columns = follow_steps(before, count, width)
-        parts = [columns.fold(*row, count) for row in zip(last.coef, last.intercept, strict=True)]
-        coef, intercept = (np.array(part) for part in zip(*parts, strict=True))
-        return SoftmaxModel(coef, intercept, last.classes)
-    classes, kind = getattr(model, "classes_", ()), type(model)
-    ours = hasattr(model, "results_") and len(model.results_) <= 1  # none: of no certificate
-    theirs = (
-        kind.__module__.startswith("sklearn.")
-        and kind.__name__ in _SOFTMAX
-        and getattr(model, "multi_class", "auto") != "ovr"
-        and getattr(model, "solver", "") != "liblinear"
-    )
-    if len(classes) <= 2 or not (ours or theirs):
-        return None
-    return SoftmaxModel(
-        np.asarray(model.coef_), np.asarray(model.intercept_), tuple(np.asarray(classes).tolist())
-    )
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Scores ``coef x + intercept``: one of two classes, or of a softmax one for each class.
+
+    ``classes`` are the labels, of two those of negative and positive scores; None if only the data
+    can tell, and then they are in the order in which they sort.
+    """
+
+    coef: FloatArray
+    intercept: Any
+    classes: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.coef).all():
+            raise ValueError(
+                f"coef must hold finite numbers, got shape {self.coef.shape} with NaN or infinity"
+            )
+        if not np.isfinite(self.intercept).all():
+            raise ValueError(f"intercept must be finite, got {self.intercept}")
+
+    @property
+    def several(self) -> bool:
+        """Whether it is a softmax of several classes."""
+        return self.coef.ndim == 2
 
 
-def as_linear(model: Any, of_class: int | None = None) -> LinearModel:
+def as_linear(model: Any) -> LinearModel:
     """The linear model in ``model``, or ``ValueError`` if there is none to be found.
 
     Parameters
     ----------
     model : estimator, Result, LinearModel or tuple (coef, intercept)
-        Any fitted binary classifier with ``coef_`` and ``intercept_``, a search that ended with
-        one (``best_estimator_``), or a pipeline of affine steps that ends in one.
-    of_class : int, optional
-        Of a model of several classes, the position of the one that is told from the rest.
+        Any fitted binary classifier with ``coef_`` and ``intercept_``, a softmax of several
+        classes, a search that ended with one (``best_estimator_``), or a pipeline that ends in one
+        and whose other steps scale, shift and choose columns.
     """
     if isinstance(model, LinearModel):
         return model
@@ -114,63 +75,83 @@ def as_linear(model: Any, of_class: int | None = None) -> LinearModel:
             "model must be a fitted linear classifier, a Result or a tuple (coef, intercept), "
             f"got {type(model).__name__}"
         )
-    return _of_estimator(model, of_class)
+    found = without_searches(model)
+    if not hasattr(found, "steps"):
+        return _of_classifier(found)
+    last, before = as_linear(found.steps[-1][1]), found.steps[:-1]
+    width = last.coef.shape[-1]
+    some = [step for _, step in before if hasattr(step, "n_features_in_")]
+    count = int(some[0].n_features_in_) if some else width
+    columns = follow_steps(before, count, width)
+    return LinearModel(*fold(columns, last.coef, last.intercept, count), last.classes)
 
 
-def _of_estimator(model: Any, of_class: int | None) -> LinearModel:
+def last_step(model: Any) -> Any:
+    """The classifier itself, in pipelines and searches."""
+    found = without_searches(model)
+    return without_searches(found.steps[-1][1]) if hasattr(found, "steps") else found
+
+
+def without_searches(model: Any) -> Any:
+    """The estimator that a search ended with."""
     if hasattr(model, "fit"):
         check_is_fitted(model)
-    if hasattr(model, "best_estimator_"):
-        return _of_estimator(model.best_estimator_, of_class)
-    if hasattr(model, "steps"):
-        last = _of_estimator(model.steps[-1][1], of_class)
-        before, width = model.steps[:-1], last.coef.size
-        count = n_inputs(before, width)
-        columns = follow_steps(before, count, width)
-        return LinearModel(*columns.fold(last.coef, last.intercept, count), last.classes)
-    name = type(model).__name__
-    classes = getattr(model, "classes_", None)
-    if of_class is not None and classes is not None and len(classes) > 2:
-        return _against_the_rest(model, classes, of_class)
-    if not hasattr(model, "coef_"):
-        raise ValueError(f"{name} has no coef_: a linear classifier is wanted")
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    return model
+
+
+def codes_of(linear: LinearModel, y: Any, n_samples: int) -> tuple[IndexArray, tuple[Any, ...]]:
+    """Labels as positions among the classes, those of the model if it knows them."""
+    labels = check_label_column(y, n_samples)
+    if linear.classes is not None:
+        known = np.asarray(linear.classes)
+    elif linear.several:
+        known = np.unique(labels)
+    else:
+        check_labels(y, n_samples)  # two kinds, or it says so
+        known = np.unique(labels)
+    matches = np.column_stack([np.asarray(labels == label, dtype=bool) for label in known])
+    unknown = ~matches.any(axis=1)
+    if unknown.any():
+        names = " or ".join(repr(label) for label in known.tolist()[:8])
+        found = labels[unknown][:1].tolist()[0]
+        raise ValueError(f"y must hold labels of the model, {names}, got {found!r}")
+    return matches.argmax(axis=1), tuple(known.tolist())
+
+
+def _of_classifier(model: Any) -> LinearModel:
+    name, classes = type(model).__name__, getattr(model, "classes_", None)
     if is_regressor(model):
         raise ValueError(f"{name} predicts numbers, not labels: a linear classifier is wanted")
-    if classes is not None and len(classes) != 2:
-        raise ValueError(
-            f"{name} was fitted on {len(classes)} classes; two are wanted. Ask about one class "
-            "against the rest: model (coef_[k], intercept_[k]), labels y == classes_[k]"
-        )
+    labels = None if classes is None else tuple(classes)
+    if labels is not None and len(labels) > 2:
+        if not _is_softmax(model):
+            raise ValueError(
+                f"{name} was fitted on {len(labels)} classes and is no softmax; two are wanted. "
+                "Ask about one class against the rest: model (coef_[k], intercept_[k]) or "
+                "estimators_[k], labels y == classes_[k]"
+            )
+        labels = tuple(np.asarray(classes).tolist())
+        return LinearModel(np.asarray(model.coef_), np.asarray(model.intercept_), labels)
+    if not hasattr(model, "coef_"):
+        raise ValueError(f"{name} has no coef_: a linear classifier is wanted")
     return LinearModel(
         _vector(model.coef_, f"coef_ of {name}"),
         _scalar(getattr(model, "intercept_", 0.0), f"intercept_ of {name}"),
-        None if classes is None else (classes[0], classes[1]),
+        labels,
     )
 
 
-def _against_the_rest(model: Any, classes: Any, k: int) -> LinearModel:
-    """The fit of one class against the rest, of models that are made of such fits."""
-    name, pair = type(model).__name__, rest_and_class(classes[k])
-    if hasattr(model, "estimators_") and len(model.estimators_) == len(classes):
-        inner = _of_estimator(model.estimators_[k], None)
-        return LinearModel(inner.coef, inner.intercept, pair)
-    softmax = type(model).__module__.startswith("sklearn.") and "Logistic" in name
-    if softmax or len(getattr(model, "coef_", ())) != len(classes):
-        raise ValueError(
-            f"{name} has scores for {len(classes)} classes that are not linear against the rest: "
-            "audit OneVsRestClassifier(LogisticRegression()), or one class of it"
-        )
-    intercept = np.broadcast_to(getattr(model, "intercept_", 0.0), len(classes))[k]
-    return LinearModel(
-        _vector(model.coef_[k], f"coef_ of {name}"),
-        _scalar(intercept, f"intercept_ of {name}"),
-        pair,
+def _is_softmax(model: Any) -> bool:
+    kind = type(model)
+    ours = hasattr(model, "results_") and len(model.results_) <= 1  # none: of no certificate
+    return ours or (
+        kind.__module__.startswith("sklearn.")
+        and kind.__name__ in _SOFTMAX
+        and getattr(model, "multi_class", "auto") != "ovr"
+        and getattr(model, "solver", "") != "liblinear"
     )
-
-
-def rest_and_class(label: Any) -> tuple[str, str]:
-    """What the two sides are called when one class is told from the rest."""
-    return f"not {label}", str(label)
 
 
 def _vector(values: Any, name: str) -> FloatArray:

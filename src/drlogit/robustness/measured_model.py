@@ -3,7 +3,7 @@
 The *fitted* space is the one that the classifier itself was fitted in: for a pipeline, what its
 last step sees; for a table, the encoded columns with their categories.  There an audit of a model
 on its training data gives the number of the fit.  The *given* space is that of X as it was given,
-into which the affine steps of a pipeline are folded (:func:`~.linear_model.as_linear`).
+into which the steps of a pipeline are folded (:func:`~.linear_model.as_linear`).
 
 In the fitted space our own models are measured as they were fitted: norm, costs, categories and
 bounds.  For others, the columns of a ``OneHotEncoder`` are categories.
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.linear_predictions import matrix_of
 from ..estimators.robust_classifier import RobustLinearClassifier
@@ -29,31 +28,46 @@ from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
-from .linear_model import LinearModel, SoftmaxModel, as_linear, as_softmax
-from .pipeline_columns import FollowedColumns, follow_steps
+from .linear_model import LinearModel, as_linear, last_step, without_searches
+from .pipeline_columns import Column, follow_steps
 
 _GIVEN = "in the units of X as given"
 
-SPACES = ("fitted", "given")
-
 #: Says that a pipeline's one-hot columns are categories, though the fit took them for numbers.
 ONE_HOT = "one-hot"
+
+
+class FittedWith(NamedTuple):
+    """The norm, κ and ε of a fit, and its outcome; None if the model does not know."""
+
+    norm: str | None = None
+    kappa: StatedKappa | None = None
+    epsilon: float | None = None
+    result: Result | None = None
+
+
+def fitted_with(model: Any) -> FittedWith:
+    """How our models were fitted, in pipelines and searches too."""
+    last = last_step(model) if hasattr(model, "fit") else None
+    if not isinstance(last, RobustLinearClassifier):
+        return FittedWith()
+    result = last.results_[0] if last.results_ else None
+    return FittedWith(last.norm, last.kappa_, float(last.epsilon_), result)
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredModel:
     """A linear model and samples in the space where distance is measured.
 
-    ``norm``, ``kappa``, ``costs``, ``categories`` and ``bounds`` are what is measured with where
-    nobody says otherwise; None for what is not known.  ``space`` says it in words, and ``features``
-    what is known of the columns.
+    ``costs``, ``categories`` and ``bounds`` are what is measured with where nobody says otherwise;
+    None for what is not known.  ``space`` says it in words, and ``features`` what is known of the
+    columns.
     """
 
-    linear: LinearModel | SoftmaxModel
+    linear: LinearModel
     X: Any
     space: str
-    norm: str | None = None
-    kappa: StatedKappa | None = None
+    fitted: FittedWith
     costs: Any = None
     categories: Any = None
     bounds: Any = None
@@ -62,93 +76,36 @@ class MeasuredModel:
     features: tuple[Feature, ...] = ()
 
 
-def measure(
-    model: Any, X: Any, space: str, categories: Any = None, of_class: int | None = None
-) -> MeasuredModel:
-    """The model and the samples in a space; ``ValueError`` if there is no way there.
-
-    ``of_class`` says which class of several is told from the rest.
-    """
-    if space not in SPACES:
+def measure(model: Any, X: Any, space: str, categories: Any = None) -> MeasuredModel:
+    """The model and the samples in a space; ``ValueError`` if there is no way there."""
+    if space not in ("fitted", "given"):
         raise ValueError(f"space must be 'fitted' or 'given', got {space!r}")
-    found = _without_searches(model)
-    steps = list(getattr(found, "steps", []))
+    found = without_searches(model)
+    last = last_step(model)
     if space == "given":
-        return _given(model, found, X, of_class)
-    last = _without_searches(steps[-1][1]) if steps else found
-    if len(steps) > 1:
-        measured, columns = _in_pipeline(found, last, X, of_class)
+        if getattr(found, "encoding_", None) is not None:
+            raise ValueError(
+                "the columns of this model's table have no distance before they are encoded: leave "
+                "space at 'fitted'"
+            )
+        return MeasuredModel(as_linear(model), X, _GIVEN, fitted_with(last), names=column_names(X))
+    columns: list[Column] = []
+    if len(getattr(found, "steps", ())) > 1:
+        measured, columns = _in_pipeline(found, last, X)
     else:
-        measured, columns = _alone(last, X, of_class), None
+        linear, fitted = as_linear(last), fitted_with(last)
+        measured = MeasuredModel(linear, X, _GIVEN, fitted, names=column_names(X))
+    said = isinstance(categories, str) and categories == ONE_HOT
     if isinstance(last, RobustLinearClassifier):
         measured = _as_fitted(last, measured)
-        if not (isinstance(categories, str) and categories == ONE_HOT):
-            return measured
-    if columns is not None and (categories is None or isinstance(categories, str)):
-        measured = _with_one_hot(measured, columns)
-    return measured
+    else:
+        said = said or categories is None
+    return _with_one_hot(measured, columns) if said else measured
 
 
-class FittedWith(NamedTuple):
-    """The norm, κ and ε of a fit, and its outcomes; None if the model does not know."""
-
-    norm: str | None = None
-    kappa: StatedKappa | None = None
-    epsilon: float | None = None
-    results: tuple[Result, ...] = ()
-
-    def of_class(self, k: int) -> FittedWith:
-        """What is known of one fit of several, one class against the rest."""
-        return self._replace(results=self.results[k : k + 1])
-
-
-def fitted_with(model: Any) -> FittedWith:
-    """How our models were fitted, in pipelines and searches too."""
-    last = last_step(model) if hasattr(model, "fit") else None
-    if not isinstance(last, RobustLinearClassifier):
-        return FittedWith()
-    return FittedWith(last.norm, last.kappa_, float(last.epsilon_), tuple(last.results_))
-
-
-def last_step(model: Any) -> Any:
-    """The classifier itself, in pipelines and searches."""
-    found = _without_searches(model)
-    return _without_searches(found.steps[-1][1]) if hasattr(found, "steps") else found
-
-
-def _without_searches(model: Any) -> Any:
-    """The estimator that a search ended with."""
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
-    return model
-
-
-def _given(model: Any, found: Any, X: Any, of_class: int | None) -> MeasuredModel:
-    if getattr(found, "encoding_", None) is not None:
-        raise ValueError(
-            "the columns of this model's table have no distance before they are encoded: leave "
-            "space at 'fitted'"
-        )
-    return MeasuredModel(_scoring(model, of_class), X, _GIVEN, names=column_names(X))
-
-
-def _scoring(model: Any, of_class: int | None) -> LinearModel | SoftmaxModel:
-    softmax = as_softmax(model) if of_class is None else None
-    return as_linear(model, of_class) if softmax is None else softmax
-
-
-def _alone(last: Any, X: Any, of_class: int | None) -> MeasuredModel:
-    return MeasuredModel(_scoring(last, of_class), X, _GIVEN, names=column_names(X))
-
-
-def _in_pipeline(
-    pipeline: Any, last: Any, X: Any, of_class: int | None
-) -> tuple[MeasuredModel, FollowedColumns]:
+def _in_pipeline(pipeline: Any, last: Any, X: Any) -> tuple[MeasuredModel, list[Column]]:
     """Model and samples before the last step, and where its columns come from."""
-    linear = _scoring(last, of_class)
-    before = pipeline[:-1]
+    linear, before = as_linear(last), pipeline[:-1]
     Z = _transformed(X, before.transform, linear.coef.shape[-1])
     named = [step for _, step in before.steps if step is not None and not isinstance(step, str)]
     kinds = ", ".join(type(step).__name__ for step in named)
@@ -159,6 +116,7 @@ def _in_pipeline(
         linear,
         Z,
         f"in the space in which {type(last).__name__} was fitted{after}",
+        fitted_with(last),
         names=_names_after(before, Z),
         features=tuple(of_steps(columns, column_names(X))),
     )
@@ -187,8 +145,6 @@ def _as_fitted(last: RobustLinearClassifier, measured: MeasuredModel) -> Measure
     """Measured as our model was fitted."""
     measured = replace(
         measured,
-        norm=fitted_with(last).norm,
-        kappa=fitted_with(last).kappa,
         costs=last.feature_costs_,
         categories=last.categories_,
         bounds=last.bounds_,
@@ -221,14 +177,13 @@ def _stated(last: RobustLinearClassifier) -> str:
     return f", with the {words} of the fit" if words else ""
 
 
-def _with_one_hot(measured: MeasuredModel, columns: FollowedColumns) -> MeasuredModel:
+def _with_one_hot(measured: MeasuredModel, columns: list[Column]) -> MeasuredModel:
     """One-hot columns as categories: zeros and ones again, whatever scaled them."""
     groups: dict[Any, list[int]] = {}
     scale, shift = np.ones(len(columns)), np.zeros(len(columns))
-    for j in range(len(columns)):
-        column = columns.traced(j)
-        if column is not None and column.origin.group is not None:
-            groups.setdefault(column.origin.group, []).append(j)
+    for j, column in enumerate(columns):
+        if column.group is not None:
+            groups.setdefault(column.group, []).append(j)
             scale[j], shift[j] = column.scale, column.shift
     if not groups:
         return measured
@@ -237,14 +192,13 @@ def _with_one_hot(measured: MeasuredModel, columns: FollowedColumns) -> Measured
     if (scale != 1.0).any() or shift.any():
         zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale[hot], shift=shift[hot])
         Z = _transformed(Z, zeros_and_ones, len(columns))
-    linear: Any = measured.linear
-    moved = replace(
-        linear, coef=linear.coef * scale, intercept=linear.intercept + linear.coef @ shift
-    )
+    linear = measured.linear
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
     return replace(
         measured,
-        linear=moved,
+        linear=replace(
+            linear, coef=linear.coef * scale, intercept=linear.intercept + linear.coef @ shift
+        ),
         X=Z,
         categories=list(groups.values()),
         space=f"{measured.space}, with the one-hot columns of {many} as such",

@@ -9,10 +9,10 @@ from ..problem.domains import dense_columns
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.reductions import Stack, Sum
-from .audit_problem import AuditProblem
+from .pair_audit import PairAudit
 
 
-def rows_of(audit: AuditProblem, index: IndexArray) -> FloatArray:
+def rows_of(audit: PairAudit, index: IndexArray) -> FloatArray:
     """The samples at these positions as the blocks hold them: shifted, if the rows are."""
     rows = audit.problem.rows
     order = np.argsort(index, kind="stable")
@@ -29,7 +29,7 @@ def _chosen(block: Block, first: int, index: IndexArray) -> tuple[int, tuple[Sta
     return first, (Stack(np.asarray(dense, dtype=np.float64)),)
 
 
-def values_of(audit: AuditProblem, column: int) -> FloatArray:
+def values_of(audit: PairAudit, column: int) -> FloatArray:
     """One column of the matrix, as it was before any shift."""
     rows = audit.problem.rows
     found = rows.gather(rows.run(_column, None, np.array([column]))[0])
@@ -40,7 +40,7 @@ def _column(block: Block, _: None, column: IndexArray) -> tuple[FloatArray, tupl
     return dense_columns(block.X, column)[:, 0], ()
 
 
-def levels_of(audit: AuditProblem, columns: IndexArray) -> IndexArray:
+def levels_of(audit: PairAudit, columns: IndexArray) -> IndexArray:
     """The place of each sample's level among the columns of a category; -1 for none of them."""
     rows = audit.problem.rows
     return np.asarray(rows.gather(rows.run(_level, None, columns)[0]))
@@ -51,7 +51,7 @@ def _level(block: Block, _: None, columns: IndexArray) -> tuple[IndexArray, tupl
     return np.where(part.any(axis=1), part.argmax(axis=1), -1), ()
 
 
-def moments_of(audit: AuditProblem, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
+def moments_of(audit: PairAudit, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
     """Means (of the blocks' columns) and covariances of some columns, with the weights."""
     _, (first, second) = audit.problem.rows.run(_moments, None, columns)
     return np.asarray(first), np.asarray(second) - np.outer(first, first)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rows.arrays import FloatArray, IndexArray
-from .audit_problem import AuditProblem
 from .features import Feature, plain_number
+from .pair_audit import PairAudit
 from .sample_values import levels_of, values_of
 from .worst_case import WorstCaseDistribution
 
@@ -59,7 +59,7 @@ class Bins:
         return _sums(places, distribution.mass, len(self.labels))
 
 
-def bins_of(audit: AuditProblem, feature: Feature) -> Bins:
+def bins_of(audit: PairAudit, feature: Feature) -> Bins:
     """Cut a feature into bins; "none of its levels" is the last of a category."""
     if feature.levels is not None:
         places = levels_of(audit, feature.columns)

@@ -83,7 +83,7 @@ def worst_case_loss(
     space : {"fitted", "given"}
         Where distance is measured: in the space in which the classifier was fitted, for a pipeline
         what its last step sees, so that the answer on the training data is that of the fit; or in
-        the units of X as given, if all steps are affine.
+        the units of X as given, if all steps scale, shift or choose columns.
     sample_weight : array of shape (n_samples,), optional
         Non-negative weights, of which only the proportions matter.
 

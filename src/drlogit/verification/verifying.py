@@ -15,9 +15,8 @@ from ..problem.ball import Ball
 from ..problem.label_costs import BY_SAMPLE, ByClass
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proof
 from ..problem.result import Result
-from ..robustness.audit_problem import signs_of
-from ..robustness.linear_model import LinearModel, as_linear
-from ..robustness.measured_model import last_step, measure
+from ..robustness.linear_model import LinearModel, as_linear, codes_of, last_step
+from ..robustness.measured_model import measure
 from ..rows.arrays import FloatArray
 from ..rows.checks import as_numbers, check_weights
 from ..rows.chunks import (
@@ -111,7 +110,7 @@ def verify(
         raise ValueError(f"X has {n_features} features, but the model has {coef.size}")
     y = in_memory(y)
     given_weights = fit.weights(y, None if sample_weight is None else in_memory(sample_weight))
-    signs, _ = signs_of(y, n_samples, fit.linear.classes)
+    signs = np.where(codes_of(fit.linear, y, n_samples)[0] > 0, 1.0, -1.0)
     costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
     upper = math.inf
     try:
@@ -189,7 +188,6 @@ def _fit_of(model: Any, X: Any) -> _FittedModel:
     if isinstance(last, Result):
         return _FittedModel(as_linear(last), X, last)
     measured = measure(model, X, "fitted")
-    assert isinstance(measured.linear, LinearModel)
     return _FittedModel(measured.linear, measured.X, result, last)
 
 
