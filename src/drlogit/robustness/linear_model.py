@@ -145,7 +145,7 @@ def _of_classifier(model: Any) -> LinearModel:
 
 def _is_softmax(model: Any) -> bool:
     kind = type(model)
-    ours = hasattr(model, "results_") and len(model.results_) <= 1  # none: of no certificate
+    ours = hasattr(model, "results_")
     return ours or (
         kind.__module__.startswith("sklearn.")
         and kind.__name__ in _SOFTMAX
