@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets
+    from .estimators.advice import UnscaledDataWarning
     from .estimators.choosing import (
         RegularizationPath,
         epsilon_max,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from .estimators.classifier import DRLogisticRegression
     from .estimators.classifier_cv import DRLogisticRegressionCV
     from .estimators.tolerances import Tolerances, allowances, tolerances
-    from .estimators.unlike_units import UnscaledDataWarning
     from .files.model_file import load_model, save_model
     from .files.onnx_model import register_onnx, to_onnx
     from .fitting.solving import solve, solve_subproblem
@@ -83,7 +83,7 @@ _HOMES = {
     "estimators.classifier": "DRLogisticRegression",
     "estimators.classifier_cv": "DRLogisticRegressionCV",
     "estimators.tolerances": "Tolerances allowances tolerances",
-    "estimators.unlike_units": "UnscaledDataWarning",
+    "estimators.advice": "UnscaledDataWarning",
     "files.model_file": "load_model save_model",
     "files.onnx_model": "register_onnx to_onnx",
     "fitting.solving": "solve solve_subproblem",

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from ..estimators.unlike_units import UnscaledDataWarning
+from ..estimators.advice import UnscaledDataWarning
 from . import (
     audit,
     bundled_data,

@@ -123,12 +123,13 @@ def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str
 
 def read_groups(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
     """The column of ``--groups`` as subgroups of the samples, if it was given."""
-    from ..estimators.tables.frames import levels_of
+    from ..estimators.tables.frames import columns_of
 
     if arguments.groups is None:
         return None
     column = np.array(read_column(asked, arguments, arguments.groups), dtype=object)
-    return {arguments.groups: levels_of(column)}
+    (levels,) = (each.levels for each in columns_of(column[:, None]))
+    return {arguments.groups: levels}
 
 
 def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **options: Any) -> Wanted:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.linear_predictions import matrix_of
+from ..estimators.matrices import matrix_of
 from ..files.model_file import read_model
 from . import options
 from .asking import ModelAndSamples, read_asked, read_column, read_groups, warn_of_fitted_rows

@@ -15,7 +15,7 @@ from ..problem.classes import scaled_costs
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.chunks import in_memory
 from .average_levels import relative_to_average
-from .linear_predictions import matrix_of
+from .matrices import matrix_of
 from .robust_classifier import RobustLinearClassifier
 from .tables.encoding import Encoding
 from .tables.frames import rows_of

@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..rows.arrays import FloatArray, Matrix
-from ..rows.checks import AS_NUMBERS, check_numeric, check_unmasked, settled
+from ..rows.arrays import FloatArray
 from ..rows.row_blocks import RowBlocks, is_in_blocks
 from .label_noise import true_probabilities
-from .tables.encoding import Encoding
-from .tables.frames import column_names, is_frame, is_table
-
-
-def numeric_data(estimator: Any, X: Any, *, reset: bool) -> Matrix:
-    """X as a matrix of finite numbers, as scikit-learn checks it."""
-    _check_distinct(X)
-    X = check_numeric(X)
-    matrix = validate_data(estimator, X, reset=reset, **AS_NUMBERS)
-    return settled(matrix, getattr(X, "columns", None))
-
-
-def _check_distinct(X: Any) -> None:
-    """``ValueError`` for a frame with two columns of one name."""
-    if is_frame(X):
-        repeated = [name for name, times in Counter(column_names(X)).items() if times > 1]
-        if repeated:
-            raise ValueError(
-                f"X must have columns of distinct names, got {repeated[0]!r:.60} more than once: "
-                "rename or drop one"
-            )
-
-
-def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """The table, with its columns remembered or compared with those remembered."""
-    check_unmasked(X, "X")
-    _check_distinct(X)
-    if not is_table(X):
-        raise ValueError(f"X must be a table as in training, got {type(X).__name__}")
-    if X.shape[0] == 0:
-        raise ValueError(f"X must have at least one row, got shape {tuple(X.shape)}")
-    return validate_data(estimator, X, reset=reset, skip_check_array=True)
-
-
-def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
-    """What a model's coefficients are multiplied with; warns of levels that nobody knows."""
-    if model.encoding_ is None:
-        return numeric_data(model, X, reset=False)
-    table = checked_table(model, X, reset=False)
-    matrix = settled(model.encoding_.transform(table), model.encoding_.names)
-    found = None if quiet else model.encoding_.mostly_unseen(matrix, table)
-    if found is not None:
-        warnings.warn(found, UserWarning, stacklevel=4)
-    return matrix
+from .matrices import matrix_of
+from .tables.encoding import Encoding, numbers_only
 
 
 def refuse_label_noise(model: Any, place: str) -> None:
@@ -84,6 +39,18 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     #: Shares of true classes (rows) that are recorded as others, if labels are known to be wrong.
     label_noise_: FloatArray | None = None
+
+    @property
+    def _names_given(self) -> Sequence[Any]:
+        """Names of the columns of X, or their positions."""
+        if self.encoding_ is not None:
+            return [column.name for column in self.encoding_.columns]
+        return getattr(self, "feature_names_in_", range(self.n_features_in_))
+
+    @property
+    def _table(self) -> Encoding:
+        """The columns of X, and the columns of ``coef_`` that each has become."""
+        return numbers_only(self._names_given) if self.encoding_ is None else self.encoding_
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed scores: the margin of the second class, or one column for each class.
@@ -134,17 +101,15 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
         """
         check_is_fitted(self, "coef_")
-        if self.encoding_ is None:
-            return np.asarray(np.abs(self.coef_).mean(axis=0))
         found = [
-            np.abs(self.coef_[:, place[0]])
+            np.abs(self.coef_[:, place])
             if column.levels is None
             else np.ptp(self.coef_[:, place], axis=1)
             if column.levels
-            else np.zeros(1)
-            for column, place in zip(self.encoding_.columns, self.encoding_.places, strict=True)
+            else 0.0
+            for column, place in zip(self._table.columns, self._table.places, strict=True)
         ]
-        return np.array([each.mean() for each in found])
+        return np.array([np.mean(each) for each in found])
 
     def coefficient_table(self) -> list[dict[str, Any]]:
         """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
@@ -159,18 +124,11 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             intercept.
         """
         check_is_fitted(self, "coef_")
-        n_encoded = self.coef_.shape[1]
-        costs = np.ones(n_encoded) if self.feature_costs_ is None else self.feature_costs_
-        named = getattr(self, "feature_names_in_", range(n_encoded))
-        places = (
-            [(name, None) for name in named]
-            if self.encoding_ is None
-            else [
-                (column.name, level)
-                for column in self.encoding_.columns
-                for level in column.shown_levels
-            ]
-        )
+        costs = self.feature_costs_
+        costs = np.ones(self.coef_.shape[1]) if costs is None else costs
+        places = [
+            (column.name, level) for column in self._table.columns for level in column.shown_levels
+        ]
         several = self.coef_.shape[0] > 1
         return [
             {

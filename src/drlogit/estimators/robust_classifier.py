@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -28,29 +28,18 @@ from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.proof import Proof, model_digest, save_proof
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray, IndexArray, Matrix
-from ..rows.checks import (
-    check_unmasked,
-    check_weights,
-    find_classes,
-    label_array,
-    settled,
-    signs_of,
-)
+from ..rows.arrays import FloatArray, IndexArray
+from ..rows.checks import check_unmasked, check_weights, find_classes, label_array, signs_of
 from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
+from .advice import UnscaledDataWarning, unlike_units, unpenalised
 from .average_levels import relative_to_average
 from .label_noise import noise_matrix
-from .linear_predictions import LinearPredictions, checked_table, numeric_data
-from .tables.by_column import CostsByKind, resolve_bounds, resolve_costs
-from .tables.encoding import FILLS, find_categorical, fit_encoding, position_of
-from .tables.frames import column_names, is_frame, is_table
+from .linear_predictions import LinearPredictions
+from .matrices import matrix_to_fit
+from .tables.by_column import is_by_column, resolve_bounds, resolve_costs
+from .tables.encoding import FILLS, position_of
 from .training_data import TrainingData, balanced_weights
-from .unlike_units import UnscaledDataWarning, unlike_columns
-
-#: With fewer samples than this for each coefficient that is not penalised there is a warning: the
-#: rule of thumb of plain logistic regression (Peduzzi et al. 1996).
-_SAMPLES_EACH = 10
 
 
 class RobustLinearClassifier(LinearPredictions):
@@ -101,30 +90,18 @@ class RobustLinearClassifier(LinearPredictions):
         if kappa is not None:
             costs = flip_costs(kappa, self.classes_, data.codes, data.weights)
             data = replace(data, kappa=costs)
-        if self.encoding_ is not None:
-            names = [column.name for column in self.encoding_.columns]
-        else:
-            names = [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
-        if is_in_blocks(data.X) and isinstance(self.feature_costs, str | Mapping | CostsByKind):
-            self.feature_costs_ = self._costs_in_blocks(names)
-        else:
-            self.feature_costs_ = resolve_costs(
-                self.feature_costs, data.X, data.weights, names, self.encoding_
-            )
-        self.bounds_ = (
-            self.bounds
-            if is_in_blocks(data.X)
-            else resolve_bounds(self.bounds, data.X, names, self.encoding_)
+        names, encoding = self._names_given, self.encoding_
+        self.feature_costs_ = resolve_costs(
+            self.feature_costs, data.X, data.weights, names, encoding
         )
-        self.categories_ = self._placed(names)
+        self.bounds_ = resolve_bounds(self.bounds, data.X, names, encoding)
+        self.categories_ = self._groups(names)
         return data
 
     def _learns(self, data: TrainingData) -> bool:
         """Whether costs, bounds or the encoding of a table were learnt from the samples."""
-        if is_in_blocks(data.X):
-            return False
-        costs = isinstance(self.feature_costs, str | Mapping | CostsByKind)
-        return self.encoding_ is not None or costs or isinstance(self.bounds, str)
+        stated = is_by_column(self.feature_costs) or isinstance(self.bounds, str)
+        return (self.encoding_ is not None or stated) and not is_in_blocks(data.X)
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
@@ -140,119 +117,38 @@ class RobustLinearClassifier(LinearPredictions):
     def _advise(self, data: TrainingData, *, robust: bool = True) -> None:
         """Warn of what was left out or left free, and of units that have little in common."""
         said = [] if self.encoding_ is None else [*self.encoding_.remarks]
-        free = self._unpenalised(data.codes.size) if robust else None
-        for each in (*said, *([] if free is None else [free])):
+        if robust and self.feature_costs_ is not None:
+            costs = np.asarray(self.feature_costs_, dtype=np.float64)
+            if np.isinf(costs).any():
+                said.append(unpenalised(costs, self._table, data.codes.size) or "")
+        for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
         if self.feature_costs is not None or is_in_blocks(data.X) or not robust:
             return
-        n_encoded = data.X.shape[1]
-        names = self._model()["names"]
         levels = [int(j) for group in self.categories_ or () for j in group]
-        found = unlike_columns(data.X, range(n_encoded) if names is None else names, levels)
+        names = self._names_given if self.encoding_ is None else self.encoding_.names
+        found = unlike_units(data.X, names, levels)
         if found is not None:
-            warnings.warn(
-                f"{found}: feature_costs='std', or a StandardScaler before, measures in standard "
-                "deviations; feature_costs={} keeps the units.",
-                UnscaledDataWarning,
-                stacklevel=4,
-            )
-
-    def _unpenalised(self, n_samples: int) -> str | None:
-        """What is to be said if many coefficients are free for so many samples."""
-        if self.feature_costs_ is None:
-            return None
-        free = np.isinf(np.asarray(self.feature_costs_, dtype=np.float64))
-        if self.encoding_ is not None:
-            widths = {
-                column.name: 1 if column.levels is None else column.width - 1
-                for column, place in zip(self.encoding_.columns, self.encoding_.places, strict=True)
-                if free[place].any()
-            }
-        else:
-            named = getattr(self, "feature_names_in_", range(free.size))
-            widths = {named[j]: 1 for j in np.flatnonzero(free)}
-        count = sum(widths.values())
-        if count * _SAMPLES_EACH <= n_samples:
-            return None
-        most = sorted(widths, key=lambda name: -widths[name])[:5]
-        shown = ", ".join(
-            f"{name!r:.40}" + (f" ({widths[name]})" if widths[name] > 1 else "") for name in most
-        )
-        more = f" and {len(widths) - len(most)} more" if len(widths) > len(most) else ""
-        return (
-            f"{count} coefficients are not penalised, with {n_samples} samples to learn them from: "
-            f"an infinite cost calls {shown}{more} beyond doubt. They may fit the training data "
-            "far better than any other; give them a finite cost, or a tolerance."
-        )
-
-    def _costs_in_blocks(self, names: list[Any]) -> FloatArray:
-        """Costs by name where the features are elsewhere, without their standard deviations."""
-        stated = self.feature_costs
-        if not isinstance(stated, Mapping) or "std" in [
-            v for v in stated.values() if isinstance(v, str)
-        ]:
-            raise ValueError(
-                "feature_costs='std' is for features in memory; state the costs as numbers"
-            )
-        nothing = np.zeros((1, len(names)))
-        return np.asarray(resolve_costs(stated, nothing, None, names, None))
+            warnings.warn(found, UnscaledDataWarning, stacklevel=4)
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        self.encoding_ = None
-        if isinstance(X, np.memmap):
-            X = RowBlocks.from_array(X)  # checked where it lies, as other blocks are
-        if is_in_blocks(X):
-            self._remember_columns(X)
-            if is_dask(y):
-                return self._with_lazy_labels(X, y, sample_weight)
-            check_unmasked(y, "y")
-            return self._with_labels(X, label_array(y), sample_weight)
-        check_unmasked(y, "y")
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        categorical = self._find_categorical(X)
-        wanted = bool(categorical) or self.missing != "error"
-        if wanted and is_table(X):
-            X = self._encoded(X, categorical, sample_weight)
-        else:
-            X = numeric_data(self, X, reset=True)
+        check_unmasked(y, "y")
+        if isinstance(X, np.memmap):
+            X = RowBlocks.from_array(X)  # checked where it lies, as other blocks are
+        if is_in_blocks(X):
+            self.encoding_ = None
+            self._remember_columns(X)
+            if is_dask(y):
+                return self._with_lazy_labels(X, y, sample_weight)
+            return self._with_labels(X, label_array(y), sample_weight)
+        X = matrix_to_fit(self, X, sample_weight)
         y = label_array(y, warn=True)
         check_consistent_length(X, y)
         return self._with_labels(X, y, sample_weight)
-
-    def _find_categorical(self, X: Any) -> list[int]:
-        """Positions of the columns of X that are categories."""
-        wanted = self.categorical_features
-        if wanted is None or (isinstance(wanted, str) and wanted == "from_dtype"):
-            if wanted is None or not is_frame(X):
-                return []
-            named = column_names(X)
-            numbers = [
-                position_of(column, named, "categories")
-                for group in (() if self.categories is None else self.categories)
-                for column in (() if isinstance(group, str) else group)
-            ]
-            return find_categorical(X, wanted, numbers)
-        if not is_table(X):
-            raise ValueError(
-                "categorical_features is for data frames and dense arrays, got "
-                f"{type(X).__name__}; name one-hot columns with categories"
-            )
-        return find_categorical(X, wanted)
-
-    def _encoded(self, X: Any, categorical: list[int], sample_weight: Any) -> Matrix:
-        """The matrix of a table; remembers the encoding."""
-        X = checked_table(self, X, reset=True)
-        weights = None
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, X.shape[0])
-        stated = not isinstance(self.categorical_features, str)
-        self.encoding_ = fit_encoding(
-            X, categorical, fill=self.missing, weights=weights, stated=stated
-        )
-        return settled(self.encoding_.transform(X), self.encoding_.names)
 
     def _remember_columns(self, X: Any) -> None:
         """What scikit-learn does with X in memory; the features are checked by the fit."""
@@ -337,28 +233,25 @@ class RobustLinearClassifier(LinearPredictions):
             ),
         }
 
-    def _placed(self, names: list[Any]) -> Any:
+    def _groups(self, names: Sequence[Any]) -> Any:
         """Groups of columns of the matrix, by position: those stated, and those encoded."""
-        groups = self.categories
-        if groups is None or isinstance(groups, str):
-            return groups if self.encoding_ is None else [*self.encoding_.groups] or groups
-        known = {name: place for place, name in enumerate(names)}
-        stated = [
-            group if isinstance(group, str) else [known.get(column, column) for column in group]
-            for group in groups
-        ]
-        if self.encoding_ is None:
-            return stated
-        moved = []
+        encoded = [] if self.encoding_ is None else self.encoding_.groups
+        stated = self.categories
+        if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
+            return encoded or stated  # what is no list of groups is refused later
+        places = []
         for group in stated:
-            places = [position_of(column, names, "categories") for column in group]
-            for j in places:
-                if self.encoding_.columns[j].levels is not None:
-                    raise ValueError(
-                        f"categories names the column {names[j]!r:.60}, which is a category itself"
-                    )
-            moved.append([int(self.encoding_.places[j][0]) for j in places])
-        return [*moved, *self.encoding_.groups]
+            found = [position_of(column, names, "categories") for column in group]
+            if self.encoding_ is not None:
+                for j in found:
+                    if self.encoding_.columns[j].levels is not None:
+                        raise ValueError(
+                            f"categories names the column {names[j]!r:.60}, which is a category "
+                            "itself"
+                        )
+                found = [int(self.encoding_.places[j][0]) for j in found]
+            places.append(found)
+        return [*places, *encoded]
 
     def _controls(self) -> dict[str, Any]:
         """What ``solve_problem`` wants to know besides the problem."""

@@ -23,7 +23,7 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.linear_predictions import refuse_label_noise
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import EncodedColumn, Encoding
-from ..estimators.tables.frames import column_names, columns_of, holds_levels, is_frame, missing
+from ..estimators.tables.frames import Column, columns_of, is_frame
 from ..rows.arrays import FloatArray, IndexArray
 
 _ALIAS = "DrlogitRobustLinearClassifier"
@@ -99,8 +99,7 @@ def _input_types(model: Any, X: Any) -> list[tuple[str, Any]]:
         return [(str(c.name), kinds[_kind(c)]([None, 1])) for c in encoding.columns]
     if is_frame(X):
         return [
-            (str(name), kinds[_kind_in_frame(column, name)]([None, 1]))
-            for name, column in zip(column_names(X), columns_of(X), strict=True)
+            (str(column.name), kinds[_kind_in_frame(column)]([None, 1])) for column in columns_of(X)
         ]
     if X is None and not isinstance(model, RobustLinearClassifier):
         raise ValueError(
@@ -117,11 +116,11 @@ def _kind(column: EncodedColumn) -> str:
     return column.kind
 
 
-def _kind_in_frame(column: Any, name: Any) -> str:
-    if not holds_levels(column, name):
+def _kind_in_frame(column: Column) -> str:
+    if not column.holds_levels:
         return "number"
-    if str(column.dtype).lower() in ("bool", "boolean"):
-        return "number" if missing(column).any() else "truth"
+    if column.kind == "truth":
+        return "number" if column.missing.any() else "truth"
     return "text"
 
 

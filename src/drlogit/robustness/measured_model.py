@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.linear_predictions import matrix_of
+from ..estimators.matrices import matrix_of
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
 from ..problem.label_costs import StatedKappa

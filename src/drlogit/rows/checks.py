@@ -90,10 +90,15 @@ def as_numbers(values: Any, name: str) -> FloatArray:
         raise ValueError(f"{name} must hold numbers, got {shown}") from None
 
 
+def is_float_matrix(X: Any) -> bool:
+    """Whether scikit-learn would find nothing to do with X, in a tenth of a small fit."""
+    return type(X) is np.ndarray and X.ndim == 2 and X.dtype in AS_NUMBERS["dtype"] and X.size > 0
+
+
 def check_features(X: Any) -> Matrix:
     """A finite float array (float32 and float64 kept) or canonical CSR matrix."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in AS_NUMBERS["dtype"] and X.size:
-        return settled(X, None)  # scikit-learn would find nothing to do, in a tenth of a small fit
+    if is_float_matrix(X):
+        return settled(X, None)
     X = check_numeric(X)
     try:
         if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # no error in scikit-learn

@@ -1,4 +1,7 @@
-"""Costs and bounds that are stated by column, as one number for each column of the matrix."""
+"""Costs and bounds that are stated by column, as one number for each column of the matrix.
+
+Where there is no ``encoding``, the columns of the matrix are those of the table.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, Matrix
 from ...rows.checks import as_numbers
-from .encoding import Encoding, position_of
+from ...rows.row_blocks import is_in_blocks
+from .encoding import Encoding, numbers_only, position_of
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,18 @@ def spreads(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
 
 def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
     """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
+    if is_in_blocks(X):
+        raise ValueError(
+            "feature_costs='std' is for features in memory; state the costs as numbers"
+        )
     deviation = spreads(X, weights)
     deviation[deviation == 0.0] = 1.0
     return deviation
+
+
+def is_by_column(costs: Any) -> bool:
+    """Whether costs are stated for columns by name, kind or standard deviation."""
+    return isinstance(costs, str | Mapping | CostsByKind)
 
 
 def resolve_costs(
@@ -60,62 +73,42 @@ def resolve_costs(
     ``"std"`` makes one standard deviation the unit: the cost of a number is one over its standard
     deviation, and changing a category costs 1.
     """
-    deviations: FloatArray | None = None
-
-    def is_category(j: int) -> bool:
-        return encoding is not None and encoding.columns[j].levels is not None
-
-    def cost_of(value: Any, j: int) -> float:
-        """The cost of a column of the table."""
-        nonlocal deviations
-        factor = 1.0
-        if isinstance(value, tuple) and len(value) == 2:
-            factor, value = value
-        if not isinstance(value, str):
-            return _number(value, names[j])
-        if value != "std":
-            raise ValueError(
-                f"the cost of column {names[j]!r:.60} must be a positive number, inf or 'std', got "
-                f"{value!r:.40}"
-            )
-        if is_category(j):
-            return factor
-        if deviations is None:
-            deviations = standard_deviations(X, weights)
-        place = j if encoding is None else int(encoding.places[j][0])
-        return factor / float(deviations[place])
-
-    n_columns = X.shape[1] if encoding is None else len(encoding.columns)
-    if isinstance(given, str):
-        if given != "std":
-            raise ValueError(
-                "feature_costs must be numbers, 'std' or a dict of columns to costs, "
-                f"got {given!r:.60}"
-            )
-        costs = [cost_of("std", j) for j in range(n_columns)]
-    elif isinstance(given, Mapping | CostsByKind):
-        if isinstance(given, CostsByKind):
-            costs = [
-                given.categories if is_category(j) else cost_of((given.numbers, "std"), j)
-                for j in range(n_columns)
-            ]
-            given = given.columns
-        else:
-            costs = [1.0] * n_columns
-        for column, value in given.items():
-            j = position_of(column, names, "feature_costs")
-            costs[j] = cost_of(value, j)
-    elif given is None or encoding is None:
+    if given is None or (encoding is None and not is_by_column(given)):
         return given
-    else:
-        values = as_numbers(given, "feature_costs")
-        if values.shape != (n_columns,):
+    table = numbers_only(names) if encoding is None else encoding
+    if not is_by_column(given):
+        costs = as_numbers(given, "feature_costs")
+        if costs.shape != (len(names),):
             raise ValueError(
-                f"feature_costs must have one cost for each of {n_columns} columns, got shape "
-                f"{values.shape}"
+                f"feature_costs must have one cost for each of {len(names)} columns, got shape "
+                f"{costs.shape}"
             )
-        costs = values.tolist()
-    return np.array(costs) if encoding is None else encoding.spread(costs)
+        return table.spread(costs)
+    if isinstance(given, str) and given != "std":
+        raise ValueError(
+            f"feature_costs must be numbers, 'std' or a dict of columns to costs, got {given!r:.60}"
+        )
+    by_kind = isinstance(given, CostsByKind)
+    named = given.columns if by_kind else {} if isinstance(given, str) else given
+    own = {position_of(column, names, "feature_costs"): value for column, value in named.items()}
+    deviations, costs = None, np.empty(len(names))
+    for j, (column, place) in enumerate(zip(table.columns, table.places, strict=True)):
+        is_category = column.levels is not None
+        other = "std" if isinstance(given, str) else 1.0
+        if by_kind:
+            other = given.categories if is_category else (given.numbers, "std")
+        value = own.get(j, other)
+        factor, unit = value if isinstance(value, tuple) and len(value) == 2 else (1.0, value)
+        if not isinstance(unit, str):
+            costs[j] = _number(value, names[j])
+        elif unit != "std":
+            raise _no_cost(unit, names[j])
+        elif is_category:
+            costs[j] = factor
+        else:
+            deviations = standard_deviations(X, weights) if deviations is None else deviations
+            costs[j] = factor / deviations[place[0]]
+    return table.spread(costs)
 
 
 def _number(value: Any, name: Any) -> float:
@@ -124,11 +117,15 @@ def _number(value: Any, name: Any) -> float:
     except (TypeError, ValueError):
         cost = np.nan
     if not cost > 0.0 or isinstance(value, bool):
-        raise ValueError(
-            f"the cost of column {name!r:.60} must be a positive number, inf or 'std', got "
-            f"{value!r:.40}"
-        )
+        raise _no_cost(value, name)
     return cost
+
+
+def _no_cost(value: Any, name: Any) -> ValueError:
+    return ValueError(
+        f"the cost of column {name!r:.60} must be a positive number, inf or 'std', got "
+        f"{value!r:.40}"
+    )
 
 
 def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encoding | None) -> Any:
@@ -136,23 +133,22 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
 
     A mapping has a pair for some columns; ``"data"`` takes the ends of the data.
     """
-    if given is None:
-        return None
-    n_columns = X.shape[1] if encoding is None else len(encoding.columns)
-    lower, upper = np.full(n_columns, -np.inf), np.full(n_columns, np.inf)
+    plain = not isinstance(given, str | Mapping)
+    if given is None or (plain and encoding is None):
+        return given
+    table = numbers_only(names) if encoding is None else encoding
+    ends = np.full((2, len(names)), np.inf)
+    ends[0] = -np.inf
     if isinstance(given, str):
-        if given != "data":
+        if given != "data" or is_in_blocks(X):
+            where = " (of features in memory)" if given == "data" else ""
             raise ValueError(
-                "bounds must be a pair (lower, upper), a dict of columns to pairs or 'data', "
-                f"got {given!r:.60}"
+                "bounds must be a pair (lower, upper), a dict of columns to pairs or 'data'"
+                f"{where}, got {given!r:.60}"
             )
-        ends = [np.asarray(end.toarray() if sp.issparse(end) else end).ravel()
-                for end in (X.min(axis=0), X.max(axis=0))]  # fmt: skip
-        if encoding is None:
-            return ends[0], ends[1]
-        for j, (column, place) in enumerate(zip(encoding.columns, encoding.places, strict=True)):
-            if column.levels is None:
-                lower[j], upper[j] = ends[0][place[0]], ends[1][place[0]]
+        first = [int(place[0]) if place.size else 0 for place in table.places]
+        for end, found in zip(ends, (X.min(axis=0), X.max(axis=0)), strict=True):
+            end[:] = np.asarray(found.toarray() if sp.issparse(found) else found).ravel()[first]
     elif isinstance(given, Mapping):
         for column, pair in given.items():
             j = position_of(column, names, "bounds")
@@ -161,28 +157,23 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
                     f"bounds of column {names[j]!r:.60} must be a pair (lower, upper), "
                     f"got {pair!r:.60}"
                 )
-            ends = [as_numbers(end, f"bounds of column {names[j]!r:.60}") for end in pair]
-            if ends[0].size != 1 or ends[1].size != 1:
-                raise ValueError(f"bounds of column {names[j]!r:.60} must be two numbers")
-            if encoding is not None and encoding.columns[j].levels:
+            if table.columns[j].levels:
                 raise ValueError(f"column {names[j]!r:.60} is a category and has no bounds")
-            lower[j], upper[j] = float(ends[0]), float(ends[1])
-    elif encoding is None:
-        return given
+            both = as_numbers(pair, f"bounds of column {names[j]!r:.60}")
+            if both.shape != (2,):
+                raise ValueError(f"bounds of column {names[j]!r:.60} must be two numbers")
+            ends[:, j] = both
     else:
         if not isinstance(given, Sequence) or len(given) != 2:
             raise ValueError(f"bounds must be a pair (lower, upper), got {given!r:.80}")
-        for end, values in zip((lower, upper), given, strict=True):
+        for end, values in zip(ends, given, strict=True):
             numbers = as_numbers(values, "bounds")
-            if numbers.shape not in ((), (n_columns,)):
+            if numbers.shape not in ((), (len(names),)):
                 raise ValueError(
-                    f"bounds must be numbers or one per column, {n_columns}, got shape "
+                    f"bounds must be numbers or one per column, {len(names)}, got shape "
                     f"{numbers.shape}"
                 )
             end[:] = numbers
-        for j, column in enumerate(encoding.columns):
-            if column.levels is not None:
-                lower[j], upper[j] = -np.inf, np.inf
-    if encoding is None:
-        return lower, upper
-    return encoding.spread(lower.tolist()), encoding.spread(upper.tolist())
+    levels = [column.levels is not None for column in table.columns]
+    ends[0, levels], ends[1, levels] = -np.inf, np.inf
+    return table.spread(ends[0]), table.spread(ends[1])

@@ -15,8 +15,7 @@ special.  The rules where something is missing or new:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,17 +25,7 @@ import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import (
-    MISSING_MARKS,
-    column_names,
-    columns_of,
-    holds_levels,
-    kind_of_levels,
-    level_codes,
-    level_counts,
-    levels_of,
-    numbers_of,
-)
+from .frames import MISSING_MARKS, Column, columns_of
 from .text_columns import identifies, remark_on_text
 
 #: What can stand in for a missing number.
@@ -122,7 +111,7 @@ class Encoding:
             place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
-    def spread(self, values: Sequence[float]) -> FloatArray:
+    def spread(self, values: FloatArray) -> FloatArray:
         """One value per column of the table as one per column of the matrix."""
         return np.repeat(
             np.asarray(values, dtype=np.float64), [column.width for column in self.columns]
@@ -132,63 +121,34 @@ class Encoding:
 
     def transform(self, X: Any) -> Matrix:
         """The matrix of a table with these columns; ``ValueError`` says what cannot be encoded."""
-        given = list(columns_of(X))
-        numbers = {
-            j: numbers_of(each, column.name, self.missing_marks)
-            for j, (column, each) in enumerate(zip(self.columns, given, strict=True))
-            if column.levels is None
-        }
-        _check_numbers(
-            {
-                self.columns[j].name: (v, self.columns[j].fill is not None)
-                for j, v in numbers.items()
-            }
-        )
-        n_rows = X.shape[0]
-        size = n_rows * self.n_encoded
-        if size <= _DENSE_ENTRIES or len(self.columns) > _DENSE_SHARE * self.n_encoded:
-            matrix = np.zeros((n_rows, self.n_encoded))
-            for rows, places, values in self._entries(given, numbers, n_rows):
-                matrix[rows, places] = values
-            return matrix
-        parts = list(self._entries(given, numbers, n_rows))
-        rows, places, values = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return sp.csr_array((values, (rows, places)), shape=(n_rows, self.n_encoded))
+        return self.read(columns_of(X)).matrix(self.n_encoded)
 
-    def _entries(
-        self, given: Sequence[Any], numbers: Mapping[int, FloatArray], n_rows: int
-    ) -> Iterable[tuple[IndexArray, IndexArray, FloatArray]]:
-        """Rows, columns and values of what is not zero, for each column of the table."""
-        every = np.arange(n_rows)
-        for j, (column, each) in enumerate(zip(self.columns, given, strict=True)):
-            place = self.places[j]
+    def read(self, given: Sequence[Column]) -> EncodedRows:
+        """What the matrix of a table has in each row; ``ValueError`` as above."""
+        places = np.full((len(given[0].values), len(given)), -1, dtype=np.int32)
+        values = np.ones(places.shape)
+        columns = zip(self.columns, self.places, given, strict=True)
+        for j, (column, place, each) in enumerate(columns):
             if column.levels is None:
-                values = numbers[j]
+                numbers, places[:, j] = each.numbers(self.missing_marks), place[0]
                 if column.fill is not None:
-                    values = np.where(np.isnan(values), column.fill, values)
-                yield every, np.full(every.size, place[0]), values
-                continue
-            if column.left_out:
-                continue
-            codes = level_codes(each, column.levels, self.missing_marks)
-            rows = np.flatnonzero(codes >= 0)
-            yield rows, place[codes[rows]], np.ones(rows.size)
+                    numbers = np.where(np.isnan(numbers), column.fill, numbers)
+                values[:, j] = numbers
+            elif column.levels:
+                codes = each.codes(column.levels, self.missing_marks)
+                places[:, j] = np.where(codes < 0, -1, codes + place[0])
+        _check_numbers(values, [column.name for column in self.columns])
+        return EncodedRows(places, values)
 
-    def mostly_unseen(self, matrix: Matrix, X: Any) -> str | None:
-        """What is to be said where training did not show the levels of most rows, if anything.
-
-        ``matrix`` is what :meth:`transform` made of X.
-        """
-        n_rows = matrix.shape[0]
-        seen = np.asarray(matrix.sum(axis=0)).ravel()
-        named = []
-        for column, place, each in zip(self.columns, self.places, columns_of(X), strict=True):
-            if column.levels and 2 * seen[place].sum() < n_rows:
-                codes = level_codes(each, column.levels, self.missing_marks)
-                new = levels_of(each)[codes < 0]
+    def mostly_unseen(self, rows: EncodedRows, given: Sequence[Column]) -> str | None:
+        """What is to be said where training did not show the levels of most rows, if anything."""
+        n_rows, named = rows.places.shape[0], []
+        for column, places, each in zip(self.columns, rows.places.T, given, strict=True):
+            new = np.flatnonzero(places < 0)
+            if column.levels and 2 * new.size > n_rows:
                 named.append(
-                    f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as {new[0]!r:.30}, "
-                    f"where training had {column.levels[0]!r:.30})"
+                    f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
+                    f"{each.levels[new[0]]!r:.30}, where training had {column.levels[0]!r:.30})"
                 )
         if not named:
             return None
@@ -214,74 +174,92 @@ class Encoding:
         ]
 
 
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Where each column of the table has an entry in each row of the matrix, -1 for none; which."""
+
+    places: IndexArray
+    values: FloatArray
+
+    def matrix(self, width: int) -> Matrix:
+        """The matrix of so many columns, sparse where that is worth it."""
+        n_rows, n_columns = self.places.shape
+        there = self.places >= 0
+        columns, values = self.places[there], self.values[there]
+        if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
+            ends = np.cumsum(np.count_nonzero(there, axis=1))
+            return sp.csr_array((values, columns, np.append(0, ends)), shape=(n_rows, width))
+        matrix = np.zeros((n_rows, width))
+        matrix[np.nonzero(there)[0], columns] = values
+        return matrix
+
+
+def numbers_only(names: Iterable[Any]) -> Encoding:
+    """The encoding of a table that is its own matrix."""
+    return Encoding(tuple(EncodedColumn(name) for name in names))
+
+
 def fit_encoding(
-    X: Any,
+    given: Sequence[Column],
     categorical: Iterable[int],
     *,
-    fill: str = "error",
-    weights: FloatArray | None = None,
-    stated: bool = True,
+    fill: str,
+    weights: FloatArray | None,
+    stated: bool,
 ) -> Encoding:
     """The encoding of a table whose columns at these positions are categories.
 
     Levels are those that occur.  Means and medians count weights.  Where nobody has ``stated``
     that columns are categories, text that tells rows apart is left out.
     """
-    if fill not in FILLS:
-        raise ValueError(f"missing must be one of {', '.join(map(repr, FILLS))}, got {fill!r}")
     chosen, columns, remarks = set(categorical), [], []
-    counted = None if weights is None else np.asarray(weights, dtype=np.float64)
-    numbers = {}
-    for j, (name, column) in enumerate(zip(column_names(X), columns_of(X), strict=True)):
+    for j, column in enumerate(given):
         if j in chosen:
-            levels, kind = level_counts(column), kind_of_levels(column)
-            remark = None if stated or kind != "text" else remark_on_text(name, levels)
-            remarks += [remark] if remark else []
-            columns.append(EncodedColumn(name, _levels_kept(levels, kind, stated), kind=kind))
+            unasked = not stated and column.kind == "text"
+            remark = remark_on_text(column.name, column.counts) if unasked else None
+            remarks += [] if remark is None else [remark]
+            levels = _levels_kept(column, leave_out=unasked)
+            columns.append(EncodedColumn(column.name, levels, kind=column.kind))
             continue
-        numbers[name] = numbers_of(column, name), fill != "error"
-        stand_in = None
-        if fill != "error":
-            stand_in = _stand_in(numbers[name][0], counted, fill)
-            if stand_in is None:
-                remarks.append(f"column {name!r:.60} is left out, as it has no value in any row")
-                columns.append(EncodedColumn(name, (), kind="number"))
-                continue
-        columns.append(EncodedColumn(name, None, stand_in))
-    _check_numbers(numbers)
+        numbers = column.numbers()
+        stand_in = None if fill == "error" else _stand_in(numbers, weights, fill)
+        if fill != "error" and stand_in is None:
+            remarks.append(f"column {column.name!r:.60} is left out, as it has no value in any row")
+            columns.append(EncodedColumn(column.name, (), kind="number"))
+        else:
+            columns.append(EncodedColumn(column.name, None, stand_in))
     if all(column.left_out for column in columns):
         raise ValueError(f"X has no column left to be a feature: {'; '.join(remarks):.300}")
     return Encoding(tuple(columns), remarks=tuple(remarks))
 
 
-def _levels_kept(levels: Counter[Any], kind: str, stated: bool) -> tuple[str | None, ...]:
-    """The levels in order, the missing one last; none if the column is to be left out."""
-    there = [level for level in levels if level is not None]
-    if kind == "text" and not stated and identifies(len(there), levels.total()):
+def _levels_kept(column: Column, *, leave_out: bool) -> tuple[str | None, ...]:
+    """The levels in order, the missing one last; none if they tell rows apart and may go."""
+    there = [level for level in column.counts if level is not None]
+    if leave_out and identifies(len(there), column.counts.total()):
         return ()
-    absent = [None] if None in levels else []
-    return (*sorted(there, key=(float if kind == "number" else None)), *absent)
+    absent = [None] if None in column.counts else []
+    return (*sorted(there, key=(float if column.kind == "number" else None)), *absent)
 
 
-def _check_numbers(columns: Mapping[Any, tuple[FloatArray, bool]]) -> None:
-    """``ValueError`` that names what is no number: columns with gaps, or one value too large.
-
-    With the values of a column goes whether its gaps are filled.
-    """
-    lacking = [name for name, (values, filled) in columns.items()
-               if not filled and np.isnan(values).any()]  # fmt: skip
-    if lacking:
-        shown = ", ".join(f"{name!r:.40}" for name in lacking[:10])
-        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
+    """``ValueError`` that names what is no number: columns with gaps, or one value too large."""
+    with np.errstate(invalid="ignore"):
+        largest = np.abs(values).max(axis=0, initial=0.0)
+    if (largest < TOO_LARGE).all():
+        return
+    lacking = np.flatnonzero(np.isnan(largest))
+    if lacking.size:
+        shown = ", ".join(f"{names[j]!r:.40}" for j in lacking[:10])
+        more = f" and {lacking.size - 10} more" if lacking.size > 10 else ""
         raise ValueError(
-            f"numbers are missing (NaN) in {'column' if len(lacking) == 1 else 'columns'} {shown}"
+            f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}"
             f"{more}: fill them in, leave out such rows, or fit with missing='median' or 'mean' "
             "(--missing median on the command line)"
         )
-    for name, (values, _) in columns.items():
-        large = np.flatnonzero(np.abs(values) >= TOO_LARGE)
-        if large.size:
-            raise ValueError(no_number(values[large[0]], int(large[0]), name))
+    j = int(np.argmax(largest))
+    row = int(np.argmax(np.abs(values[:, j]) >= TOO_LARGE))
+    raise ValueError(no_number(values[row, j], row, names[j]))
 
 
 def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> float | None:
@@ -300,18 +278,13 @@ def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> floa
     return float(0.5 * (values[order[low]] + values[order[high]]))
 
 
-def find_categorical(X: Any, wanted: Any, numbers: Iterable[int] = ()) -> list[int]:
+def find_categorical(given: Sequence[Column], wanted: Any, groups: Any = None) -> list[int]:
     """Positions of the columns that are categories.
 
-    Parameters
-    ----------
-    X : frame or array
-    wanted : "from_dtype", None, or names, positions or a mask of columns
-        By type, text, categories and truth values are categories; arrays have none then.
-    numbers : positions
-        Columns that are not asked for their type.
+    ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names, positions
+    or a mask of columns.  Columns in ``groups`` are not asked for their type.
     """
-    names = column_names(X)
+    names = [column.name for column in given]
     if wanted is None:
         return []
     if isinstance(wanted, str):
@@ -320,14 +293,12 @@ def find_categorical(X: Any, wanted: Any, numbers: Iterable[int] = ()) -> list[i
                 "categorical_features must be 'from_dtype', None, or a list of names, positions or "
                 f"truth values, got {wanted!r:.60}"
             )
-        if isinstance(X, np.ndarray):
-            return []
-        skipped = set(numbers)
-        return [
-            j
-            for j, (name, column) in enumerate(zip(names, columns_of(X), strict=True))
-            if j not in skipped and holds_levels(column, name)
-        ]
+        numbers = {
+            position_of(column, names, "categories")
+            for group in (() if groups is None else groups)
+            for column in (() if isinstance(group, str) else group)
+        }
+        return [j for j, each in enumerate(given) if j not in numbers and each.holds_levels]
     listed = list(wanted)
     if listed and all(isinstance(each, bool | np.bool_) for each in listed):
         if len(listed) != len(names):
