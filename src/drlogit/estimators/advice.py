@@ -68,7 +68,7 @@ def unlike_units(X: Matrix, names: Sequence[Any], levels: Sequence[int]) -> str 
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
     times = 10.0 ** math.floor(math.log10(spread[wide[0]] / usual))
     who, do = ("columns", "vary") if wide.size > 1 else ("column", "varies")
-    shown = _listed([f"{names[j]!r:.40}" for j in wide], 3)
+    shown = _listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
     return (
         f"{who} {shown} {do} more than {times:.0e} times as much as other columns, and epsilon is "
         "in their units: feature_costs='std', or a StandardScaler before, measures in standard "

@@ -94,7 +94,7 @@ def resolve_costs(
     deviations, costs = None, np.empty(len(names))
     for j, (column, place) in enumerate(zip(table.columns, table.places, strict=True)):
         is_category = column.levels is not None
-        other = "std" if isinstance(given, str) else 1.0
+        other: Any = "std" if isinstance(given, str) else 1.0
         if by_kind:
             other = given.categories if is_category else (given.numbers, "std")
         value = own.get(j, other)

@@ -178,7 +178,7 @@ class Encoding:
 class EncodedRows:
     """Where each column of the table has an entry in each row of the matrix, -1 for none; which."""
 
-    places: IndexArray
+    places: np.ndarray[Any, np.dtype[np.int32]]
     values: FloatArray
 
     def matrix(self, width: int) -> Matrix:
