@@ -72,7 +72,6 @@ REACH_INS = {
     "cli/tune.py": {"_on_fold"},
     "estimators/choosing.py": {"_check_data", "_model", "_pose"},
     "estimators/folds.py": {"_check_data", "_model"},
-    "estimators/original_units.py": {"_set_result"},
     "files/model_file.py": {"_set_result"},
     "verification/verifying.py": {"_with_class_weights"},
 }

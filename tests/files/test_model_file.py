@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from damaged import damaged_copies
@@ -112,6 +112,9 @@ def test_files_are_strict_json(document, tmp_path):
 def test_other_models_are_refused(cancer, tmp_path):
     with pytest.raises(ValueError, match="got LogisticRegression"):
         drlogit.save_model(LogisticRegression().fit(*cancer), tmp_path / "model.json")
+    pipeline = make_pipeline(StandardScaler(), DRLogisticRegression()).fit(*cancer)
+    with pytest.raises(ValueError, match="got Pipeline; in place of a StandardScaler, feature_cos"):
+        save_model(pipeline, tmp_path / "model.json")
     with pytest.raises(NotFittedError):
         drlogit.save_model(drlogit.DRLogisticRegression(), tmp_path / "model.json")
     assert list(tmp_path.iterdir()) == []
@@ -158,52 +161,52 @@ DAMAGE = [
     (["version"], 4, "has version 4 of the model format"),
     (["version"], True, "has version True"),
     (["n_features"], 5, "'feature_costs' must be 5 numbers"),
-    (["n_features"], True, "'n_features' must be a whole number"),
+    (["n_features"], True, "'n_features' cannot be True"),
     (["feature_names"], ["a"], "'feature_names' must be 6 texts, got 1"),
-    (["feature_names"], [1, 2, 3, 4, 5, 6], "'feature_names' must be a list of the right values"),
+    (["feature_names"], [1, 2, 3, 4, 5, 6], "'feature_names' cannot be [1, 2"),
     (["feature_costs", 0], 0, "feature_costs must be > 0"),
     (["feature_costs", 0], None, "'feature_costs' must be 6 numbers"),
     (["classes"], [1], "two or more distinct labels"),
     (["classes"], [1, 1], "two or more distinct labels"),
-    (["classes"], [1, "a"], "'classes' must be numbers or text"),
-    (["classes"], [0, 2**70], "labels that NumPy can hold"),
+    (["classes"], [1, "a"], "all numbers or all text"),
+    (["classes"], [0, 2**70], "two or more distinct labels"),
     (["classes"], [0, 1, 2], "'fits' must be one, of the class None"),
     (["epsilon"], -1, "epsilon must be finite and >= 0, got -1.0"),
     (["epsilon"], "inf", "'epsilon' must be a number, got 'inf'"),
     (["kappa"], 0, "kappa must be > 0"),
-    (["kappa"], None, "'kappa' must be a number or a whole number or text, got None"),
+    (["kappa"], None, "'kappa' cannot be None"),
     (["norm"], "l3", "'l3'"),
-    (["fit_intercept"], 1, "'fit_intercept' must be true or false"),
+    (["fit_intercept"], 1, "'fit_intercept' cannot be 1"),
     (["tol"], ..., "'tol' is missing"),
     (["tol"], 1e-300, "'status' cannot be OPTIMAL with a gap of"),
-    (["origin"], [], "'origin' must be an object"),
+    (["origin"], [], "'origin' cannot be []"),
     (["fits"], [], "'fits' must be one, of the class 1"),
-    (["fits"], [3], "'fits' must be a list of the right values"),
+    (["fits"], [3], "'fits' cannot be [3]"),
     (["fits", 0, "class"], 0, "'fits' must be one, of the class 1"),
-    (["fits", 0, "status"], "FINE", "'status' must be one of OPTIMAL"),
+    (["fits", 0, "status"], "FINE", "'status' cannot be 'FINE'"),
     (["fits", 0, "gap"], -1.0, "'gap' must be 'objective' less 'dual_bound'"),
     (["fits", 0, "lambda"], -1.0, "'lambda' must be at least 0"),
     (["fits", 0, "intercept"], "much", "'intercept' must be a number, got 'much'"),
     (["fits", 0, "coefficients"], [1.0], "'coefficients' must be 6 numbers, got [1.0]"),
     (["fits", 0, "coefficients", 2], None, "'coefficients' must be 6 numbers"),
     (["fits", 0, "coefficients", 2], [1.0], "'coefficients' must be 6 numbers"),
-    (["fits", 0, "coefficients", 2], 10**400, "is not a JSON number that a double can hold"),
+    (["fits", 0, "coefficients", 2], 10**400, "'coefficients' must be 6 numbers"),
 ]
 DAMAGE_TO_TABLES = [
     (["columns", 1, "kind"], ..., "'kind' is missing"),
-    (["columns"], "a", "'columns' must be a list"),
-    (["columns"], ["a"], "'columns' must be a list of the right values"),
+    (["columns"], "a", "'columns' cannot be 'a'"),
+    (["columns"], ["a"], "'columns' cannot be ['a']"),
     (["columns"], [], "'columns' must make 3 features, got 0"),
     (["columns", 1, "levels"], ["x", "x"], "'levels' must be distinct"),
-    (["columns", 1, "levels"], [1, 2], "'levels' must be a list of the right values or null"),
-    (["columns", 1, "name"], 1.5, "'name' must be text or a whole number"),
+    (["columns", 1, "levels"], [1, 2], "'levels' cannot be [1, 2]"),
+    (["columns", 1, "name"], 1.5, "'name' cannot be 1.5"),
     (["columns", 1, "name"], "n", "'columns' must have distinct names"),
-    (["columns", 1, "kind"], "date", "'kind' must be text, truth or number"),
+    (["columns", 1, "kind"], "date", "'kind' cannot be 'date'"),
     (["columns", 0, "fill"], "x", "'fill' must be a number"),
-    (["missing_marks"], None, "'missing_marks' must be a list"),
+    (["missing_marks"], None, "'missing_marks' cannot be None"),
     (["categories"], [[1, 7]], "categories"),
     (["categories"], [[1, 1]], "categories must name each column once"),
-    (["categories"], [1], "'categories' must be a list"),
+    (["categories"], [1], "'categories' cannot be [1]"),
     (["bounds"], [[0.0], [1.0]], "'bounds' must be 2 times 3 numbers"),
     (["bounds"], [[None] * 3, [0, 0, 0]], "'bounds' must be 2 times 3 numbers"),
     (["bounds"], [[1, 1, 1], [0, 0, 0]], "bounds"),
@@ -298,36 +301,3 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
         [sys.executable, "-c", _KILLED, str(path)], capture_output=True, text=True, timeout=120
     )
     assert run.returncode == 0, run.stderr
-
-
-@pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}], ids=str)
-def test_a_pipeline_with_a_scaler_is_a_model_of_what_it_takes(tmp_path, options):
-    frame = pd.DataFrame(np.random.default_rng(0).normal([5.0, -2.0], [3.0, 0.1], (50, 2)))
-    frame.columns = ["a", "b"]
-    y = np.where(frame["a"] + 20.0 * frame["b"] > -35.0, "yes", "no")
-    pipe = make_pipeline(StandardScaler(**options), "passthrough", DRLogisticRegression(0.05))
-    pipe.fit(frame, y)
-    save_model(pipe, tmp_path / "m.json")
-    again = load_model(tmp_path / "m.json")
-    assert again.feature_names_in_.tolist() == ["a", "b"]
-    assert np.allclose(again.predict_proba(frame), pipe.predict_proba(frame), rtol=0, atol=1e-12)
-    worst = drlogit.worst_case_loss(again, frame, y, epsilon=0.05, kappa=1.0)
-    assert worst == pytest.approx(pipe[-1].worst_case_loss_[0], abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("pipe", "message"),
-    [
-        (make_pipeline(MinMaxScaler(), DRLogisticRegression()), "StandardScaler.*MinMaxScaler"),
-        (make_pipeline(StandardScaler(), LogisticRegression()), "got LogisticRegression"),
-        (
-            make_pipeline(StandardScaler(), DRLogisticRegression(bounds=(-9.0, 9.0))),
-            "categories and bounds of scaled features",
-        ),
-    ],
-    ids=["scaler", "last", "bounds"],
-)
-def test_pipelines_that_no_file_holds(tmp_path, pipe, message):
-    X, y = drlogit.datasets.make_synthetic(40, 2, random_state=0)
-    with pytest.raises(ValueError, match=message):
-        save_model(pipe.fit(X, y), tmp_path / "m.json")

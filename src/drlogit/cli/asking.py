@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS
 from ..files.columns import FileSamples, Wanted
-from ..files.model_file import ModelFile, looks_like_model, read_model
+from ..files.model_file import looks_like_model, read_model
 from ..files.reading import read_samples
 from .chosen_classes import keyed_by_label, match_labels
 from .console import Console
@@ -23,13 +23,9 @@ from .console import Console
 class ModelAndSamples:
     """A model, and samples with the model's features in the model's order."""
 
-    file: ModelFile
+    model: Any
+    origin: dict[str, Any]  # how its data were read
     samples: FileSamples
-
-    @property
-    def model(self) -> Any:
-        """The estimator."""
-        return self.file.model
 
     @property
     def classes(self) -> list[Any]:
@@ -40,7 +36,7 @@ class ModelAndSamples:
     def codes(self) -> NDArray[np.intp]:
         """The class of each sample; ``ValueError`` for a label that the model does not know."""
         assert self.samples.labels is not None
-        against_rest = self.file.origin.get("positive_against_rest")
+        against_rest = self.origin.get("positive_against_rest")
         return match_labels(self.samples.labels, self.classes, against_rest, self.samples.source)
 
     @property
@@ -58,7 +54,7 @@ class ModelAndSamples:
 def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSamples:
     """Read a model and the samples to ask it about."""
     try:
-        file = read_model(arguments.model)
+        model, origin = read_model(arguments.model)
     except (ValueError, OSError):
         if looks_like_model(arguments.data):
             raise ValueError(
@@ -66,12 +62,12 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
                 f"drlogit {arguments.command} {arguments.data} {arguments.model}"
             ) from None
         raise
-    encoding, names = file.model.encoding_, file.feature_names
-    n_features = int(file.model.n_features_in_)
+    encoding, names = model.encoding_, names_of(model)
+    n_features = int(model.n_features_in_)
     columns = () if encoding is None else encoding.columns
     wanted = _wanted(
         arguments,
-        file.origin,
+        origin,
         labels=labels,
         features=None if names is None else tuple(names),
         weights=arguments.weights,
@@ -79,7 +75,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         n_features=n_features,
         served=True,
         texts=tuple(str(column.name) for column in columns if column.levels is not None),
-        numbers=tuple(str(n) for n in file.origin.get("numbers") or () if n in (names or ())),
+        numbers=tuple(str(n) for n in origin.get("numbers") or () if n in (names or ())),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
     samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
@@ -97,13 +93,19 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         )
     if names is None and hasattr(samples.X, "columns"):
         samples.X.columns = range(n_features)
-    return ModelAndSamples(file, samples)
+    return ModelAndSamples(model, origin, samples)
+
+
+def names_of(model: Any) -> list[str] | None:
+    """Names of the columns that a model takes, if it knows any."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
     """Say so if rows that are called new have the name of those that the model was fitted to."""
     name = Path(asked.samples.source).name
-    if name == asked.file.origin.get("data"):
+    if name == asked.origin.get("data"):
         console.note(
             f"warning: the model was fitted to rows of {name}: if these are among them, what is "
             "said about new data is not true"
@@ -113,7 +115,7 @@ def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
     """The values of a column of the data that need not be a feature, as they stand there."""
     wanted = _wanted(
-        arguments, asked.file.origin, labels=False, features=(name,), texts=(name,),
+        arguments, asked.origin, labels=False, features=(name,), texts=(name,),
         missing_marks=(),
     )  # fmt: skip
     X = read_samples(arguments.data, wanted, label_file=arguments.labels).X

@@ -14,7 +14,14 @@ import scipy.sparse as sp
 from ..estimators.matrices import matrix_of
 from ..files.model_file import read_model
 from . import options
-from .asking import ModelAndSamples, read_asked, read_column, read_groups, warn_of_fitted_rows
+from .asking import (
+    ModelAndSamples,
+    names_of,
+    read_asked,
+    read_column,
+    read_groups,
+    warn_of_fitted_rows,
+)
 from .console import DONE, Console
 from .outputs import check_outputs
 
@@ -113,12 +120,12 @@ def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) 
         samples = asked.samples
         models["plain LR"] = compared(asked.model, samples.X, asked.codes, samples.weights)
     for file in others:
-        other = read_model(file)
+        other, _ = read_model(file)
         if name_of(file) in models:
             raise ValueError(f"the same model is named twice: {file}")
-        if other.feature_names != asked.file.feature_names:
+        if names_of(other) != names_of(asked.model):
             raise ValueError(f"{file} has other features than {first}: audit them one by one")
-        models[name_of(file)] = other.model
+        models[name_of(file)] = other
     return models
 
 

@@ -71,7 +71,7 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
             record["roc_auc"] = float(roc_auc_score(codes, scores, sample_weight=weights))
         record["worst_case"] = _worst_case(asked, arguments)
     record["training"] = {
-        "converged": asked.file.converged,
+        "converged": model.result_.converged,
         "gaps": model.dual_gap_,
         "objectives": model.worst_case_loss_,
     }
@@ -126,6 +126,6 @@ def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
             f"  log-loss   {worst['log_loss']:.4f}",
             f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
         ]
-    if not asked.file.converged:
+    if not record["training"]["converged"]:
         lines += ["", f"The fit did not converge: its gap is {max(record['training']['gaps']):.1e}"]
     return "\n".join(lines)

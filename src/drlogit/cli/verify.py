@@ -57,7 +57,7 @@ def _verify(asked: ModelAndSamples, proof: str) -> Any:
     from ..verification.verifying import verify
 
     weights = asked.samples.weights
-    if asked.file.origin.get("balanced"):
+    if asked.origin.get("balanced"):
         weights = balanced_weights(asked.codes, weights, len(asked.classes))
     return verify(
         asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights,

@@ -5,9 +5,8 @@
 
 A file has a schema and a version, what the model is (ε, κ, norm, costs), and its coefficients (with
 more than two classes a list for each) with their certificate: objective, dual bound, gap, and how
-the solver ended.  Numbers are read back exactly as they were; ``inf`` is
-written as a string, as JSON has no word for it.  Files are written whole or not at all, and carry
-a digest of their contents, so that no accident to a file makes another model of it.
+the solver ended.  Numbers are read back exactly as they were.  Files are written whole or not at
+all, and carry a digest of their contents, so that no accident to a file makes another model of it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.label_noise import noise_matrix
-from ..estimators.original_units import in_original_units
 from ..estimators.tables.encoding import EncodedColumn, Encoding
 from ..problem.ball import Ball
 from ..problem.domains import check_domains
@@ -39,42 +36,19 @@ from .atomic import write_text
 #: Version 2 has the way from a raw table to numbers, and domains; in version 1 there were none.
 #: Version 3 has κ by label or by sample, label noise, and several classes in one fit.
 SCHEMA, VERSIONS = "drlogit-model", (1, 2, 3)
-_SINCE_VERSION_2 = ("columns", "missing_marks", "categories", "bounds")
+_SINCE_VERSION_1 = ("columns", "missing_marks", "categories", "bounds", "label_noise")
 
 #: What rounding may leave of the difference of two objectives, relative to them.
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class ModelFile:
-    """A model and what a file says besides: ``origin`` tells how its data were read."""
-
-    model: DRLogisticRegression
-    origin: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        names = getattr(self.model, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the fit reached its tolerance."""
-        return self.model.result_.converged
-
-
-def save_model(
-    model: Any,
-    path: str | os.PathLike[str],
-) -> None:
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a JSON file.
 
     Parameters
     ----------
-    model : DRLogisticRegression, DRLogisticRegressionCV, a pipeline or a search
-        A fitted one.  Of a search, the model chosen is written, not the scores.  Of a pipeline of
-        ``StandardScaler`` and one of these, the model of the features before the scaler, in whose
-        units costs are then: the same probabilities and the same certificate.
+    model : DRLogisticRegression, DRLogisticRegressionCV, or a search over them
+        A fitted one.  Of a search, the model chosen is written, not the scores.
     path : path
         File to write; one that is there is replaced at once, when all is written.
 
@@ -83,7 +57,7 @@ def save_model(
     ValueError
         The model is of another kind, or its labels are neither numbers nor text.
     """
-    write_model(model, path)
+    write_model(model, path, {})
 
 
 def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
@@ -104,7 +78,8 @@ def load_model(path: str | os.PathLike[str]) -> DRLogisticRegression:
     ValueError
         The file is no model, or is damaged; the message says what was found.
     """
-    return read_model(path).model
+    model, _ = read_model(path)
+    return model
 
 
 # --- both -----------------------------------------------------------------------------------
@@ -140,15 +115,17 @@ def _check_certificate(result: Result, tol: float) -> None:
 
 def _checked_classes(classes: list[Any]) -> list[Any]:
     """Two or more distinct labels, all numbers, all text or all truth values."""
-    kinds = {type(label) for label in classes}
-    if not (kinds <= {int, float} or kinds in ({str}, {bool})):
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"'classes' must be numbers or text, got {found}")
-    if len(classes) < 2 or len(set(classes)) != len(classes):
-        raise ValueError(f"'classes' must be two or more distinct labels, got {classes!r:.60}")
-    kept = np.array(classes)
-    if kept.dtype.kind not in "biufU" or kept.tolist() != classes:  # NaN, 2^70, text with a NUL
-        raise ValueError(f"'classes' must be labels that NumPy can hold, got {classes!r:.60}")
+    kinds, kept = {type(label) for label in classes}, np.array(classes)
+    if (
+        not (kinds <= {int, float} or kinds in ({str}, {bool}))
+        or len(set(classes)) != max(len(classes), 2)
+        or kept.dtype.kind not in "biufU"
+        or kept.tolist() != classes  # NaN, 2^70, text with a NUL
+    ):
+        raise ValueError(
+            "'classes' must be two or more distinct labels, all numbers or all text, got "
+            f"{classes!r:.60}"
+        )
     return classes
 
 
@@ -161,51 +138,24 @@ def _digest(document: Fields) -> str:
 # --- writing --------------------------------------------------------------------------------
 
 
-def write_model(model: Any, path: str | os.PathLike[str], origin: Fields | None = None) -> None:
+def write_model(model: Any, path: str | os.PathLike[str], origin: Fields) -> None:
     """Do what :func:`save_model` does, with how the data were read beside the model."""
-    document = _document(_without_scalers(model), origin or {})
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    document = {**_document(model), "origin": dict(origin)}
     head = {name: document.pop(name) for name in ("schema", "version")}
     digest = _digest({**head, **document})
     write_text(path, strict_json.dumps({**head, "digest": digest, **document}) + "\n")
 
 
-def _without_scalers(model: Any) -> Any:
-    """The model of the features that a pipeline of scalers and one of our models takes."""
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
-    if not hasattr(model, "steps"):
-        return model
-    check_is_fitted(model)
-    *before, (_, last) = model.steps
-    scalers = [step for _, step in before if not (step is None or isinstance(step, str))]
-    for step in scalers:
-        if type(step).__name__ != "StandardScaler":
-            raise ValueError(
-                "a pipeline must have StandardScaler before its last step to be written as a "
-                f"model file, got {type(step).__name__}; a table can be fitted as it is"
-            )
-    if not isinstance(last, DRLogisticRegression | DRLogisticRegressionCV):
-        return last  # which is refused by its name
-    tables = last.encoding_ is not None or last.categories_ is not None or last.bounds_ is not None
-    if scalers and tables:
-        raise ValueError(
-            "categories and bounds of scaled features cannot be written as a model file: fit the "
-            "table as it is, with feature_costs='std'"
-        )
-    for scaler in reversed(scalers):
-        last = in_original_units(last, scaler)
-    if scalers and hasattr(scalers[0], "feature_names_in_"):
-        last.feature_names_in_ = scalers[0].feature_names_in_
-    return last
-
-
-def _document(model: Any, origin: Fields) -> dict[str, Any]:
+def _document(model: Any) -> dict[str, Any]:
     from .. import __version__
 
     if not isinstance(model, DRLogisticRegression | DRLogisticRegressionCV):
         raise ValueError(
             "model must be a fitted DRLogisticRegression or DRLogisticRegressionCV, got "
-            f"{type(model).__name__}"
+            f"{type(model).__name__}; in place of a StandardScaler, feature_costs='std' is the "
+            "same model of the features as they are"
         )
     check_is_fitted(model, "coef_")
     classes = _checked_classes(np.asarray(model.classes_).tolist())
@@ -247,15 +197,14 @@ def _document(model: Any, origin: Fields) -> dict[str, Any]:
                 **({"as_numbers": True} if result.info.get("as_numbers") else {}),
             }
         ],
-        "origin": dict(origin),
     }  # fmt: skip
 
 
 # --- reading --------------------------------------------------------------------------------
 
 
-def read_model(path: str | os.PathLike[str]) -> ModelFile:
-    """Do what :func:`load_model` does, with how the data were read beside the model."""
+def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict[str, Any]]:
+    """Do what :func:`load_model` does, and tell how the data were read."""
     path = Path(path)
     try:
         document = strict_json.read(path)
@@ -278,11 +227,9 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
                 "its 'digest' is not that of its contents, so it was changed after it was written; "
                 "if that was meant, remove 'digest'"
             )
-        if version == 1:
-            document |= dict.fromkeys(_SINCE_VERSION_2)
-        if version < 3:
-            document["label_noise"] = None
-        return ModelFile(_parse(document), _field(document, "origin", dict))
+        if version < VERSIONS[-1]:
+            document = dict.fromkeys(_SINCE_VERSION_1) | document
+        return _parse(document), _field(document, "origin", dict)
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
 
@@ -302,21 +249,9 @@ def _field(fields: Fields, key: str, *kinds: type, of: tuple[type, ...] = ()) ->
     value = fields[key]
     items = value if isinstance(value, list) and of else ()
     if type(value) not in kinds or not all(type(item) in of for item in items):
-        wanted = " or ".join(_IN_WORDS[kind] for kind in kinds)
-        raise ValueError(f"{key!r} must be {wanted}, got {value!r:.40}")
+        raise ValueError(f"{key!r} cannot be {value!r:.40}")
     return value
 
-
-#: What values are in JSON.
-_IN_WORDS: dict[type, str] = {
-    bool: "true or false",
-    dict: "an object",
-    float: "a number",
-    int: "a whole number",
-    list: "a list of the right values",
-    str: "text",
-    type(None): "null",
-}
 
 _NULL = type(None)
 
@@ -328,7 +263,7 @@ def _numbers(fields: Fields, key: str, *shape: int, finite: bool = True) -> Any:
         found = np.array(value, dtype=float)
         if found.shape != shape or np.isnan(found).any() or (finite and np.isinf(found).any()):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         size = " times ".join(map(str, shape))
         wanted = f"{size} numbers" if shape else "a number"
         raise ValueError(f"{key!r} must be {wanted}, got {value!r:.40}") from None
@@ -375,11 +310,6 @@ def _parse(top: Fields) -> DRLogisticRegression:
     unit, trust = unit_and_trust(model.kappa, model.classes_)
     ball = Ball(epsilon, unit, model.norm, costs, model.fit_intercept, *domains, trust=trust)
     fits = _field(top, "fits", list, of=(dict,))
-    if len(classes) > 2 and len(fits) == len(classes):
-        raise ValueError(
-            f"its {len(classes)} classes were fitted one against the rest by an earlier version: "
-            "fit them again"
-        )
     wanted = classes[1] if len(classes) == 2 else None
     if len(fits) != 1 or fits[0].get("class") != wanted:
         raise ValueError(f"'fits' must be one, of the class {wanted!r:.60}")
@@ -390,27 +320,20 @@ def _parse(top: Fields) -> DRLogisticRegression:
 
 def _parse_kappa(top: Fields, classes: list[Any]) -> StatedKappa:
     """One κ, one for each label, or the word that there was one for each sample."""
-    if top.get("kappa") == BY_SAMPLE:
+    stated, K = top.get("kappa"), len(classes)
+    if stated == BY_SAMPLE:
         return BY_SAMPLE
-    several = len(classes) > 2
-    if not isinstance(top.get("kappa"), list):
-        return check_kappa(_numbers(top, "kappa", finite=False), least=0.0 if several else None)
-    if several and isinstance(top["kappa"][0], list):
-        square = _numbers(top, "kappa", len(classes), len(classes), finite=False)
-        return cost_matrix(square, np.array(classes))
-    each = _numbers(top, "kappa", len(classes), finite=False)
-    return {
-        label: check_kappa(cost, least=0.0)
-        for label, cost in zip(classes, each.tolist(), strict=True)
-    }
+    if not isinstance(stated, list):
+        return check_kappa(_numbers(top, "kappa", finite=False), least=0.0 if K > 2 else None)
+    if K > 2 and any(isinstance(each, list) for each in stated):
+        return cost_matrix(_numbers(top, "kappa", K, K, finite=False), np.array(classes))
+    return dict(zip(classes, _numbers(top, "kappa", K, finite=False).tolist(), strict=True))
 
 
 def _parse_fit(fit: Fields, ball: Ball, K: tuple[int, ...], n_features: int, tol: float) -> Result:
     status = _field(fit, "status", str)
     if status not in Status.__members__:
-        raise ValueError(
-            f"'status' must be one of {', '.join(Status.__members__)}, got {status!r:.40}"
-        )
+        raise ValueError(f"'status' cannot be {status!r:.40}")
     numbers: dict[str, Any] = {name: _numbers(fit, key) for key, name in _NUMBERS_OF_FIT.items()}
     result = Result(
         coef=_numbers(fit, "coefficients", *K, n_features),
@@ -440,7 +363,7 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
             raise ValueError(f"'levels' must be distinct, got {levels!r:.40}")
         kind = _field(each, "kind", str)
         if kind not in ("text", "truth", "number"):
-            raise ValueError(f"'kind' must be text, truth or number, got {kind!r:.40}")
+            raise ValueError(f"'kind' cannot be {kind!r:.40}")
         fill = None if each.get("fill") is None else _numbers(each, "fill")
         name = _field(each, "name", str, int)
         columns.append(EncodedColumn(name, None if levels is None else tuple(levels), fill, kind))
