@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.tables.encoding import find_categorical
-from ..estimators.tables.frames import rows_of
+from ..estimators.tables.frames import columns_of, is_frame, rows_of
 from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
 from ..estimators.tolerances import tolerances
 from ..files import strict_json
@@ -65,7 +63,9 @@ class Training:
     def categorical(self) -> list[int] | None:
         """The columns of a frame that are categories, by position."""
         X = self.samples.X
-        return find_categorical(X, "from_dtype") if hasattr(X, "dtypes") else None
+        if not is_frame(X):
+            return None
+        return [j for j, column in enumerate(columns_of(X)) if column.holds_levels]
 
     def fit(self, estimator: Any) -> Any:
         """The estimator, fitted, with the classes as they are in the file."""
@@ -232,19 +232,18 @@ def _without_identifiers(
 
     By the rule of the estimators; columns that were asked for stay.
     """
-    if not hasattr(samples.X, "dtypes"):
+    if not is_frame(samples.X):
         return samples
     asked, kept = {*arguments.categorical, *(arguments.features or ())}, []
-    for name, column in samples.X.items():
-        if name in asked or not hasattr(column.dtype, "categories"):
-            kept.append(name)
+    for column in columns_of(samples.X):
+        if column.name in asked or not column.holds_levels:
+            kept.append(column.name)
             continue
-        levels = Counter(column.astype(object).where(column.notna(), None).tolist())
-        remark = remark_on_text(name, levels, _REMEDIES)
+        remark = remark_on_text(column.name, column.counts, _REMEDIES)
         if remark is not None:
             console.note(remark)
-        if not identifies(len(levels.keys() - {None}), levels.total()):
-            kept.append(name)
+        if not identifies(len(column.counts.keys() - {None}), column.counts.total()):
+            kept.append(column.name)
     if not kept:
         raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
     if len(kept) == samples.X.shape[1]:
