@@ -23,7 +23,7 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.linear_predictions import refuse_label_noise
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import EncodedColumn, Encoding
-from ..estimators.tables.frames import Column, columns_of, is_frame
+from ..estimators.tables.frames import TableColumn, columns_of, is_frame
 from ..rows.arrays import FloatArray, IndexArray
 
 _ALIAS = "DrlogitRobustLinearClassifier"
@@ -116,7 +116,7 @@ def _kind(column: EncodedColumn) -> str:
     return column.kind
 
 
-def _kind_in_frame(column: Column) -> str:
+def _kind_in_frame(column: TableColumn) -> str:
     if not column.holds_levels:
         return "number"
     if column.kind == "truth":

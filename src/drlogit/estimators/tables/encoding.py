@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import MISSING_MARKS, Column, columns_of
+from .frames import MISSING_MARKS, TableColumn, columns_of
 from .text_columns import identifies, remark_on_text
 
 #: What can stand in for a missing number.
@@ -123,7 +123,7 @@ class Encoding:
         """The matrix of a table with these columns; ``ValueError`` says what cannot be encoded."""
         return self.read(columns_of(X)).matrix(self.n_encoded)
 
-    def read(self, given: Sequence[Column]) -> EncodedRows:
+    def read(self, given: Sequence[TableColumn]) -> EncodedRows:
         """What the matrix of a table has in each row; ``ValueError`` as above."""
         places = np.full((len(given[0].values), len(given)), -1, dtype=np.int32)
         values = np.ones(places.shape)
@@ -140,7 +140,7 @@ class Encoding:
         _check_numbers(values, [column.name for column in self.columns])
         return EncodedRows(places, values)
 
-    def mostly_unseen(self, rows: EncodedRows, given: Sequence[Column]) -> str | None:
+    def mostly_unseen(self, rows: EncodedRows, given: Sequence[TableColumn]) -> str | None:
         """What is to be said where training did not show the levels of most rows, if anything."""
         n_rows, named = rows.places.shape[0], []
         for column, places, each in zip(self.columns, rows.places.T, given, strict=True):
@@ -200,7 +200,7 @@ def numbers_only(names: Iterable[Any]) -> Encoding:
 
 
 def fit_encoding(
-    given: Sequence[Column],
+    given: Sequence[TableColumn],
     categorical: Iterable[int],
     *,
     fill: str,
@@ -233,7 +233,7 @@ def fit_encoding(
     return Encoding(tuple(columns), remarks=tuple(remarks))
 
 
-def _levels_kept(column: Column, *, leave_out: bool) -> tuple[str | None, ...]:
+def _levels_kept(column: TableColumn, *, leave_out: bool) -> tuple[str | None, ...]:
     """The levels in order, the missing one last; none if they tell rows apart and may go."""
     there = [level for level in column.counts if level is not None]
     if leave_out and identifies(len(there), column.counts.total()):
@@ -278,7 +278,7 @@ def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> floa
     return float(0.5 * (values[order[low]] + values[order[high]]))
 
 
-def find_categorical(given: Sequence[Column], wanted: Any, groups: Any = None) -> list[int]:
+def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:
     """Positions of the columns that are categories.
 
     ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names, positions

@@ -54,15 +54,15 @@ def rows_of(X: Any, rows: IndexArray) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def columns_of(X: Any) -> list[Column]:
+def columns_of(X: Any) -> list[TableColumn]:
     """The columns of a table, in order."""
     if hasattr(X, "iloc"):
-        return [Column(name, values) for name, values in X.items()]
+        return [TableColumn(name, values) for name, values in X.items()]
     from pandas import Series  # which few need who have no frame of it
 
     if _is_polars(X):
-        return [Column(each.name, Series(_from_polars(each))) for each in X.iter_columns()]
-    return [Column(j, Series(X[:, j])) for j in range(X.shape[1])]
+        return [TableColumn(each.name, Series(_from_polars(each))) for each in X.iter_columns()]
+    return [TableColumn(j, Series(X[:, j])) for j in range(X.shape[1])]
 
 
 def _from_polars(column: Any) -> Any:
@@ -72,7 +72,7 @@ def _from_polars(column: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class TableColumn:
     """A column of a table, as a series of pandas; what it holds is found out once."""
 
     name: Any
@@ -170,7 +170,9 @@ class Column:
             given = given.map(_spelt, na_action="ignore")
         codes, values = given.array.factorize()
         spelt: list[str | None] = [_spelt(value) for value in values.tolist()]
-        return [*spelt, None], np.where(codes < 0, len(spelt), codes)
+        if codes.min(initial=0) < 0:
+            return [*spelt, None], np.where(codes < 0, len(spelt), codes)
+        return spelt, np.asarray(codes)
 
     @cached_property
     def counts(self) -> Counter[str | None]:
@@ -178,8 +180,7 @@ class Column:
         texts, codes = self.distinct
         counts: Counter[str | None] = Counter()
         for text, count in zip(texts, np.bincount(codes, minlength=len(texts)), strict=True):
-            if count:
-                counts[_unless_missing(text)] += int(count)
+            counts[_unless_missing(text)] += int(count)
         return counts
 
     @property
@@ -197,14 +198,13 @@ class Column:
         texts, codes = self.distinct
         known: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
         new = set(texts) - known.keys()
-        if new:
-            alike = {_alike(level): k for level, k in known.items() if level is not None}
-            times = Counter(_alike(level) for level in levels if level is not None)
-        for text in new:
-            if text is None or text.strip() in marks:
-                known[text] = known.get(None, -1)
-            else:
-                known[text] = alike[_alike(text)] if times[_alike(text)] == 1 else -1
+        for text in [text for text in new if text is None or text.strip() in marks]:
+            known[text] = known.get(None, -1)
+        if not new <= known.keys():
+            like = [_alike(level) for level in levels if level is not None]
+            for text in new - known.keys():
+                same = _alike(text)
+                known[text] = like.index(same) if like.count(same) == 1 else -1
         return np.array([known[text] for text in texts], dtype=np.intp)[codes]
 
 
