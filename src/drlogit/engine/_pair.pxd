@@ -4,15 +4,17 @@ cdef enum:
 
 cdef double loss_terms(double u, double* s) noexcept nogil
 cdef double entropy(double s) noexcept nogil
-cdef double corrected(double s, double ds) noexcept nogil
 cdef void limit(double* costs, double fall, double cost) noexcept nogil
+
+cdef enum:
+    U, S, T, R, C, A, Q                 # margin, dual probability, slacks, multipliers, 1/(c r + a t)
 
 cdef class PairState:
     """What a block of samples remembers; arrays that a visit adds are new ones, those of before stay as they are."""
-    cdef const double[::1] kappa        # of all samples, or one for all
+    cdef const double[::1] kappa        # what flips cost, 0 where no label can flip; empty where none can at all
     cdef const double[::1] slope        # of a linear loss -s u, per sample; empty: the log-loss
-    cdef double[:, ::1] now             # u, t, r, c, a
-    cdef double[:, ::1] second          # of predict: second-order terms
-    cdef double[:, ::1] step            # of correct: du, and changes of t, r, c, a in proportion
+    cdef double[:, ::1] now             # U to Q; U and S where no label can flip
+    cdef double[:, ::1] second          # of predict: second-order terms of both products
+    cdef double[:, ::1] step            # of correct: changes of u, t, r, c (that of a is minus that of c)
 
 cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal_price, double dual_price)

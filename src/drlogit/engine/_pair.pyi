@@ -1,4 +1,4 @@
-"""Samples of the flip pair and of the loss alone: visits in compiled loops."""
+"""Samples of the flip pair: visits in compiled loops."""
 
 from typing import Any
 
@@ -6,12 +6,9 @@ from ..rows._products import CompiledRows
 from ..rows.arrays import FloatArray
 
 class PairState:
-    """Margins, slacks and multipliers of the samples of a block, and their direction."""
+    """What a block of samples remembers: margins, slacks and multipliers, and their direction."""
 
-    @property
-    def flip_share(self) -> FloatArray: ...
-    @property
-    def margins(self) -> FloatArray: ...
+    def curvature(self) -> FloatArray: ...
 
 def longest(
     sums: FloatArray, first: int, primal_price: float, dual_price: float
@@ -28,7 +25,6 @@ def linearise_pair(
     *arguments: Any,
     **options: Any,
 ) -> tuple[PairState, FloatArray]: ...
-def curvature_pair(rows: CompiledRows, state: PairState) -> Any: ...
 def predict_pair(
     rows: CompiledRows, state: PairState, dcoef: FloatArray, light: float
 ) -> tuple[PairState, FloatArray]: ...
@@ -42,11 +38,4 @@ def correct_pair(
 ) -> tuple[PairState, FloatArray]: ...
 def certify_pair(
     rows: CompiledRows, state: PairState, point: Any, dcoef: FloatArray
-) -> tuple[FloatArray, FloatArray]: ...
-def open_loss(rows: CompiledRows, coef: FloatArray) -> FloatArray: ...
-def linearise_loss(
-    rows: CompiledRows, u: FloatArray, direction: FloatArray, primal: float, gram: bool = True
-) -> tuple[FloatArray, FloatArray]: ...
-def certify_loss(
-    rows: CompiledRows, u: FloatArray, point: Any, dcoef: FloatArray
 ) -> tuple[FloatArray, FloatArray]: ...

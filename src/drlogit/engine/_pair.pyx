@@ -10,15 +10,28 @@ predicted   pull P, changes of the products with primal, dual and both steps, 2�
 limits      slope and curvature of the loss, 2·LEVELS costs
 certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit more, when a bound is in reach)
 
-P counts (β, b, λ).  Changes of slacks and multipliers are kept in proportion to these.  κ may differ from
-sample to sample; where it is infinite a sample has no hinge, and keeps a = 0.
+P counts (β, b, λ).  A sample has slacks t - r = u - κλ and multipliers c + a = 1 with c t = a r = μ on the
+central path; κ may differ from sample to sample.  Where it is infinite for all there are margins only, and
+``linearise`` is the only visit of an iteration.
+
+A step towards products E and F (both changes together) solves c Dt + t Dc = E, a Dr - r Dc = F, Dt - Dr = dv:
+one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel know that their arrays do not
+overlap, have no branches and no calls, and so take two samples at a time.
 """
 import numpy as np
-from libc.math cimport INFINITY, exp, fabs, hypot, log, log1p, log2
+from libc.math cimport exp, fabs, hypot, log, log1p
+from libc.string cimport memcpy
 from drlogit.rows._products cimport CompiledRows
 from .settings import SETTINGS
 
-cdef double PER_OCTAVE = 32.0   # levels of step lengths for each factor of two
+cdef extern from *:
+    """
+    typedef const double *__restrict In;
+    typedef double *__restrict Out;
+    """
+    ctypedef const double* In
+    ctypedef double* Out
+
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
 
 
@@ -31,11 +44,6 @@ cdef double loss_terms(double u, double* s) noexcept nogil:
 
 cdef double entropy(double s) noexcept nogil:
     return -(s * log(s) + (1.0 - s) * log1p(-s)) if 0.0 < s < 1.0 else 0.0
-
-
-cdef double corrected(double s, double ds) noexcept nogil:
-    """s + ds within [0, 1]; nothing where hardly anything would be left (separated samples)."""
-    return 0.0 if not s + ds > EMPTIED * s else min(s + ds, 1.0)
 
 
 cdef inline void central(double v, double mu, double* t, double* r) noexcept nogil:
@@ -57,37 +65,139 @@ cdef inline void lift(double* one, double* other, double least, double least_oth
         other[0] = least_other
 
 
+# --- step lengths: what it costs to go further than samples allow ---------------------------------------
+
+# Levels are the first five bits of the significand: 32 for each factor of two, without a logarithm.
+cdef long long SHIFT = 47, FIRST = 1023 << 5
+
+
 cdef void limit(double* costs, double fall, double cost) noexcept nogil:
-    """Book what it costs to go further than a sample allows: one over ``fall``, what shrinks fastest."""
-    cdef double level = PER_OCTAVE * log2(fall)
-    costs[<int>level if level < LEVELS - 1 else LEVELS - 1] += cost
+    """Book what it costs to go further than a sample allows: one over ``fall`` > 1, what shrinks fastest."""
+    cdef long long level
+    memcpy(&level, &fall, sizeof(double))
+    level = (level >> SHIFT) - FIRST
+    costs[level if level < LEVELS - 1 else LEVELS - 1] += cost
 
 
 cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal_price, double dual_price):
     """Longest steps that leave samples behind at no more than these prices; costs from ``first`` on."""
     cdef double found[2]
     cdef double total, price
+    cdef long long level
     cdef Py_ssize_t kind, k
     for kind in range(2):
         total, price, found[kind] = 0.0, primal_price if kind == 0 else dual_price, 1.0
         for k in range(LEVELS - 1, -1, -1):
             total += sums[first + kind * LEVELS + k]
             if total > price:
-                found[kind] = 2.0 ** (-(k + 1.0) / PER_OCTAVE)
+                level = (k + 1 + FIRST) << SHIFT
+                memcpy(&found[kind], &level, sizeof(double))
+                found[kind] = 1.0 / found[kind]
                 break
     return found[0], found[1]
+
+
+# --- a panel of samples ---------------------------------------------------------------------------------
+
+
+cdef void along(Py_ssize_t n, Out out, In start, double length, In step) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n): out[i] = start[i] + length * step[i]
+
+
+cdef void conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In s, In h, In t, In r, In c, In a, Out q,
+                     double lam, double bend, double least, Out col, double* tot, double* side) noexcept nogil:
+    """Columns of λ, gradient, affine and centring adjoints and of the Gram matrix; sums, with λ's share of the adjoints."""
+    cdef Py_ssize_t i
+    cdef double there, om, aff, cen, over, value = 0.0, products = 0.0, degree = 0.0, hinges = 0.0, corner = 0.0
+    cdef double spent = 0.0, affine = 0.0, centring = 0.0
+    for i in range(n):
+        there = 1.0 if kap[i] > 0.0 else 0.0
+        q[i] = there / (c[i] * r[i] + a[i] * t[i])
+        om = w[i] * (c[i] * a[i] * q[i])                # curvature of the hinge
+        om = om if om >= least * w[i] else 0.0
+        aff = w[i] * a[i] * (t[i] * q[i] - there)       # what a gains when all products go to zero
+        cen = w[i] * (c[i] - a[i]) * q[i]               # ... per unit of centring
+        col[i], col[b + i] = -kap[i] * om * y[i], w[i] * (a[i] - s[i]) * y[i]
+        col[2 * b + i], col[3 * b + i] = aff * y[i], cen * y[i]
+        col[4 * b + i] = w[i] * bend * s[i] * (1.0 - s[i]) + om
+        over = there * (u[i] - kap[i] * lam)
+        value += w[i] * (h[i] + (over if over > 0.0 else 0.0))
+        products += w[i] * (c[i] * t[i] + a[i] * r[i])
+        degree += w[i] * there
+        hinges += 1.0 if om > 0.0 else 0.0
+        corner += kap[i] * kap[i] * om
+        spent += kap[i] * w[i] * a[i]
+        affine += kap[i] * aff
+        centring += kap[i] * cen
+    tot[1] += value
+    tot[2] += products
+    tot[3] += 2.0 * degree
+    tot[7] += hinges
+    side[0] += corner
+    side[1] -= spent
+    side[2] -= affine
+    side[3] -= centring
+
+
+cdef void towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, double dlam, double centre, double share,
+                  In e, In f, Out dt, Out dr, Out dc) noexcept nogil:
+    """Changes that bring the products to ``centre``, with a share of second-order terms e, f."""
+    cdef Py_ssize_t i
+    cdef double dv, one, other, both
+    for i in range(n):
+        dv = du[i] - kap[i] * dlam
+        one, other = centre - c[i] * t[i] - share * e[i], centre - a[i] * r[i] - share * f[i]
+        both = r[i] * one + t[i] * other
+        dt[i], dr[i] = (both + a[i] * t[i] * dv) * q[i], (both - c[i] * r[i] * dv) * q[i]
+        dc[i] = (a[i] * one - c[i] * other - c[i] * a[i] * dv) * q[i]
+
+
+cdef void predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, In q, In dt, In dr, In dc,
+                    Out e, Out f, Out col, double* tot, double* side) noexcept nogil:
+    """Second-order terms, what they pull at, and what becomes of the products."""
+    cdef Py_ssize_t i
+    cdef double one, other, pull, most, primal = 0.0, dual = 0.0, both = 0.0, spent = 0.0
+    for i in range(n):
+        one, other = dt[i] * dc[i], -dr[i] * dc[i]
+        primal += w[i] * (c[i] * dt[i] + a[i] * dr[i])
+        dual += w[i] * (t[i] - r[i]) * dc[i]
+        both += w[i] * (one + other)
+        most = SECOND * c[i] * t[i]
+        one = one if one < most else most
+        e[i] = one if one > -most else -most
+        most = SECOND * a[i] * r[i]
+        other = other if other < most else most
+        f[i] = other if other > -most else -most
+        pull = w[i] * (a[i] * e[i] - c[i] * f[i]) * q[i]
+        col[i] = pull * y[i]
+        spent += kap[i] * pull
+    tot[0] += primal
+    tot[1] += dual
+    tot[2] += both
+    side[0] -= spent
+
+
+cdef void book(Py_ssize_t n, In w, double light, In t, In r, In c, In a, In dt, In dr, In dc, double* costs) noexcept nogil:
+    """Book the samples that do not allow the whole step; none of hardly any weight."""
+    cdef Py_ssize_t i
+    cdef double own
+    for i in range(n):
+        if not w[i] > light: continue
+        own = c[i] * t[i] + a[i] * r[i]
+        if t[i] + dt[i] < 0.0 or r[i] + dr[i] < 0.0:
+            limit(costs, max(-dt[i] / t[i], -dr[i] / r[i]), w[i] * (own + PASSING * max(-dt[i], -dr[i])))
+        if c[i] + dc[i] < 0.0 or a[i] - dc[i] < 0.0:
+            limit(costs + LEVELS, max(-dc[i] / c[i], dc[i] / a[i]), w[i] * (own + PASSING * fabs(dc[i]) * (t[i] + r[i])))
+
+
+# --- visits ---------------------------------------------------------------------------------------------
 
 
 cdef class PairState:
     def __init__(self, kappa, slope, now, second=None, step=None):
         self.kappa, self.slope, self.now = kappa, slope, now
         self.second, self.step = second, step
-
-    @property
-    def flip_share(self): return np.asarray(self.now[4]).copy()
-
-    @property
-    def margins(self): return np.asarray(self.now[0]).copy()
 
     def parts(self):
         """Everything that it consists of, as arrays."""
@@ -99,57 +209,53 @@ cdef class PairState:
 
     def __sizeof__(self): return 200 + sum([part.nbytes for part in self.parts() if part is not None])
 
+    def curvature(self):
+        """Of each sample, before weights (the log-loss)."""
+        now = np.asarray(self.now)
+        own = now[S] * (1.0 - now[S])
+        return own + now[C] * now[A] * now[Q] if self.kappa.shape[0] else own
 
-cdef PairState new_state(const double[::1] kappa, const double[::1] slope, double[:, ::1] now):
+
+cdef PairState new_state(PairState of, double[:, ::1] now):
     cdef PairState state = PairState.__new__(PairState)
-    state.kappa, state.slope, state.now = kappa, slope, now
+    state.kappa, state.slope, state.now = of.kappa, of.slope, now
     state.second = state.step = None
     return state
 
 
-cdef inline double terms(const double[::1] slope, Py_ssize_t i, double u, double* s, double* curvature) noexcept nogil:
-    """Loss of sample i at u, minus its slope, its curvature: of h, or of -s u if there are slopes."""
-    cdef double h
-    if slope.shape[0]:
-        s[0], curvature[0] = slope[i], 0.0
-        return -s[0] * u
-    h = loss_terms(u, s)
-    curvature[0] = s[0] * (1.0 - s[0])
-    return h
-
-
-cdef inline void book(double w, double t, double r, double c, double a, double dt, double dr, double dc, double da,
-                      double* costs) noexcept nogil:
-    """Book a sample that does not allow the whole step."""
-    cdef double worst, own = w * (c * t + a * r)
-    worst = dt if dt < dr else dr
-    if worst < -1.0:
-        limit(costs, -worst, own + w * PASSING * max(-t * dt, -r * dr))
-    worst = dc if dc < da else da
-    if worst < -1.0:
-        limit(costs + LEVELS, -worst, own + w * PASSING * fabs(a * da) * (t + r))
+cdef void rows_of(double[:, ::1] table, Py_ssize_t first, double** into) noexcept nogil:
+    """Where the rows of a table begin, from sample ``first`` on."""
+    cdef Py_ssize_t k
+    for k in range(table.shape[0]): into[k] = &table[k, first]
 
 
 def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slope, const double[::1] coef, double mu):
-    """Slacks and multipliers on the central path; ``slope`` per sample for a linear loss, or empty."""
+    """Slacks and multipliers on the central path; ``slope`` per sample for a linear loss, or empty.
+
+    ``kappa`` is of each sample, or one for all.
+    """
     cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
-    cdef bint many = kappa.shape[0] > 1
-    cdef double t, r, lam = coef[rows.n_columns], kap
-    cdef double[:, ::1] now = np.empty((5, n))
+    cdef double lam = coef[rows.n_columns], t, r
+    costs = np.asarray(kappa)
+    never = np.isinf(costs)
+    hinge = not never.all()
+    cdef const double[::1] kap = np.where(never, 0.0, np.broadcast_to(costs, n)) if hinge else np.zeros(0)
+    cdef double[:, ::1] now = np.empty((7 if hinge else 2, n))
+    cdef bint flips = hinge
     rows = rows.borrow()
     for block in range((n + b - 1) // b):
         lo, hi = block * b, min(block * b + b, n)
-        rows.margins(lo, hi, &coef[0], &now[0, lo])
+        rows.margins(lo, hi, &coef[0], &now[U, lo])
         for i in range(lo, hi):
-            now[0, i] *= rows.y[i]
-            kap = kappa[i if many else 0]
-            if kap == INFINITY:
-                now[1, i], now[2, i], now[3, i], now[4, i] = 0.0, INFINITY, 1.0, 0.0
-                continue
-            central(now[0, i] - kap * lam, mu, &t, &r)
-            now[1, i], now[2, i], now[3, i], now[4, i] = t, r, mu / t, mu / r
+            now[U, i] *= rows.y[i]
+            if not flips: continue
+            if kap[i] > 0.0:
+                central(now[U, i] - kap[i] * lam, mu, &t, &r)
+                now[T, i], now[R, i], now[C, i], now[A, i] = t, r, mu / t, mu / r
+            else:
+                now[T, i], now[R, i], now[C, i], now[A, i] = 0.0, 1.0, 1.0, 0.0
     rows.free()
-    return new_state(kappa, slope, now)
+    return PairState(kap, slope, now)
 
 
 def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal, double dual,
@@ -158,138 +264,102 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
 
     Hinges of less curvature than ``least`` stay out of the Gram matrix.
     """
-    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
-    cdef Py_ssize_t square = P * P if gram else 2 * P
-    cdef bint many = state.kappa.shape[0] > 1, moved = state.step is not None and (primal != 0.0 or dual != 0.0)
-    cdef double u, t, r, c, a, w, y, s, h, it, ir, st, sr, give, om, aff, cen, curved, kap, lam = coef[last], over
-    cdef const double[::1] kappa = state.kappa, slope = state.slope
-    cdef double[:, ::1] was = state.now, after = np.empty((5, n)) if moved else state.now, columns = np.empty((5, b))
+    cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
+    cdef Py_ssize_t square = P * P if gram else 2 * P, tables = state.now.shape[0]
+    cdef bint flips = state.kappa.shape[0] > 0, linear = state.slope.shape[0] > 0
+    cdef bint moved = state.step is not None and (primal != 0.0 or dual != 0.0)
+    cdef double bend = 0.0 if linear else 1.0, lam = coef[last]
+    cdef double[:, ::1] was = state.now, after = np.empty((tables, n)), columns = np.empty((6, b)), step = state.step
     sums = np.zeros(square + 3 * P + SCALARS)
     cdef double[::1] view = sums
     cdef double* out = &view[0]
-    cdef double* adj = out + square
-    cdef double* tot = adj + 3 * P
+    cdef double* tot = out + square + 3 * P
     cdef double* col = &columns[0, 0]
-    cdef const double* now[5]
-    cdef const double* d[5]
-    cdef double* new[5]
-    cdef double corner = 0.0, side[3]
-    for j in range(5 if n else 0):       # no sample, no address
-        now[j], new[j] = &was[j, 0], &after[j, 0]
-        d[j] = &state.step[j, 0] if moved else NULL
-    side[0] = side[1] = side[2] = 0.0
+    cdef double* h = col + 5 * b
+    cdef double* old[7]
+    cdef double* new[7]
+    cdef double* d[4]
+    cdef double side[4]
+    cdef const double* w
+    cdef const double* y
+    side[0] = side[1] = side[2] = side[3] = 0.0
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            for i in range(lo, hi):
-                j, w, y, kap = i - lo, rows.w[i], rows.y[i], kappa[i if many else 0]
-                u, t, r, c, a = now[0][i], now[1][i], now[2][i], now[3][i], now[4][i]
-                if moved:
-                    u += primal * d[0][i]
-                    if kap != INFINITY:
-                        t, r = t * (1.0 + primal * d[1][i]), r * (1.0 + primal * d[2][i])
-                        c, a = c * (1.0 + dual * d[3][i]), a * (1.0 + dual * d[4][i])
-                        if t <= 0.0 or r <= 0.0: lift(&t, &r, KEPT * now[1][i], KEPT * now[2][i], 1.0)
-                        if c <= 0.0 or a <= 0.0: lift(&c, &a, KEPT * now[3][i], KEPT * now[4][i], -1.0)
-                    new[0][i], new[1][i], new[2][i], new[3][i], new[4][i] = u, t, r, c, a
-                h = terms(slope, i, u, &s, &curved)
-                tot[0] += w * h
-                tot[5] += w * (h + s * u)
-                if kap == INFINITY:
-                    tot[1] += w * h
-                    col[j], col[4 * b + j] = -w * s * y, w * curved
-                    col[b + j] = col[2 * b + j] = col[3 * b + j] = 0.0
-                    continue
-                it, ir = 1.0 / t, 1.0 / r
-                st, sr = c * it, a * ir
-                give = 1.0 / (st + sr)
-                om = w * sr * (st * give)                # curvature of the hinge
-                aff = w * (sr * give - a)                # what a gains when all products go to zero
-                cen = w * (c - a) * it * ir * give       # ... per unit of centring
-                col[j], col[b + j], col[2 * b + j] = w * (a - s) * y, aff * y, cen * y
-                if om < least * w: om = 0.0
-                col[3 * b + j], col[4 * b + j] = -kap * om * y, w * curved + om
-                if om > 0.0: tot[7] += 1.0
-                corner += kap * kap * om
-                side[0] -= kap * w * a
-                side[1] -= kap * aff
-                side[2] -= kap * cen
-                over = u - kap * lam
-                tot[1] += w * (h + (over if over > 0.0 else 0.0))
-                tot[2] += w * (c * t + a * r)
-                tot[3] += 2.0 * w
-            rows.adjoint(lo, hi, col, 3, adj)
-            if gram: rows.gram(lo, hi, col + 4 * b, out)
-            else: rows.squares(lo, hi, col + 4 * b, out)
-            rows.adjoint(lo, hi, col + 3 * b, 1, out + square - P)
-        out[square - 1] = corner
-        for j in range(3): adj[j * P + last] = side[j]
+            lo, m = block * b, min(b, n - block * b)
+            w, y = &rows.w[lo], &rows.y[lo]
+            rows_of(was, lo, old)
+            rows_of(after, lo, new)
+            if not flips:
+                rows.margins(lo, lo + m, &coef[0], new[U])
+                for i in range(m): new[U][i] *= y[i]
+            elif moved:
+                rows_of(step, lo, d)
+                along(m, new[U], old[U], primal, d[0])
+                along(m, new[T], old[T], primal, d[1])
+                along(m, new[R], old[R], primal, d[2])
+                along(m, new[C], old[C], dual, d[3])
+                along(m, new[A], old[A], -dual, d[3])
+                for i in range(m):
+                    if not state.kappa[lo + i] > 0.0: continue
+                    if new[T][i] <= 0.0 or new[R][i] <= 0.0: lift(&new[T][i], &new[R][i], KEPT * old[T][i], KEPT * old[R][i], 1.0)
+                    if new[C][i] <= 0.0 or new[A][i] <= 0.0: lift(&new[C][i], &new[A][i], KEPT * old[C][i], KEPT * old[A][i], -1.0)
+            else:
+                for j in range(tables): memcpy(new[j], old[j], m * sizeof(double))
+            for i in range(m):
+                if linear:
+                    new[S][i] = state.slope[lo + i]
+                    h[i] = -new[S][i] * new[U][i]
+                else: h[i] = loss_terms(new[U][i], &new[S][i])
+                tot[0] += w[i] * h[i]
+                tot[5] += w[i] * (h[i] + new[S][i] * new[U][i])
+            if flips:
+                conditions(m, b, w, y, &state.kappa[lo], new[U], new[S], h, new[T], new[R], new[C], new[A], new[Q], lam, bend,
+                           least, col, tot, side)
+                rows.adjoint(lo, lo + m, col, 4, out + square - P)
+            else:
+                for i in range(m):
+                    col[b + i] = -w[i] * new[S][i] * y[i]
+                    col[4 * b + i] = w[i] * new[S][i] * (1.0 - new[S][i])
+                rows.adjoint(lo, lo + m, col + b, 1, out + square)
+            if gram: rows.gram(lo, lo + m, col + 4 * b, out)
+            else: rows.squares(lo, lo + m, col + 4 * b, out)
+        if not flips: tot[1] = tot[0]
+        for j in range(4): out[square - 1 + j * P] = side[j]
     rows.free()
-    return (new_state(kappa, slope, after) if moved else state), sums
-
-
-def curvature_pair(CompiledRows rows, PairState state):
-    """The weights of the samples in the Gram matrix."""
-    cdef Py_ssize_t i
-    cdef bint many = state.kappa.shape[0] > 1
-    cdef double s, st, sr
-    weights = np.empty(rows.n_samples)
-    cdef double[::1] d = weights
-    for i in range(rows.n_samples):
-        loss_terms(state.now[0, i], &s)
-        d[i] = s * (1.0 - s)
-        if state.kappa[i if many else 0] != INFINITY:
-            st, sr = state.now[3, i] / state.now[1, i], state.now[4, i] / state.now[2, i]
-            d[i] += st * sr / (st + sr)
-        d[i] *= rows.w[i]
-    return weights
+    return new_state(state, after), sums
 
 
 def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double light):
     """All products to zero: how far, what is left, and the pull of the second-order terms."""
-    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
-    cdef bint many = state.kappa.shape[0] > 1
-    cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, pull, pt, pr, kap, dlam = dcoef[last], side = 0.0
-    cdef const double[::1] kappa = state.kappa, slope = state.slope
-    cdef double[:, ::1] now = state.now, second = np.empty((2, n)), columns = np.empty((2, b))
+    cdef Py_ssize_t block, lo, m, i, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     sums = np.zeros(last + 4 + 2 * LEVELS)
+    cdef double[:, ::1] now = state.now, second = np.empty((2, n)), columns = np.empty((5, b))
     cdef double[::1] view = sums
-    cdef double* out = &view[0]
-    cdef double* tot = out + last + 1
+    cdef double* tot = &view[last + 1]
     cdef double* col = &columns[0, 0]
     cdef double* du = col + b
-    cdef PairState found = new_state(kappa, slope, now)
+    cdef double* dt = col + 2 * b
+    cdef double* dr = col + 3 * b
+    cdef double* dc = col + 4 * b
+    cdef double* v[7]
+    cdef const double* w
+    cdef const double* y
+    cdef const double* kap
+    cdef PairState found = new_state(state, now)
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            rows.margins(lo, hi, &dcoef[0], du)
-            for i in range(lo, hi):
-                kap = kappa[i if many else 0]
-                if kap == INFINITY:
-                    col[i - lo] = second[0, i] = second[1, i] = 0.0
-                    continue
-                w, t, r, c, a = rows.w[i], now[1, i], now[2, i], now[3, i], now[4, i]
-                it, ir = 1.0 / t, 1.0 / r
-                st, sr = c * it, a * ir
-                give = 1.0 / (st + sr)
-                pt, pr = w * c * t, w * a * r
-                dv = rows.y[i] * du[i - lo] - kap * dlam
-                dt, dr = (sr * dv - 1.0) * give * it, -(st * dv + 1.0) * give * ir
-                dc, da = -1.0 - dt, -1.0 - dr
-                e, f = dt * dc, dr * da
-                tot[2] += pt * e + pr * f
-                e, f = max(-SECOND, min(e, SECOND)), max(-SECOND, min(f, SECOND))
-                second[0, i], second[1, i] = e, f
-                pull = -w * a * (f - ir * give * (c * e + a * f))
-                col[i - lo] = pull * rows.y[i]
-                side -= kap * pull
-                tot[0] += pt * dt + pr * dr
-                tot[1] += pt * dc + pr * da
-                if w > light: book(w, t, r, c, a, dt, dr, dc, da, tot + 3)
-            rows.adjoint(lo, hi, col, 1, out)
-        out[last] = side
+            lo, m = block * b, min(b, n - block * b)
+            w, y, kap = &rows.w[lo], &rows.y[lo], &state.kappa[lo]
+            rows_of(now, lo, v)
+            rows.margins(lo, lo + m, &dcoef[0], du)
+            for i in range(m): du[i] *= y[i]
+            towards(m, kap, v[T], v[R], v[C], v[A], v[Q], du, dcoef[last], 0.0, 0.0, v[T], v[R], dt, dr, dc)
+            predicted(m, w, y, kap, v[T], v[R], v[C], v[A], v[Q], dt, dr, dc, &second[0, lo], &second[1, lo], col, tot,
+                      &view[last])
+            book(m, w, light, v[T], v[R], v[C], v[A], dt, dr, dc, tot + 3)
+            rows.adjoint(lo, lo + m, col, 1, &view[0])
     rows.free()
     found.second = second
     return found, sums
@@ -297,55 +367,49 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
 
 def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share, double light):
     """Towards ``centre``, with a share of the predictor's second-order terms."""
-    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
-    cdef bint many = state.kappa.shape[0] > 1
-    cdef double t, r, c, a, w, it, ir, st, sr, give, dv, dt, dr, dc, da, e, f, push, s, curved, kap, dlam = dcoef[rows.n_columns]
-    cdef const double[::1] kappa = state.kappa, slope = state.slope
-    cdef double[:, ::1] now = state.now, second = state.second, step = np.empty((5, n))
-    cdef double[::1] work = np.empty(b)
+    cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
+    cdef bint linear = state.slope.shape[0] > 0
+    cdef double dlam = dcoef[rows.n_columns], slope = 0.0, curvature = 0.0
+    cdef double[:, ::1] now = state.now, second = state.second, step = np.empty((4, n))
     sums = np.zeros(2 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[0]
-    cdef double* du = &work[0]
-    cdef PairState found = new_state(kappa, slope, now)
+    cdef double* v[7]
+    cdef double* d[4]
+    cdef const double* w
+    cdef const double* y
+    cdef PairState found = new_state(state, now)
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            rows.margins(lo, hi, &dcoef[0], du)
-            for i in range(lo, hi):
-                w, kap = rows.w[i], kappa[i if many else 0]
-                du[i - lo] *= rows.y[i]
-                terms(slope, i, now[0, i], &s, &curved)
-                tot[0] -= w * s * du[i - lo]
-                tot[1] += w * curved * du[i - lo] * du[i - lo]
-                step[0, i] = du[i - lo]
-                if kap == INFINITY:
-                    step[1, i] = step[2, i] = step[3, i] = step[4, i] = 0.0
-                    continue
-                t, r, c, a = now[1, i], now[2, i], now[3, i], now[4, i]
-                it, ir = 1.0 / t, 1.0 / r
-                st, sr = c * it, a * ir
-                give = 1.0 / (st + sr)
-                dv = du[i - lo] - kap * dlam
-                e = centre / (c * t) - 1.0 - share * second[0, i]
-                f = centre / (a * r) - 1.0 - share * second[1, i]
-                push = c * e + a * f
-                dt, dr = (push + sr * dv) * give * it, (push - st * dv) * give * ir
-                dc, da = e - dt, f - dr
-                step[1, i], step[2, i], step[3, i], step[4, i] = dt, dr, dc, da
-                if w > light: book(w, t, r, c, a, dt, dr, dc, da, tot + 2)
+            lo, m = block * b, min(b, n - block * b)
+            w, y = &rows.w[lo], &rows.y[lo]
+            rows_of(now, lo, v)
+            rows_of(step, lo, d)
+            rows.margins(lo, lo + m, &dcoef[0], d[0])
+            for i in range(m):
+                d[0][i] *= y[i]
+                slope -= w[i] * v[S][i] * d[0][i]
+                if not linear: curvature += w[i] * v[S][i] * (1.0 - v[S][i]) * d[0][i] * d[0][i]
+            towards(m, &state.kappa[lo], v[T], v[R], v[C], v[A], v[Q], d[0], dlam, centre, share, &second[0, lo],
+                    &second[1, lo], d[1], d[2], d[3])
+            book(m, w, light, v[T], v[R], v[C], v[A], d[1], d[2], d[3], tot + 2)
+        tot[0], tot[1] = slope, curvature
     rows.free()
-    found.second, found.step = second, step
+    found.step = step
     return found, sums
+
+
+cdef double corrected(double s, double ds) noexcept nogil:
+    """s + ds within [0, 1]; nothing where hardly anything would be left (separated samples)."""
+    return 0.0 if not s + ds > EMPTIED * s else min(s + ds, 1.0)
 
 
 def certify_pair(CompiledRows rows, PairState state, point, const double[::1] dcoef):
     """The dual point (s, a) after one more correction, its adjoint and entropy."""
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
-    cdef bint many = state.kappa.shape[0] > 1, first = point is None
-    cdef double w, s, a, now_s, st, sr, du, total = 0.0, spent = 0.0, kap, dlam = dcoef[last]
-    cdef const double[::1] kappa = state.kappa, slope = state.slope
+    cdef bint first = point is None, flips = state.kappa.shape[0] > 0
+    cdef double w, s, a, now_s, du, part, total = 0.0, spent = 0.0, dlam = dcoef[last]
     cdef double[:, ::1] now = state.now, after = np.empty((2, n)), columns = np.empty((2, b))
     cdef const double[:, ::1] before = after if first else point
     sums = np.zeros(last + 3)
@@ -355,102 +419,22 @@ def certify_pair(CompiledRows rows, PairState state, point, const double[::1] dc
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
+            lo, hi, part = block * b, min(block * b + b, n), 0.0
             rows.margins(lo, hi, &dcoef[0], col + b)
             for i in range(lo, hi):
-                j, w, du, kap = i - lo, rows.w[i], rows.y[i] * col[b + i - lo], kappa[i if many else 0]
-                loss_terms(now[0, i], &now_s)
-                s, a = now_s if first else before[0, i], now[4, i] if first else before[1, i]
+                j, w, du, now_s, a = i - lo, rows.w[i], rows.y[i] * col[b + i - lo], now[S, i], 0.0
+                s = now_s if first else before[0, i]
                 if first or s > 0.0: s = corrected(s, -now_s * (1.0 - now_s) * du)
-                if kap != INFINITY:
-                    st, sr = now[3, i] / now[1, i], now[4, i] / now[2, i]
-                    a = min(max(a + st * sr / (st + sr) * (du - kap * dlam), 0.0), 1.0)
-                    spent += w * kap * a
+                if flips:
+                    a = now[A, i] if first else before[1, i]
+                    a += now[C, i] * now[A, i] * now[Q, i] * (du - state.kappa[i] * dlam)
+                    a = min(max(a, 0.0), 1.0)
+                    spent += w * state.kappa[i] * a
                 after[0, i], after[1, i] = s, a
                 col[j] = w * (a - s) * rows.y[i]
-                total += w * entropy(s)
+                part += w * entropy(s)
             rows.adjoint(lo, hi, col, 1, out)
+            total += part
         out[last], out[last + 1], out[last + 2] = -spent, total, rows.length
-    rows.free()
-    return np.asarray(after), sums
-
-
-# --- the loss alone (κ = ∞): one visit per iteration; the other two cost nothing of size N -------------
-
-
-def open_loss(CompiledRows rows, const double[::1] coef):
-    """The margins."""
-    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
-    margins = np.empty(n)
-    cdef double[::1] u = margins
-    rows = rows.borrow()
-    for block in range((n + b - 1) // b):
-        lo, hi = block * b, min(block * b + b, n)
-        rows.margins(lo, hi, &coef[0], &u[lo])
-        for i in range(lo, hi): u[i] *= rows.y[i]
-    rows.free()
-    return margins
-
-
-def linearise_loss(CompiledRows rows, const double[::1] u, const double[::1] direction, double primal, bint gram=True):
-    """The margins after a step of this length along the direction, and the conditions there."""
-    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.stride, b = rows.panel, square = P * P if gram else 2 * P
-    cdef bint moved = primal != 0.0
-    cdef double v, s, h, w
-    margins = np.empty(n) if moved else np.asarray(u)
-    sums = np.zeros(square + 3 * P + SCALARS)
-    cdef double[::1] view = sums, after = margins if moved else np.empty(1)
-    cdef double[:, ::1] columns = np.empty((3, b))
-    cdef double* out = &view[0]
-    cdef double* adj = out + square
-    cdef double* tot = adj + 3 * P
-    cdef double* col = &columns[0, 0]
-    rows = rows.borrow()
-    with nogil:
-        for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            if moved: rows.margins(lo, hi, &direction[0], col + 2 * b)
-            for i in range(lo, hi):
-                j, w, v = i - lo, rows.w[i], u[i]
-                if moved:
-                    v += primal * rows.y[i] * col[2 * b + j]
-                    after[i] = v
-                h = loss_terms(v, &s)
-                col[j], col[b + j] = -w * s * rows.y[i], w * s * (1.0 - s)
-                tot[0] += w * h
-                tot[5] += w * (h + s * v)
-            rows.adjoint(lo, hi, col, 1, adj)
-            if gram: rows.gram(lo, hi, col + b, out)
-            else: rows.squares(lo, hi, col + b, out)
-        tot[1] = tot[0]
-    rows.free()
-    return margins, sums
-
-
-def certify_loss(CompiledRows rows, const double[::1] u, point, const double[::1] dcoef):
-    """The dual point (s, 0) after one more correction, its adjoint and entropy."""
-    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
-    cdef bint first = point is None
-    cdef double s, now, total = 0.0
-    cdef double[:, ::1] after = np.zeros((2, n)), columns = np.empty((2, b))
-    cdef const double[:, ::1] before = after if first else point
-    sums = np.zeros(last + 3)
-    cdef double[::1] view = sums
-    cdef double* out = &view[0]
-    cdef double* col = &columns[0, 0]
-    rows = rows.borrow()
-    with nogil:
-        for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            rows.margins(lo, hi, &dcoef[0], col + b)
-            for i in range(lo, hi):
-                loss_terms(u[i], &now)
-                s = now if first else before[0, i]
-                if first or s > 0.0: s = corrected(s, -now * (1.0 - now) * rows.y[i] * col[b + i - lo])
-                after[0, i] = s
-                col[i - lo] = -rows.w[i] * s * rows.y[i]
-                total += rows.w[i] * entropy(s)
-            rows.adjoint(lo, hi, col, 1, out)
-        out[last + 1], out[last + 2] = total, rows.length
     rows.free()
     return np.asarray(after), sums

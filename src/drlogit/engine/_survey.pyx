@@ -11,7 +11,7 @@ Near the kink ``near_shares`` corrects the flips of those samples that the drive
 import numpy as np
 from libc.math cimport INFINITY, fabs
 from drlogit.rows._products cimport CompiledRows
-from ._pair cimport PairState, entropy, loss_terms
+from ._pair cimport A, C, PairState, Q, entropy, loss_terms
 
 cdef enum:
     LOOKED = 3          # loss, hinges, mean curvature
@@ -113,11 +113,13 @@ def near_shares(CompiledRows rows, PairState state, point, const double[::1] dco
     Hinges of less curvature than ``least`` are not in the Gram matrix, and do not take part.
     """
     cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
-    cdef bint many = state.kappa.shape[0] > 1
-    cdef double st, sr, kap, spent = 0.0, dlam = dcoef[last]
-    shares, sums = np.array(state.now[4] if point is None else point), np.zeros(last + 1)
+    cdef double om, spent = 0.0, dlam = dcoef[last]
+    cdef const double[::1] kappa = state.kappa
+    sums = np.zeros(last + 1)
+    if not n: return np.zeros(0), sums
+    shares = np.array(state.now[A] if point is None else point)
     cdef double[::1] a = shares, out = sums
-    cdef double[:, ::1] columns = np.empty((2, b))
+    cdef double[:, ::1] now = state.now, columns = np.empty((2, b))
     cdef double* col = &columns[0, 0]
     rows = rows.borrow()
     with nogil:
@@ -125,10 +127,9 @@ def near_shares(CompiledRows rows, PairState state, point, const double[::1] dco
             lo, hi = block * b, min(block * b + b, n)
             rows.margins(lo, hi, &dcoef[0], col + b)
             for i in range(lo, hi):
-                kap, st, sr = state.kappa[i if many else 0], state.now[3, i] / state.now[1, i], state.now[4, i] / state.now[2, i]
-                st = st * sr / (st + sr)
-                if st >= least: a[i] = min(max(a[i] + st * (rows.y[i] * col[b + i - lo] - kap * dlam), 0.0), 1.0)
-                spent += rows.w[i] * kap * a[i]
+                om = now[C, i] * now[A, i] * now[Q, i]
+                if om >= least: a[i] = min(max(a[i] + om * (rows.y[i] * col[b + i - lo] - kappa[i] * dlam), 0.0), 1.0)
+                spent += rows.w[i] * kappa[i] * a[i]
                 col[i - lo] = rows.w[i] * a[i] * rows.y[i]
             rows.adjoint(lo, hi, col, 1, &out[0])
         out[last] = -spent

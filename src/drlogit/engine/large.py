@@ -37,7 +37,7 @@ from ..rows.reductions import Stack, Sum
 from ..starts.sample import GatheredSamples, most_entries, part, sampled, stacked
 from ..starts.start import Start, sampling_error
 from . import driver
-from ._pair import correct_pair, linearise_pair, open_loss, open_pair, predict_pair
+from ._pair import correct_pair, linearise_pair, open_pair, predict_pair
 from ._survey import look, near_shares, survey
 from .settings import SETTINGS
 
@@ -262,7 +262,7 @@ class Level:
         P = model.size
         state, (sums,) = self._visit(_look, state, self.kappa, factor, float(model[-1]))
         lower, gradient, scalars = np.split(sums, [P * P, P * P + P])
-        lower = lower.reshape(P, P)
+        lower = np.tril(lower.reshape(P, P))
         self.gram, self.flat = lower + np.tril(lower, -1).T, float(scalars[2])
         self.work.grams += self.share
         return Here(state, model, self._objective(model, scalars), gradient)
@@ -383,7 +383,7 @@ _CONSTANT = math.log(2.0)
 
 
 def _open(block: Block, _: None, model: FloatArray) -> tuple[Sight, tuple[()]]:
-    return Sight(open_loss(block.compiled, model)), ()
+    return Sight(block.margins(model[:-1])), ()
 
 
 def _ray(block: Block, k: Sight, factor: float, kink: float) -> tuple[Sight, tuple[Sum]]:

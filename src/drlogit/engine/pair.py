@@ -3,8 +3,8 @@
     minimise    ελ + Σ w_i [ h(u_i) + (u_i - κ_i λ)_+ ],     u = Zβ
     subject to  ‖β / c‖_* ≤ λ
 
-The samples are those of the flip pair (``PairSamples``), or of the loss alone where no label can
-flip (``LossSamples``: κ = ∞, ε = 0).
+The samples are those of the flip pair (``PairSamples``); where no label can flip (κ = ∞, ε = 0),
+only margins are left of them (``LossSamples``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from ..dual.bound import FREE
 from ..dual.certify import certify
 from ..dual.coordinates import pair_coordinates
-from ..problem.losses import flip_probability, log_loss_terms
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
@@ -33,13 +33,9 @@ from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import (
     PairState,
-    certify_loss,
     certify_pair,
     correct_pair,
-    curvature_pair,
-    linearise_loss,
     linearise_pair,
-    open_loss,
     open_pair,
     predict_pair,
 )
@@ -56,7 +52,7 @@ from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
 _LOG_LOSS = np.zeros(0)
-_NO_LIMITS = 2 * 640
+LEVELS = 640
 
 
 class PairSamples:
@@ -107,49 +103,22 @@ class PairSamples:
         return self._visit(_certify_pair, both, dcoef)
 
 
-class LossSamples:
-    """The log-loss alone: one visit per iteration, the others cost nothing of the samples' length.
-
-    A state is (margins, direction).
-    """
+class LossSamples(PairSamples):
+    """The log-loss alone: one visit per iteration, the others cost nothing of size N."""
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
-        self.rows, self.newton = rows, newton
-        self.visits, self.gram = 0, not is_wide(rows)
+        super().__init__(rows, math.inf)
+        self.newton = newton
 
-    def open(self, coef: FloatArray, mu: float) -> Any:
-        self.visits += 1
-        return self.rows.run(_open_loss, None, coef)[0], coef
-
-    def linearise(
-        self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float
-    ) -> tuple[Any, FloatArray]:
-        margins, direction = state
-        self.visits += 1
-        margins, (sums,) = self.rows.run(_linearise_loss, margins, direction, primal, self.gram)
-        return (margins, direction), sums
-
-    def weights(self, state: Any) -> State:
-        weights: State = self.rows.run(_weights_loss, state[0])[0]
-        return weights
-
-    def predict(self, state: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
-        return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
+    def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
+        return state, np.zeros(dcoef.size + 3 + 2 * LEVELS)
 
     def correct(
-        self, state: Any, dcoef: FloatArray, centre: float, share: float
-    ) -> tuple[Any, FloatArray]:
-        limits = np.zeros(2 + _NO_LIMITS)
-        limits[:2] = self.newton.parabola()
-        return (state[0], dcoef), limits
-
-    def certify(
-        self, state: Any, point: State | None, dcoef: FloatArray
+        self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        self.visits += 1
-        both = state[0] if point is None else self.rows.pair(state[0], point)
-        point, (sums,) = self.rows.run(_certify_loss, both, dcoef)
-        return point, sums
+        limits = np.zeros(2 + 2 * LEVELS)
+        limits[:2] = self.newton.parabola()
+        return state, limits
 
 
 # --- visits to a block ---------------------------------------------------------------------------
@@ -170,12 +139,7 @@ def _linearise_pair(
 
 
 def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]]:
-    return curvature_pair(block.compiled, state), ()
-
-
-def _weights_loss(block: Block, margins: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    slope = log_loss_terms(margins).slope
-    return block.weights * slope * (1.0 - slope), ()
+    return block.weights * state.curvature(), ()
 
 
 def _predict_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
@@ -191,23 +155,6 @@ def _correct_pair(block: Block, state: PairState, *arguments: Any) -> tuple[Pair
 def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     state, point = both if isinstance(both, tuple) else (both, None)
     point, sums = certify_pair(block.compiled, state, point, dcoef)
-    return point, (Sum(sums),)
-
-
-def _open_loss(block: Block, _: None, coef: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return open_loss(block.compiled, coef), ()
-
-
-def _linearise_loss(
-    block: Block, margins: FloatArray, *arguments: Any
-) -> tuple[FloatArray, tuple[Sum]]:
-    margins, sums = linearise_loss(block.compiled, margins, *arguments)
-    return margins, (Sum(sums),)
-
-
-def _certify_loss(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
-    margins, point = both if isinstance(both, tuple) else (both, None)
-    point, sums = certify_loss(block.compiled, margins, point, dcoef)
     return point, (Sum(sums),)
 
 
