@@ -14,21 +14,34 @@ nowhere far to go, and elsewhere it is Student's.
 
 λ is the fit's own where the ball is; else it, like γ, is chosen on a part of the rows that then
 takes no part in the limits.
+
+Who has no rows to spare can have the statement *out of fold*: the model is fitted again without
+each fold in turn, λ and γ come from the rows it was fitted to, and the ``R_λ`` of all rows, each
+from the model that has not seen it, are pooled.  The limit is one of the mean over these models.
+Folds share training rows, so the pooled numbers are only about independent: cross-validation has a
+central limit theorem where leaving out a row changes a model little (Bayle, Bayle, Janson and
+Mackey 2020, Adv. Neural Inf. Process. Syst. 33), as it does where the fit is robust.  Where these
+rows have also chosen among M pairs (ε, κ), each limit takes a confidence of ``1 - α/M``: with that,
+all M hold at once, so the one of the pair chosen does.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
+from ..estimators.classifier import DRLogisticRegression
+from ..estimators.classifier_cv import DRLogisticRegressionCV
+from ..estimators.tables.frames import rows_of
 from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .breakpoints import Breakpoints
@@ -40,11 +53,17 @@ from .subgroups import Subgroup, subgroups
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
 
-#: Printed beside every guarantee.
+#: Printed beside every guarantee, and beside one that is out of fold.
 ASSUMED = (
     "Assumed: the rows are independent, of one population, and the model was fixed before they "
     "were looked at."
 )
+_OUT_OF_FOLD = (
+    "It speaks of {folds} models, on average, each fitted without a fold and held against it; the "
+    "model of all rows is not among them.{tried} Assumed: the rows are independent, of one "
+    "population, and leaving out one changes a model little."
+)
+_TRIED = " That these rows chose among {tried} candidates is allowed for."
 
 #: Fewer rows than this say nothing about a population.
 LEAST_ROWS = 10
@@ -74,6 +93,9 @@ class Guarantee:
         The part of the rows that it speaks of; empty for all of them.
     groups : tuple of Guarantee
         The same for each part, if ``groups`` was given; the confidence is that of all of them.
+    folds, tried : int
+        Of how many models it speaks, if it is out of fold (0: of the model itself); and among how
+        many candidates the rows have chosen.
     """
 
     loss: float
@@ -87,6 +109,8 @@ class Guarantee:
     exact_loss: bool
     group: str = ""
     groups: tuple[Guarantee, ...] = ()
+    folds: int = 0
+    tried: int = 1
 
     def __str__(self) -> str:
         flips = ""
@@ -106,6 +130,9 @@ class Guarantee:
             f"error <= {part.error:.1%}"
             for part in self.groups
         ]
+        if self.folds:
+            tried = _TRIED.format(tried=self.tried) if self.tried > 1 else ""
+            return "\n".join([*lines, _OUT_OF_FOLD.format(folds=self.folds, tried=tried)])
         how = (
             "Both limits hold for every number of rows."
             if self.exact_loss
@@ -131,6 +158,7 @@ def guarantee(
     space: str = "fitted",
     sample_weight: ArrayLike | None = None,
     groups: Any = None,
+    cv: Any = None,
     random_state: int = 0,
 ) -> Guarantee:
     """How bad a model can be on the population that unseen rows come from, at a confidence.
@@ -140,7 +168,7 @@ def guarantee(
     model : estimator, Result or tuple (coef, intercept)
         As in :func:`drlogit.worst_case_loss`.
     X, y : the rows
-        Rows that the model was **not** fitted to, nor chosen by.
+        Rows that the model was **not** fitted to, nor chosen by, unless there are folds.
     epsilon, kappa : optional
         The radius and what a flipped label costs, also by label or by sample; by default the
         model's own (a model that has no radius needs one; κ = 1 if it has none).
@@ -152,6 +180,11 @@ def guarantee(
     groups : optional
         Parts of the rows to speak of apart, as in :func:`drlogit.audit`; the confidence is then
         that of all statements together.
+    cv : int, splitter or iterable, optional
+        Folds, as in scikit-learn, for who has no rows to spare: then these are the rows of the
+        fit, and the statement is about models that are fitted again without each fold, each in the
+        ball of its own fit.  Of a search (of ours or scikit-learn's) it is the candidate chosen,
+        and the limits allow for the choice among all that were tried.
     random_state : int
         Which rows choose the prices, where the model does not know them.
 
@@ -166,10 +199,14 @@ def guarantee(
     radius = fitted_with(model).epsilon if epsilon is None else epsilon
     if radius is None:
         raise ValueError("this model has no radius of its own: say which with epsilon=")
-    audit = audit_problem(
-        model, X, y, epsilon=radius, kappa=kappa, norm=norm, feature_costs=feature_costs,
-        categories=categories, bounds=bounds, space=space, sample_weight=sample_weight,
-    )  # fmt: skip
+    ball = {
+        "epsilon": radius, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
+        "categories": categories, "bounds": bounds, "space": space,
+    }  # fmt: skip
+    if cv is not None:
+        parts = subgroups(groups, X, np.size(y))
+        return _out_of_fold(model, X, y, sample_weight, cv, ball, confidence, parts, random_state)
+    audit = audit_problem(model, X, y, sample_weight=sample_weight, **ball)
     parts = subgroups(groups, X, audit.weights.size)
     return guarantee_of(audit, confidence, parts, random_state)
 
@@ -185,35 +222,116 @@ def guarantee_of(
     Any λ that is known before the rows are gives a valid limit, in every ball, and the fit's own a
     good one where radius, κ and norm are its own.
     """
-    rows, problem, known = _UnseenRows.of(audit), audit.problem, audit.measured.fitted
+    rows = _UnseenRows.of(audit)
     some = np.flatnonzero(audit.weights > 0.0)
+    _check_count(some)
+    order = np.random.default_rng(random_state).permutation(some)
+    choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
+    gamma, lam, judged = rows.best_gamma(choosing), rows.own_lambda(), order
+    if lam is None:
+        lam, judged = rows.best_lambda(choosing), rest
+    else:  # known before these rows were: all of them may speak
+        _look_familiar(rows, some, lam)
+    return _stated(rows.priced(lam, gamma), audit, judged, rest, confidence, parts)
+
+
+def _out_of_fold(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    cv: Any,
+    ball: dict[str, Any],
+    confidence: float,
+    parts: tuple[Subgroup, ...],
+    random_state: int,
+) -> Guarantee:
+    """The guarantee of models that are fitted without each fold, pooled."""
+    from sklearn.model_selection import check_cv
+
+    learner, tried = _candidate(model)
+    last = f"{learner.steps[-1][0]}__" if hasattr(learner, "steps") else ""
+    labels = np.asarray(y)
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    found, tested = [], []
+    for train, test in check_cv(cv, labels, classifier=True).split(X, labels):
+        own = {} if weights is None else {f"{last}sample_weight": weights[train]}
+        fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
+
+        def held_against(some: Any, fitted: Any = fitted) -> _UnseenRows:
+            w = None if weights is None else weights[some]
+            audit = audit_problem(fitted, rows_of(X, some), labels[some], sample_weight=w, **ball)
+            return _UnseenRows.of(audit)
+
+        seen, unseen = held_against(train), held_against(test)
+        every = np.flatnonzero(seen.weights > 0.0)
+        lam = unseen.own_lambda()
+        lam = seen.best_lambda(every) if lam is None else lam
+        found.append(unseen.priced(lam, seen.best_gamma(every)))
+        tested.append(np.arange(labels.size)[test])
+    where = np.concatenate(tested)
+    pooled = _PricedRows.pooled(found, None if weights is None else weights[where])
+    some = np.flatnonzero(pooled.weights > 0.0)
+    _check_count(some)
+    order = np.random.default_rng(random_state).permutation(some)
+    place = np.full(labels.size, -1)
+    place[where] = np.arange(where.size)
+    parts = tuple(replace(part, members=place[part.members]) for part in parts)
+    stated = _stated(pooled, unseen.audit, order, order, confidence, parts, tried)
+    return replace(stated, folds=len(found), exact_loss=False)
+
+
+def _candidate(model: Any) -> tuple[Any, int]:
+    """What to fit again, and among how many candidates it was chosen."""
+    if not hasattr(model, "fit"):
+        raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")
+    tried = len(getattr(model, "cv_results_", {}).get("params", (model,)))
+    if isinstance(model, DRLogisticRegressionCV):
+        if isinstance(model.kappa_, str):
+            raise ValueError("cv is for one kappa, or one for each label, not for each sample")
+        known = DRLogisticRegression().get_params().keys() - {"n_jobs", "verbose"}
+        given = {n: v for n, v in model.get_params(deep=False).items() if n in known}
+        chosen = {"epsilon": model.epsilon_, "kappa": model.kappa_}
+        return DRLogisticRegression(**(given | chosen)), tried
+    return getattr(model, "best_estimator_", model), tried
+
+
+def _check_count(some: IndexArray) -> None:
     if some.size < LEAST_ROWS:
         raise ValueError(
             f"a guarantee needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
         )
-    order = np.random.default_rng(random_state).permutation(some)
-    choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    gamma = rows.best_gamma(choosing)
-    own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-    if known.result is not None and own and np.all(known.kappa == audit.kappa):
-        # Known before these rows were: all of them may speak.
-        lam, judged = max(known.result.lam, audit.sensitivity), order
-        _look_familiar(rows, some, lam, known.result.objective)
-    else:
-        lam, judged = rows.best_lambda(choosing), rest
-    alpha = (1.0 - confidence) / (1 + len(parts))
-    whole = rows.limits(judged, rest, lam, gamma, alpha)
+
+
+def _stated(
+    rows: _PricedRows,
+    audit: Adversary,
+    judged: IndexArray,
+    rest: IndexArray,
+    confidence: float,
+    parts: tuple[Subgroup, ...],
+    tried: int = 1,
+) -> Guarantee:
+    """The limits of all rows and of each part; errors from ``rest``, where others chose γ."""
+    alpha = (1.0 - confidence) / ((1 + len(parts)) * tried)
     found = []
-    for part in parts:
-        mine, others = (each[np.isin(each, part.members)] for each in (judged, rest))
-        name = f"{part.column} = {part.value}"
-        found.append(rows.limits(mine, others, lam, gamma, alpha, name))
-    stated = tuple(replace(part, confidence=confidence) for part in found)
-    return replace(whole, confidence=confidence, groups=stated)
+    for name, members in (("", judged), *((f"{p.column} = {p.value}", p.members) for p in parts)):
+        mine, others = (each[np.isin(each, members)] for each in (judged, rest))
+        loss, error = rows.limits(mine, others, alpha)
+        w = rows.shares_of(mine)
+        one = Guarantee(
+            loss, error, confidence, int(mine.size), audit.problem.epsilon, audit.kappa,
+            float(w @ rows.losses[mine]), float(w @ rows.wrong[mine]),
+            math.isfinite(rows.most), name, tried=tried,
+        )  # fmt: skip
+        found.append(one)
+    return replace(found[0], groups=tuple(found[1:]))
 
 
-def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float, fitted: float) -> None:
+def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float) -> None:
     """Warn where the rows give the fit's own number: then they are those that it was fitted to."""
+    assert rows.audit.measured.fitted.result is not None  # which λ is from
+    fitted = rows.audit.measured.fitted.result.objective
     w = rows.weights[some] / rows.weights[some].sum()
     value = rows.epsilon * lam + float(w @ rows.robust_losses(lam)[some])
     if abs(value - fitted) <= 1e-9 * max(1.0, abs(fitted)):
@@ -282,33 +400,29 @@ class _UnseenRows:
             return 0.0
         return 1.0 / float(self.to_break[order[last]])
 
-    def limits(
-        self, judged: IndexArray, rest: IndexArray, lam: float, gamma: float, alpha: float,
-        group: str = "",
-    ) -> Guarantee:  # fmt: skip
-        """Both limits, each with half of ``alpha``; errors from ``rest``: others chose γ."""
-        each, most = 1.0 - 0.5 * alpha, self._greatest(lam)
-        R, w = self.robust_losses(lam)[judged], self._shares(judged)
-        if judged.size < LEAST_ROWS:
-            loss = most + self.epsilon * lam
-        elif math.isfinite(most):
-            loss = self.epsilon * lam + _bounded_limit(R / most, w, each) * most
-        else:
-            loss = self.epsilon * lam + student_limit(R, w, each)
-        wrong, v = self.wrong_shares(gamma)[rest], self._shares(rest)
-        spent = 0.0 if math.isinf(gamma) else gamma * self.epsilon
-        error = min(1.0, spent + _bounded_limit(wrong, v, each))
-        return Guarantee(
-            loss, error, 1.0 - alpha, int(judged.size), self.epsilon, self.audit.kappa,
-            float(w @ self.losses[judged]), float(w @ (self.to_break[judged] == 0.0)),
-            math.isfinite(most), group,
-        )  # fmt: skip
+    def own_lambda(self) -> float | None:
+        """The λ of the fit, if radius, κ and norm are its own."""
+        known, problem = self.audit.measured.fitted, self.audit.problem
+        own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
+        if known.result is None or not own or not np.all(known.kappa == self.audit.kappa):
+            return None
+        return max(known.result.lam, self.audit.sensitivity)
 
-    def _shares(self, rows: IndexArray) -> FloatArray:
-        total = float(self.weights[rows].sum())
-        return self.weights[rows] / total if total > 0.0 else self.weights[rows]
+    def priced(self, lam: float, gamma: float) -> _PricedRows:
+        """The rows at prices that were fixed without them."""
+        every = np.ones_like(self.weights)
+        return _PricedRows(
+            self.weights,
+            self.losses,
+            self.to_break == 0.0,
+            self.robust_losses(lam),
+            self.wrong_shares(gamma),
+            self.epsilon * lam * every,
+            0.0 * every if math.isinf(gamma) else self.epsilon * gamma * every,
+            self._greatest(),
+        )
 
-    def _greatest(self, lam: float) -> float:
+    def _greatest(self) -> float:
         """What R cannot exceed, whatever the row: finite if every feature is bounded."""
         if not isinstance(self.audit, PairAudit):
             return math.inf
@@ -326,6 +440,49 @@ class _UnseenRows:
         least = b[-1] + low.sum() + ends.min(axis=0).sum()
         greatest = b[-1] + high.sum() + ends.max(axis=0).sum()
         return float(np.logaddexp(0.0, max(greatest, -least)))
+
+
+@dataclass(frozen=True, eq=False)
+class _PricedRows:
+    """What rows count for at prices λ and γ that were fixed without them."""
+
+    weights: FloatArray
+    losses: FloatArray  # h(u)
+    wrong: BoolArray
+    robust: FloatArray  # R_λ, at most ``most``
+    shares: FloatArray  # (1 - γd)_+
+    radius_loss: FloatArray  # ελ
+    radius_error: FloatArray  # εγ
+    most: float
+
+    @classmethod
+    def pooled(cls, parts: list[_PricedRows], weights: FloatArray | None) -> _PricedRows:
+        """The rows of several models as one; ``weights`` are as they were given."""
+        joined = {
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(cls)
+            if field.name not in ("weights", "most")
+        }
+        weights = np.ones(joined["losses"].size) if weights is None else weights
+        return cls(weights=weights, most=max(part.most for part in parts), **joined)
+
+    def shares_of(self, rows: IndexArray) -> FloatArray:
+        """The weights of some rows, which sum to one."""
+        total = float(self.weights[rows].sum())
+        return self.weights[rows] / total if total > 0.0 else self.weights[rows]
+
+    def limits(self, judged: IndexArray, rest: IndexArray, alpha: float) -> tuple[float, float]:
+        """Those of loss and error, each with half of ``alpha``; errors from ``rest``."""
+        each, w, v = 1.0 - 0.5 * alpha, self.shares_of(judged), self.shares_of(rest)
+        R = self.robust[judged]
+        if judged.size < LEAST_ROWS:
+            loss = self.most
+        elif math.isfinite(self.most):
+            loss = _bounded_limit(R / self.most, w, each) * self.most
+        else:
+            loss = student_limit(R, w, each)
+        error = _bounded_limit(self.shares[rest], v, each) + float(v @ self.radius_error[rest])
+        return loss + float(w @ self.radius_loss[judged]), min(1.0, error)
 
 
 def _bounded_limit(values: FloatArray, shares: FloatArray, confidence: float) -> float:

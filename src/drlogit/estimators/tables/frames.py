@@ -197,12 +197,12 @@ class TableColumn:
         """
         texts, codes = self.distinct
         known: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
-        new = set(texts) - known.keys()
-        for text in [text for text in new if text is None or text.strip() in marks]:
-            known[text] = known.get(None, -1)
-        if not new <= known.keys():
-            like = [_alike(level) for level in levels if level is not None]
-            for text in new - known.keys():
+        new = [text for text in texts if text not in known]
+        like = [_alike(level) for level in levels if level is not None] if new else []
+        for text in new:
+            if text is None or text.strip() in marks:
+                known[text] = known.get(None, -1)
+            else:
                 same = _alike(text)
                 known[text] = like.index(same) if like.count(same) == 1 else -1
         return np.array([known[text] for text in texts], dtype=np.intp)[codes]
