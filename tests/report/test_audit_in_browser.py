@@ -84,7 +84,7 @@ def column(page, table, j):
 
 
 def test_the_slider_moves_all_numbers(page, report):
-    content = report.data.content
+    content = report.data
     slider = page.locator("#radius")
     shapes = page.locator("#error-chart .now")
     seen = set()
@@ -127,7 +127,7 @@ def test_several_classes_follow_the_slider(chromium, tmp_path):
     for k in (0, 9):
         page.locator("#radius").fill(str(k))
         shown = page.locator("#confusion-table strong").all_inner_texts()
-        cells = report.data.content["models"][0]["worst_confusion"][k]
+        cells = report.data["models"][0]["worst_confusion"][k]
         assert shown == [f"{100.0 * cell:.1f}\u00a0%" for cell in cells]
     assert said == []
 
@@ -145,7 +145,7 @@ def test_tables_sort_and_stay_sorted(page):
 
 
 def test_exact_values_under_the_pointer(page, report):
-    content = report.data.content
+    content = report.data
     page.locator("#loss-chart svg").hover(position={"x": 46, "y": 100})
     tip = page.locator(".tip").inner_text()
     assert f"{content['models'][0]['worst_loss'][0]:.6g}" in tip

@@ -52,7 +52,7 @@ BALLS = {
 def case(request):
     model, X, ball = BALLS[request.param]
     report = audit(model, X, Y, epsilons=[0.0, 0.15, 0.4], groups={"home": FRAME.home}, **ball)
-    return report, report.data.content, model, X, ball
+    return report, report.data, model, X, ball
 
 
 def test_every_curve_is_the_librarys(case):
@@ -130,7 +130,7 @@ def test_subgroups_are_audits_of_their_own(case):
 def test_calibration_and_single_features_are_those_of_the_distribution():
     ball = {"bounds": "data", "feature_costs": [50.0, 50.0, 0.5, 0.5, 5.0]}
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.0, 0.4], **ball)
-    content, k = report.data.content, -1
+    content, k = report.data, -1
     found = worst_case_distribution(PIPE, FRAME, Y, epsilon=0.4, kappa=3.0, tol=1e-3, **ball)
     matrix = np.asarray(PIPE[:-1].transform(FRAME))
     points = found.points(matrix)
@@ -164,7 +164,7 @@ def test_confusion_by_hand():
     x = np.array([[2.0], [1.0], [-1.0], [0.5]])
     radii = [0.0, 0.25, 0.5, 0.875]
     report = audit(([1.0], 0.0), x, [1, 1, 0, 0], kappa=1.5, epsilons=radii)
-    content = report.data.content
+    content = report.data
     shown = [content["models"][0]["worst_confusion"][k] for k in content["tables_at"]]
     # Is 0 and predicted 0, is 0 but predicted 1, is 1 but predicted 0, is 1 and predicted 1.
     quarters = [[1, 1, 0, 2], [1, 1, 1, 1], [0, 2, 1, 1], [0, 3, 1, 0]]
@@ -175,7 +175,7 @@ def test_confusion_by_hand():
 def test_fragile_samples_break_where_the_page_says():
     """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])
-    shown = report.data.content["models"][0]
+    shown = report.data["models"][0]
     cost = report.audited["LogisticRegression"].costs_to_break
     u = np.where(Y == "paid", 1.0, -1.0) * PIPE.decision_function(FRAME)
     cheapest = np.sort(cost[u > 0])[: len(shown["fragile"])]
@@ -199,7 +199,7 @@ def test_fragile_samples_break_where_the_page_says():
 
 
 def test_coefficients_are_in_the_units_of_the_table():
-    shown = audit(PIPE, FRAME, Y).data.content["models"][0]["coefficients"]
+    shown = audit(PIPE, FRAME, Y).data["models"][0]["coefficients"]
     values = {(each["feature"], each["level"]): each["value"] for each in shown}
     row = FRAME.iloc[[0]]
 
@@ -215,7 +215,7 @@ def test_near_duplicates_of_opposite_sign_are_pointed_out():
     x = RNG.normal(size=(200, 2))
     X = np.column_stack([x, x[:, 0] + 0.01 * RNG.normal(size=200)])
     report = audit(([3.0, 1.0, -2.0], 0.0), X, np.arange(200) % 2, epsilons=[0.0])
-    (pair,) = report.data.content["models"][0]["opposites"]
+    (pair,) = report.data["models"][0]["opposites"]
     assert {pair["one"], pair["other"]} == {"x0", "x2"}
 
 
@@ -259,15 +259,15 @@ def test_one_ball_for_models_that_were_fitted_in_others():
     assert report["cheap"].rows[0].worst_case_loss == pytest.approx(alone, rel=1e-12)
     assert report["dear"].rows[0].worst_case_loss == pytest.approx(dear.worst_case_loss_[0])
     assert "one ball for all, that of dear: distances" in str(report).split("worst-case")[0]
-    assert report.data.content["ball"] == "dear"
+    assert report.data["ball"] == "dear"
     assert "in one ball, that of dear" in report.to_html().split('id="worst"')[0]
     other = drlogit.DRLogisticRegression(0.1, 3.0, feature_costs="std").fit(FRAME, Y)
     assert audit({"other": other, "cheap": cheap}, FRAME, Y, epsilons=[0.1]).kappa == 3.0
 
     own = audit({"dear": dear, "cheap": cheap}, FRAME, Y, epsilons=[0.1], balls="own")
     assert own["cheap"].rows[0].worst_case_loss == pytest.approx(cheap.worst_case_loss_[0])
-    assert own.data.content["ball"] == ""  # which is what models are ranked by
-    assert len(own.data.content["allowed"]) == 2
+    assert own.data["ball"] == ""  # which is what models are ranked by
+    assert len(own.data["allowed"]) == 2
     assert "so the models are not ranked" in own.to_html().split('id="worst"')[0]
     assert "each model is in its own ball" in str(own)
     with pytest.raises(ValueError, match="balls must be 'common' or 'own', got 'both'"):

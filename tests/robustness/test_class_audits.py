@@ -82,7 +82,7 @@ def test_confusion_adds_up_to_the_errors(seed):
     model, X, y, kappa, ball = case(seed)
     radius, K = ball.pop("epsilon"), len(kappa)
     report = audit(model, X, y, kappa=kappa, epsilons=[0.0, radius], **ball)
-    shown, w = report.data.content["models"][0], ball["sample_weight"]
+    shown, w = report.data["models"][0], ball["sample_weight"]
     expected = confusion_matrix(y, model.predict(X), sample_weight=w / w.sum())
     assert np.reshape(shown["confusion"], (K, K)) == pytest.approx(expected, abs=1e-6)
     for cells, error in zip(shown["worst_confusion"], shown["worst_error"], strict=True):
@@ -104,7 +104,7 @@ def test_confusion_by_hand():
 
     def worst(kappa, epsilon):
         report = audit(model, X, y, kappa=kappa, epsilons=[epsilon], norm="l2")
-        content = report.data.content
+        content = report.data
         cells = content["models"][0]["worst_confusion"][content["tables_at"][0]]
         return (3.0 * np.reshape(cells, (3, 3))).round(4).tolist()
 
@@ -156,13 +156,13 @@ def test_a_softmax_of_a_table_is_audited_as_one_model():
     )
     assert [each.name for each in report.models] == ["LogisticRegression"]
     assert "categories and bounds as numbers, so worst cases are upper bounds" in str(report)
-    promised = guarantee(model, frame[60:], y[60:], epsilon=report.data.content["radii"][-1])
+    promised = guarantee(model, frame[60:], y[60:], epsilon=report.data["radii"][-1])
     assert promised.loss > promised.mean_loss
     page = report.to_html()
     assert "rows it had not seen" in page
     assert "Predictions that break first" not in page
     spent = report.to_frame("features").groupby("epsilon")["budget"].sum()
-    assert spent.to_numpy() == pytest.approx(np.array(report.data.content["radii"]), rel=1e-5)
+    assert spent.to_numpy() == pytest.approx(np.array(report.data["radii"]), rel=1e-5)
 
 
 def test_an_audit_of_our_own_on_its_training_data_is_the_fit():

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 import drlogit
 from drlogit import MisclassificationBounds, misclassification_bounds
 from drlogit.problem.norms import NORMS
-from drlogit.robustness.breakpoints import ErrorCurve
+from drlogit.robustness.breakpoints import Curve
 
 
 def linear_program(u, weights, epsilon, kappa, sensitivity):
@@ -144,7 +144,7 @@ def test_scale_of_the_scores_does_not_matter():
 
 
 def test_radius_at_which_a_curve_ends():
-    curve = ErrorCurve(np.array([0.0, 0.2, 1.0]), np.array([0.1, 0.3, 0.5]))
+    curve = Curve(np.array([0.0, 0.2, 1.0]), np.array([0.1, 0.3, 0.5]))
     assert [curve.radius_of(error) for error in (0.05, 0.1, 0.2, 0.3, 0.5)] == pytest.approx(
         [0.0, 0.0, 0.1, 0.2, 1.0]
     )

@@ -83,7 +83,7 @@ def test_lp_admm_and_the_other_entry_points():
     assert model.predict_proba(blocks).shape == (300, 2)
     stored, whole = (drlogit.audit(model, x, y, kappa=1.0) for x in (blocks, X))
     assert str(stored) == str(whole)
-    assert stored.data.content["models"] == whole.data.content["models"]
+    assert stored.data["models"] == whole.data["models"]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -7,8 +7,7 @@ those of :mod:`drlogit.robustness`, to seven digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,13 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.breakpoints import Breakpoints, FlipCurve
-from ..robustness.calibration import (
-    CONFUSED,
-    Calibration,
-    calibration,
-    confusion,
-    worst_confusions,
-)
+from ..robustness.calibration import CONFUSED, calibration, confusion, worst_confusions
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
-from ..robustness.feature_risk import budget_use, losses_without
-from ..robustness.features import Feature
-from ..robustness.fragile_samples import FragileSample, broken_by_one_level, fragile_samples
-from ..robustness.guarantees import Guarantee
+from ..robustness.feature_risk import budget
+from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
 from ..robustness.misclassification import best_error, worst_error
 from ..robustness.pair_audit import PairAudit
-from ..robustness.shifted_features import bins_of
+from ..robustness.shifted_features import shifted_features
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
 from ..rows.arrays import FloatArray
@@ -44,34 +34,21 @@ _STEPS = 20
 #: mass, but further, which is harder to see and to believe.
 _DRAWN_TOL = 1e-3
 
-#: Features with a row of their own, those that take most; the others share one.
+#: Features with a row of their own, those that take most, and features whose distribution is drawn.
 _NAMED_FEATURES = 15
-
-#: Features whose distribution is drawn, and levels of a category that are.
 _DRAWN_FEATURES = 4
-_DRAWN_LEVELS = 8
 
-#: Samples and coefficients listed, for each model.
+#: Samples, coefficients and pairs of columns that cancel, listed for each model.
 _LISTED_SAMPLES = 8
 _LISTED_COEFFICIENTS = 60
+_LISTED_PAIRS = 6
 
 #: Points of the curve of broken predictions.
 _CURVE_POINTS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class AuditData:
-    """What the page shows; ``content`` is plain dictionaries, lists, numbers and text."""
-
-    content: dict[str, Any]
-
-    def records(self, part: str) -> list[dict[str, Any]]:
-        """A part as flat records."""
-        return list(_RECORDS[part](self.content))
-
-
-def audit_data(report: AuditOutcome) -> AuditData:
-    """Compute everything that the page of an audit shows."""
+def audit_data(report: AuditOutcome) -> dict[str, Any]:
+    """Everything that the page of an audit shows."""
     largest = report.epsilons[-1]
     steps = np.linspace(0.0, largest, _STEPS + 1) if largest > 0.0 else np.zeros(1)
     radii = np.array(sorted({*np.round(steps, 15).tolist(), *report.epsilons}))
@@ -80,146 +57,122 @@ def audit_data(report: AuditOutcome) -> AuditData:
         _model(outcome, audit, radii, report.row_names)
         for outcome, audit in zip(report.models, audits, strict=True)
     ]
-    _add_broken(models, audits)
-    groups: list[dict[str, Any]] = [
-        {"column": part.column, "value": part.value, "size": int(part.members.size), "models": []}
-        for part in report.subgroups
-    ]
-    for audit in audits:
-        risks = {id(risk.subgroup): risk for risk in subgroup_risks(audit, report.subgroups, radii)}
-        for entry, part in zip(groups, report.subgroups, strict=True):
-            risk = risks.get(id(part))
-            entry["models"].append(
-                risk
-                and {
-                    "loss": _short(risk.loss),
-                    "error": _short(risk.error),
-                    "worst_loss": _list(risk.worst_losses),
-                    "worst_error": _list(risk.worst_errors),
-                }
-            )
-    allowed = [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]]
+    for model, broken in zip(models, _broken(audits), strict=True):
+        model["broken"] = broken
+    # Where the slider begins: at a radius that a model was fitted for, or in the middle.
+    start = np.abs(radii - own_radius(audits, report.epsilons)).argmin()
     content = {
         "n_samples": report.n_samples,
         "kappa": _flip_cost(report.kappa),
-        "flip_limits": _list(audits[0].flip_limits(radii)),
+        "flip_limits": audits[0].flip_limits(radii),
         "norm": report.norm,
-        "spaces": list(report.spaces),
+        "spaces": report.spaces,
         "ball": report.ball,
         "rows_named": report.row_names is not None
         and list(report.row_names) != list(range(report.n_samples)),
-        "radii": _list(radii),
-        "tables_at": [int(np.searchsorted(radii, e)) for e in report.epsilons],
-        "start": _start(report, radii),
-        "allowed": allowed[:1] if report.ball else allowed,
+        "radii": radii,
+        "tables_at": np.searchsorted(radii, report.epsilons),
+        "start": start,
+        "allowed": [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]],
         "classes": [str(label) for label in audits[0].classes],
         "two_classes": all(isinstance(each, PairAudit) for each in audits),
         "models": models,
-        "groups": groups,
+        "groups": subgroup_risks(audits, report.subgroups, radii),
         "drawn_tol": _DRAWN_TOL,
-        "guarantees": [_guarantee(name, each) for name, each in report.guarantees.items()],
+        "guarantees": [
+            {
+                "model": name,
+                "n": found.n,
+                "epsilon": found.epsilon,
+                "confidence": found.confidence,
+                "loss": found.loss,
+                "error": found.error,
+                "mean_loss": found.mean_loss,
+                "mean_error": found.mean_error,
+                "exact_loss": found.exact_loss,
+            }
+            for name, found in report.guarantees.items()
+        ],
     }
-    return AuditData(content)
+    plain: dict[str, Any] = _plain(content)
+    return plain
 
 
-def _guarantee(name: str, found: Guarantee) -> dict[str, Any]:
-    return {
-        "model": name,
-        "n": found.n,
-        "epsilon": found.epsilon,
-        "confidence": found.confidence,
-        "loss": _short(found.loss),
-        "error": _short(found.error),
-        "mean_loss": _short(found.mean_loss),
-        "mean_error": _short(found.mean_error),
-        "exact_loss": found.exact_loss,
-    }
-
-
-def _start(report: AuditOutcome, radii: FloatArray) -> int:
-    """Where the slider begins: at a radius that a model was fitted for, or in the middle."""
-    wanted = own_radius(report.audited.values(), report.epsilons)
-    return int(np.abs(radii - wanted).argmin())
+def _plain(value: Any) -> Any:
+    """For JSON: dictionaries, lists, text, numbers of seven digits; None for infinite ones."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if math.isfinite(value) else None
+    return value
 
 
 def _model(
     outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
     found = audit.breakpoints(float(radii[-1]))
-    losses = audit.loss_curve(found).at(radii)
-    half = outcome.half_wrong_radius
+    # Where flips are cheap the worst case may do nothing else, and say nothing about features.
+    moving = audit.with_labels_right() if can_flip(audit.kappa) else audit
+    spent = budget(audit, radii, _NAMED_FEATURES)
     content: dict[str, Any] = {
         "name": outcome.name,
         "classes": [str(label) for label in audit.classes],
         "space": audit.measured.space,
         "facts": _facts(audit),
-        "loss": _short(outcome.loss),
-        "error": _short(outcome.error),
-        "half_wrong": None if math.isinf(half) else _short(half),
-        "worst_loss": _list(losses),
-        "worst_error": _list(worst_error(audit).at(radii)),
-        "best_error": _list(best_error(audit).at(radii)),
+        "loss": outcome.loss,
+        "error": outcome.error,
+        "half_wrong": outcome.half_wrong_radius,
+        "worst_loss": audit.loss_curve(found).at(radii),
+        "worst_error": worst_error(audit).at(radii),
+        "best_error": best_error(audit).at(radii),
         "exact": audit.exact_crossings,
-        "flips": _list(FlipCurve.of(found, audit.weights).at(radii)),
+        "flips": found.curve(audit.weights, found.flipped()).at(radii),
+        "budget": spent,
+        "moves": spent if moving is audit else budget(moving, radii, _NAMED_FEATURES),
+        "surprising": [_sample(each) for each in outcome.most_surprising],
+        "first_flipped": [_sample(each) for each in outcome.first_flipped],
     }
-    content["budget"] = _budget(audit, radii)
-    # Where flips are cheap the worst case may do nothing else, and say nothing about features.
-    moving = audit if not can_flip(audit.kappa) else audit.with_labels_right()
-    content["moves"] = content["budget"] if moving is audit else _budget(moving, radii)
-    content["surprising"] = [_sample(each) for each in outcome.most_surprising]
-    content["first_flipped"] = [_sample(each) for each in outcome.first_flipped]
     if len(audit.classes) <= CONFUSED:
-        content["confusion"] = _list(confusion(audit).ravel())
-        content["worst_confusion"] = [
-            _list(cells.ravel()) for cells in worst_confusions(audit, radii)
-        ]
-    if not isinstance(audit, PairAudit):
-        return content
-    assert isinstance(moving, PairAudit)
-    fragile = fragile_samples(audit, _LISTED_SAMPLES)
-    content["fragile"] = [_fragile(each, row_names) for each in fragile]
-    content["one_level"], content["one_level_share"] = [], 0.0
-    if audit.problem.domains is not None and audit.problem.domains.n_groups:
-        listed, share = broken_by_one_level(audit, _LISTED_SAMPLES)
-        content["one_level"] = [_fragile(each, row_names) for each in listed]
-        content["one_level_share"] = _short(share)
-    content["calibration"] = [
-        _tenths(calibration(audit, each)) for each in _distributions(audit, found, radii, losses)
-    ]
-    most = [each["name"] for each in content["moves"]["features"][:_DRAWN_FEATURES]]
-    content["shifted"] = _shifted(
-        moving, radii, [feature for feature in audit.features if feature.name in most]
-    )
-    weighed, intercept = coefficients(audit)
-    weighed.sort(key=lambda c: -abs(c.effect))
-    content["coefficients"] = [
-        {**asdict(c), "value": _short(c.value), "effect": _short(c.effect)}
-        for c in weighed[:_LISTED_COEFFICIENTS]
-    ]
-    content["n_coefficients"] = len(weighed)
-    content["intercept"] = _short(intercept)
-    content["opposites"] = [
-        {
-            "one": pair.one,
-            "other": pair.other,
-            "correlation": _short(pair.correlation),
-            "effects": _list(pair.effects),
-        }
-        for pair in opposites(audit)[:6]
-    ]
+        content["confusion"] = confusion(audit).ravel()
+        content["worst_confusion"] = [cells.ravel() for cells in worst_confusions(audit, radii)]
+    if isinstance(audit, PairAudit) and isinstance(moving, PairAudit):
+        most = [each["name"] for each in content["moves"]["features"][:_DRAWN_FEATURES]]
+        drawn = [feature for feature in audit.features if feature.name in most]
+        content["shifted"] = shifted_features(moving, drawn, _distributions(moving, radii))
+        content |= _closer_look(audit, radii, row_names)
     return content
 
 
-def _fragile(sample: FragileSample, row_names: Sequence[Any] | None) -> dict[str, Any]:
+def _closer_look(
+    audit: PairAudit, radii: FloatArray, row_names: Sequence[Any] | None
+) -> dict[str, Any]:
+    """What is shown of models of two classes."""
+    fragile = fragile_samples(audit, _LISTED_SAMPLES)
+    one_level, share = broken_by_one_level(audit, _LISTED_SAMPLES)
+    for sample in (*fragile, *one_level):
+        sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
+    weighed, intercept = coefficients(audit)
     return {
-        "row": _row(sample.index if row_names is None else row_names[sample.index]),
-        "label": str(sample.label),
-        "probability": _short(sample.probability),
-        "cost": _short(sample.cost),
-        "cheapest": sample.cheapest,
-        "n_changed": sample.n_changed,
-        "changes": [str(change) for change in sample.changes],
+        "fragile": fragile,
+        "one_level": one_level,
+        "one_level_share": share,
+        "calibration": [calibration(audit, each) for each in _distributions(audit, radii)],
+        "coefficients": weighed[:_LISTED_COEFFICIENTS],
+        "n_coefficients": len(weighed),
+        "intercept": intercept,
+        "opposites": opposites(audit)[:_LISTED_PAIRS],
     }
+
+
+def _distributions(audit: Adversary, radii: FloatArray) -> Iterator[WorstCaseDistribution]:
+    """A distribution next to the worst at each radius, one at a time."""
+    found = audit.breakpoints(float(radii[-1]))
+    for radius in radii.tolist():
+        yield distribution_at(audit, radius, _DRAWN_TOL, found)
 
 
 def _row(name: Any) -> Any:
@@ -231,8 +184,8 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
     return {
         "row": _row(sample.row),
         "label": str(sample.label),
-        "margin": _short(sample.margin),
-        "epsilon": None if math.isinf(sample.epsilon) else _short(sample.epsilon),
+        "margin": sample.margin,
+        "epsilon": sample.epsilon,
     }
 
 
@@ -244,9 +197,9 @@ def _facts(audit: Adversary) -> dict[str, Any]:
     return {
         "epsilon": fitted.epsilon,
         "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
-        "objective": _short(result.objective),
-        "bound": _short(result.dual_objective),
-        "gap": float(f"{result.gap:.2g}"),
+        "objective": result.objective,
+        "bound": result.dual_objective,
+        "gap": result.gap,
         "status": str(result.status),
         "solver": result.solver,
     }
@@ -259,89 +212,7 @@ def _flip_cost(kappa: StatedKappa) -> float | str | None:
     return kappa if isinstance(kappa, float) else kappa_text(kappa)
 
 
-def _budget(audit: Adversary, radii: FloatArray) -> dict[str, Any]:
-    """Where the budget goes, and what it would do if a feature could not move."""
-    found = audit.breakpoints(float(radii[-1]))
-    use = budget_use(audit, found, radii)
-    most = use.features.max(axis=0)
-    named = np.argsort(-most, kind="stable")
-    named = named[most[named] > 0.0]
-    return {
-        "loss": _list(audit.loss_curve(found).at(radii)),
-        "features": [
-            {
-                "name": audit.features[f].name,
-                "use": _list(use.features[:, f]),
-                "without": _list(losses_without(audit, audit.features[f], radii)),
-            }
-            for f in named[:_NAMED_FEATURES]
-        ],
-        "others": _list(use.features[:, named[_NAMED_FEATURES:]].sum(axis=1)),
-        "n_moved": int(named.size),
-        "n_features": len(audit.features),
-        "flips": _list(use.flips),
-        "without_flips": _list(losses_without(audit, None, radii)),
-        "unspent": _list(use.unspent),
-    }
-
-
-def _distributions(
-    audit: PairAudit, found: Breakpoints, radii: FloatArray, losses: FloatArray
-) -> Iterable[WorstCaseDistribution]:
-    """A distribution next to the worst at each radius, one at a time."""
-    for radius, loss in zip(radii.tolist(), losses.tolist(), strict=True):
-        yield distribution_at(audit, radius, _DRAWN_TOL, found, loss)
-
-
-def _tenths(found: Calibration) -> dict[str, Any]:
-    return {
-        "mass": _list(found.mass),
-        "probability": _list(found.probability),
-        "observed": _list(found.observed),
-        "error": _short(found.error),
-    }
-
-
-def _shifted(audit: PairAudit, radii: FloatArray, features: list[Feature]) -> list[Any]:
-    """Features in the data, and in the worst case at each radius."""
-    drawn = [bins_of(audit, feature) for feature in features]
-    if not drawn:
-        return []
-    steps = audit.breakpoints(float(radii[-1]))
-    worst: list[list[FloatArray]] = [[] for _ in drawn]
-    losses = audit.loss_curve(steps).at(radii)
-    for distribution in _distributions(audit, steps, radii, losses):
-        for shares, bins in zip(worst, drawn, strict=True):
-            shares.append(bins.shares_in(distribution))
-    found = []
-    for shares, bins in zip(worst, drawn, strict=True):
-        data, moved, labels = bins.shares(audit.weights), np.array(shares), list(bins.labels)
-        if bins.values is None:
-            # Levels that change most come first, then the frequent ones; the others share a bar.
-            change, most = np.abs(moved - data).max(axis=0), np.maximum(data, moved.max(axis=0))
-            order = np.lexsort((-most, -np.round(change, 9)))
-            order = order[most[order] > 0.0]
-            kept, rest = order[:_DRAWN_LEVELS], order[_DRAWN_LEVELS:]
-            labels = [labels[j] for j in kept]
-            if rest.size:
-                labels.append(f"{rest.size} others")
-                data = np.append(data[kept], data[rest].sum())
-                moved = np.column_stack([moved[:, kept], moved[:, rest].sum(axis=1)])
-            else:
-                data, moved = data[kept], moved[:, kept]
-        found.append(
-            {
-                "name": bins.feature.name,
-                "edges": None if bins.edges is None else _list(bins.own_edges),
-                "labels": labels,
-                "data": _list(data),
-                "worst": [_list(row) for row in moved],
-            }
-        )
-    return found
-
-
-def _add_broken(models: list[dict[str, Any]], audits: list[Adversary]) -> None:
+def _broken(audits: list[Adversary]) -> list[dict[str, Any]]:
     """The share of right predictions that a change of at most so much breaks, for all alike."""
     costs = []
     for audit in audits:
@@ -349,17 +220,15 @@ def _add_broken(models: list[dict[str, Any]], audits: list[Adversary]) -> None:
         costs.append((audit.costs_to_break[right], audit.weights[right]))
     ends = [float(np.quantile(c[np.isfinite(c)], 0.98)) for c, _ in costs if np.isfinite(c).any()]
     grid = np.linspace(0.0, max(ends, default=1.0), _CURVE_POINTS + 1)
-    for model, (cost, weights) in zip(models, costs, strict=True):
+    found = []
+    for cost, weights in costs:
         order = np.argsort(cost, kind="stable")
         total = np.append(0.0, np.cumsum(weights[order]))
         shares = total[np.searchsorted(cost[order], grid, side="right")] / max(total[-1], 1e-300)
         middle = int(np.searchsorted(total, 0.5 * total[-1]))
         median = float(cost[order][max(middle - 1, 0)]) if cost.size else math.inf
-        model["broken"] = {
-            "costs": _list(grid),
-            "shares": _list(shares),
-            "median": None if math.isinf(median) else _short(median),
-        }
+        found.append({"costs": grid, "shares": shares, "median": median})
+    return found
 
 
 def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
@@ -434,17 +303,10 @@ def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
             yield {"model": model["name"], **each}
 
 
-_RECORDS = {
+#: Parts of the content as flat records.
+RECORDS = {
     "features": _features,
     "samples": _samples,
     "groups": _groups,
     "coefficients": _coefficients,
 }
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.7g}")
-
-
-def _list(values: Any) -> list[float]:
-    return [_short(float(value)) for value in values]

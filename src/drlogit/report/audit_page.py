@@ -12,7 +12,6 @@ from html import escape
 from typing import Any
 
 from ..robustness.guarantees import ASSUMED
-from .audit_data import AuditData
 from .html_page import Page, packaged
 
 _FOOTER = (
@@ -48,9 +47,10 @@ _CONFUSION = (
 )
 
 
-def audit_page(data: AuditData, *, title: str | None = None, subtitle: str | None = None) -> Page:
+def audit_page(
+    content: dict[str, Any], *, title: str | None = None, subtitle: str | None = None
+) -> Page:
     """The page of an audit."""
-    content = data.content
     several = len(content["models"]) > 1
     page = Page(
         title or ("How robust are these models?" if several else "How robust is this model?"),

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,11 +33,11 @@ from ..robustness.audited_models import (
     default_radii,
     own_radius,
 )
+from ..robustness.calibration import CONFUSED, confusion, worst_confusions
 from ..robustness.guarantees import ASSUMED, guarantee_of
 from ..robustness.subgroups import subgroups
-
-if TYPE_CHECKING:
-    from .audit_data import AuditData
+from .audit_data import RECORDS, audit_data
+from .audit_page import audit_page
 
 #: What :meth:`Audit.to_frame` makes a frame of.
 PARTS = ("radii", "features", "samples", "groups", "coefficients")
@@ -78,10 +78,8 @@ class Audit(AuditOutcome):
         }
 
     @cached_property
-    def data(self) -> AuditData:
+    def data(self) -> dict[str, Any]:
         """Everything on the page as numbers and text; computed when it is first asked for."""
-        from .audit_data import audit_data  # compiled
-
         return audit_data(self)
 
     def to_frame(self, part: str = "radii") -> Any:
@@ -96,13 +94,9 @@ class Audit(AuditOutcome):
         """
         if part not in PARTS:
             raise ValueError(f"part must be one of {', '.join(map(repr, PARTS))}, got {part!r:.40}")
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "a data frame needs pandas, which is not installed: pip install pandas"
-            ) from error
-        return pd.DataFrame(self.rows if part == "radii" else self.data.records(part))
+        import pandas as pd
+
+        return pd.DataFrame(self.rows if part == "radii" else RECORDS[part](self.data))
 
     def to_html(
         self, path: str | os.PathLike[str] | None = None, *, title: str | None = None,
@@ -122,8 +116,6 @@ class Audit(AuditOutcome):
         str
             The page.
         """
-        from .audit_page import audit_page
-
         page = audit_page(self.data, title=title, subtitle=subtitle)
         if path is not None:
             page.write(path)
@@ -281,8 +273,6 @@ def _report(report: Audit) -> list[str]:
 
 def _confusion(audit: Adversary, epsilon: float) -> list[str]:
     """Which of several classes is taken for which."""
-    from ..robustness.calibration import CONFUSED, confusion, worst_confusions
-
     if not 2 < len(audit.classes) <= CONFUSED:
         return []
     now, then = confusion(audit), worst_confusions(audit, np.array([epsilon]))[0]

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, Crossings, LossCurve
+from .breakpoints import Breakpoints, Crossings, Curve
 from .features import Feature, describe
 from .measured_model import MeasuredModel
 
@@ -185,14 +185,15 @@ class Adversary(ABC):
 
     def loss_curve(
         self, found: Breakpoints | None = None, weights: FloatArray | None = None
-    ) -> LossCurve:
+    ) -> Curve:
         """The worst-case log-loss at every radius, of ``found`` breakpoints or of all there are.
 
         ``weights`` are other weights of the samples, which sum to one.
         """
         found = self.breakpoints() if found is None else found
         weights = self.weights if weights is None else weights
-        return LossCurve.of(found, weights, self.losses, self.sensitivity)
+        start = float(weights @ self.losses)
+        return found.curve(weights, found.gain, start, self.sensitivity)
 
     def with_radius(self: _Same, epsilon: float, kappa: float | None = None) -> _Same:
         """The same in a ball of another radius, and with another cost of flips."""

@@ -15,7 +15,6 @@ from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .breakpoints import FlipCurve
 from .common_ball import CommonBall
 from .guarantees import Guarantee
 from .linear_model import last_step
@@ -214,10 +213,10 @@ def audit_model(
     """What an audit says about one model."""
     u, w = audit.u, audit.weights
     worst, breakpoints, at = worst_error(audit), audit.breakpoints(), np.array(radii)
-    flips = FlipCurve.of(breakpoints, w)
+    flipped, reached = breakpoints.flipped_first(w)
     curves = (
         audit.flip_limits(at),
-        flips.at(at),
+        breakpoints.curve(w, breakpoints.flipped()).at(at),
         audit.loss_curve(breakpoints).at(at),
         best_error(audit).at(at),
         worst.at(at),
@@ -232,7 +231,7 @@ def audit_model(
         sensitivity=audit.sensitivity,
         half_wrong_radius=worst.radius_of(0.5),
         rows=rows,
-        first_flipped=_listed(audit, flips.samples[:n_listed], flips.reached, row_names),
+        first_flipped=_listed(audit, flipped[:n_listed], reached, row_names),
         most_surprising=_listed(audit, surprising, np.full(surprising.size, math.inf), row_names),
     )
 

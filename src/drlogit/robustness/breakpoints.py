@@ -21,12 +21,34 @@ Errors are a knapsack, too, with one item per sample: what it costs to bring it 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..rows.arrays import FloatArray, IndexArray
+
+
+class Curve(NamedTuple):
+    """A piecewise linear function of the radius, with a slope after its last corner."""
+
+    radii: FloatArray
+    values: FloatArray
+    slope: float = 0.0
+
+    def at(self, radii: FloatArray | float) -> FloatArray:
+        beyond = np.maximum(radii - self.radii[-1], 0.0)
+        return np.asarray(np.interp(radii, self.radii, self.values) + self.slope * beyond)
+
+    def radius_of(self, value: float) -> float:
+        """The smallest radius at which a rising curve reaches a value; inf if it never does."""
+        if self.values[-1] < value:
+            return math.inf
+        after = int(np.searchsorted(self.values, value, side="left"))
+        if after == 0:
+            return 0.0
+        low, high = self.values[after - 1], self.values[after]
+        part = (value - low) / (high - low)
+        return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))
 
 
 class MassByPiece(NamedTuple):
@@ -79,10 +101,20 @@ class Breakpoints(NamedTuple):
         masses = self.masses(weights)
         return self._at(np.flatnonzero(np.cumsum(masses) - masses < budget))
 
-    def totals(self, weights: FloatArray, values: FloatArray, radii: FloatArray) -> FloatArray:
-        """Sums over what each radius pays for, of ``values`` per breakpoint."""
-        spent = np.append(0.0, np.cumsum(self.masses(weights)))
-        return np.asarray(np.interp(radii, spent, np.append(0.0, np.cumsum(values))))
+    def curve(
+        self, weights: FloatArray, values: FloatArray, start: float = 0.0, slope: float = 0.0
+    ) -> Curve:
+        """Sums over what each radius pays for, of ``values`` per breakpoint and unit of mass.
+
+        It is good up to the budget for which breakpoints are listed.
+        """
+        total = np.append(0.0, np.cumsum(weights[self.sample] * values))
+        return Curve(np.append(0.0, np.cumsum(self.masses(weights))), start + total, slope)
+
+    def flipped_first(self, weights: FloatArray) -> tuple[IndexArray, FloatArray]:
+        """Samples whose label is flipped, in that order, and radii at which the whole of it is."""
+        some = (self.flipped() > 0.0) & (weights[self.sample] > 0.0)
+        return self.sample[some], np.cumsum(self.masses(weights))[some]
 
     def pieces(self, weights: FloatArray, budget: float) -> tuple[MassByPiece, float]:
         """Where a budget takes the mass of the samples, and what it leaves."""
@@ -112,53 +144,6 @@ class Breakpoints(NamedTuple):
         return MassByPiece(sample, piece, mass), left
 
 
-@dataclass(frozen=True, eq=False)
-class LossCurve:
-    """The worst-case loss as a function of the radius."""
-
-    spent: FloatArray
-    losses: FloatArray
-    slope: float  # after the last breakpoint
-
-    @classmethod
-    def of(
-        cls, found: Breakpoints, weights: FloatArray, losses: FloatArray, slope: float
-    ) -> LossCurve:
-        """The curve of samples with these weights, which sum to one, and losses as they are.
-
-        It is good up to the budget for which breakpoints are listed.
-        """
-        masses, gains = found.masses(weights), weights[found.sample] * found.gain
-        start = float(weights @ losses)
-        return cls(
-            np.append(0.0, np.cumsum(masses)), start + np.append(0.0, np.cumsum(gains)), slope
-        )
-
-    def at(self, radii: FloatArray) -> FloatArray:
-        beyond = np.maximum(radii - self.spent[-1], 0.0)
-        return np.asarray(np.interp(radii, self.spent, self.losses) + self.slope * beyond)
-
-
-@dataclass(frozen=True, eq=False)
-class FlipCurve:
-    """The share of labels that the worst case flips, as a function of the radius."""
-
-    spent: FloatArray
-    shares: FloatArray
-    samples: IndexArray  # those whose label is flipped, in that order
-    reached: FloatArray  # radii at which the whole of it is
-
-    @classmethod
-    def of(cls, found: Breakpoints, weights: FloatArray) -> FlipCurve:
-        spent, flipped = np.cumsum(found.masses(weights)), found.flipped()
-        shares = np.append(0.0, np.cumsum(weights[found.sample] * flipped))
-        starts = (flipped > 0.0) & (weights[found.sample] > 0.0)
-        return cls(np.append(0.0, spent), shares, found.sample[starts], spent[starts])
-
-    def at(self, radii: FloatArray) -> FloatArray:
-        return np.asarray(np.interp(radii, self.spent, self.shares))
-
-
 class Crossings(NamedTuple):
     """Samples in the order in which the adversary brings them across the boundary.
 
@@ -176,25 +161,3 @@ class Crossings(NamedTuple):
         order = some[np.argsort(costs[some], kind="stable")]
         w = weights[order]
         return cls(order, np.append(0.0, np.cumsum(costs[order] * w)), np.append(0.0, np.cumsum(w)))
-
-
-@dataclass(frozen=True, eq=False)
-class ErrorCurve:
-    """An error rate as a function of the radius: piecewise linear, constant at the end."""
-
-    radii: FloatArray
-    errors: FloatArray
-
-    def at(self, radii: FloatArray | float) -> FloatArray:
-        return np.asarray(np.interp(radii, self.radii, self.errors))
-
-    def radius_of(self, error: float) -> float:
-        """The smallest radius at which a rising curve reaches ``error``; inf if it never does."""
-        if self.errors[-1] < error:
-            return math.inf
-        after = int(np.searchsorted(self.errors, error, side="left"))
-        if after == 0:
-            return 0.0
-        low, high = self.errors[after - 1], self.errors[after]
-        part = (error - low) / (high - low)
-        return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))

@@ -8,7 +8,7 @@ prediction, or by a flip, which changes the label, whichever is cheaper.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -25,27 +25,16 @@ _BINS = 10
 CONFUSED = 10
 
 
-class Calibration(NamedTuple):
+def calibration(audit: PairAudit, distribution: WorstCaseDistribution) -> dict[str, Any]:
     """Of each tenth of the probabilities: mass, mean probability, and share of positive labels.
 
-    Of empty tenths the latter two are 0.
+    Of empty tenths the latter two are 0; the expected calibration ``error`` is how far apart they
+    are on average.
     """
-
-    mass: FloatArray
-    probability: FloatArray
-    observed: FloatArray
-
-    @property
-    def error(self) -> float:
-        """The expected calibration error: how far apart the latter two are on average."""
-        return float(self.mass @ np.abs(self.probability - self.observed))
-
-
-def calibration(audit: PairAudit, distribution: WorstCaseDistribution) -> Calibration:
-    """The calibration of a model under a distribution."""
-    scores = scores_of(audit, distribution)
-    flip = np.where(distribution.flipped, -1.0, 1.0)
-    positive = audit.signs[distribution.index] * flip > 0.0
+    scores = (audit.signs * audit.u)[distribution.index] + audit.sensitivity * distribution.shift
+    if distribution.changes is not None:
+        scores = scores + distribution.changes @ audit.coefficients[:-1]
+    positive = (audit.codes[distribution.index] == 1) != distribution.flipped
     p, w = expit(scores), distribution.mass
     places = np.minimum((p * _BINS).astype(np.intp), _BINS - 1)
     mass, predicted, observed = (
@@ -53,16 +42,9 @@ def calibration(audit: PairAudit, distribution: WorstCaseDistribution) -> Calibr
         for values in (w, w * p, w * positive)
     )
     some = np.where(mass > 0.0, mass, 1.0)
-    return Calibration(mass, predicted / some, observed / some)
-
-
-def scores_of(audit: PairAudit, distribution: WorstCaseDistribution) -> FloatArray:
-    """``x·β + b`` of the atoms of a distribution."""
-    scores = (audit.signs * audit.u)[distribution.index]
-    scores = scores + audit.sensitivity * distribution.shift
-    if distribution.changes is not None:
-        scores = scores + distribution.changes @ audit.coefficients[:-1]
-    return np.asarray(scores)
+    probability, share = predicted / some, observed / some
+    error = float(mass @ np.abs(probability - share))
+    return {"mass": mass, "probability": probability, "observed": share, "error": error}
 
 
 def confusion(audit: Adversary) -> FloatArray:

@@ -6,7 +6,7 @@ them alone do much: a frequent reason for a fragile model, and easy to mend.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from .adversary import Adversary
 from .pair_audit import PairAudit
-from .sample_values import moments_of
+from .sample_values import covariances_of
 
 #: Columns whose correlations are looked at: those with the largest effects.
 _COMPARED = 200
@@ -25,54 +25,43 @@ _COMPARED = 200
 _SAME = 0.95
 
 
-@dataclass(frozen=True)
-class Coefficient:
-    """The log-odds that one unit of a feature adds, or that a level adds to the average sample.
+def coefficients(audit: PairAudit) -> tuple[list[dict[str, Any]], float]:
+    """All coefficients, largest effects first, and the intercept that goes with them.
 
-    ``effect`` is that of one standard deviation of the number, or of the 0 or 1 of the level.
+    A ``value`` is the log-odds that one unit of a feature adds, in the units of the table, or that
+    a level adds to the average sample; an ``effect`` that of one standard deviation of the number,
+    or of the 0 or 1 of the level.
     """
-
-    feature: str
-    level: str | None
-    value: float
-    effect: float
-
-
-@dataclass(frozen=True)
-class Opposites:
-    """Two columns with the correlation and the effects that make them cancel."""
-
-    one: str
-    other: str
-    correlation: float
-    effects: tuple[float, float]
-
-
-def coefficients(audit: PairAudit) -> tuple[list[Coefficient], float]:
-    """All coefficients, and the intercept that goes with them, in the units of the table."""
     beta = audit.coefficients[:-1]
     deviations, means = deviations_and_means(audit)
-    found, intercept = [], audit.problem.split(audit.coefficients)[1]
+    intercept = audit.problem.split(audit.coefficients)[1]
+    found: list[dict[str, Any]] = []
+    levels: tuple[str | None, ...]
     for feature in audit.features:
-        own = beta[feature.columns]
+        columns, own = feature.columns, beta[feature.columns]
         if feature.levels is None:
-            effect = float(own[0] * deviations[feature.columns[0]])
-            found.append(Coefficient(feature.name, None, float(own[0] * feature.scale), effect))
+            levels, values = (None,), own * feature.scale
+            effects = own * deviations[columns]
             intercept += float(own[0] * feature.shift)
-            continue
-        average = float(own @ means[feature.columns])
-        intercept += average
-        for level, j, value in zip(feature.levels, feature.columns, own - average, strict=True):
-            effect = float(value * deviations[j])
-            found.append(Coefficient(feature.name, level, float(value), effect))
-    return found, float(intercept)
+        else:
+            average = float(own @ means[columns])
+            levels, values = feature.levels, own - average
+            effects = values * deviations[columns]
+            intercept += average
+        found += [
+            {"feature": feature.name, "level": level, "value": value, "effect": effect}
+            for level, value, effect in zip(levels, values, effects, strict=True)
+        ]
+    return sorted(found, key=lambda each: -abs(each["effect"])), float(intercept)
 
 
-def opposites(audit: PairAudit) -> list[Opposites]:
-    """Numbers that are nearly the same (or nearly opposite) and whose effects cancel."""
-    beta = audit.coefficients[:-1]
+def opposites(audit: PairAudit) -> list[dict[str, Any]]:
+    """Numbers that are nearly the same (or nearly opposite) and whose effects cancel.
+
+    What cancels most comes first.
+    """
     deviations, _ = deviations_and_means(audit)
-    effects = beta * deviations
+    effects = audit.coefficients[:-1] * deviations
     numbers = {
         int(feature.columns[0]): feature.name
         for feature in audit.features
@@ -81,17 +70,18 @@ def opposites(audit: PairAudit) -> list[Opposites]:
     chosen = np.array(sorted(numbers, key=lambda j: -abs(effects[j]))[:_COMPARED], dtype=np.intp)
     if chosen.size < 2:
         return []
-    _, covariances = moments_of(audit, chosen)
+    covariances = covariances_of(audit, chosen)
     scale = np.sqrt(np.maximum(np.diag(covariances), np.finfo(float).tiny))
     correlations = covariances / np.outer(scale, scale)
     found = []
     for a, b in zip(*np.nonzero(np.triu(np.abs(correlations) >= _SAME, 1)), strict=True):
-        one, other = float(effects[chosen[a]]), float(effects[chosen[b]])
-        if one * other * correlations[a, b] < 0.0:
-            names = numbers[int(chosen[a])], numbers[int(chosen[b])]
-            found.append(Opposites(*names, float(correlations[a, b]), (one, other)))
-    # What cancels most comes first.
-    return sorted(found, key=lambda pair: -min(map(abs, pair.effects)))
+        pair, correlation = chosen[[a, b]], float(correlations[a, b])
+        if np.prod(effects[pair]) * correlation < 0.0:
+            one, other = (numbers[int(j)] for j in pair)
+            found.append(
+                {"one": one, "other": other, "correlation": correlation, "effects": effects[pair]}
+            )
+    return sorted(found, key=lambda pair: -np.abs(pair["effects"]).min())
 
 
 def deviations_and_means(audit: Adversary) -> tuple[FloatArray, FloatArray]:

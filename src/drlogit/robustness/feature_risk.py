@@ -12,7 +12,6 @@ another way round would do as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,41 +21,61 @@ from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .breakpoints import Breakpoints
 from .domain_breakpoints import changed_features, item_costs
-from .features import Feature
 from .pair_audit import PairAudit
 
 
-@dataclass(frozen=True, eq=False)
-class BudgetUse:
-    """What each feature, flips of labels and nothing take of each radius; ``features`` is a row per
-    radius and a column per feature.
+def budget(audit: Adversary, radii: FloatArray, n_named: int) -> dict[str, Any]:
+    """Where the budget goes at ascending radii, and the worst-case losses without each part.
+
+    Features that take most are named; the others are taken together.
     """
+    found = audit.breakpoints(float(radii[-1]))
+    use, flips, unspent = _parts(audit, found, radii)
+    most = use.max(axis=0)
+    order = np.argsort(-most, kind="stable")
+    order = order[most[order] > 0.0]
+    named = [
+        {
+            "name": audit.features[f].name,
+            "use": use[:, f],
+            "without": _losses(audit.holding(audit.features[f].columns), radii),
+        }
+        for f in order[:n_named]
+    ]
+    return {
+        "loss": audit.loss_curve(found).at(radii),
+        "features": named,
+        "others": use[:, order[n_named:]].sum(axis=1),
+        "n_moved": int(order.size),
+        "n_features": len(audit.features),
+        "flips": flips,
+        "without_flips": _losses(audit.with_labels_right(), radii),
+        "unspent": unspent,
+    }
 
-    radii: FloatArray
-    features: FloatArray
-    flips: FloatArray
-    unspent: FloatArray
+
+def _losses(audit: Adversary, radii: FloatArray) -> FloatArray:
+    return audit.loss_curve(audit.breakpoints(float(radii[-1]))).at(radii)
 
 
-def budget_use(audit: Adversary, found: Breakpoints, radii: FloatArray) -> BudgetUse:
-    """Where the budget goes at ascending radii; ``found`` are the breakpoints up to the last."""
+def _parts(
+    audit: Adversary, found: Breakpoints, radii: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What goes into each feature (a row per radius), into labels, and into nothing."""
     w = audit.weights
     found = found.begun(w, float(radii[-1]))
-    mass = w[found.sample]
-    flips = found.totals(w, mass * audit.paid_for_labels(found), radii)
+    flips = found.curve(w, audit.paid_for_labels(found)).at(radii)
     features = np.zeros((radii.size, len(audit.features)))
     if isinstance(audit, PairAudit) and audit.problem.domains is not None:
         paid = _paid(audit, found.sample, found.after) - _paid(audit, found.sample, found.before)
-        columns = sp.csc_array(sp.diags_array(mass) @ paid)
+        columns = sp.csc_array(paid)
         for f in range(features.shape[1]):
-            features[:, f] = found.totals(w, columns[:, [f]].toarray().ravel(), radii)
+            features[:, f] = found.curve(w, columns[:, [f]].toarray().ravel()).at(radii)
     left = np.maximum(radii - found.masses(w).sum(), 0.0)
-    rate = audit.sensitivity
-    if rate > 0.0:
+    if audit.sensitivity > 0.0:
         together = [float(audit.move_shares[feature.columns].sum()) for feature in audit.features]
-        features = features + np.outer(left, together)
-        left = np.zeros_like(left)
-    return BudgetUse(radii, features, flips, left)
+        return features + np.outer(left, together), flips, np.zeros_like(left)
+    return features, flips, left
 
 
 def _paid(audit: PairAudit, sample: IndexArray, piece: IndexArray) -> Any:
@@ -72,9 +91,3 @@ def _paid(audit: PairAudit, sample: IndexArray, piece: IndexArray) -> Any:
     return item_costs(domains, changed) @ sp.csr_array(
         ones, shape=(len(first), len(audit.features))
     )
-
-
-def losses_without(audit: Adversary, feature: Feature | None, radii: FloatArray) -> FloatArray:
-    """Worst-case losses if a feature could not move; None for the labels."""
-    held = audit.with_labels_right() if feature is None else audit.holding(feature.columns)
-    return held.loss_curve(held.breakpoints(float(radii[-1]))).at(radii)

@@ -7,7 +7,6 @@ that is cheapest (:mod:`.crossing_costs`).  Labels stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,76 +25,38 @@ from .sample_values import rows_of
 _NAMED = 4
 
 
-@dataclass(frozen=True)
-class FeatureChange:
-    """One feature of a sample before and after, as the table would show it."""
-
-    feature: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.feature}: {self.before} → {self.after}"
-
-
-@dataclass(frozen=True)
-class FragileSample:
-    """A sample predicted right, and what breaks the prediction.
-
-    ``probability`` is what the model gives to its label, ``cost`` what the change costs, in the
-    units of the radius, ``cheapest`` whether nothing is cheaper, and ``n_changed`` how many
-    features change, of which ``changes`` names the first.
-    """
-
-    index: int
-    label: Any
-    probability: float
-    cost: float
-    cheapest: bool
-    n_changed: int
-    changes: tuple[FeatureChange, ...]
-
-
-def fragile_samples(audit: PairAudit, n_listed: int) -> tuple[FragileSample, ...]:
+def fragile_samples(audit: PairAudit, n_listed: int) -> list[dict[str, Any]]:
     """The samples that take least to break, of those that something can break."""
-    u, least = audit.u, audit.costs_to_break
-    some = np.flatnonzero((u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
+    least = audit.costs_to_break
+    some = np.flatnonzero((audit.u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
     index = some[np.argsort(least[some], kind="stable")[:n_listed]]
-    if index.size == 0:
-        return ()
     before = rows_of(audit, index)
     if audit.problem.domains is None:
-        direction = audit.direction
-        moves = np.outer(-audit.signs[index] * least[index], direction)
-        costs, cheapest = least[index], True
-    else:
-        moves, costs, cheapest = _with_domains(audit, index, before)
-    return _listed(audit, index, before, moves, costs, cheapest)
+        moves = np.outer(-audit.signs[index] * least[index], audit.direction)
+        return _listed(audit, index, before, moves, least[index], True)
+    return _listed(audit, index, before, *_with_domains(audit, index, before))
 
 
-def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[tuple[FragileSample, ...], float]:
+def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[list[dict[str, Any]], float]:
     """The surest predictions that another level of one category breaks, and the share of right
     predictions that are broken so.
 
     Of several such categories, the one that takes a sample furthest across the boundary.
     """
-    domains = audit.problem.domains
-    assert domains is not None
+    domains, u, w = audit.problem.domains, audit.u, audit.weights
+    if domains is None or not domains.n_groups:
+        return [], 0.0
     rows = audit.problem.rows
     state, _ = rows.run(_largest_gain, audit.domain_loss.edges, audit.domain_loss.model)
-    found = np.asarray(rows.gather(state))
-    u, w = audit.u, audit.weights
+    gain, group = np.asarray(rows.gather(state)).T
     right = (u > 0.0) & (w > 0.0)
-    broken = np.flatnonzero(right & (found[:, 0] > u))
+    broken = np.flatnonzero(right & (gain > u))
     share = float(w[broken].sum() / w[right].sum()) if right.any() else 0.0
     index = broken[np.argsort(-u[broken], kind="stable")[:n_listed]]
-    if index.size == 0:
-        return (), share
-    before, group = rows_of(audit, index), found[index, 1].astype(np.intp)
-    changed = np.zeros((index.size, domains.n_groups), dtype=bool)
-    changed[np.arange(index.size), group] = True
+    before, chosen = rows_of(audit, index), group[index].astype(np.intp)
+    changed = chosen[:, None] == np.arange(domains.n_groups)
     moves = _changed_levels(audit, _levels_now(domains, before), changed, audit.signs[index])
-    return _listed(audit, index, before, moves, domains.group_costs[group], False), share
+    return _listed(audit, index, before, moves, domains.group_costs[chosen], False), share
 
 
 def _largest_gain(block: Block, edges: Any, model: Any) -> tuple[FloatArray, tuple[()]]:
@@ -111,20 +72,29 @@ def _listed(
     moves: FloatArray,
     costs: FloatArray,
     cheapest: bool,
-) -> tuple[FragileSample, ...]:
-    u = audit.u
-    labels = audit.observed(index)
+) -> list[dict[str, Any]]:
+    """Samples by position, with the probability of their label, and what breaks the prediction.
+
+    ``cheapest`` is whether nothing costs less, and ``n_changed`` how many features change, of which
+    ``changes`` names the first.
+    """
     shift = audit.problem.rows.shift
     before = before if shift is None else before + shift
     found = []
-    for k, i in enumerate(index):
+    for k, label in enumerate(audit.observed(index)):
         n_changed, named = _named(audit, before[k], moves[k])
         found.append(
-            FragileSample(
-                int(i), labels[k], float(expit(u[i])), float(costs[k]), cheapest, n_changed, named
-            )
+            {
+                "row": int(index[k]),
+                "label": str(label),
+                "probability": float(expit(audit.u[index[k]])),
+                "cost": float(costs[k]),
+                "cheapest": cheapest,
+                "n_changed": n_changed,
+                "changes": named,
+            }
         )
-    return tuple(found)
+    return found
 
 
 def _with_domains(
@@ -167,9 +137,7 @@ def _changed_levels(audit: PairAudit, now: Any, changed: Any, signs: FloatArray)
     return moves
 
 
-def _named(
-    audit: PairAudit, before: FloatArray, move: FloatArray
-) -> tuple[int, tuple[FeatureChange, ...]]:
+def _named(audit: PairAudit, before: FloatArray, move: FloatArray) -> tuple[int, list[str]]:
     """How many features a move changes, and those that matter most, in words."""
     gains = np.abs(move * audit.coefficients[:-1])
     least = 1e-9 * gains.sum()  # below is what rounding leaves of a move that ended elsewhere
@@ -179,21 +147,24 @@ def _named(
         if (gain := float(gains[feature.columns].sum())) > least
     ]
     parts.sort(key=lambda part: -part[0])
-    return len(parts), tuple(
-        _in_words(feature, before[feature.columns], move[feature.columns])
+    changes = [
+        _in_words(feature, before[feature.columns], (before + move)[feature.columns])
         for _, feature in parts[:_NAMED]
-    )
+    ]
+    return len(parts), changes
 
 
-def _in_words(feature: Feature, before: FloatArray, move: FloatArray) -> FeatureChange:
+def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
+    """One feature of a sample before and after, as the table would show it."""
     if feature.levels is not None:
         here, there = (
             feature.level(int(feature.columns[values.argmax()]) if values.any() else -1)
-            for values in (before > 0.5, before + move > 0.5)
+            for values in (before > 0.5, after > 0.5)
         )
-        return FeatureChange(feature.name, here, there)
-    here, there = ((x - feature.shift) / feature.scale for x in (before[0], before[0] + move[0]))
-    return FeatureChange(feature.name, *_told_apart(here, there))
+    else:
+        numbers = ((x[0] - feature.shift) / feature.scale for x in (before, after))
+        here, there = _told_apart(*numbers)
+    return f"{feature.name}: {here} → {there}"
 
 
 def _told_apart(one: float, other: float) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from ..problem.norms import Norm
 from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .breakpoints import Crossings, ErrorCurve
+from .breakpoints import Crossings, Curve
 
 
 class _Bounds(NamedTuple):
@@ -87,19 +87,19 @@ sample_weight
     return found
 
 
-def worst_error(audit: Adversary, weights: FloatArray | None = None) -> ErrorCurve:
+def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
     w = audit.weights if weights is None else weights
     wrong = float(w[audit.u <= 0.0].sum())
     found = _crossings(audit, audit.u, audit.costs_to_break, w)
-    return ErrorCurve(found.spent, np.minimum(wrong + found.mass, 1.0))
+    return Curve(found.spent, np.minimum(wrong + found.mass, 1.0))
 
 
-def best_error(audit: Adversary) -> ErrorCurve:
+def best_error(audit: Adversary) -> Curve:
     """The smallest error rate at every radius."""
     wrong = float(audit.weights[audit.u < 0.0].sum())
     found = _crossings(audit, -audit.u, audit.costs_to_mend, audit.weights)
-    return ErrorCurve(found.spent, np.maximum(wrong - found.mass, 0.0))
+    return Curve(found.spent, np.maximum(wrong - found.mass, 0.0))
 
 
 def _crossings(

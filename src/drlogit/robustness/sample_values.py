@@ -51,10 +51,10 @@ def _level(block: Block, _: None, columns: IndexArray) -> tuple[IndexArray, tupl
     return np.where(part.any(axis=1), part.argmax(axis=1), -1), ()
 
 
-def moments_of(audit: PairAudit, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
-    """Means (of the blocks' columns) and covariances of some columns, with the weights."""
+def covariances_of(audit: PairAudit, columns: IndexArray) -> FloatArray:
+    """Covariances of some columns, with the weights."""
     _, (first, second) = audit.problem.rows.run(_moments, None, columns)
-    return np.asarray(first), np.asarray(second) - np.outer(first, first)
+    return np.asarray(second) - np.outer(first, first)
 
 
 def _moments(block: Block, _: None, columns: IndexArray) -> tuple[None, tuple[Sum, Sum]]:

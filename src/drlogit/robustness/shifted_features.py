@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +18,51 @@ from .worst_case import WorstCaseDistribution
 #: Between the 1st and the 99th percentile; what lies outside has a bin at each end.
 _BINS = 18
 
+#: Levels of a category that are told apart; the others are taken together.
+_LEVELS = 8
+
+
+def shifted_features(
+    audit: PairAudit, features: Sequence[Feature], distributions: Iterable[WorstCaseDistribution]
+) -> list[dict[str, Any]]:
+    """Shares of a feature's bins in the data, and in each of the distributions."""
+    drawn = [_bins_of(audit, feature) for feature in features]
+    if not drawn:
+        return []
+    shares = [[bins.shares_in(each) for bins in drawn] for each in distributions]
+    found = []
+    for bins, worst in zip(drawn, zip(*shares, strict=True), strict=True):
+        data, moved = _sums(bins.places, audit.weights, len(bins.labels)), np.array(worst)
+        labels, edges = list(bins.labels), None
+        if bins.edges is None:
+            labels, data, moved = _most_changed(labels, data, moved)
+        else:
+            edges = (bins.edges - bins.feature.shift) / bins.feature.scale
+        name = bins.feature.name
+        found.append({"name": name, "edges": edges, "labels": labels, "data": data, "worst": moved})
+    return found
+
+
+def _most_changed(
+    labels: list[str], data: FloatArray, moved: FloatArray
+) -> tuple[list[str], FloatArray, FloatArray]:
+    """Levels that change most first, then the frequent ones; the others share a bar."""
+    change, most = np.abs(moved - data).max(axis=0), np.maximum(data, moved.max(axis=0))
+    order = np.lexsort((-most, -np.round(change, 9)))
+    order = order[most[order] > 0.0]
+    kept, rest = order[:_LEVELS], order[_LEVELS:]
+    labels = [labels[j] for j in kept]
+    if not rest.size:
+        return labels, data[kept], moved[:, kept]
+    return (
+        [*labels, f"{rest.size} others"],
+        np.append(data[kept], data[rest].sum()),
+        np.column_stack([moved[:, kept], moved[:, rest].sum(axis=1)]),
+    )
+
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class _Bins:
     """A feature cut into bins: the levels of a category, or ranges of a number.
 
     ``labels`` name the bins; ``places`` are those of the samples; ``edges`` those of a number.
@@ -30,41 +74,30 @@ class Bins:
     values: FloatArray | None = None
     edges: FloatArray | None = None
 
-    @property
-    def own_edges(self) -> FloatArray:
-        """The edges of a number's ranges in its own units, in the order of the bins."""
-        assert self.edges is not None
-        return (self.edges - self.feature.shift) / self.feature.scale
-
-    def shares(self, mass: FloatArray) -> FloatArray:
-        """The share of each bin in the data."""
-        return _sums(self.places, mass, len(self.labels))
-
     def shares_in(self, distribution: WorstCaseDistribution) -> FloatArray:
         """The share of each bin in a distribution of the samples after their moves."""
         columns, index = self.feature.columns, distribution.index
         places = self.places[index]
         changed = None if distribution.changes is None else distribution.changes[:, columns]
-        if self.values is None:
-            if changed is not None:
-                entries = changed.tocoo()
-                left, entered = entries.data < 0.0, entries.data > 0.0
-                places[entries.row[left]] = columns.size
-                places[entries.row[entered]] = entries.col[entered]
-        else:
+        if self.values is not None and self.edges is not None:
             values = self.values[index] + distribution.shift * distribution.direction[columns[0]]
             if changed is not None:
                 values = values + changed.toarray()[:, 0]
             places = _binned(values, self.edges)
+        elif changed is not None:
+            entries = changed.tocoo()
+            left, entered = entries.data < 0.0, entries.data > 0.0
+            places[entries.row[left]] = columns.size
+            places[entries.row[entered]] = entries.col[entered]
         return _sums(places, distribution.mass, len(self.labels))
 
 
-def bins_of(audit: PairAudit, feature: Feature) -> Bins:
+def _bins_of(audit: PairAudit, feature: Feature) -> _Bins:
     """Cut a feature into bins; "none of its levels" is the last of a category."""
     if feature.levels is not None:
         places = levels_of(audit, feature.columns)
         places = np.where(places < 0, feature.columns.size, places)
-        return Bins(feature, (*feature.levels, feature.otherwise), places)
+        return _Bins(feature, (*feature.levels, feature.otherwise), places)
     values = values_of(audit, int(feature.columns[0]))
     low, high = np.quantile(values, [0.01, 0.99])
     if low == high:
@@ -81,15 +114,14 @@ def bins_of(audit: PairAudit, feature: Feature) -> Bins:
     ranges = [f"{a} to {b}" for a, b in itertools.pairwise(ends)]
     before, after = ("below", "above") if feature.scale > 0.0 else ("above", "below")
     labels = (f"{before} {ends[0]}", *ranges, f"{after} {ends[-1]}")
-    return Bins(feature, labels, _binned(values, edges), values, edges)
+    return _Bins(feature, labels, _binned(values, edges), values, edges)
 
 
 def _sums(places: IndexArray, mass: FloatArray, count: int) -> FloatArray:
     return np.bincount(places, mass, minlength=count).astype(np.float64)
 
 
-def _binned(values: FloatArray, edges: FloatArray | None) -> IndexArray:
-    assert edges is not None
+def _binned(values: FloatArray, edges: FloatArray) -> IndexArray:
     # The last range includes its end, as histograms do.
     places = np.searchsorted(edges, values, side="right")
     return np.where(values == edges[-1], edges.size - 1, places)

@@ -7,7 +7,7 @@ subgroup with all of the budget, ``ε`` over its share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,18 +29,6 @@ class Subgroup:
     column: str
     value: str
     members: IndexArray
-
-
-@dataclass(frozen=True, eq=False)
-class SubgroupRisk:
-    """A model on a subgroup: as the samples are, and in the worst case at each radius."""
-
-    subgroup: Subgroup
-    size: int
-    loss: float
-    error: float
-    worst_losses: FloatArray
-    worst_errors: FloatArray
 
 
 def subgroups(groups: Any, X: Any, n_samples: int) -> tuple[Subgroup, ...]:
@@ -89,29 +77,25 @@ def _parts(name: str, values: NDArray[Any]) -> list[Subgroup]:
 
 
 def subgroup_risks(
-    audit: Adversary, parts: tuple[Subgroup, ...], radii: FloatArray
-) -> list[SubgroupRisk]:
-    """The risks of all subgroups that have some weight."""
-    if not parts:
-        return []
-    breakpoints = audit.breakpoints()
-    found = []
-    for part in parts:
-        weights = np.zeros_like(audit.weights)
-        weights[part.members] = audit.weights[part.members]
-        total = float(weights.sum())
-        if total == 0.0:
-            continue
-        weights /= total
-        curve = worst_error(audit, weights)
-        found.append(
-            SubgroupRisk(
-                part,
-                part.members.size,
-                float(weights @ audit.losses),
-                float(weights[audit.wrong].sum()),
-                audit.loss_curve(breakpoints, weights).at(radii),
-                curve.at(radii),
-            )
-        )
+    audits: Iterable[Adversary], parts: tuple[Subgroup, ...], radii: FloatArray
+) -> list[dict[str, Any]]:
+    """Models on each subgroup, as the samples are and in the worst case; None without weight."""
+    found: list[dict[str, Any]] = [
+        {"column": part.column, "value": part.value, "size": part.members.size, "models": []}
+        for part in parts
+    ]
+    for audit in audits if parts else ():
+        breakpoints = audit.breakpoints()
+        for part, entry in zip(parts, found, strict=True):
+            weights = np.zeros_like(audit.weights)
+            weights[part.members] = audit.weights[part.members]
+            total = float(weights.sum())
+            weights /= total or 1.0
+            risk = {
+                "loss": float(weights @ audit.losses),
+                "error": float(weights[audit.wrong].sum()),
+                "worst_loss": audit.loss_curve(breakpoints, weights).at(radii),
+                "worst_error": worst_error(audit, weights).at(radii),
+            }
+            entry["models"].append(risk if total > 0.0 else None)
     return found

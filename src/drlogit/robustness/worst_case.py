@@ -233,20 +233,14 @@ sample_weight
 
 
 def distribution_at(
-    audit: Adversary,
-    epsilon: float,
-    tol: float,
-    found: Breakpoints | None = None,
-    supremum: float | None = None,
+    audit: Adversary, epsilon: float, tol: float, found: Breakpoints | None = None
 ) -> WorstCaseDistribution:
     """A distribution within ``tol`` of the worst at radius ε.
 
-    ``found`` are the breakpoints of at least that budget and ``supremum`` is the worst-case loss,
-    if they are known.
+    ``found`` are the breakpoints of at least that budget, if they are known.
     """
     found = audit.breakpoints(epsilon) if found is None else found
-    if supremum is None:
-        supremum = float(audit.loss_curve(found).at(np.array(epsilon)))
+    supremum = float(audit.loss_curve(found).at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
     (index, piece, mass), left = found.pieces(audit.weights, budget)
     ends = audit.ends(index, piece)
