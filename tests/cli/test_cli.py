@@ -119,7 +119,7 @@ def test_whatever_ends_a_command_is_one_line(error, code, line, monkeypatch, cap
 
 
 def test_warnings_are_one_line_without_our_place_in_the_code(monkeypatch, capsys):
-    def warn(_):
+    def warn(*_):
         warnings.warn("not\nso good", UserWarning, stacklevel=1)
         return 0
 

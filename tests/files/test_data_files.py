@@ -174,7 +174,7 @@ def test_files_without_names_are_taken_by_position(labels, n_columns, tmp_path):
     """Who predicts may have the labels in the file or not."""
     lines = [line.split(",")[:n_columns] for line in CSV.split()[1:]]
     path = write(tmp_path / "data.csv", "\n".join(map(",".join, lines)))
-    wanted = Wanted(labels=labels, target="3", n_features=3)
+    wanted = Wanted(with_labels=labels, target="3", n_features=3)
     if labels and n_columns == 3:
         with pytest.raises(ValueError, match="no column '3'"):
             read_samples(path, wanted)
@@ -201,7 +201,7 @@ def test_kinds_of_labels(texts, labels, tmp_path):
     data = write(tmp_path / "d.csv", text)
     assert read_samples(data, Wanted()).labels.tolist() == labels
     beside = write(tmp_path / "y.txt", "\n".join(texts) + "\n\n")
-    assert read_samples(data, Wanted(drop=("y",)), label_file=beside).labels.tolist() == labels
+    assert read_samples(data, Wanted(drop=("y",), labels=beside)).labels.tolist() == labels
 
 
 # --- what is not right, in one line ---------------------------------------------------------
@@ -283,7 +283,7 @@ def test_what_is_said(name, contents, options, complaint, tmp_path):
 def test_what_is_said_of_label_files(name, contents, message, tmp_path):
     data, labels = write(tmp_path / "d.svm", svmlight()), write(tmp_path / name, contents)
     with pytest.raises(ValueError, match=message):
-        read_samples(data, Wanted(), label_file=labels)
+        read_samples(data, Wanted(labels=labels))
 
 
 def test_no_such_file(tmp_path):
@@ -306,7 +306,7 @@ def test_pickles_are_never_loaded(name, tmp_path):
         read_samples(data, Wanted())
     labels, sound = write(tmp_path / "y.npy", npy(trap)), write(tmp_path / "s.npz", npz(X=X))
     with pytest.raises(ValueError, match="pickle"):
-        read_samples(sound, Wanted(), label_file=labels)
+        read_samples(sound, Wanted(labels=labels))
 
 
 def test_missing_pyarrow(monkeypatch, tmp_path):

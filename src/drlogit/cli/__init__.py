@@ -1,9 +1,9 @@
 """The command line.
 
 A command is a module of this package with two functions: ``add_parser(commands)`` adds its
-parser, with :func:`~drlogit.cli.options.new_parser`, and ``run(arguments)`` does the work,
-prints the answer through :class:`~drlogit.cli.console.Console` and returns the exit code.  To add
-a command, write its module and name it in ``_COMMANDS``.
+parser, with :func:`~drlogit.cli.options.new_parser`, and ``run(arguments, console)`` does the work,
+prints the answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To
+add a command, write its module and name it in ``_COMMANDS``.
 
 Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance, 4 not
 proven.
@@ -35,7 +35,17 @@ from . import (
     tune,
     verify,
 )
-from .console import BAD_INPUT, DONE, INTERRUPTED, NOT_CONVERGED, NOT_PROVEN, USAGE, printable
+from .console import (
+    BAD_INPUT,
+    DONE,
+    INTERRUPTED,
+    NOT_CONVERGED,
+    NOT_PROVEN,
+    USAGE,
+    Console,
+    printable,
+)
+from .outputs import check_outputs
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
@@ -55,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("default", UserWarning)
             if arguments.quiet:
                 warnings.simplefilter("ignore")
-            code: int = arguments.run(arguments)
+            check_outputs(arguments)
+            code: int = arguments.run(arguments, Console(arguments))
         sys.stdout.flush()  # so that a closed pipe is met here and not at exit
     except BrokenPipeError:
         # The reader (head, less) has seen enough: not an error, and nothing left to flush.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS
+from ..estimators.tables.frames import MISSING_MARKS, columns_of
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import looks_like_model, read_model
 from ..files.reading import read_samples
@@ -21,10 +21,10 @@ from .console import Console
 
 @dataclass(frozen=True, eq=False)
 class ModelAndSamples:
-    """A model, and samples with the model's features in the model's order."""
+    """A model, how its data were read, and samples with its features in its order."""
 
     model: Any
-    origin: dict[str, Any]  # how its data were read
+    origin: dict[str, Any]
     samples: FileSamples
 
     @property
@@ -51,7 +51,9 @@ class ModelAndSamples:
         return keyed_by_label(stated, self.classes, self.classes, self.samples.source)
 
 
-def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSamples:
+def read_asked(
+    arguments: argparse.Namespace, console: Console, *, with_labels: bool = True
+) -> ModelAndSamples:
     """Read a model and the samples to ask it about."""
     try:
         model, origin = read_model(arguments.model)
@@ -68,17 +70,15 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
     wanted = _wanted(
         arguments,
         origin,
-        labels=labels,
+        with_labels=with_labels,
         features=None if names is None else tuple(names),
-        weights=arguments.weights,
-        kappa=arguments.kappa_column,
         n_features=n_features,
         served=True,
-        texts=tuple(str(column.name) for column in columns if column.levels is not None),
+        categorical=tuple(str(column.name) for column in columns if column.levels is not None),
         numbers=tuple(str(n) for n in origin.get("numbers") or () if n in (names or ())),
         missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
-    samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
+    samples = read_samples(arguments.data, wanted)
     found = samples.X.shape[1]
     if found != n_features:
         raise ValueError(
@@ -87,7 +87,7 @@ def read_asked(arguments: argparse.Namespace, *, labels: bool) -> ModelAndSample
         )
     if names is None and samples.feature_names is not None:
         shown = ", ".join(samples.feature_names[:8]) + (", …" if n_features > 8 else "")
-        Console(arguments).note(
+        console.note(
             f"warning: {arguments.model} was fitted without feature names, so the columns of "
             f"{samples.source} are taken in the order in which they stand: {shown}"
         )
@@ -115,36 +115,27 @@ def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:
     """The values of a column of the data that need not be a feature, as they stand there."""
     wanted = _wanted(
-        arguments, asked.origin, labels=False, features=(name,), texts=(name,),
-        missing_marks=(),
+        arguments, asked.origin, with_labels=False, features=(name,), weights=None,
+        kappa_column=None, categorical=(name,), missing_marks=(),
     )  # fmt: skip
-    X = read_samples(arguments.data, wanted, label_file=arguments.labels).X
+    X = read_samples(arguments.data, wanted).X
     values: list[Any] = (X.iloc[:, 0] if hasattr(X, "iloc") else np.asarray(X)[:, 0]).tolist()
     return values
 
 
 def read_groups(asked: ModelAndSamples, arguments: argparse.Namespace) -> Any:
     """The column of ``--groups`` as subgroups of the samples, if it was given."""
-    from ..estimators.tables.frames import columns_of
-
     if arguments.groups is None:
         return None
     column = np.array(read_column(asked, arguments, arguments.groups), dtype=object)
-    (levels,) = (each.levels for each in columns_of(column[:, None]))
-    return {arguments.groups: levels}
+    return {arguments.groups: columns_of(column[:, None])[0].levels}
 
 
-def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **options: Any) -> Wanted:
+def _wanted(arguments: argparse.Namespace, origin: dict[str, Any], **others: Any) -> Wanted:
     """What to read of the data, as the model's were read where nobody says otherwise."""
     target = arguments.target if arguments.target is not None else origin.get("target")
-    if target is not None and str(target) in (options.get("features") or ()):
+    if target is not None and str(target) in (others["features"] or ()):
         target = None
-    zero_based = arguments.zero_based
-    return Wanted(
-        target=None if target is None else str(target),
-        format=arguments.format,
-        header=arguments.header,
-        delimiter=arguments.delimiter,
-        zero_based=bool(origin.get("zero_based") if zero_based is None else zero_based),
-        **options,
-    )
+    if arguments.zero_based is None:
+        others["zero_based"] = origin.get("zero_based")
+    return Wanted.stated(vars(arguments), target=None if target is None else str(target), **others)

@@ -23,7 +23,6 @@ from .asking import (
     warn_of_fitted_rows,
 )
 from .console import DONE, Console
-from .outputs import check_outputs
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -31,6 +30,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "audit",
+        run,
         help="how robust are these models? worst-case loss and error against epsilon",
         description="Worst-case log-loss and error of models over a range of radii, and the "
         "samples that matter most, beside a plain logistic regression fitted to the same data. "
@@ -63,20 +63,17 @@ def add_parser(commands: options.Commands) -> None:
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
     add("--n-listed N", "samples to list", type=int, default=10)
     options.add_sample_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..report.audits import audit
 
-    console = Console(arguments)
-    options.check_numbers(arguments)
-    check_outputs(arguments)
     if arguments.n_listed < 0:
         raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
     first, *others = arguments.models
-    asked = read_asked(argparse.Namespace(**{**vars(arguments), "model": first}), labels=True)
+    arguments.model = first
+    asked = read_asked(arguments, console)
     # What is fitted to these very samples has seen them: no guarantee may speak of it.
     models = _named(first, asked, others, "none" if arguments.unseen else arguments.against)
     X = asked.samples.X

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import options
 from .console import DONE, Console
-from .outputs import check_writable, table
+from .outputs import table
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -15,6 +15,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "datasets",
+        run,
         help="list the bundled data, and write them to a file",
         description="Data to try the other commands on; they need no network.",
         examples="""
@@ -25,19 +26,16 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument("action", nargs="?", choices=("list", "export"), default="list")
     parser.add_argument("name", metavar="NAME", nargs="?", help="export: which data")
     parser.add_argument("file", metavar="FILE", nargs="?", help="export: a .csv file to write")
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..datasets.bundled import BUNDLED, load_bundled
     from ..files.atomic import write_text
 
-    console = Console(arguments)
     if arguments.action == "export":
         if Path(arguments.file or "").suffix.lower() != ".csv":
             raise ValueError(f"export wants NAME and FILE, a .csv file, got {arguments.file}")
-        check_writable(arguments.file)
         frame = load_bundled(arguments.name)
         write_text(arguments.file, frame.to_csv(index=False, lineterminator="\n"))
         n_samples, n_features = len(frame), frame.shape[1] - 1

@@ -10,34 +10,36 @@ from numpy.typing import NDArray
 
 
 def choose_classes(
-    labels: list[Any], codes: NDArray[np.intp], positive: str | None, source: str
+    labels: NDArray[Any], positive: str | None, source: str
 ) -> tuple[list[Any], NDArray[np.intp], Any]:
     """The classes in order, the class of each sample, and the label that is told from the rest.
 
     Of two classes the positive one comes second.  A positive label among more than two makes
     two classes: it, and "not" it.
     """
-    if len(labels) < 2:
+    distinct, codes = np.unique(labels, return_inverse=True)
+    classes: list[Any] = distinct.tolist()
+    if len(classes) < 2:
         raise ValueError(
-            f"all {codes.size} labels of {source} are {labels[0]!r}; two classes are wanted"
+            f"all {codes.size} labels of {source} are {classes[0]!r}; two classes are wanted"
         )
     if positive is None:
-        if len(labels) > max(20, codes.size // 10):
+        if len(classes) > max(20, codes.size // 10):
             raise ValueError(
-                f"{source} has {len(labels)} different labels in {codes.size} samples: is the "
+                f"{source} has {len(classes)} different labels in {codes.size} samples: is the "
                 "column of the labels the right one? Name it with --target, or choose a label "
                 "with --positive"
             )
-        return labels, codes, None
-    found = np.flatnonzero(_same(np.array(labels), positive))
+        return classes, codes, None
+    found = np.flatnonzero(_same(distinct, positive))
     if not found.size:
         raise ValueError(
-            f"no sample of {source} has the label {positive!r}; its labels are {_listed(labels)}"
+            f"no sample of {source} has the label {positive!r}; its labels are {_listed(classes)}"
         )
-    chosen = labels[found[0]]
+    chosen = classes.pop(found[0])
     codes = (codes == found[0]).astype(np.intp)
-    if len(labels) == 2:
-        return [labels[1 - found[0]], chosen], codes, None
+    if len(classes) == 1:
+        return [*classes, chosen], codes, None
     return [f"not {chosen}", str(chosen)], codes, chosen
 
 

@@ -9,11 +9,11 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..files.strict_json import dumps
-from ..problem.result import Iterate
 
 DONE, BAD_INPUT, USAGE, NOT_CONVERGED, NOT_PROVEN = 0, 1, 2, 3, 4
 INTERRUPTED = 130  # what shells report for SIGINT
@@ -49,39 +49,22 @@ class Console:
         if not self.quiet:
             print(printable(text), file=sys.stderr)
 
-    def progress(self, title: str) -> Progress:
-        """A line about work that takes a while; use it in a ``with`` statement."""
-        return Progress(title, shown=not self.quiet and sys.stderr.isatty())
+    @contextmanager
+    def progress(self, title: str) -> Iterator[Callable[[Callable[[], str]], None]]:
+        """What says how far the work is, in a line of a terminal that is written anew.
 
+        It is given a function, since to find out may take a pass over the data.
+        """
+        shown, due = not self.quiet and sys.stderr.isatty(), time.monotonic() + _EVERY
 
-class Progress:
-    """A line that is written anew on a terminal while there is work."""
+        def say(where: Callable[[], str]) -> None:
+            nonlocal due
+            if shown and time.monotonic() >= due:
+                due = time.monotonic() + _EVERY
+                print(f"\r\x1b[K{title}: {where()}", end="", file=sys.stderr, flush=True)
 
-    def __init__(self, title: str, *, shown: bool) -> None:
-        self._title, self._shown = title, shown
-        self._next = time.monotonic() + _EVERY
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    @property
-    def _due(self) -> bool:
-        return self._shown and time.monotonic() >= self._next
-
-    def parts(self, done: int, total: int, what: str) -> None:
-        """Say that so many parts of the work are done, and what the last of them was."""
-        if self._due:
-            self._next = time.monotonic() + _EVERY
-            line = f"\r\x1b[K{self._title}: {done} of {total}, {what}"
-            print(line, end="", file=sys.stderr, flush=True)
-
-    def iteration(self, iterate: Iterate) -> None:
-        """Say where a fit is; its gap takes products with the data, so it is asked for seldom."""
-        if self._due:
-            self._next = time.monotonic() + _EVERY
-            line = f"\r\x1b[K{self._title}: iteration {iterate.n_iter}, {iterate.elapsed:.1f} s, "
-            print(f"{line}gap {iterate.gap:.1e}", end="", file=sys.stderr, flush=True)
+        try:
+            yield say
+        finally:
+            if shown:
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)

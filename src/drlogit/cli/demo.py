@@ -11,7 +11,7 @@ import numpy as np
 from . import options
 from .audit import compared
 from .console import DONE, NOT_CONVERGED, Console
-from .outputs import certificate_record, check_outputs
+from .outputs import certificate_record
 
 #: Of the 1,000 loans, the first are fitted; the others show what is promised.
 _FITTED = 500
@@ -25,6 +25,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "demo",
+        run,
         help="fit, certify and explain a robust model on bundled data",
         description="Loan applications in a raw table: people round their income, change the "
         "purpose that they state, and some outcomes are booked wrong. Fit plain and robust "
@@ -39,18 +40,15 @@ def add_parser(commands: options.Commands) -> None:
     add("-o --output FILE", "web page to write, which compares the two (.html)")
     add("--tolerate labels=0.02,A=0.1", "what may be wrong, as in drlogit fit",
         type=options.amounts, default=_TOLERATED)  # fmt: skip
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..datasets.bundled import load_bundled
     from ..estimators.classifier import DRLogisticRegression
     from ..estimators.tolerances import tolerances
     from ..report.audits import audit
 
-    console = Console(arguments)
-    check_outputs(arguments)
     table = load_bundled("loans")
     X, y = table.drop(columns="outcome"), table["outcome"].to_numpy()
     seen, unseen = slice(None, _FITTED), slice(_FITTED, None)

@@ -20,6 +20,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "evaluate",
+        run,
         help="how good a model is on labelled samples, as they are and in the worst case",
         description="Log-loss, accuracy and area under the ROC curve on the samples as they are, "
         "and the worst case within the model's radius around these samples.",
@@ -33,14 +34,11 @@ def add_parser(commands: options.Commands) -> None:
     add("DATA", options.DATA_HELP)
     options.add_ball_options(parser, "worst case")
     options.add_sample_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
-    console = Console(arguments)
-    options.check_numbers(arguments)
-    asked = read_asked(arguments, labels=True)
+    asked = read_asked(arguments, console)
     record = _measure(asked, arguments)
     console.answer(record, lambda: _text(record, asked))
     return DONE

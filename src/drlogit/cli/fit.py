@@ -8,7 +8,7 @@ from typing import Any
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .outputs import certificate_record, check_outputs, explain_fit, explain_radius
+from .outputs import certificate_record, explain_fit, explain_radius
 from .training import Training, parameters, read_training, tolerated
 
 
@@ -17,6 +17,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "fit",
+        run,
         help="fit a robust model to a file and write it as JSON",
         description="Fit distributionally robust logistic regression and certify it. Numbers are "
         "used as given: scale them so that a step of one means the same everywhere, or let "
@@ -37,7 +38,7 @@ def add_parser(commands: options.Commands) -> None:
         "bounds")  # fmt: skip
     add("--holdout SHARE", "share of the rows to leave out of the fit, about which it then gives a "
         "guarantee: what holds for new data like these", type=float)  # fmt: skip
-    options.add_model_options(parser, epsilon=0.01, kappa=1.0)
+    add = options.add_model_options(parser, epsilon=0.01, kappa=1.0)
     add(
         "--tolerate labels=0.02,A=0.1",
         "in place of --epsilon, --kappa and costs, what may be "
@@ -47,18 +48,14 @@ def add_parser(commands: options.Commands) -> None:
     )
     options.add_data_options(parser)
     options.add_solver_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..estimators.classifier import DRLogisticRegression
     from ..files.model_file import write_model
     from ..robustness.guarantees import guarantee
 
-    console = Console(arguments)
-    options.check_numbers(arguments)
-    check_outputs(arguments)
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
         training, unseen = training.split(arguments.holdout)
@@ -68,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings |= tolerated(arguments, training)
     estimator = DRLogisticRegression(**settings)
     with console.progress("fit") as bar:
-        estimator._callback = bar.iteration
+        estimator._callback = lambda at: bar(
+            lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}"
+        )
         estimator._keep_dual = arguments.proof is not None
         model = training.fit(estimator)
     samples, promised = training.samples, None

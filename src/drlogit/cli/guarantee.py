@@ -16,6 +16,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "guarantee",
+        run,
         help="what holds for new data, from rows that a model has not seen",
         description="Upper limits of log-loss and error, at a stated confidence, for every "
         "distribution within the radius of the one that these rows come from. The rows must be "
@@ -34,16 +35,13 @@ def add_parser(commands: options.Commands) -> None:
     add("--confidence SHARE", "of all limits together", type=float, default=0.95)
     add("--groups COLUMN", "column whose values are parts of the rows to speak of apart")
     options.add_sample_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..robustness.guarantees import guarantee
 
-    console = Console(arguments)
-    options.check_numbers(arguments)
-    asked = read_asked(arguments, labels=True)
+    asked = read_asked(arguments, console)
     warn_of_fitted_rows(asked, console)
     found = guarantee(
         asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,

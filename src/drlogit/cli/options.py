@@ -10,11 +10,12 @@ from typing import Any
 
 from ..estimators.tables.encoding import FILLS
 from ..files.formats import FORMATS
-from ..fitting.grids import check_count, check_kappas, check_radii
-from ..fitting.solving import JOINT_SOLVERS, check_controls
-from ..problem.parameters import check_epsilon, check_kappa
+from ..fitting.solving import JOINT_SOLVERS
 
 Commands = Any  # argparse has no public name for what add_subparsers returns
+
+#: What adds an option to a group: ``add("-o --output FILE", "what it is for")``.
+Add = Callable[..., None]
 
 DATA_HELP = "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz"
 MODEL_HELP = "model file, as drlogit fit writes it"
@@ -31,33 +32,31 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
 
 
 def new_parser(
-    commands: Commands, name: str, *, help: str, description: str, examples: str = ""
-) -> argparse.ArgumentParser:
+    commands: Commands, name: str, run: Callable[..., int], *,
+    help: str, description: str, examples: str,
+) -> argparse.ArgumentParser:  # fmt: skip
     """The parser of a command, with the options that every command has.
 
     ``examples`` are commands to paste, one per line.
     """
-    epilog = "examples:\n" + "".join(f"  {line.strip()}\n" for line in examples.strip().split("\n"))
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=help,
         description=textwrap.fill(description, 79),
-        epilog=epilog if examples.strip() else None,
+        epilog="examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  "),
         formatter_class=_HelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
-    parser.add_argument(
-        "--debug",
-        action="store_true",
-        default=argparse.SUPPRESS,  # so as not to undo a --debug before the command
-        help="show where an error came from, as a traceback",
-    )
+    parser.set_defaults(run=run)
+    add = group(parser)
+    add("--json", "print the answer as JSON")
+    add("--quiet", "no progress, no remarks")
+    # Without a default, so as not to undo a --debug before the command.
+    add("--debug", "show where an error came from, as a traceback", default=argparse.SUPPRESS)
     return parser
 
 
-def group(parser: argparse.ArgumentParser, title: str | None = None) -> Callable[..., None]:
-    """What adds options to a group of a parser: ``add("-o --output FILE", "what it is for")``.
+def group(parser: argparse.ArgumentParser, title: str | None = None) -> Add:
+    """What adds options to a group of a parser.
 
     An option without a word for its value is a switch; a word alone is a positional argument.
     """
@@ -80,7 +79,7 @@ def group(parser: argparse.ArgumentParser, title: str | None = None) -> Callable
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """How to read the samples that a model is fitted to, and what their columns are."""
-    add = _add_reading_options(parser, "a column named target, label, class or y, else the last")
+    add = add_sample_options(parser, "a column named target, label, class or y, else the last")
     add("--features A,B", "columns to use; all others are left out (tables only)", type=names)
     add("--drop A,B", "columns to leave out (tables only)", type=names, default=())
     add("--positive LABEL", "the label of the positive class (default: the one that sorts last); "
@@ -101,12 +100,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "they have in the data", type=_bounds)  # fmt: skip
 
 
-def add_sample_options(parser: argparse.ArgumentParser) -> None:
-    """How to read the samples that a model is asked about; it knows its features."""
-    _add_reading_options(parser, "that of the model")
-
-
-def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callable[..., None]:
+def add_sample_options(parser: argparse.ArgumentParser, target: str = "that of the model") -> Add:
+    """How to read samples; a model that is asked about them knows its features."""
     add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
     add("--target COLUMN", f"column of the labels (default: {target}); NPZ: array")
     add("--labels FILE", "labels in a file of their own: .npy, or text with one per line")
@@ -124,23 +119,18 @@ def _add_reading_options(parser: argparse.ArgumentParser, target: str) -> Callab
 # --- model ----------------------------------------------------------------------------------
 
 
-def add_model_options(
-    parser: argparse.ArgumentParser, *, epsilon: float | None, kappa: float | None
-) -> None:
-    """Which model is meant, for every command that fits one; None leaves the option out."""
+def add_model_options(parser: argparse.ArgumentParser, **defaults: float) -> Add:
+    """Which model is meant, for every command that fits one; ε and κ if they have a default."""
     add = group(parser, "model")
-    if epsilon is not None:
+    if "epsilon" in defaults:
         add("--epsilon RADIUS", "how far the data may shift on average, >= 0; auto: a radius from "
-            "theory", type=_radius, default=epsilon)  # fmt: skip
-    if kappa is not None:
-        add(
-            "--kappa COST",
-            "cost of flipping a label, > 0, inf if labels are beyond doubt; at "
+            "theory", type=_radius, default=defaults["epsilon"])  # fmt: skip
+    if "kappa" in defaults:
+        add("--kappa COST", "cost of flipping a label, > 0, inf if labels are beyond doubt; at "
             "most a share epsilon/kappa of the labels can be flipped; by label: good=5,bad=inf",
-            type=by_label,
-            default=kappa,
-        )
+            type=by_label, default=defaults["kappa"])  # fmt: skip
     add("--norm", "transport norm on the features", choices=("l1", "l2", "linf"), default="l1")
+    return add
 
 
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
@@ -151,45 +141,19 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "label: good=0.2; predictions are then of the true labels", type=by_label)  # fmt: skip
     add("--immovable A,B", "features that cannot move: their coefficients are not penalised",
         type=names, default=())  # fmt: skip
-    add(
-        "--feature-costs FILE",
-        "how hard each feature is to move (default 1, inf: immovable), in "
-        "the units of the fit: JSON object of names and costs, or CSV lines name,cost",
-    )
+    add("--feature-costs FILE", "how hard each feature is to move (default 1, inf: immovable), in "
+        "the units of the fit: JSON object of names and costs, or CSV lines name,cost")  # fmt: skip
     add("--solver", "method", choices=("auto", *JOINT_SOLVERS), default="auto")
     add("--tol GAP", "wanted duality gap, in nats of log-loss", type=float, default=1e-6)
     add("--max-iter N", "limit on iterations", type=int)
 
 
-def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Callable[..., None]:
+def add_ball_options(parser: argparse.ArgumentParser, title: str) -> Add:
     """In which ball a model is judged."""
     add = group(parser, title)
     add("--epsilon RADIUS", "(default: the model's)", type=float)
     add("--kappa COST", "(default: the model's)", type=by_label)
     return add
-
-
-def check_numbers(arguments: argparse.Namespace) -> None:
-    """Find out before the data are read that a number cannot be meant; ``ValueError`` says so."""
-    given = vars(arguments)
-    if given.get("epsilon") not in (None, "auto"):
-        check_epsilon(given["epsilon"])
-    kappa = given.get("kappa")
-    for cost in kappa.values() if isinstance(kappa, dict) else [kappa]:
-        if cost is not None:
-            check_kappa(cost, least=0.0 if isinstance(kappa, dict) else None)
-    for name, check in (("epsilons", check_radii), ("kappas", check_kappas)):
-        if isinstance(given.get(name), int):
-            check_count(given[name], name)
-        elif given.get(name) is not None:
-            check(given[name])
-    if given.get("folds", 2) < 2:
-        raise ValueError(f"--folds must be at least 2, got {given['folds']}")
-    for name in ("holdout", "confidence"):
-        if given.get(name) is not None and not 0.0 < given[name] < 1.0:
-            raise ValueError(f"--{name} must lie between 0 and 1, got {given[name]:g}")
-    if "tol" in given:
-        check_controls(given["tol"], given["max_iter"])
 
 
 # --- what options hold; argparse gives the name of the function in its messages --------------
@@ -200,13 +164,6 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in next(csv.reader([text])) or [""])
 
 
-def by_label(text: str) -> float | dict[str, float]:
-    """A number, or ``good=5,bad=inf``."""
-    if "=" not in text:
-        return float(text)
-    return {label: float(value) for label, _, value in (p.rpartition("=") for p in text.split(","))}
-
-
 def numbers(text: str) -> tuple[float, ...]:
     """``0.1,1,inf`` as numbers."""
     return tuple(float(part) for part in text.split(","))
@@ -215,15 +172,17 @@ def numbers(text: str) -> tuple[float, ...]:
 def amounts(text: str) -> dict[str, float]:
     """``labels=0.02,age=2`` as numbers by name."""
     found = {}
-    for part in names(text):
-        name, equals, amount = part.rpartition("=")
-        if not (name and equals):
-            raise ValueError
+    for name, amount in _pairs(text):
         if amount.endswith("%"):
             share = float(amount[:-1]) / 100.0
-            raise argparse.ArgumentTypeError(f"write {name}={share:g} for {part}")
+            raise argparse.ArgumentTypeError(f"write {name}={share:g} for {name}={amount}")
         found[name] = float(amount)
     return found
+
+
+def by_label(text: str) -> float | dict[str, float]:
+    """A number, or ``good=5,bad=inf``."""
+    return amounts(text) if "=" in text else float(text)
 
 
 def _bounds(text: str) -> Any:
@@ -231,13 +190,19 @@ def _bounds(text: str) -> Any:
     if text == "data":
         return text
     found = {}
-    for part in names(text):
-        name, equals, ends = part.rpartition("=")
+    for name, ends in _pairs(text):
         low, dots, high = ends.partition("..")
-        if not (name and equals and dots):
+        if not dots:
             raise ValueError
         found[name] = (float(low or "-inf"), float(high or "inf"))
     return found
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    pairs = [part.rpartition("=") for part in names(text)]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise ValueError
+    return [(name, value) for name, _, value in pairs]
 
 
 def _radius(text: str) -> float | str:

@@ -18,7 +18,7 @@ from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
-_OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot"}
+_OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}
 _INPUTS = ("data", "labels", "feature_costs", "model", "models")
 
 #: What makes a formula of a cell, in programs for spreadsheets.
@@ -37,7 +37,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         path = given.get(name)
         if path is None:
             continue
-        check_writable(path)
+        _check_writable(path)
         place = os.path.realpath(path)
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
@@ -46,7 +46,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         _check_plot(given["plot"])
 
 
-def check_writable(path: str) -> None:
+def _check_writable(path: str) -> None:
     """Find out before the work, and not after it, that its outcome cannot be written."""
     target = Path(path)
     if target.is_dir():

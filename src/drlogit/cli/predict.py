@@ -7,7 +7,7 @@ import argparse
 from . import options
 from .asking import read_asked, read_column
 from .console import DONE, Console
-from .outputs import check_outputs, csv_text
+from .outputs import csv_text
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -15,6 +15,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "predict",
+        run,
         help="labels and probabilities for samples",
         description="Predict the label of each sample. The features of the model are found by name "
         "where files have names, else by position; labels in the file are not used. Writes "
@@ -33,16 +34,13 @@ def add_parser(commands: options.Commands) -> None:
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that names the samples, to be written beside them")
     options.add_sample_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..files.atomic import write_text
 
-    console = Console(arguments)
-    check_outputs(arguments)
-    asked = read_asked(arguments, labels=False)
+    asked = read_asked(arguments, console, with_labels=False)
     probabilities = asked.model.predict_proba(asked.samples.X)
     predictions = asked.model.predict(asked.samples.X).tolist()
     first = 1 if len(asked.classes) == 2 else 0  # of two, the positive class says all

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from ..problem.label_costs import kappa_text
 from . import options
 from .chosen_classes import keyed_by_label
 from .console import DONE, NOT_CONVERGED, Console
-from .outputs import check_outputs, csv_text, explain_written, save_plot, table
+from .outputs import csv_text, explain_written, save_plot, table
 from .training import Training, parameters, read_training
 
 
@@ -24,6 +23,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "path",
+        run,
         help="the model over a range of radii",
         description="Fit the model over a range of radii, from the one that makes it constant "
         "downwards, each fit started from the one before. Coefficients are those of the fit: of a "
@@ -38,7 +38,7 @@ def add_parser(commands: options.Commands) -> None:
     add("DATA", options.DATA_HELP)
     add("-o --output FILE", "CSV file for the coefficients at every radius")
     add("--plot FILE", "picture to draw: .png, .pdf or .svg")
-    options.add_model_options(parser, epsilon=None, kappa=1.0)
+    options.add_model_options(parser, kappa=1.0)
     add = options.group(parser, "radii")
     add("--epsilons E,E", "radii (default: chosen)", type=options.numbers)
     add("--n-epsilons N", "how many to choose", type=int, default=30)
@@ -46,19 +46,15 @@ def add_parser(commands: options.Commands) -> None:
         type=float, default=1e-3)  # fmt: skip
     options.add_data_options(parser)
     options.add_solver_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from sklearn.preprocessing import StandardScaler
 
     from ..estimators.choosing import regularization_path
     from ..estimators.training_data import balanced_weights
 
-    console = Console(arguments)
-    options.check_numbers(arguments)
-    check_outputs(arguments)
     standardized = arguments.standardize
     training = read_training(arguments, console)
     X, weights = training.samples.X, training.samples.weights
@@ -77,13 +73,19 @@ def run(arguments: argparse.Namespace) -> int:
     if not hasattr(X, "columns"):
         settings["categorical_features"] = None
     count = arguments.n_epsilons if arguments.epsilons is None else len(arguments.epsilons)
-    done = itertools.count(1)
+    done = 0
     with console.progress("path") as bar:
+
+        def tell(result: Any) -> None:
+            nonlocal done
+            done += 1
+            bar(lambda: f"{done} of {count}, gap {result.gap:.1e}")
+
         path = regularization_path(
             X, training.codes, arguments.epsilons,
             n_epsilons=arguments.n_epsilons, min_fraction=arguments.min_fraction,
             kappa=kappa, sample_weight=weights,
-            callback=lambda result: bar.parts(next(done), count, f"gap {result.gap:.1e}"),
+            callback=tell,
             **settings,
         )  # fmt: skip
     if isinstance(path.kappa, dict):

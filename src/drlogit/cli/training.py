@@ -87,10 +87,10 @@ class Training:
         """The samples without a share of each class, and that share."""
         from sklearn.model_selection import train_test_split
 
-        if share * self.codes.size < LEAST_ROWS:
+        if not LEAST_ROWS <= share * self.codes.size < self.codes.size:
             raise ValueError(
-                f"--holdout {share:g} leaves out fewer than {LEAST_ROWS} of {self.codes.size} "
-                "rows, which say nothing about new data"
+                f"--holdout must leave out {LEAST_ROWS} rows or more, and not all, got a share of "
+                f"{share:g} of {self.codes.size}"
             )
         parts = train_test_split(
             np.arange(self.codes.size), test_size=share, stratify=self.codes, random_state=_SEED
@@ -99,12 +99,11 @@ class Training:
         return seen, unseen
 
     def _part(self, rows: NDArray[np.intp]) -> Training:
-        weights, kappa = (
-            None if values is None else values[rows]
-            for values in (self.samples.weights, self.samples.kappa)
-        )
-        X = rows_of(self.samples.X, rows)
-        samples = replace(self.samples, X=X, weights=weights, kappa=kappa)
+        def of(values: Any) -> Any:
+            return None if values is None else rows_of(values, rows)
+
+        given = self.samples
+        samples = replace(given, X=of(given.X), weights=of(given.weights), kappa=of(given.kappa))
         origin = {**self.origin, "n_samples": rows.size}
         return replace(self, samples=samples, codes=self.codes[rows], origin=origin)
 
@@ -188,10 +187,14 @@ def tolerated(arguments: argparse.Namespace, training: Training) -> dict[str, An
 
 def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     """Read the data of a command that fits a model."""
-    samples = _read_whole(arguments, console)
-    labels, codes = np.unique(np.asarray(samples.labels), return_inverse=True)
+    if arguments.features and arguments.drop:
+        raise ValueError("--features and --drop exclude each other")
+    samples = read_samples(arguments.data, Wanted.stated(vars(arguments)))
+    for remark in samples.remarks:
+        console.note(f"--numbers: {remark}")
+    samples = _without_identifiers(samples, arguments, console)
     classes, codes, against_rest = choose_classes(
-        labels.tolist(), codes, arguments.positive, samples.source
+        np.asarray(samples.labels), arguments.positive, samples.source
     )
     origin = {
         "data": Path(samples.source).name,
@@ -206,23 +209,6 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     training = Training(samples, codes, classes, origin)
     _describe(training, console)
     return training
-
-
-def _read_whole(arguments: argparse.Namespace, console: Console) -> FileSamples:
-    if arguments.features and arguments.drop:
-        raise ValueError("--features and --drop exclude each other")
-    wanted = Wanted(
-        target=arguments.target, features=arguments.features, drop=arguments.drop,
-        weights=arguments.weights, kappa=arguments.kappa_column,
-        n_features=arguments.n_features, format=arguments.format, header=arguments.header,
-        delimiter=arguments.delimiter,
-        zero_based=bool(arguments.zero_based), texts=arguments.categorical,
-        numbers=arguments.numbers,
-    )  # fmt: skip
-    samples = read_samples(arguments.data, wanted, label_file=arguments.labels)
-    for remark in samples.remarks:
-        console.note(f"--numbers: {remark}")
-    return _without_identifiers(samples, arguments, console)
 
 
 def _without_identifiers(

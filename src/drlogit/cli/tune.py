@@ -12,7 +12,6 @@ from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .outputs import (
     certificate_record,
-    check_outputs,
     explain_fit,
     explain_written,
     save_plot,
@@ -26,6 +25,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "tune",
+        run,
         help="choose epsilon and kappa by cross-validation",
         description="Fit over radii and flip costs on every fold, take the pair with the smallest "
         "log-loss on held-out samples, and fit it to all. Folds from the same source reward "
@@ -50,10 +50,9 @@ def add_parser(commands: options.Commands) -> None:
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")
     add("--scoring NAME", "what to maximise, a scikit-learn name (default: log-loss)")
     add("--jobs N", "processes to use", type=int)
-    options.add_model_options(parser, epsilon=None, kappa=None)
+    options.add_model_options(parser)
     options.add_data_options(parser)
     options.add_solver_options(parser)
-    parser.set_defaults(run=run)
 
 
 def _grid(text: str) -> Any:
@@ -67,14 +66,11 @@ def _grid(text: str) -> Any:
 _grid.__name__ = "number or list of numbers"
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
 
-    console = Console(arguments)
-    options.check_numbers(arguments)
-    check_outputs(arguments)
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,
@@ -83,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         **parameters(arguments, training),
     )  # fmt: skip
     with console.progress("tune") as bar:
-        search._on_fold = bar.parts
+        search._on_fold = lambda done, total, what: bar(lambda: f"{done} of {total}, {what}")
         search = training.fit(search)
     if search.at_grid_edge_:
         console.note("the best radius is at the end of those tried, and scores still rise there")

@@ -16,6 +16,7 @@ def add_parser(commands: options.Commands) -> None:
     parser = options.new_parser(
         commands,
         "verify",
+        run,
         help="check the bounds of a model against its data and its proof",
         description="Compute both bounds of a model again, from the data that it was fitted to, "
         "its coefficients and its proof alone, with every rounding accounted for. Exit code 0: the "
@@ -31,13 +32,11 @@ def add_parser(commands: options.Commands) -> None:
     add("DATA", options.DATA_HELP)
     add("--proof FILE", "what drlogit fit --proof wrote", required=True)
     options.add_sample_options(parser)
-    parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
-    console = Console(arguments)
-    asked = read_asked(arguments, labels=True)
+    asked = read_asked(arguments, console)
     verdict = _verify(asked, arguments.proof)
     record = {
         "model": arguments.model,

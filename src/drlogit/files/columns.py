@@ -7,9 +7,10 @@ as written in svmlight files.
 from __future__ import annotations
 
 import difflib
+import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
@@ -23,30 +24,37 @@ USUAL_TARGETS = ("target", "label", "class", "y")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to take from a file.
+    """What to take from a file, as the options of the command line call it.
 
-    ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
-    happen to be empty.  With ``labels=False`` the target is only named so as not to take it for
-    a feature.  The columns ``texts`` are text whatever they look like, and no others where they
-    are ``served`` to a model; ``numbers`` are those whose texts hold numbers ($1,234.50), and texts
-    among ``missing_marks`` are missing.
+    ``labels`` is a file of their own.  ``n_features`` is the width a model asks for, or that of a
+    svmlight file whose last columns happen to be empty.  ``with_labels=False`` only names the
+    target so as not to take it for a feature.  Columns that are ``categorical`` are text whatever
+    they look like, and no others are where they are ``served`` to a model; ``numbers`` are those
+    whose texts hold numbers ($1,234.50), and texts among ``missing_marks`` are missing.
     """
 
-    labels: bool = True
+    with_labels: bool = True
     target: str | None = None
+    labels: str | os.PathLike[str] | None = None
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     weights: str | None = None
-    kappa: str | None = None
+    kappa_column: str | None = None
     n_features: int | None = None
     format: str | None = None
     header: bool | None = None
     delimiter: str | None = None
-    zero_based: bool = False
+    zero_based: bool | None = None
     served: bool = False
-    texts: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     missing_marks: tuple[str, ...] = MISSING_MARKS
+
+    @classmethod
+    def stated(cls, options: Mapping[str, Any], **others: Any) -> Wanted:
+        """What options state, and others in their place."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: options[name] for name in known & options.keys()} | others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +118,8 @@ class Header:
     def roles(self, wanted: Wanted) -> Roles:
         """What each column is for."""
         weights = None if wanted.weights is None else self.find(wanted.weights, "--weights")
-        kappa = None if wanted.kappa is None else self.find(wanted.kappa, "--kappa-column")
+        kappa = wanted.kappa_column
+        kappa = None if kappa is None else self.find(kappa, "--kappa-column")
         target = self._target(wanted, {weights, kappa})
         if wanted.features is not None:
             features = [self.find(name, "feature") for name in wanted.features]
@@ -135,7 +144,7 @@ class Header:
         return [self.names[j] for j in roles.features] if self.named or chosen else None
 
     def _target(self, wanted: Wanted, others: set[int | None]) -> int | None:
-        if not wanted.labels:
+        if not wanted.with_labels:
             # Who predicts needs no labels; if the file has them they are no feature.
             extra = wanted.n_features is not None and len(self.names) == wanted.n_features + 1
             if wanted.features is None and extra and wanted.target is not None:

@@ -27,26 +27,23 @@ from .values import dressed_numbers, feature, tidy_labels
 _PANDAS_INDEX = "__index_level_"
 
 
-def read_samples(
-    path: str | os.PathLike[str],
-    wanted: Wanted,
-    *,
-    label_file: str | os.PathLike[str] | None = None,
-) -> FileSamples:
-    """The samples in a file, with labels from another file if one is given."""
+def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
+    """The samples in a file, with labels from another file if that is wanted."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
     with plain_errors(path):
         reader = _READERS[format_of(path, wanted.format)]
-        if label_file is None:
+        if wanted.labels is None:
             return reader(path, wanted)
         # Labels come from elsewhere, so every column is a feature.
-        samples = reader(path, replace(wanted, labels=False, target=None))
-    labels = _read_labels(Path(label_file))
+        samples = reader(path, replace(wanted, with_labels=False, target=None))
+    labels = _read_labels(Path(wanted.labels))
     if labels.size != samples.X.shape[0]:
-        raise ValueError(f"{label_file} has {labels.size} labels for {samples.X.shape[0]} samples")
-    return replace(samples, labels=labels if wanted.labels else None, target=None)
+        raise ValueError(
+            f"{wanted.labels} has {labels.size} labels for {samples.X.shape[0]} samples"
+        )
+    return replace(samples, labels=labels if wanted.with_labels else None, target=None)
 
 
 def _read_labels(path: Path) -> NDArray[Any]:
@@ -79,7 +76,7 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
     width = len(first[0])
     header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
     roles = header.roles(wanted)
-    as_text = {header.find(name, "--categorical") for name in wanted.texts}
+    as_text = {header.find(name, "--categorical") for name in wanted.categorical}
     as_text |= {header.find(name, "--numbers") for name in wanted.numbers}
     frame = pd.read_csv(
         path,
@@ -87,7 +84,7 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
         header=0 if has_header else None,
         names=range(width),
         index_col=False,
-        dtype=dict.fromkeys(as_text | ({roles.target} if wanted.labels else set()), str),
+        dtype=dict.fromkeys(as_text | ({roles.target} if wanted.with_labels else set()), str),
         na_values=list(wanted.missing_marks),
         keep_default_na=False,
         na_filter=bool(wanted.missing_marks),
@@ -165,7 +162,7 @@ def _samples(
     import pandas as pd
 
     source, remarks = header.source, list[str]()
-    as_text = {header.find(name, "--categorical") for name in wanted.texts} | {*texts}
+    as_text = {header.find(name, "--categorical") for name in wanted.categorical} | {*texts}
     dressed = {header.find(name, "--numbers") for name in wanted.numbers}
     features = {
         j: dressed_numbers(frame[j], header.names[j], remarks)
@@ -187,7 +184,7 @@ def _samples(
         names = [header.names[j] for j in roles.features]  # a table, whose columns have names
     X.columns = list(range(len(features))) if names is None else names
     labels, target = None, None if roles.target is None else header.names[roles.target]
-    if wanted.labels and target is not None:
+    if wanted.with_labels and target is not None:
         where = f"{source} (column {target!r:.60})"
         labels = tidy_labels(frame[roles.target].to_numpy(), where)
     weights, kappa = (
@@ -206,7 +203,7 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
     from sklearn.datasets import load_svmlight_file  # brings a tenth of a second of other imports
 
     _refuse_choice(path, wanted)
-    for name, option in ((wanted.weights, "--weights"), (wanted.kappa, "--kappa-column")):
+    for name, option in ((wanted.weights, "--weights"), (wanted.kappa_column, "--kappa-column")):
         if name is not None:
             raise ValueError(f"{path} is svmlight text, which has no column for {option}")
     with opened(path) as file:
@@ -216,7 +213,7 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
             if b"_" in line.partition(b"#")[0]:
                 raise ValueError(f"{path} is not svmlight text: found {line[:40]!r}")
     try:
-        X, labels = load_svmlight_file(io.BytesIO(text), zero_based=wanted.zero_based)
+        X, labels = load_svmlight_file(io.BytesIO(text), zero_based=bool(wanted.zero_based))
     except (ValueError, OverflowError) as error:
         found = " ".join(str(error).split())
         if "Invalid index 0" in found:
@@ -231,7 +228,7 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
     first = 0 if wanted.zero_based else 1
     if wanted.n_features is not None:
         X = _with_width(X, wanted.n_features, first, path)
-    y = tidy_labels(labels, str(path)) if wanted.labels else None
+    y = tidy_labels(labels, str(path)) if wanted.with_labels else None
     return FileSamples(sp.csr_matrix(X), y, None, None, None, str(path), first)
 
 
@@ -286,8 +283,11 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
             X.sum_duplicates()
         else:
             X = read("X", "features")
-        labels = read(target if wanted.labels else None, "--target")
-        weights, kappa = read(wanted.weights, "--weights"), read(wanted.kappa, "--kappa-column")
+        labels = read(target if wanted.with_labels else None, "--target")
+        weights, kappa = (
+            read(wanted.weights, "--weights"),
+            read(wanted.kappa_column, "--kappa-column"),
+        )
         if "feature_names" in archive.files:
             names = [str(name) for name in archive["feature_names"].ravel()]
     if X.ndim != 2 or not X.shape[0] or X.dtype.kind not in "biuf":
@@ -297,7 +297,7 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
         )
     if names is not None and len(names) != X.shape[1]:
         raise ValueError(f"{path}: {len(names)} feature_names for {X.shape[1]} columns of X")
-    if wanted.labels:
+    if wanted.with_labels:
         labels = tidy_labels(labels, f"{path} ({target})")
         if labels.size != X.shape[0]:
             raise ValueError(
@@ -306,7 +306,7 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
     if not sp.issparse(X):
         header = Header(names, X.shape[1], str(path))
         # Labels and weights are arrays of their own, so every column is a feature.
-        roles = header.roles(Wanted(labels=False, features=wanted.features, drop=wanted.drop))
+        roles = header.roles(Wanted(with_labels=False, features=wanted.features, drop=wanted.drop))
         X, names = X[:, roles.features], header.feature_names(roles, wanted)
         if names is not None:
             import pandas as pd
