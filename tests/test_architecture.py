@@ -73,7 +73,6 @@ REACH_INS = {
     "estimators/choosing.py": {"_check_data", "_model", "_pose"},
     "estimators/folds.py": {"_check_data", "_model"},
     "files/model_file.py": {"_set_result"},
-    "verification/verifying.py": {"_with_class_weights"},
 }
 
 

@@ -144,7 +144,7 @@ def test_two_classes_are_the_solution_of_solve(cancer):
     assert np.array_equal(model.dual_gap_, [result.gap])
     assert np.array_equal(model.n_iter_, [result.n_iter])
     assert model.epsilon_ == 0.05
-    assert model.results_[0].flip_share.size == 0
+    assert model.result_.flip_share.size == 0
     scores = X @ result.coef + result.intercept
     assert np.allclose(model.decision_function(X), scores)
     assert np.array_equal(model.predict(X), np.where(scores > 0.0, "malignant", "benign"))

@@ -58,7 +58,7 @@ def test_round_trip_is_exact(model, cancer, tmp_path):
     for name in ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "n_iter_"):
         assert np.array_equal(getattr(loaded, name), getattr(model, name)), name
     for name in ("objective", "dual_objective", "gap", "lam", "status", "solver", "solve_time"):
-        assert getattr(loaded.results_[0], name) == getattr(model.results_[0], name), name
+        assert getattr(loaded.result_, name) == getattr(model.result_, name), name
     assert (loaded.epsilon, loaded.kappa, loaded.norm, loaded.tol) == (0.05, np.inf, "l1", 1e-6)
     assert np.array_equal(loaded.feature_costs, model.feature_costs)
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
@@ -278,7 +278,7 @@ for _ in range(15):
     writer = os.fork()
     if not writer:
         for number in range(10**9):
-            model.results_[0].coef[:] = number
+            model.result_.coef[:] = number
             save_model(model, path)
     while os.stat(path).st_mtime_ns == before:  # so that it is in the middle of its work
         time.sleep(0.001)

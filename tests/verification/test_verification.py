@@ -296,7 +296,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
         chosen = drlogit.DRLogisticRegressionCV(**grid, class_weight=weight).fit(X, Y)
         chosen.save_proof(path, X, Y)
         assert drlogit.verify(chosen, X, Y, path).ok
-        assert "other data" in drlogit.verify(chosen.results_[0], X, Y, path).reason
+        assert "other data" in drlogit.verify(chosen.result_, X, Y, path).reason
     scaled = GridSearchCV(make_pipeline(StandardScaler(), plain), {}, cv=2).fit(X, Y)
     found = scaled.best_estimator_
     found[-1].save_proof(path, found[:-1].transform(X), Y)

@@ -130,7 +130,7 @@ def compared(model: Any, X: Any, codes: Any, weights: Any) -> Any:
     """A model with the features of another, fitted to these samples, but not to be robust."""
     other, X = copy.copy(model), matrix_of(model, X)
     other.coef_, other.intercept_ = _plain(X, codes, weights)
-    other.epsilon_, other.results_ = 0.0, []  # for no radius, and without a certificate
+    other.epsilon_, other.result_ = 0.0, None  # for no radius, and without a certificate
     return other
 
 

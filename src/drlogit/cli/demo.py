@@ -69,11 +69,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         "n_fitted": _FITTED,
         "n_unseen": report.n_samples,
         "tolerated": arguments.tolerate,
-        "fit": certificate_record(model.results_[0]),
+        "fit": certificate_record(model.result_),
         "models": [_outcome(report, name, model.epsilon_) for name in ("plain LR", "robust")],
     }
     console.answer(record, lambda: _text(record, model, arguments.output))
-    return DONE if model.results_[0].converged else NOT_CONVERGED
+    return DONE if model.result_.converged else NOT_CONVERGED
 
 
 def _outcome(report: Any, name: str, epsilon: float) -> dict[str, Any]:

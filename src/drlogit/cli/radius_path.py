@@ -53,14 +53,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from sklearn.preprocessing import StandardScaler
 
     from ..estimators.choosing import regularization_path
-    from ..estimators.training_data import balanced_weights
+    from ..estimators.training_data import with_class_weights
 
     standardized = arguments.standardize
     training = read_training(arguments, console)
     X, weights = training.samples.X, training.samples.weights
     n_classes = len(training.classes)
     if arguments.balanced:
-        weights = balanced_weights(training.codes, weights, n_classes)
+        weights = with_class_weights(weights, "balanced", training.classes, training.codes)
     if arguments.standardize and not (training.categorical or arguments.missing != "error"):
         center = not arguments.no_intercept and not sp.issparse(X)
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..estimators.training_data import balanced_weights
+from ..estimators.training_data import with_class_weights
 from . import options
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, NOT_PROVEN, Console
@@ -57,7 +57,7 @@ def _verify(asked: ModelAndSamples, proof: str) -> Any:
 
     weights = asked.samples.weights
     if asked.origin.get("balanced"):
-        weights = balanced_weights(asked.codes, weights, len(asked.classes))
+        weights = with_class_weights(weights, "balanced", asked.classes, asked.codes)
     return verify(
         asked.model, asked.samples.X, asked.labels, proof, sample_weight=weights,
         kappa=asked.samples.kappa,

@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import validate_data
 
 from ..rows.arrays import Matrix
@@ -21,13 +22,19 @@ from ..rows.checks import (
     is_float_matrix,
     settled,
 )
+from ..rows.row_blocks import RowBlocks, is_in_blocks
 from .tables.encoding import find_categorical, fit_encoding
 from .tables.frames import column_names, columns_of, is_frame, is_table
 
 
-def matrix_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Matrix:
-    """What an estimator is fitted to; it remembers the columns, and how they are encoded."""
+def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
+    """A matrix, or blocks; the estimator remembers the columns, and how they are encoded."""
     estimator.encoding_ = None
+    if isinstance(X, np.memmap):
+        X = RowBlocks.from_array(X)
+    if is_in_blocks(X):  # checked where they lie, by the fit
+        _remember_columns(estimator, X)
+        return X
     wanted, fill = estimator.categorical_features, estimator.missing
     stated = wanted is not None and not (isinstance(wanted, str) and wanted == "from_dtype")
     if stated and not is_table(X):
@@ -70,8 +77,7 @@ def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """X as a matrix of finite numbers, as scikit-learn checks it."""
     if is_float_matrix(X):
         if reset:
-            estimator.n_features_in_ = X.shape[1]
-            estimator.__dict__.pop("feature_names_in_", None)
+            _remember_columns(estimator, X)
             return settled(X, None)
         known = not hasattr(estimator, "feature_names_in_")
         if known and estimator.n_features_in_ == X.shape[1]:
@@ -80,6 +86,16 @@ def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     X = check_numeric(X)
     matrix = validate_data(estimator, X, reset=reset, **AS_NUMBERS)
     return settled(matrix, getattr(X, "columns", None))
+
+
+def _remember_columns(estimator: Any, X: Any) -> None:
+    """What scikit-learn does with X in memory."""
+    estimator.n_features_in_ = int(X.shape[1])
+    names = X.feature_names or [] if isinstance(X, RowBlocks) else [*getattr(X, "columns", [])]
+    if names and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    else:
+        estimator.__dict__.pop("feature_names_in_", None)
 
 
 def _check_distinct(X: Any) -> None:

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..fitting.exact_faces import is_constant
 from ..fitting.solving import solve_problem
@@ -28,18 +26,17 @@ from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.proof import Proof, model_digest, save_proof
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray, IndexArray
-from ..rows.checks import check_unmasked, check_weights, find_classes, label_array, signs_of
+from ..rows.checks import check_unmasked, signs_of
 from ..rows.chunks import digest_of_features, digest_of_samples
-from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
+from ..rows.row_blocks import is_in_blocks
 from .advice import UnscaledDataWarning, unlike_units, unpenalised
 from .average_levels import relative_to_average
 from .label_noise import noise_matrix
 from .linear_predictions import LinearPredictions
-from .matrices import matrix_to_fit
+from .matrices import features_to_fit
 from .tables.by_column import is_by_column, resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, position_of
-from .training_data import TrainingData, balanced_weights
+from .training_data import TrainingData
 
 
 class RobustLinearClassifier(LinearPredictions):
@@ -85,7 +82,14 @@ class RobustLinearClassifier(LinearPredictions):
             raise ValueError(
                 f"missing must be one of {', '.join(map(repr, FILLS))}, got {self.missing!r}"
             )
-        data = self._checked(X, y, sample_weight)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        check_unmasked(y, "y")
+        X = features_to_fit(self, X, sample_weight)
+        data = TrainingData.of(X, y, sample_weight, self.class_weight)
+        self.classes_ = data.classes
         self.label_noise_ = noise_matrix(self.label_noise, self.classes_)
         if kappa is not None:
             costs = flip_costs(kappa, self.classes_, data.codes, data.weights)
@@ -130,91 +134,6 @@ class RobustLinearClassifier(LinearPredictions):
         found = unlike_units(data.X, names, levels)
         if found is not None:
             warnings.warn(found, UnscaledDataWarning, stacklevel=4)
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        check_unmasked(y, "y")
-        if isinstance(X, np.memmap):
-            X = RowBlocks.from_array(X)  # checked where it lies, as other blocks are
-        if is_in_blocks(X):
-            self.encoding_ = None
-            self._remember_columns(X)
-            if is_dask(y):
-                return self._with_lazy_labels(X, y, sample_weight)
-            return self._with_labels(X, label_array(y), sample_weight)
-        X = matrix_to_fit(self, X, sample_weight)
-        y = label_array(y, warn=True)
-        check_consistent_length(X, y)
-        return self._with_labels(X, y, sample_weight)
-
-    def _remember_columns(self, X: Any) -> None:
-        """What scikit-learn does with X in memory; the features are checked by the fit."""
-        self.n_features_in_ = int(X.shape[1])
-        names = X.feature_names or [] if isinstance(X, RowBlocks) else [*getattr(X, "columns", [])]
-        if names and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(names, dtype=object)
-        else:
-            self.__dict__.pop("feature_names_in_", None)
-
-    def _with_lazy_labels(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Samples whose labels are a Dask collection, too."""
-        if self.class_weight is not None:
-            raise ValueError(
-                "class_weight must be None where y is a Dask collection; put the weights of the "
-                f"classes into sample_weight, got {self.class_weight!r}"
-            )
-        from ..rows.dask_collections import encode
-
-        self.classes_, codes = encode(y)
-        self._check_classes()
-        return TrainingData(X, y, codes, sample_weight, self.classes_)
-
-    def _with_labels(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Samples with labels and weights in memory, wherever X is."""
-        self.classes_ = find_classes(y)
-        self._check_classes()
-        codes = np.searchsorted(self.classes_, y)
-        weights = None
-        if sample_weight is not None:
-            check_weights(sample_weight, codes.size)
-            weights = np.array(sample_weight, dtype=np.float64)
-        if self.class_weight is not None:
-            weights = self._with_class_weights(codes, weights)
-        if weights is not None:
-            totals = np.bincount(codes, weights, minlength=self.classes_.size)
-            if not totals.all():
-                missing = self.classes_[totals == 0.0].tolist()[0]
-                raise ValueError(f"every class needs a positive weight, class {missing!r} has none")
-        return TrainingData(X, y, codes, weights, self.classes_)
-
-    def _check_classes(self) -> None:
-        """Two labels or more, and labels, not measurements."""
-        classes = self.classes_
-        if classes.dtype.kind == "f":  # scikit-learn takes whole numbers only
-            classes = classes[classes != np.rint(classes)]
-        if classes.size and classes.dtype.kind not in "biuUS":  # which can be nothing but labels
-            # A few will do: from 20 on, as many classes as samples are worth a warning to it.
-            check_classification_targets(classes[:20])
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
-            )
-
-    def _with_class_weights(self, codes: IndexArray, weights: FloatArray | None) -> FloatArray:
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            return balanced_weights(codes, weights, self.classes_.size)
-        if not isinstance(self.class_weight, Mapping):
-            raise ValueError(
-                "class_weight must be None, 'balanced' or a dict of class labels to weights, "
-                f"got {self.class_weight!r}"
-            )
-        of_class = compute_class_weight(
-            dict(self.class_weight), classes=self.classes_, y=self.classes_[codes]
-        )
-        return np.asarray((1.0 if weights is None else weights) * of_class[codes])
 
     # --- from samples to fitted attributes --------------------------------------------------
 
@@ -353,7 +272,7 @@ class RobustLinearClassifier(LinearPredictions):
         self.dual_gap_ = np.array([result.gap])
         self.n_iter_ = np.array([result.n_iter])
         self.epsilon_, self.kappa_ = float(epsilon), kappa
-        self.result_, self.results_ = result, [result]
+        self.result_ = result
 
     def _warn(self, result: Result, problem: Problem | ClassProblem, *, constant: bool) -> None:
         title = type(self).__name__

@@ -58,28 +58,27 @@ class Tolerances:
     labels: float | dict[Any, float]
     numbers: float
     categories: float
-    columns: dict[Any, Any] = field(default_factory=dict)
+    columns: dict[Any, float | tuple[float, str]] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> float:
-        every = (self.numbers, self.categories, *_each(self.labels), *self._stated)
-        return next(t for t in every if 0.0 < t < math.inf)
+        return next(iter(self._finite))
 
     @property
     def kappa(self) -> float | CostsByShare:
         if isinstance(self.labels, dict):
             return CostsByShare(self.epsilon, self.labels)
-        return _price(self.epsilon, self.labels)
+        return self._price(self.labels)
 
     @property
     def feature_costs(self) -> CostsByKind:
         return CostsByKind(
-            numbers=_price(self.epsilon, self.numbers),
-            categories=_price(self.epsilon, self.categories),
+            numbers=self._price(self.numbers),
+            categories=self._price(self.categories),
             columns={
-                name: _deviations(_price(self.epsilon, _in_deviations(value)))
-                if isinstance(value, str)
-                else _price(self.epsilon, value)
+                name: (self._price(value[0]), "std")
+                if isinstance(value, tuple)
+                else self._price(value)
                 for name, value in self.columns.items()
             },
         )
@@ -94,23 +93,37 @@ class Tolerances:
         }
 
     @property
-    def _stated(self) -> list[float]:
-        return [_in_deviations(t) if isinstance(t, str) else t for t in self.columns.values()]
+    def _finite(self) -> list[float]:
+        """What may be wrong; the first is the budget, and the unit of the others."""
+        labels = self.labels.values() if isinstance(self.labels, dict) else [self.labels]
+        columns = [v[0] if isinstance(v, tuple) else v for v in self.columns.values()]
+        every = [self.numbers, self.categories, *labels, *columns]
+        return [value for value in every if 0.0 < value < math.inf]
+
+    def _price(self, tolerance: float) -> float:
+        """``inf`` for what is beyond doubt, and for labels that are right."""
+        return self.epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
 
     def __str__(self) -> str:
-        lines = [
-            *_labels_in_words(self.labels),
-            "numbers are beyond doubt"
-            if math.isinf(self.numbers)
-            else f"numbers may be off by {self.numbers:g} standard deviations on average",
-            "categories are beyond doubt"
-            if math.isinf(self.categories)
-            else f"categories: {_share(self.categories)} of a column may be miscoded",
-        ]
-        for name, value in self.columns.items():
-            stated = f"{value:g}" if not isinstance(value, str) else value
-            right = value == math.inf
-            lines.append(f"{name} is beyond doubt" if right else f"{name}: {stated} on average")
+        if isinstance(self.labels, dict):
+            lines = [
+                f"of labels {name}, {_share(t)} may be wrong" if t else f"labels {name} are right"
+                for name, t in self.labels.items()
+            ]
+        else:
+            wrong = f"labels: {_share(self.labels)} may be wrong"
+            lines = [wrong if self.labels else "labels are right"]
+        sure = [name for name in ("numbers", "categories") if math.isinf(getattr(self, name))]
+        if "numbers" not in sure:
+            lines.append(f"numbers may be off by {self.numbers:g} standard deviations on average")
+        if "categories" not in sure:
+            lines.append(f"categories: {_share(self.categories)} of a column may be miscoded")
+        lines += [f"{name} are beyond doubt" for name in sure]
+        for name, stated in self.columns.items():
+            value, unit = stated if isinstance(stated, tuple) else (stated, "")
+            right = math.isinf(value)
+            amount = f"{value:g} {unit}".strip()
+            lines.append(f"{name} is beyond doubt" if right else f"{name}: {amount} on average")
         return "; ".join([*lines, _SHARED])
 
 
@@ -153,20 +166,18 @@ def tolerances(
     >>> found.epsilon, found.kappa, found.feature_costs.categories
     (0.1, 5.0, 2.0)
     """
-    for share in _each(labels):
+    said = dict(labels) if isinstance(labels, Mapping) else labels
+    for share in said.values() if isinstance(said, dict) else [said]:
         _check(share, "labels", 1.0)
-    _check_beyond(numbers, "numbers", math.inf)
-    _check_beyond(categories, "categories", 1.0)
-    stated = dict(columns or {})
-    for name, value in stated.items():
-        _check_beyond(
-            _in_deviations(value) if isinstance(value, str) else value,
-            f"columns[{name!r}]",
-            math.inf,
-        )
-    said = dict(labels) if isinstance(labels, Mapping) else float(labels)
+    _check(numbers, "numbers", math.inf, or_beyond_doubt=True)
+    _check(categories, "categories", 1.0, or_beyond_doubt=True)
+    stated: dict[Any, float | tuple[float, str]] = {}
+    for name, value in (columns or {}).items():
+        amount = _in_deviations(value) if isinstance(value, str) else value
+        _check(amount, f"columns[{name!r}]", math.inf, or_beyond_doubt=True)
+        stated[name] = (amount, "std") if isinstance(value, str) else amount
     found = Tolerances(said, float(numbers), float(categories), stated)
-    if not any(0.0 < t < math.inf for t in (*_each(said), numbers, categories, *found._stated)):
+    if not found._finite:
         raise ValueError("tolerances must allow something: nothing may be wrong; use epsilon=0")
     return found
 
@@ -191,15 +202,12 @@ def allowances(model: Any) -> list[str]:
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "coef_")
-    n_encoded = model.coef_.shape[1]
-    costs = np.ones(n_encoded) if model.feature_costs_ is None else np.asarray(model.feature_costs_)
+    costs = model.feature_costs_
+    costs = np.ones(model.coef_.shape[1]) if costs is None else np.asarray(costs)
     return allowed_by(
         model.epsilon_,
         model.kappa_,
-        [
-            Priced(name, float(costs[place]), is_category)
-            for name, place, is_category in _columns(model)
-        ],
+        [Priced(name, float(costs[place]), kind) for name, place, kind in _columns(model)],
     )
 
 
@@ -274,28 +282,6 @@ def _listed(found: dict[str, str], word: str) -> str:
     return ", ".join(parts) + (", …" if len(found) > _NAMED else "")
 
 
-def _each(labels: float | Mapping[Any, float]) -> list[float]:
-    return [*labels.values()] if isinstance(labels, Mapping) else [labels]
-
-
-def _labels_in_words(labels: float | dict[Any, float]) -> list[str]:
-    if not isinstance(labels, dict):
-        return [f"labels: {_share(labels)} may be wrong" if labels else "labels are right"]
-    return [
-        f"of labels {name}, {_share(share)} may be wrong" if share else f"labels {name} are right"
-        for name, share in labels.items()
-    ]
-
-
-def _price(epsilon: float, tolerance: float) -> float:
-    """``inf`` for what is beyond doubt, and for labels that are right."""
-    return epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
-
-
-def _deviations(cost: float) -> tuple[float, str]:
-    return cost, "std"
-
-
 def _in_deviations(text: str) -> float:
     """``"0.1 std"`` as 0.1."""
     number, _, unit = text.strip().rpartition(" ")
@@ -308,19 +294,15 @@ def _in_deviations(text: str) -> float:
     return value
 
 
-def _check(value: Any, name: str, most: float) -> None:
+def _check(value: Any, name: str, most: float, *, or_beyond_doubt: bool = False) -> None:
+    """A number from 0 to ``most``; if it may be beyond doubt, positive or ``inf``."""
+    if or_beyond_doubt and value == math.inf:
+        return
     real = isinstance(value, number_types.Real) and not isinstance(value, bool)
     if not real or not 0.0 <= value <= most or math.isinf(value):
         upto = f" to {most:g}" if math.isfinite(most) else ""
         raise ValueError(f"{name} must be a number from 0{upto}, got {value!r:.40}")
-
-
-def _check_beyond(value: Any, name: str, most: float) -> None:
-    """A positive tolerance, or ``inf``."""
-    if value == math.inf:
-        return
-    _check(value, name, most)
-    if value == 0.0:
+    if or_beyond_doubt and value == 0.0:
         raise ValueError(
             f"{name} must be a positive number, or inf if it is beyond doubt, in which case its "
             f"coefficients are not penalised; got {value!r:.40}"

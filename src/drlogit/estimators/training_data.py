@@ -1,20 +1,24 @@
-"""Training data as an estimator hands them to its fits."""
+"""Samples as an estimator hands them to its fits: labels as codes, weights by class included."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
 
 from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.building import checked_rows
-from ..rows.checks import check_weights, signs_of
+from ..rows.checks import check_weights, find_classes, label_array, signs_of
 from ..rows.interface import Rows
 from ..rows.row_blocks import is_dask, is_in_blocks
 
@@ -36,6 +40,37 @@ class TrainingData:
     classes: np.ndarray[Any, Any]
     kappa: Any = None
     origin: IndexArray | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
+        """Features that have been checked with labels and weights, which are now."""
+        if is_dask(y):
+            if class_weight is not None:
+                raise ValueError(
+                    "class_weight must be None where y is a Dask collection; put the weights of "
+                    f"the classes into sample_weight, got {class_weight!r}"
+                )
+            from ..rows.dask_collections import encode  # an optional package
+
+            classes, codes = encode(y)
+            _check_classes(classes)
+            return cls(X, y, codes, sample_weight, classes)
+        y = label_array(y, warn=True)
+        if not is_in_blocks(X):
+            check_consistent_length(X, y)
+        classes = find_classes(y)
+        _check_classes(classes)
+        codes, weights = np.searchsorted(classes, y), None
+        if sample_weight is not None:
+            check_weights(sample_weight, codes.size)
+            weights = np.array(sample_weight, dtype=np.float64)
+        weights = with_class_weights(weights, class_weight, classes, codes)
+        if weights is not None:
+            totals = np.bincount(codes, weights, minlength=classes.size)
+            if not totals.all():
+                missing = classes[totals == 0.0].tolist()[0]
+                raise ValueError(f"every class needs a positive weight, class {missing!r} has none")
+        return cls(X, y, codes, weights, classes)
 
     @property
     def n_classes(self) -> int:
@@ -122,15 +157,45 @@ class TrainingData:
         )
 
 
-def balanced_weights(codes: IndexArray, weights: FloatArray | None, n_classes: int) -> FloatArray:
-    """Weights by which every class gets the same total; those of weight two count twice.
+def _check_classes(classes: np.ndarray[Any, Any]) -> None:
+    """Two labels or more, and labels, not measurements."""
+    found = classes
+    if classes.dtype.kind == "f":  # scikit-learn takes whole numbers only
+        found = classes[classes != np.rint(classes)]
+    if found.size and found.dtype.kind not in "biuUS":  # which can be nothing but labels
+        # A few will do: from 20 on, as many classes as samples are worth a warning to it.
+        check_classification_targets(found[:20])
+    if classes.size < 2:
+        raise ValueError(
+            f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}"
+        )
 
-    Classes without any weight keep none.
+
+def with_class_weights(
+    weights: FloatArray | None,
+    class_weight: Any,
+    classes: Any,
+    codes: IndexArray,
+) -> FloatArray | None:
+    """Weights of samples times those of their classes.
+
+    ``"balanced"`` gives every class the same total, samples of weight two counting twice; classes
+    without any weight keep none.
     """
-    weights = np.ones(codes.size) if weights is None else weights
-    totals = np.bincount(codes, weights, minlength=n_classes)
-    shares = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
-    return weights * shares[codes]
+    if class_weight is None:
+        return weights
+    each = np.ones(codes.size) if weights is None else weights
+    if isinstance(class_weight, Mapping):
+        given = compute_class_weight(dict(class_weight), classes=classes, y=classes[codes])
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, each, minlength=len(classes))
+        given = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+    else:
+        raise ValueError(
+            "class_weight must be None, 'balanced' or a dict of class labels to weights, "
+            f"got {class_weight!r}"
+        )
+    return np.asarray(each * given[codes])
 
 
 def _digest(X: Matrix, row: int, label: tuple[int, float]) -> bytes:

@@ -145,7 +145,7 @@ def _of_classifier(model: Any) -> LinearModel:
 
 def _is_softmax(model: Any) -> bool:
     kind = type(model)
-    ours = hasattr(model, "results_")
+    ours = hasattr(model, "result_")
     return ours or (
         kind.__module__.startswith("sklearn.")
         and kind.__name__ in _SOFTMAX

@@ -51,7 +51,7 @@ def fitted_with(model: Any) -> FittedWith:
     last = last_step(model) if hasattr(model, "fit") else None
     if not isinstance(last, RobustLinearClassifier):
         return FittedWith()
-    result = last.results_[0] if last.results_ else None
+    result = last.result_
     return FittedWith(last.norm, last.kappa_, float(last.epsilon_), result)
 
 

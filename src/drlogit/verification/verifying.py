@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..estimators.robust_classifier import RobustLinearClassifier
+from ..estimators.training_data import with_class_weights
 from ..problem.ball import Ball
 from ..problem.label_costs import BY_SAMPLE, ByClass
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proof
@@ -175,7 +176,8 @@ class _FittedModel(NamedTuple):
         model = self.estimator
         if getattr(model, "class_weight", None) is None:
             return weights
-        return model._with_class_weights(np.searchsorted(model.classes_, y), weights)
+        codes = np.searchsorted(model.classes_, y)
+        return with_class_weights(weights, model.class_weight, model.classes_, codes)
 
 
 def _fit_of(model: Any, X: Any) -> _FittedModel:
