@@ -26,9 +26,6 @@ NORMS = ("l1", "l2", "linf")
 #: (ε, κ): the paper's, large, small, and labels beyond doubt.
 RADII = ((0.1, 1.0), (0.3, 7.0), (0.01, 0.25), (0.001, math.inf))
 
-#: Ways to write the conic form, of which ``solver="conic"`` claims to pick the best.
-FORMS = ("two-cones", "two-cones-split", "hinge", "hinge-split", "hinge-split-copies")
-
 
 @dataclass(frozen=True)
 class Case:
@@ -92,14 +89,6 @@ def references(quick: bool) -> Iterable[Case]:
         yield Case("references", data, ("drlogit", "conic", "ipopt"))
 
 
-def forms(quick: bool) -> Iterable[Case]:
-    """The ways to write the conic form: is the one that ``conic`` picks the best?"""
-    full = (synthetic(3000, 100), synthetic(10000, 100), "a9a")
-    competitors = ("drlogit", *(f"conic:{form}" for form in FORMS))
-    for data in (synthetic(500, 10),) if quick else full:
-        yield Case("forms", data, competitors, repeats=3)
-
-
 def certified(quick: bool) -> Iterable[Case]:
     """The gap and the iterations it takes, over data sets, norms, radii and tolerances."""
     sets = ("a1a", "w1a") if quick else PAPER
@@ -133,7 +122,6 @@ def wide(quick: bool) -> Iterable[Case]:
 SUITES: dict[str, Callable[[bool], Iterable[Case]]] = {
     "paper": paper,
     "references": references,
-    "forms": forms,
     "certified": certified,
     "scaling": scaling,
     "memory": memory,

@@ -37,17 +37,15 @@ class Competitor:
 
 
 def competitor(name: str) -> Competitor:
-    """By name: ``scikit-learn``, ``drlogit`` (auto), or a solver, with its form after a colon."""
+    """By name: ``scikit-learn``, ``ipopt``, ``drlogit`` (auto), or another of its solvers."""
     if name == "scikit-learn":
         return Competitor(_fit_plain, _judge_plain)
     if name == "ipopt":
         return Competitor(_fit_ipopt, _judge_ipopt)
-    solver, _, form = name.partition(":")
-    options = {"formulation": form} if form else {}
-    solver = "auto" if solver == "drlogit" else solver
+    solver = "auto" if name == "drlogit" else name
 
     def fit(X: Any, y: Any, case: Case) -> drlogit.Result:
-        return drlogit.solve(X, y, tol=case.tol, solver=solver, **_ball(case), **options)
+        return drlogit.solve(X, y, tol=case.tol, solver=solver, **_ball(case))
 
     return Competitor(fit, _judge_robust)
 

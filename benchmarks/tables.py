@@ -102,7 +102,7 @@ def reference_table(groups: list[Group]) -> str:
         for name, row in group.items():
             excess = None if bound is None or row["gap"] is None else row["objective"] - bound
             lines.append(
-                [*_problem(row), _form(name, row), row["status"].lower(), *_timed(row),
+                [*_problem(row), name, row["status"].lower(), *_timed(row),
                  "–" if excess is None else f"{excess:.1e}", row["best_of"],
                  "1" if row is ours else _ratio(_seconds(row), _seconds(ours), digits=0)]
             )  # fmt: skip
@@ -199,7 +199,6 @@ def memory_table(groups: list[Group]) -> str:
 TABLES: dict[str, tuple[str, Callable[[list[Group]], str]]] = {
     "paper": ("The paper's data sets against a plain fit", paper_tables),
     "references": ("Exact solvers of the same problem", reference_table),
-    "forms": ("Ways to write the conic form", reference_table),
     "certified": ("Certified gaps", certified_tables),
     "scaling": ("Growing data", scaling_tables),
     "memory": ("Memory", memory_table),
@@ -307,11 +306,6 @@ def _work(row: Row | None) -> str:
     names = {"info_grams": "Grams", "info_passes": "passes"}
     counts = [f"{row[key]} {word}" for key, word in names.items() if row and key in row]
     return ", ".join(counts) or "–"
-
-
-def _form(name: str, row: Row) -> str:
-    form = row.get("info_formulation")
-    return name if form is None or ":" in name else f"{name} ({form})"
 
 
 def _ratio(value: float | None, other: float | None, digits: int = 2) -> str:

@@ -6,24 +6,22 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
+    NormBall,
+    Quadratic,
     active_set_cg,
     make_inner_solver,
     projected_gradient,
 )
 from drlogit.paper.beta_step import BetaStep, gram
-from drlogit.paper.quadratic import NormBall, Quadratic
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import build_problem
 from zoo import NORM_NAMES, planted
 
-PAIRS = [(norm, name) for norm in NORM_NAMES for name in ("auto", *INNER_SOLVERS[norm])]
-EXACT = [("l1", "active-set-newton"), ("l2", "secular"), ("linf", "active-set-newton")]
+PAIRS = [(norm, name) for norm in NORM_NAMES for name in INNER_SOLVERS[norm]]
 
 
 def make_qp(kind: str, seed: int = 0, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +78,7 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
         result = solve(c, ball, start, tol)
         assert not start.any()
         assert ball.norm.dual(result.theta) <= radius * (1.0 + 1e-12)
-        # Exact solvers end at rounding too; the gap is computed here, not believed.
+        # The gap is computed here, not believed.
         gradient = H @ result.theta - c
         gap = float(gradient @ result.theta) + radius * ball.norm.value(gradient)
         assert gap <= tol
@@ -105,27 +103,6 @@ def test_box_agrees_with_scipy(name, kind):
         return float(0.5 * theta @ H @ theta - c @ theta)
 
     assert value(ours) <= value(theirs) + 1e-10 * abs(value(theirs))
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    pair=st.sampled_from(EXACT),
-    kind=st.sampled_from(KINDS),
-    n=st.integers(1, 12),
-    fraction=st.floats(1e-3, 2.0),
-    far=st.floats(0.0, 10.0),
-)
-@example(555, ("linf", "active-set-newton"), "one-hot", 10, 1.0, 1.0)  # starts in an empty column
-def test_exact_solvers_from_any_start(seed, pair, kind, n, fraction, far):
-    norm, name = pair
-    H, c = make_qp(kind, seed, n)
-    radius = fraction * max(radii(H, c, norm)[-1], 1e-3)
-    start = far * radius * np.random.default_rng(seed).standard_normal(n)
-    ball = NormBall(NORMS[norm], radius)
-    solve = make_inner_solver(name, Quadratic(H), ball.norm)
-    result = solve(c, ball, start, 0.0)
-    assert result.gap <= 1e-9 * (radius * ball.norm.value(c) + 1e-12)
-    assert result.n_iter < 200
 
 
 def test_names_are_checked():

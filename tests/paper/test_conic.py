@@ -15,7 +15,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
 from drlogit.fitting.solving import solve, solve_subproblem
-from drlogit.paper.conic import FORMULATIONS, conic, conic_subproblem, signed_rows
+from drlogit.paper.conic import ROWS_PER_COPY, conic, conic_subproblem, signed_rows
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Result, Status
 
@@ -92,7 +92,7 @@ def test_optimal_values_of_the_papers_data(name, objective, lam):
     assert result.lam == pytest.approx(lam, abs=6e-4)
 
 
-# --- every branch of (P), in every formulation ----------------------------------------------
+# --- every branch of (P) ----------------------------------------------------------------------
 
 
 # Of the eight ways to price, weigh and shift, four, in which each two occur in all combinations;
@@ -109,7 +109,7 @@ WAYS = [(False, False, False), (True, True, False), (True, False, True), (False,
         for k in (0, 2)
     ],
 )
-def test_formulations_agree_and_are_certified(norm, kappa, costly, weighted, fit_intercept):
+def test_every_branch_is_certified(norm, kappa, costly, weighted, fit_intercept):
     X, y = sample()
     options: dict[str, Any] = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
     if costly:
@@ -117,24 +117,27 @@ def test_formulations_agree_and_are_certified(norm, kappa, costly, weighted, fit
     if weighted:
         options["sample_weight"] = np.random.default_rng(2).permutation(np.arange(40.0))
 
-    joint = [fit(X, y, formulation=name, **options) for name in FORMULATIONS]
-    assert max(result.gap for result in joint) <= 1e-7
-    values = [result.objective for result in joint]
-    assert np.ptp(values) <= 1e-7
+    joint = fit(X, y, **options)
+    ours = solve(X, y, epsilon=EPSILON, tol=1e-8, **options)
+    assert joint.gap <= 1e-7
+    assert joint.objective == pytest.approx(ours.objective, abs=1e-7)
 
     # Fixed λ: at the optimum it gives the same value, below it a worse one.
-    at_optimum = fit(X, y, lam=joint[0].lam, **options)
+    at_optimum = fit(X, y, lam=joint.lam, **options)
     assert at_optimum.gap <= 1e-7
-    assert at_optimum.objective == pytest.approx(values[0], abs=1e-7)
-    fixed = [fit(X, y, lam=0.5 * joint[0].lam, formulation=f, **options) for f in FORMULATIONS]
-    assert max(result.gap for result in fixed) <= 1e-7
-    assert np.ptp([result.objective for result in fixed]) <= 1e-7
-    assert fixed[0].objective > values[0] + 1e-5
+    assert at_optimum.objective == pytest.approx(joint.objective, abs=1e-7)
+    below = fit(X, y, lam=0.5 * joint.lam, **options)
+    assert below.gap <= 1e-7
+    assert below.objective > joint.objective + 1e-5
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_many_dense_rows_see_copies_of_the_coefficients():
+    X, y = sample(n_samples=ROWS_PER_COPY + 20)
+    assert fit(X, y, kappa=1.0).gap <= 1e-7
+
+
 @pytest.mark.parametrize("lam", [None, 1.0])
-def test_multipliers_are_flip_shares(formulation, lam):
+def test_multipliers_are_flip_shares(lam):
     # Straight from the solver, before the certificate touches them: 0 below the kink κλ, 1
     # above, and the budget κ Σ w a + ‖Σ w (s - a) z‖ spent in full.
     X, y = sample(n_samples=60)
@@ -144,7 +147,7 @@ def test_multipliers_are_flip_shares(formulation, lam):
     )
     solver = conic if lam is None else conic_subproblem
     extra = {} if lam is None else {"lam": lam}
-    solution = solver(problem, tol=1e-8, monitor=Monitor(), formulation=formulation, **extra)
+    solution = solver(problem, tol=1e-8, monitor=Monitor(), **extra)
     a = problem.rows.gather(solution.flip_share)
     level = problem.best_lambda(solution.coefficients) if lam is None else lam
     Z, w = signed_rows(problem)
@@ -179,9 +182,6 @@ def test_units_of_the_features_do_not_matter(norm, factor):
     assert scaled.intercept == pytest.approx(plain.intercept, abs=1e-4)
 
 
-# --- corners --------------------------------------------------------------------------------
-
-
 # --- how it ends ----------------------------------------------------------------------------
 
 
@@ -201,12 +201,6 @@ def test_out_of_iterations_returns_what_there_is():
     assert result.status is Status.MAX_ITER
     assert result.n_iter == 4
     assert 1e-8 < result.gap < math.log(2.0)
-
-
-def test_unknown_formulation_names_the_known_ones():
-    X, y = sample()
-    with pytest.raises(ValueError, match=r"'hinge-split'.*got 'three-cones'"):
-        fit(X, y, kappa=1.0, formulation="three-cones")
 
 
 def test_missing_package_says_what_to_install(monkeypatch):

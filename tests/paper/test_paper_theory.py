@@ -105,9 +105,12 @@ def our_iterates(problem, lam, count, rho, gamma=1.0, eta=0.0, first=None):
     """(x, y, w) after each iteration; ``rho`` and ``eta`` in the units of the paper."""
     n_samples = problem.rows.n_samples
     start = first or first_point(problem, None, rho)
-    steps = lp_admm_steps(
-        problem, lam, start, BetaStep.build(problem), gamma=gamma, eta=eta * n_samples
-    )
+    inner = BetaStep.build(problem)
+
+    def exact(target, lam, beta, tol):
+        return inner(target, lam, beta, 0.0)
+
+    steps = lp_admm_steps(problem, lam, start, exact, gamma=gamma, eta=eta * n_samples)
     weights = problem.rows.blocks[0].weights
     return [(s.beta, s.state[0][0], weights * s.state[0][1]) for s in islice(steps, count)]
 

@@ -49,24 +49,22 @@ class AdmmStart(NamedTuple):
     rho: float | None = None  # per unit of sample weight
 
 
-def first_point(
-    problem: Problem, start: Result | None, rho: float | None = None, multiplier: float = 0.5
-) -> AdmmStart:
+def first_point(problem: Problem, start: Result | None, rho: float | None = None) -> AdmmStart:
     """From an earlier result, or from β = 0; ``rho`` in the units of the paper.
 
     For β = 0 the multiplier ``s - a`` is ½ where labels are not flipped.
     """
     penalty = in_weights(problem, rho)
     if start is None:
-        state, _ = problem.rows.run(_constant_state, None, multiplier)
+        state, _ = problem.rows.run(_null_state)
         return AdmmStart(np.zeros(problem.costs.size), state, penalty)
     beta = problem.join(start.coef, start.intercept)
     state, _ = problem.rows.run(_warm_state, flip_shares_of_start(problem, start), beta)
     return AdmmStart(beta, state, penalty)
 
 
-def _constant_state(block: Block, state: Any, multiplier: float) -> tuple[Any, tuple[()]]:
-    return (np.zeros(block.y.size), np.full(block.y.size, multiplier)), ()
+def _null_state(block: Block, state: Any) -> tuple[Any, tuple[()]]:
+    return (np.zeros(block.y.size), np.full(block.y.size, 0.5)), ()
 
 
 def _warm_state(block: Block, a: FloatArray, beta: FloatArray) -> tuple[Any, tuple[()]]:

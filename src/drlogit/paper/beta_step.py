@@ -23,8 +23,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockState
 from ..rows.reductions import Sum
-from .ball_qp import InnerSolver, make_inner_solver
-from .quadratic import NormBall, Quadratic
+from .ball_qp import InnerSolver, NormBall, Quadratic, make_inner_solver
 
 #: The most columns: H has 200 MB then, and its factors as much again.
 DENSE_LIMIT = 5000

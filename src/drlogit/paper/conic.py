@@ -3,24 +3,20 @@
     minimise    ελ + Σ w_i t_i    over β, b, λ, t
     subject to  h(u_i) ≤ t_i,   h(-u_i) - κλ ≤ t_i,   ‖β/c‖_* ≤ λ,   u_i = y_i (x_i·β + b)
 
-or the same at fixed λ, problem (B).  Clarabel gets two exponential cones for each ``h``.
-There are several ways to write this down, with one solution and very different times:
+or the same at fixed λ, problem (B).  Since ``h(-u) = h(u) + u``, the constraints on ``t`` are the
+same as ``t = h(u) + r`` with ``r ≥ 0`` and ``r ≥ u - κλ``: half the exponential cones.  Margins are
+variables with the equations ``u = Zβ``, so that Z enters the conic data once; where rows are many
+and dense, blocks of them see their own copy of β.  Of the ways to write (A) that were measured this
+is the fastest: 7 times at (3000, 100) dense, and copies another 5 times at (10000, 100).
 
-*two cones*: as above.  *Hinge*: since ``h(-u) = h(u) + u``, the constraints on ``t`` are the
-same as ``t ≥ h(u) + r`` with ``r ≥ 0`` and ``r ≥ u - κλ``, which takes half the cones.
-
-*Split*: margins become variables with the equations ``μ = Zβ``, so that Z enters the conic
-data once instead of once per cone.  *Copies*: blocks of rows see their own copy of β.
-
-The multiplier of the second constraint on ``t`` (or on ``r``) is ``w_i a_i``: how much of the
-weight of sample i the worst case flips.  The matrix has to fit in memory several times.
+The multiplier of the second constraint on ``r`` is ``w_i a_i``: how much of the weight of sample i
+the worst case flips.  The matrix has to fit in memory several times.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,26 +29,10 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import density
 
-
-class Formulation(NamedTuple):
-    """One way of writing (A); the words are explained at the top of this file."""
-
-    hinge: bool
-    split: bool
-    copies: bool = False
-
-
-FORMULATIONS = {
-    "two-cones": Formulation(hinge=False, split=False),
-    "two-cones-split": Formulation(hinge=False, split=True),
-    "hinge": Formulation(hinge=True, split=False),
-    "hinge-split": Formulation(hinge=True, split=True),
-    "hinge-split-copies": Formulation(hinge=True, split=True, copies=True),
-}
-
-#: Rows that share one copy of β.  Between N = 3300 and 3400 the factor of a dense problem in
-#: the form "hinge-split" grows fivefold: as it seems, Clarabel's ordering (AMD) sets columns with
-#: that many entries aside and then orders the rest badly.  Columns of copies stay shorter.
+#: Rows that share one copy of β, where more than half of the entries are stored.  Between N = 3300
+#: and 3400 the factor of a dense problem without copies grows fivefold: as it seems, Clarabel's
+#: ordering (AMD) sets columns with that many entries aside and then orders the rest badly.  On w8a,
+#: whose rows are short already, copies lose 5 times.
 ROWS_PER_COPY = 3000
 
 #: What cvxpy says, and what it means here.  (P) is feasible and bounded below by 0, so
@@ -72,10 +52,8 @@ def conic(
     *,
     tol: float,
     monitor: Monitor,
-    formulation: str = "auto",
     max_iter: int | None = None,
     start: Result | None = None,
-    settings: Mapping[str, Any] | None = None,
 ) -> Solution:
     """Solve (A) jointly in β, b and λ with Clarabel.
 
@@ -87,62 +65,38 @@ def conic(
         Wanted duality gap; Clarabel is asked for far less.
     monitor : Monitor
         Told once, at the end: Clarabel does not show its iterates.
-    formulation : str
-        How (A) is written down: a key of ``FORMULATIONS``, or ``"auto"`` for the fastest.
     max_iter : int, optional
         Limit on Clarabel's iterations; None for Clarabel's own.
     start : Result, optional
         Not used: Clarabel's interior point cannot start from a given point.
-    settings : mapping, optional
-        Clarabel settings that override ours, for example ``{"direct_solve_method": "faer"}``.
 
     Returns
     -------
     Solution
         With the flip shares from Clarabel's multipliers.
     """
-    return _solve(problem, None, tol, monitor, formulation, max_iter, settings)
+    return conic_subproblem(problem, lam=None, tol=tol, monitor=monitor, max_iter=max_iter)
 
 
 def conic_subproblem(
     problem: Problem,
     *,
-    lam: float,
-    tol: float,
-    monitor: Monitor,
-    formulation: str = "auto",
-    max_iter: int | None = None,
-    start: Result | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> Solution:
-    """Solve (B), the same at fixed ``lam``; other parameters are those of :func:`conic`."""
-    return _solve(problem, lam, tol, monitor, formulation, max_iter, settings)
-
-
-def _solve(
-    problem: Problem,
     lam: float | None,
     tol: float,
     monitor: Monitor,
-    formulation: str,
-    max_iter: int | None,
-    settings: Mapping[str, Any] | None,
+    max_iter: int | None = None,
+    start: Result | None = None,
 ) -> Solution:
-    """Build, solve, translate, certify."""
-    if formulation != "auto" and formulation not in FORMULATIONS:
-        known = ", ".join(map(repr, ("auto", *FORMULATIONS)))
-        raise ValueError(f"formulation must be one of {known}, got {formulation!r}")
+    """Solve (B), the same at fixed ``lam``; other parameters are those of :func:`conic`."""
     cp = _import_cvxpy()
     Z, weights = signed_rows(problem)
-    name = _fastest(Z) if formulation == "auto" else formulation
     # A sample of weight zero would leave its t without an upper bound: no interior solution.
     present = weights > 0.0
     if not present.all():
         Z = Z[present]
     kappas = problem.rows.flip_costs(problem.kappa)[present]
-    model = _Model.build(cp, problem, Z, weights[present], kappas, lam, FORMULATIONS[name])
-    options = _clarabel_settings(tol, max_iter) | dict(settings or {})
-    status, n_iter = model.solve(cp, options)
+    model = _Model.build(cp, problem, Z, weights[present], kappas, lam)
+    status, n_iter = model.solve(cp, _clarabel_settings(tol, max_iter))
 
     coefficients = model.coefficients.value
     shares = np.zeros(weights.size)
@@ -163,7 +117,7 @@ def _solve(
         n_iter=n_iter,
         flip_share=a,
         s=s,
-        info={"formulation": name, "cvxpy_status": status},
+        info={"cvxpy_status": status},
     )
 
 
@@ -202,9 +156,8 @@ class _Model(NamedTuple):
         weights: FloatArray,
         kappas: FloatArray,
         lam: float | None,
-        form: Formulation,
     ) -> _Model:
-        """Write the problem down in the given form, in units that suit the solver.
+        """Write the problem down in units that suit the solver.
 
         Clarabel's own scaling is bounded, and its tolerances know only one unit.  So columns
         enter with root mean square 1, and λ in the unit of a typical coefficient.
@@ -218,25 +171,16 @@ class _Model(NamedTuple):
         scaled_level = cp.Variable() if lam is None else lam * unit
         level = scaled_level / unit
         constraints = _norm_ball(cp, problem, v, scaled_level, unit / costs)
-        if form.split:
-            u = cp.Variable(weights.size)
-            constraints += _margin_equations(cp, Z, v, u, form.copies)
-        else:
-            u = Z @ v
+        u = cp.Variable(weights.size)
+        constraints += _margin_equations(cp, Z, v, u)
         some = slice(None) if np.isfinite(kappas).all() else np.flatnonzero(np.isfinite(kappas))
         # At ε = 0 a joint solution takes λ so large that flips do not pay.
         if math.isinf(problem.kappa) or (lam is None and problem.epsilon == 0.0):
             loss, flips = cp.logistic(-u), None
-        elif form.hinge:
-            r = cp.Variable(weights.size)
-            constraints.append(r >= 0.0)
-            loss, flips = cp.logistic(-u) + r, u[some] - kappas[some] * level <= r[some]
         else:
-            loss = cp.Variable(weights.size)
-            flips = cp.logistic(u[some]) - kappas[some] * level <= loss[some]
-            constraints.append(cp.logistic(-u) <= loss)
-        if flips is not None:
-            constraints.append(flips)
+            r = cp.Variable(weights.size)
+            loss, flips = cp.logistic(-u) + r, u[some] - kappas[some] * level <= r[some]
+            constraints += [r >= 0.0, flips]
         objective = cp.Minimize(problem.epsilon * level + weights @ loss)
         return cls(cp.Problem(objective, constraints), cp.multiply(1.0 / scales, v), flips)
 
@@ -252,9 +196,9 @@ class _Model(NamedTuple):
         return str(self.program.status), int(self.program.solver_stats.num_iters or 0)
 
 
-def _margin_equations(cp: Any, Z: Matrix, v: Any, u: Any, copies: bool) -> list[Any]:
-    """``μ = Zβ``, at once or with a copy of β for every ``ROWS_PER_COPY`` rows."""
-    if not copies:
+def _margin_equations(cp: Any, Z: Matrix, v: Any, u: Any) -> list[Any]:
+    """``u = Zβ``, at once or with a copy of β for every ``ROWS_PER_COPY`` rows."""
+    if Z.shape[0] <= ROWS_PER_COPY or density(Z) <= 0.5:
         return [u == Z @ v]
     equations = []
     for first in range(0, Z.shape[0], ROWS_PER_COPY):
@@ -280,16 +224,6 @@ def _lambda_unit(problem: Problem, costs: FloatArray) -> float:
     if costs.size:
         return float(1.0 / np.median(1.0 / costs))
     return problem.kappa if math.isfinite(problem.kappa) else 1.0
-
-
-def _fastest(Z: Matrix) -> str:
-    """The formulation measured to be fastest: half the cones, Z once, short columns.
-
-    Split beats unsplit by 7 times at (3000, 100) dense, by little on sparse data.  Copies win
-    5 times at (10000, 100) dense, and lose 5 times on w8a, whose rows are short already.
-    """
-    crowded = Z.shape[0] > ROWS_PER_COPY and density(Z) > 0.5
-    return "hinge-split-copies" if crowded else "hinge-split"
 
 
 def _clarabel_settings(tol: float, max_iter: int | None) -> dict[str, Any]:

@@ -8,47 +8,51 @@ q is convex, and its derivative is free from the multipliers:
 ``golden``      golden-section search on values: Algorithm 2 of Li, Huang and So (2019)
 ``derivative``  a safeguarded secant method on q', which needs far fewer subproblems
 
-Both compare bounds, never noisy values, and end when (P) is certified (see ``probes``).
+A *probe* is an LP-ADMM run at one λ.  Each of its iterates, good or bad, gives an upper bound of
+(P), the objective at the best λ for its β, and a cut (see ``cuts``), which bounds q from below at
+every λ.  Wherever a cut is above the best value found, λ* is not: so the cuts bracket it.  A
+falling and a rising cut bound (P) from below where they meet, by the convex combination of their
+dual points, which is feasible for (P).  A search ends when these certify (P), which may be long
+before λ itself is known as well.
 
 Deviations of ``golden`` from Algorithm 2: one new subproblem per step instead of four (the values
-at the ends are never used, and one interior point is the next step's), warm-started; values
-are intervals, refined while they overlap; it ends with the gap, not with the bracket.  With
-``stop="residual"`` starts are cold, values taken at face value, and it ends with the bracket.
+at the ends are never used, and one interior point is the next step's), warm-started; a subproblem
+is left where the bracket excludes its λ; the search ends with the gap, not with the bracket.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
+from ..dual.certify import Certificate, certify
+from ..dual.pair import parts
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.reductions import Sum
+from ..rows.interface import State
 from .admm import AdmmStart, check_penalty, first_point, in_weights, run_admm
 from .beta_step import BetaStep
-from .lp_admm import check_stop, lp_admm_steps
-from .probes import LambdaSearch, Probe
+from .cuts import Cut, cut_of
+from .fixed_lambda import CHECK_EVERY, next_check
+from .lp_admm import lp_admm_steps
 
-#: A subproblem is left when its own gap is this share of what is unknown about (P).
+#: The derivative search leaves a subproblem when its own gap is this share of what is unknown
+#: about (P); golden section, when it is this share of ``tol``: the wrong one of two values that are
+#: so close costs, by convexity, less than twice that.
 _SHARE_OF_UNKNOWN = 0.1
+_SHARE_OF_TOL = 0.05
 
 #: The derivative search begins where margins have about this size, which for log-odds is large.
 _FIRST_MARGIN = 8.0
 
-#: Golden section does not ask which of two values is less when both are known to this
-#: share of ``tol``: by convexity the wrong choice then costs less than twice that.
-_FINEST = 0.05
-
 #: A bracket of this width, relative to its upper end, cannot be divided any further.
 _NARROW = 1e-14
-
-#: Width of the bracket, relative to 0.2785/ε, at which ``stop="residual"`` ends the search.
-_PAPER_WIDTH = 1e-4
 
 
 def lambda_search(
@@ -62,8 +66,6 @@ def lambda_search(
     rho: float | None = None,
     gamma: float | None = None,
     inner: str = "auto",
-    stop: str = "gap",
-    residual_tol: float = 1e-6,
 ) -> Solution:
     """Solve (P) by LP-ADMM and a search over λ.
 
@@ -84,58 +86,205 @@ def lambda_search(
     rho, gamma, inner
         As in :func:`~drlogit.paper.lp_admm.lp_admm`; with ``gamma``, ρ starts afresh at
         each λ.
-    stop : {"gap", "residual"}
-        ``"residual"``, with ``lambda_search="golden"`` only, is the paper's framework as published:
-        subproblems end when ``‖Zβ - μ‖ ≤ residual_tol``, the search with a narrow bracket.
-    residual_tol : float
-        Used with ``stop="residual"`` only.
     """
     if lambda_search not in _SEARCHES:
         known = ", ".join(map(repr, _SEARCHES))
         raise ValueError(f"lambda_search must be one of {known}, got {lambda_search!r}")
     check_penalty(rho, gamma)
-    check_stop(stop)
-    if stop == "residual" and lambda_search != "golden":
-        raise ValueError(f"stop='residual' needs lambda_search='golden', got {lambda_search!r}")
     beta_step = BetaStep.build(problem, inner)
     first = first_point(problem, start, rho)
     if problem.epsilon == 0.0:
-        return _without_adversary(problem, first, beta_step, gamma, tol, monitor, max_iter)
-    search = LambdaSearch(
-        problem, beta_step, tol, monitor, max_iter, in_weights(problem, rho), gamma,
-        residual_tol if stop == "residual" else None,
-    )  # fmt: skip
+        # Plain logistic regression, where λ is free to be so large that flips do not pay.
+        plain = problem.with_radius(0.0, math.inf)
+        steps = lp_admm_steps(plain, 0.0, first, beta_step, gamma=gamma)
+        return run_admm(
+            plain, 0.0, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter, warm=False
+        )
+    rho = in_weights(problem, rho)
+    search = LambdaSearch(problem, beta_step, tol, monitor, max_iter, rho, gamma)
     _SEARCHES[lambda_search](search, first, None if start is None else start.lam)
-    return search.solution(lambda_search=lambda_search)
+    return search.solution(lambda_search)
+
+
+class Probe(NamedTuple):
+    """What is known of q at one λ: at most ``upper``, at least ``cut``; and where ADMM stood."""
+
+    lam: float
+    upper: float
+    cut: Cut
+    point: AdmmStart
+
+
+@dataclass(eq=False)
+class LambdaSearch:
+    """The bounds found so far, and the count of what they cost."""
+
+    problem: Problem
+    beta_step: BetaStep
+    tol: float
+    monitor: Monitor
+    max_iter: int
+    rho: float | None = None  # as in lp_admm, per unit of sample weight
+    gamma: float | None = None
+    best: float = math.inf  # the least objective of (P) seen, and its coefficients
+    beta: FloatArray = field(default_factory=lambda: np.zeros(0))
+    falling: Cut | None = None  # the cuts with slope < 0 and ≥ 0 that bound (P) best
+    rising: Cut | None = None
+    lines: list[tuple[float, float]] = field(default_factory=list)  # all cuts, without shares
+    promising: float = math.inf  # what the cuts leave open where a certificate was last in vain
+    certificate: Certificate | None = None  # the one with the best bound
+    status: Status | None = None
+    n_iter: int = 0
+    lambdas: list[float] = field(default_factory=list)
+
+    @property
+    def lower(self) -> float:
+        """Lower bound of (P) from the cuts."""
+        return _meeting(self.falling, self.rising, self.problem.lambda_upper_bound)[1]
+
+    @property
+    def unknown(self) -> float:
+        """What is not yet known about the value of (P)."""
+        return self.best - self.lower
+
+    def bracket(self) -> tuple[float, float]:
+        """λ* is in here: elsewhere a cut is above the best value found."""
+        low, high = 0.0, self.problem.lambda_upper_bound
+        for intercept, slope in self.lines:
+            if slope < 0.0:
+                low = max(low, (intercept - self.best) / -slope)
+            elif slope > 0.0:
+                high = min(high, (self.best - intercept) / slope)
+        return low, max(low, high)
+
+    def probe(self, lam: float, first: AdmmStart, wanted: Callable[[], float]) -> Probe:
+        """LP-ADMM at ``lam`` until q is known there to what is ``wanted``, or λ* is elsewhere.
+
+        At least a few iterations are made, also in a search that is over.
+        """
+        self.lambdas.append(lam)
+        if self.gamma is not None or first.rho is None:
+            first = first._replace(rho=self.rho)
+        steps = lp_admm_steps(self.problem, lam, first, self.beta_step, gamma=self.gamma)
+        check = CHECK_EVERY
+        for k, step in enumerate(steps, start=1):
+            self.n_iter += 1
+            if k < check and self.n_iter < self.max_iter:
+                continue
+            check = next_check(k)
+            upper = self._improve_primal(lam, step.beta)
+            cut = cut_of(self.problem, lam, step)
+            self._improve_dual(cut)
+            stopped = self.monitor.report(
+                self.n_iter, self.best, self.lower, lam, residual=step.residual, rho=step.rho
+            )
+            if self.status is None and self._certified():
+                self.status = Status.OPTIMAL
+            if self.status is None and stopped:
+                self.status = Status.STOPPED
+            if self.status is None and self.n_iter >= self.max_iter:
+                self.status = Status.MAX_ITER
+            low, high = self.bracket()
+            known = cut.valid and (upper - cut.at(lam) <= wanted() or not low <= lam <= high)
+            if self.status is not None or known:
+                break
+        return Probe(lam, upper, cut, AdmmStart(step.beta, step.state, step.rho))
+
+    def _improve_primal(self, lam: float, beta: FloatArray) -> float:
+        """Objective at ``lam``; on the way, the objective of (P) at the best λ for β."""
+        problem = self.problem
+        margins = problem.margins(beta)
+        value = problem.objective_at(margins, problem.best_lambda(beta, margins))
+        if value < self.best:
+            self.best, self.beta = value, beta
+        return problem.objective_at(margins, lam)
+
+    def _improve_dual(self, cut: Cut) -> None:
+        """Keep a cut if the bound of (P) is better with it."""
+        if not cut.valid:
+            return
+        self.lines.append((cut.intercept, cut.slope))
+        falling = cut if cut.slope < 0.0 else self.falling
+        rising = self.rising if cut.slope < 0.0 else cut
+        if _meeting(falling, rising, self.problem.lambda_upper_bound)[1] > self.lower:
+            self.falling, self.rising = falling, rising
+
+    def _certified(self) -> bool:
+        """Whether the cuts, once they promise to, make a certificate of (P) that will do."""
+        if self.unknown > min(0.9 * self.tol, 0.5 * self.promising):
+            return False
+        self.promising = self.unknown
+        return self._certify().gap <= self.tol
+
+    def _certify(self) -> Certificate:
+        found = certify(self.problem, self.beta, flip_share=self._mixed_shares(), tol=self.tol)
+        if self.certificate is None or found.dual > self.certificate.dual:
+            self.certificate = found
+        return found
+
+    def _mixed_shares(self) -> State | None:
+        """Flip shares of the combination of the two cuts that has slope zero."""
+        if self.falling is None or self.rising is None:
+            only = self.falling or self.rising
+            return None if only is None else only.shares
+        share, _ = _meeting(self.falling, self.rising, self.problem.lambda_upper_bound)
+        rows = self.problem.rows
+        return rows.run(_mix, rows.pair(self.falling.shares, self.rising.shares), share)[0]
+
+    def solution(self, name: str) -> Solution:
+        """The best point, with the best dual point that was certified."""
+        if self.status is not Status.OPTIMAL:
+            self._certify()
+        assert self.certificate is not None, "certified just above, or when it was optimal"
+        s, a = parts(self.problem, self.certificate.point)
+        info = {
+            "lambda_search": name,
+            "n_subproblems": len(self.lambdas),
+            "lambdas": self.lambdas,
+            "inner_steps": self.beta_step.inner_steps,
+        }
+        status = self.status or Status.STALLED
+        return Solution(self.beta, status, self.n_iter, flip_share=a, s=s, info=info)
+
+
+def _meeting(falling: Cut | None, rising: Cut | None, top: float) -> tuple[float, float]:
+    """Least value on [0, top] of the larger of two cuts, after the falling one's share in it."""
+    if falling is None or (rising is not None and falling.intercept <= rising.intercept):
+        return 0.0, -math.inf if rising is None else rising.intercept
+    if rising is None or falling.at(top) >= rising.at(top):
+        return 1.0, falling.at(top)
+    share = rising.slope / (rising.slope - falling.slope)
+    return share, share * falling.intercept + (1.0 - share) * rising.intercept
+
+
+def _mix(
+    block: Block, pair: tuple[FloatArray, FloatArray], share: float
+) -> tuple[FloatArray, tuple[()]]:
+    one, other = pair
+    return share * one + (1.0 - share) * other, ()
 
 
 def derivative_search(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:
     """Safeguarded secant method on q', within the bracket that the cuts prove."""
     low, high = search.bracket()
     if guess is None or not low < guess < high:
-        guess = min(0.5 * high, _FIRST_MARGIN / max(margin_scale(search.problem), 1e-300))
+        guess = min(0.5 * high, _FIRST_MARGIN / _margin_scale(search.problem))
     lam = guess
     falling: Probe | None = None  # the last probe where q' < 0
     rising: Probe | None = None  # and where it is not
     share = _SHARE_OF_UNKNOWN
     widths = [high - low]
-
-    def enough(gap: float) -> bool:
-        low, high = search.bracket()
-        return gap <= share * search.unknown or not low <= lam <= high
-
-    while not search.finished:
-        probe = search.probe(lam, first, enough)
-        if search.finished:
-            break
+    while True:
+        probe = search.probe(lam, first, lambda: share * search.unknown)  # noqa: B023
+        if search.status is not None:
+            return
         if probe.cut.slope < 0.0:
             falling = probe
         else:
             rising = probe
         low, high = search.bracket()
         if high - low <= _NARROW * high:
-            search.status = Status.STALLED
-            break
+            return
         # Three steps that gain less than two bisections: bisect, and look more closely.
         widths.append(high - low)
         slow = len(widths) > 3 and widths[-1] > 0.25 * widths[-4]
@@ -168,104 +317,38 @@ def _next_lambda(
     return min(max(root, low + margin), high - margin)
 
 
+def _margin_scale(problem: Problem) -> float:
+    """About the root mean square margin on the unit ball, if columns were orthogonal."""
+    sizes = (problem.costs * problem.rows.column_scale)[problem.penalised]
+    whole = np.linalg.norm(sizes) if problem.norm.name == "l1" else sizes.max(initial=0.0)
+    return max(float(whole), 1e-300)
+
+
 def golden_section(search: LambdaSearch, first: AdmmStart, guess: float | None) -> None:
     """Algorithm 2: golden-section search, one new subproblem per step."""
-    if guess is not None and 0.0 < guess < search.problem.lambda_upper_bound:
-        # An earlier result may be all that is needed; if not, its λ is of no use to the scheme.
-        first = search.probe(guess, first, lambda _: True).point
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
     lam1, lam4 = 0.0, search.problem.lambda_upper_bound
-    width = (_NARROW if search.residual_tol is None else _PAPER_WIDTH) * lam4
-    lam2, lam3 = ratio * lam1 + (1.0 - ratio) * lam4, (1.0 - ratio) * lam1 + ratio * lam4
-    if search.finished:
-        return
-    p2 = _golden_probe(search, lam2, first)
-    p3 = _golden_probe(search, lam3, p2.point)
-    while not search.finished:
-        left, p2, p3 = _is_left(search, p2, p3)
-        if search.finished:
-            break
-        if left:
-            lam4, lam3, p3 = lam3, lam2, p2
-            lam2 = ratio * lam1 + (1.0 - ratio) * lam4
-            p2 = _golden_probe(search, lam2, p3.point)
-        else:
-            lam1, lam2, p2 = lam2, lam3, p3
-            lam3 = (1.0 - ratio) * lam1 + ratio * lam4
-            p3 = _golden_probe(search, lam3, p2.point)
-        if lam4 - lam1 <= width and not search.finished:
-            # The paper's rule ends here and calls it optimal; ours found no gap within tol.
-            search.status = Status.STALLED if search.residual_tol is None else Status.UNPROVEN
+    narrow = _NARROW * lam4
 
+    def probe(lam: float, first: AdmmStart) -> Probe:
+        return search.probe(lam, first, lambda: _SHARE_OF_TOL * search.tol)
 
-def _golden_probe(
-    search: LambdaSearch, lam: float, first: AdmmStart, wanted: float | None = None
-) -> Probe:
-    """Probe ``lam`` until q is known there to what is ``wanted``, or it is clear where λ* is."""
-
-    def enough(gap: float) -> bool:
+    # An earlier result may be all that is needed; if not, its λ is of no use to the scheme.
+    if guess is not None and 0.0 < guess < lam4:
+        first = search.probe(guess, first, lambda: math.inf).point
+    p2 = probe(ratio * lam1 + (1.0 - ratio) * lam4, first)
+    p3 = probe((1.0 - ratio) * lam1 + ratio * lam4, p2.point)
+    while search.status is None and lam4 - lam1 > narrow:
         low, high = search.bracket()
-        aim = _SHARE_OF_UNKNOWN * search.unknown if wanted is None else wanted
-        return gap <= aim or not low <= lam <= high
-
-    return search.probe(lam, first, enough)
-
-
-def _is_left(search: LambdaSearch, p2: Probe, p3: Probe) -> tuple[bool, Probe, Probe]:
-    """Whether λ* < λ3 may be taken for granted (else λ* > λ2), with the probes that tell.
-
-    Refines the two values until their intervals are apart, or as good as equal.
-    """
-    finest = _FINEST * search.tol
-    while True:
-        low, high = search.bracket()
-        gap2, gap3 = p2.upper - p2.lower, p3.upper - p3.lower
-        apart = p2.upper < p3.lower or p3.upper < p2.lower
-        if search.residual_tol is not None or apart or max(gap2, gap3) <= finest:
-            return p2.upper < p3.upper, p2, p3
-        if search.finished or high < p3.lam or low > p2.lam:
-            return high < p3.lam, p2, p3
-        wanted = max(0.3 * max(gap2, gap3), finest)
-        if gap2 >= gap3:
-            p2 = _golden_probe(search, p2.lam, p2.point, wanted)
+        if high < p3.lam or (p2.upper < p3.upper and low <= p2.lam):
+            lam4, p3 = p3.lam, p2
+            p2 = probe(ratio * lam1 + (1.0 - ratio) * lam4, p3.point)
         else:
-            p3 = _golden_probe(search, p3.lam, p3.point, wanted)
+            lam1, p2 = p2.lam, p3
+            p3 = probe((1.0 - ratio) * lam1 + ratio * lam4, p2.point)
 
 
 _SEARCHES: dict[str, Callable[[LambdaSearch, AdmmStart, float | None], None]] = {
     "derivative": derivative_search,
     "golden": golden_section,
 }
-
-
-def margin_scale(problem: Problem) -> float:
-    """Root mean square margin for the β on the unit ball that leans most to the classes' means."""
-    _, (means,) = problem.rows.run(_class_means)
-    beta = problem.cost.aligned_coefficients(means)
-    _, (square,) = problem.rows.run(_mean_square_margin, None, beta)
-    return math.sqrt(square)
-
-
-def _class_means(block: Block, state: Any) -> tuple[Any, tuple[Sum]]:
-    return state, (Sum(block.adjoint(block.weights)),)
-
-
-def _mean_square_margin(block: Block, state: Any, beta: FloatArray) -> tuple[Any, tuple[Sum]]:
-    return state, (Sum(float(block.weights @ np.square(block.margins(beta)))),)
-
-
-def _without_adversary(
-    problem: Problem,
-    first: AdmmStart,
-    beta_step: BetaStep,
-    gamma: float | None,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int,
-) -> Solution:
-    """ε = 0: plain logistic regression, where λ is free to be so large that flips do not pay."""
-    plain = problem.with_radius(0.0, math.inf)
-    steps = lp_admm_steps(plain, 0.0, first, beta_step, gamma=gamma)
-    return run_admm(
-        plain, 0.0, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter, warm=False
-    )

@@ -10,9 +10,11 @@ Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ
 f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
 Deviations: starts from ``v = s - a`` of the null model; the published code starts from ``w = 1``,
-N times the natural size of the multiplier.  Stops on the certified gap.  By default ρ follows
-a safeguarded rule; growing without end, it freezes the iterates whether or not they are
-optimal.  One display of the μ-step in the appendix has a plus; Algorithm 1's minus is right.
+N times the natural size of the multiplier.  Stops on the certified gap; the paper's rule, a small
+``‖Zβ - μ‖``, is one of a callback, which finds it in ``iterate.extra["residual"]``.  By default ρ
+follows a safeguarded rule; growing without end, it freezes the iterates whether or not they are
+optimal, and that residual says nothing.  One display of the μ-step in the appendix has a plus;
+Algorithm 1's minus is right.
 """
 
 from __future__ import annotations
@@ -25,14 +27,12 @@ import numpy as np
 from scipy.special import expit
 
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution, Status
+from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from . import fixed_lambda
 from .admm import PROVEN_PENALTY, AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
 from .beta_step import BetaStep
-from .cuts import cut_of
 from .fixed_lambda import FixedLambdaStep
 
 
@@ -47,8 +47,6 @@ def lp_admm(
     rho: float | None = None,
     gamma: float | None = None,
     inner: str = "auto",
-    stop: str = "gap",
-    residual_tol: float = 1e-6,
 ) -> Solution:
     """Solve (B) by LP-ADMM.
 
@@ -76,19 +74,10 @@ def lp_admm(
         1 keeps it constant; None lets it follow the residuals, within bounds.
     inner : str
         Solver of (C): ``"auto"`` or a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`.
-    stop : {"gap", "residual"}
-        The certified gap, or the paper's rule ``‖Zβ - μ‖ ≤ residual_tol``, which with a growing
-        ρ or a warm start says nothing about optimality: look at the gap of the result.
-    residual_tol : float
-        Used with ``stop="residual"`` only.
     """
     check_penalty(rho, gamma)
-    check_stop(stop)
     beta_step = BetaStep.build(problem, inner)
-    first = first_point(problem, start, rho, multiplier_for(stop))
-    steps = lp_admm_steps(problem, lam, first, beta_step, gamma=gamma)
-    if stop == "residual":
-        return _run_to_residual(problem, lam, steps, residual_tol, max_iter, monitor)
+    steps = lp_admm_steps(problem, lam, first_point(problem, start, rho), beta_step, gamma=gamma)
     return run_admm(
         problem, lam, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter,
         warm=start is not None,
@@ -186,41 +175,3 @@ def _sample_step(
         Sum(float(weights @ np.square(u)) + tiny),
         Sum(float(weights @ np.square(v)) + tiny),
     )
-
-
-def multiplier_for(stop: str) -> float:
-    """The multiplier to begin with: that of β = 0, unless the residual is to be the judge.
-
-    Where no label is flipped, Zβ - μ after a step is (v - s(μ))/ρ with the old v and μ.  From a v
-    that fits its μ it is zero at once, however much β moved; so the paper's rule begins with 0.
-    """
-    return 0.5 if stop == "gap" else 0.0
-
-
-def check_stop(stop: str) -> None:
-    """``ValueError`` unless ``stop`` is one of the two rules."""
-    if stop not in ("gap", "residual"):
-        raise ValueError(f"stop must be 'gap' or 'residual', got {stop!r}")
-
-
-def _run_to_residual(
-    problem: Problem,
-    lam: float,
-    steps: Iterator[FixedLambdaStep],
-    residual_tol: float,
-    max_iter: int,
-    monitor: Monitor,
-) -> Solution:
-    """The paper's rule: the last iterate, when Zβ and μ agree.  Its gap may be anything."""
-    stopped, agree, check = False, False, fixed_lambda.CHECK_EVERY
-    for k, step in enumerate(steps, start=1):
-        agree = step.residual <= residual_tol
-        if not agree and k < min(check, max_iter):
-            continue
-        check = fixed_lambda.next_check(k)
-        value = problem.objective(step.beta, lam)
-        stopped = monitor.report(k, value, -math.inf, lam, residual=step.residual, rho=step.rho)
-        if agree or stopped or k >= max_iter:
-            break
-    status = Status.OPTIMAL if agree else Status.STOPPED if stopped else Status.MAX_ITER
-    return Solution(step.beta, status, k, flip_share=cut_of(problem, lam, step).shares)
