@@ -164,7 +164,7 @@ def _solved(X: Any, y: Any, method: Method, tol: float, late: Callable[..., bool
     )
 
 
-def as_published(X: Any, y: Any, *, late: Callable[..., bool], **penalty: float) -> Any:
+def as_published(X: Any, y: Any, *, late: Callable[..., bool], **penalty: Any) -> Any:
     """Algorithm 2 with the paper's rules: a subproblem ends when ``‖Zβ - μ‖`` is small.
 
     Starts are cold, values taken at face value, and the search ends with a narrow bracket.
