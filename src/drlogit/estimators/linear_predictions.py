@@ -101,15 +101,13 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
         """
         check_is_fitted(self, "coef_")
-        found = [
-            np.abs(self.coef_[:, place])
-            if column.levels is None
-            else np.ptp(self.coef_[:, place], axis=1)
-            if column.levels
-            else 0.0
-            for column, place in zip(self._table.columns, self._table.places, strict=True)
-        ]
-        return np.array([np.mean(each) for each in found])
+        sizes = np.abs(self.coef_)
+        if self.encoding_ is None:
+            return np.asarray(sizes.mean(axis=0))
+        for group in self.encoding_.groups:
+            sizes[:, group] = np.ptp(self.coef_[:, group], axis=1)[:, None]
+        first = [place[0] if place.size else -1 for place in self.encoding_.places]
+        return np.append(sizes.mean(axis=0), 0.0)[first]  # 0 for what was left out
 
     def coefficient_table(self) -> list[dict[str, Any]]:
         """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
@@ -143,18 +141,7 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ]
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            The most probable class of each sample.
-        """
+        """The most probable class of each sample of X."""
         if is_in_blocks(X):
             return self._by_block(self.predict, X, None, self.classes_.dtype)
         if self.label_noise_ is not None:
@@ -164,46 +151,23 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes: of the true ones, where ``label_noise`` is known.
+        """Probabilities for each sample of X, a column for each of ``classes_``.
 
-        With more than two classes, the softmax of the scores.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            A column for each of ``classes_``; rows sum to one.
+        Of the true classes, where ``label_noise`` is known; with more than two, the softmax of the
+        scores.
         """
         if is_in_blocks(X):
             return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
-        recorded = self._recorded_proba(X)
-        if self.label_noise_ is None:
-            return recorded
-        return true_probabilities(recorded, self.label_noise_)
-
-    def _recorded_proba(self, X: Any) -> FloatArray:
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+            recorded = np.column_stack([expit(-scores), expit(scores)])
+        else:
+            recorded = np.asarray(softmax(scores, axis=1))
+        noise = self.label_noise_
+        return recorded if noise is None else true_probabilities(recorded, noise)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithms of :meth:`predict_proba`, finite however sure the model is.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            A column for each of ``classes_``.
-        """
+        """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
         if is_in_blocks(X):
             return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
         if self.label_noise_ is not None:

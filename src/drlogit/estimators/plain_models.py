@@ -55,31 +55,17 @@ def _classifier(model: Any, names: Any, weights: Any = slice(None)) -> Any:
 
 def _columns(encoding: Encoding, names: Any) -> Any:
     """The transformer of a table, fitted to two rows that show it the kinds of the columns."""
+    from pandas import DataFrame
     from sklearn.compose import ColumnTransformer
 
     columns, marks = encoding.columns, encoding.missing_marks
     steps = [(f"{j}", _step(column, marks), [j]) for j, column in enumerate(columns)]
-    transformer = ColumnTransformer(steps, sparse_threshold=0.0)
-    rows = np.empty((2, len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        rows[:, j] = _levels(column, marks)[0] if column.levels else 0.0
-    transformer.fit(rows)
-    for column, (_, step, _) in zip(columns, transformer.transformers_, strict=True):
-        if column.kind == "number" and column.levels:
-            step.fit(_levels(column, marks)[:, None])  # the rows above were not of numbers
-    if names is not None:
-        transformer.feature_names_in_ = np.array(names, dtype=object)
-        for name, (_, step, _) in zip(names, transformer.transformers_, strict=True):
-            # Of a frame, the first to see a column sees its name.
-            for first in (step, *(inner for _, inner in getattr(step, "steps", [])[:1])):
-                if not isinstance(first, str) and hasattr(first, "n_features_in_"):
-                    _remember(first, name)
-    return transformer
-
-
-def _remember(step: Any, name: Any) -> None:
-    if not hasattr(step, "steps"):  # a pipeline asks its first step
-        step.feature_names_in_ = np.array([name], dtype=object)
+    rows = {
+        j: np.resize(_levels(column, marks), 2) if column.levels else np.zeros(2)
+        for j, column in enumerate(columns)
+    }
+    shown = DataFrame(rows) if names is None else DataFrame(rows).set_axis(names, axis=1)
+    return ColumnTransformer(steps, sparse_threshold=0.0).fit(shown)
 
 
 def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
