@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -133,30 +131,3 @@ def test_gaps(folder, capsys, file):
     assert model.feature_costs_[0] == pytest.approx(1.0 / filled.std(ddof=0))
     assert (model.bounds_[0][0], model.bounds_[1][0]) == (0.0, 120.0)
     assert run(f"predict m.json {file}", capsys)[0] == 0
-
-
-def test_what_tells_rows_apart_is_left_out(folder, capsys):
-    FRAME.assign(name=[f"row{j}" for j in range(N)]).to_csv("named.csv", index=False)
-    code, out, err = run("fit named.csv --target income", capsys)
-    assert code == 0
-    assert json.loads(out)["n_features"] == 4
-    assert f"column 'name' is left out, as it tells rows apart ({N} different texts)" in err
-    code, out, _ = run("fit named.csv --target income --categorical name", capsys)
-    assert json.loads(out)["n_features"] == 5
-
-
-DATA = os.environ.get("DRLOGIT_DATA")
-SMALL = {
-    "breast-cancer": "Class", "vote": "Class", "lymph": "class", "credit-g": "class",
-    "heart-c": "num", "hepatitis": "Class", "spect": "OVERALL_DIAGNOSIS",
-}  # fmt: skip
-
-
-@pytest.mark.skipif(DATA is None, reason="real data in DRLOGIT_DATA")
-@pytest.mark.parametrize("name", SMALL)
-def test_real_tables(name, capsys):
-    path = Path(str(DATA)) / "tables" / f"{name}.csv.bz2"
-    code, _, err = run(f"fit {path} --target {SMALL[name]}", capsys)
-    if "numbers are missing" in err:
-        code, _, _ = run(f"fit {path} --target {SMALL[name]} --missing median", capsys)
-    assert code == 0
