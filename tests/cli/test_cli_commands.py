@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import cli
-from drlogit.files import strict_json
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +105,7 @@ def test_fit_says_what_it_did(run):
     assert code == cli.DONE
     assert "569 samples, 30 features; labels in column 'diagnosis'" in err
     assert "positive class: malignant" in err
-    assert "at most epsilon/kappa = 0.1 of all labels may be flipped (about 57 of 569)" in out
+    assert "(epsilon = 0.1, kappa = 1)\n  up to 10 % of labels may be wrong" in out
     assert re.search(r"worst-case log-loss +0\.51730", out)
     assert re.search(r"gap +\d\.\de-\d+, after \d+ iterations \(interior-point, [\d.]+ s\)", out)
     assert "The model is not kept" in out
@@ -118,13 +117,9 @@ def test_fit_says_what_it_did(run):
         ("fit precious.csv -o precious.csv", "-o precious.csv would overwrite what it is made"),
         ("fit precious.csv -o ./same.csv", "-o ./same.csv would overwrite what it is made from"),
         ("tune precious.csv --plot precious.csv", "--plot precious.csv would overwrite"),
-        ("path precious.csv -o precious.csv", "-o precious.csv would overwrite"),
-        ("predict kept.json precious.csv -o precious.csv", "-o precious.csv would overwrite"),
         ("predict kept.json precious.csv -o kept.json", "-o kept.json would overwrite"),
-        ("audit kept.json precious.csv -o kept.json", "-o kept.json would overwrite"),
-        ("audit kept.json precious.csv -o precious.csv", "-o precious.csv would overwrite"),
+        ("audit model.json kept.json precious.csv -o kept.json", "-o kept.json would overwrite"),
         ("fit precious.csv -o x.json --proof x.json", "--proof x.json would overwrite what -o"),
-        ("path precious.csv -o x.png --plot x.png", "--plot x.png would overwrite what -o writes"),
     ],
 )
 def test_nothing_that_is_read_is_overwritten(folder, run, command, complaint):
@@ -140,7 +135,6 @@ def test_nothing_that_is_read_is_overwritten(folder, run, command, complaint):
     assert (folder / "precious.csv").read_bytes() == (folder / "small.csv").read_bytes()
     assert (folder / "kept.json").read_bytes() == (folder / "model.json").read_bytes()
     assert not (folder / "x.json").exists()
-    assert not (folder / "x.png").exists()
 
 
 def test_tolerances_that_are_misspelt(run, capsys):
@@ -167,13 +161,10 @@ def test_quiet_is_quiet(run):
         ("--kappa inf --norm linf", {"kappa": np.inf, "norm": "linf"}),
         ("--no-intercept --norm l2", {"fit_intercept": False, "norm": "l2"}),
         ("--immovable b,d", {"feature_costs": [1.0, np.inf, 1.0, np.inf]}),
-        ("--feature-costs costs.csv", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}),
-        ("--feature-costs costs.json", {"feature_costs": [1.0, 1.0, 1.0, 3.0]}),
+        ("--feature-costs a=2,c=inf", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}),
     ],
 )
 def test_fit_options(options, settings, folder, cancer, answer):
-    (folder / "costs.csv").write_text("name,cost\na,2\nc,inf\n")
-    (folder / "costs.json").write_text('{"d": 3}')
     found = answer(f"fit small.csv --epsilon 0.01 {options} -o options.json")
     X, y, _ = cancer
     expected = drlogit.solve(X[:150, :4], y[:150], **{"epsilon": 0.01, "kappa": 1.0, **settings})
@@ -211,11 +202,6 @@ def test_what_files_say_does_not_steer_the_terminal(folder, run):
     assert code == cli.BAD_INPUT
     assert "\\x1b[1A" in more
     assert not set("\x1b\u202e") & set(out + err + more)
-
-
-def test_an_empty_name_is_a_name(folder, answer):
-    (folder / "pandas.csv").write_text(",a,b,y\n" + "0,1,2,0\n1,3,1,1\n2,2,2,0\n3,5,1,1\n")
-    assert answer("fit pandas.csv --drop ''")["n_features"] == 2
 
 
 def test_epsilon_from_theory(answer, cancer):
@@ -278,31 +264,18 @@ def test_more_than_two_classes(folder, run, answer):
 
 def test_a_path_of_several_classes(folder, run, answer):
     X, y = load_iris(return_X_y=True)
-    kappa = {0: 1.0, 1: 2.0, 2: 3.0}
     options = "--epsilons 0.05,0.5 --kappa setosa=1,versicolor=2,virginica=3 --balanced"
-    found = answer(f"path iris.csv {options} -o classes.csv --plot classes.png")
+    found = answer(f"path iris.csv {options} --plot classes.png")
     assert found["classes"] == ["setosa", "versicolor", "virginica"]
     assert found["positive"] is None
     assert found["kappa"] == {"setosa": 1.0, "versicolor": 2.0, "virginica": 3.0}
+    kappa = {0: 1.0, 1: 2.0, 2: 3.0}
     expected = drlogit.regularization_path(X, y, [0.5, 0.05], kappa=kappa)  # 50 of each
     objectives = [each["objective"] for each in found["radii"]]
     assert objectives == pytest.approx(expected.objectives, abs=2e-6)
     assert np.shape(found["radii"][0]["coefficients"]) == (3, 4)
-    table = pd.read_csv(folder / "classes.csv")
-    assert table["class"].tolist() == 2 * found["classes"]
-    last = found["radii"][1]
-    assert table[list("abcd")].to_numpy()[3:] == pytest.approx(np.array(last["coefficients"]))
-    assert table["intercept"].to_numpy()[3:] == pytest.approx(last["intercept"])
     assert (folder / "classes.png").stat().st_size > 0
     assert "worst-case loss" in run("path iris.csv --n-epsilons 3")[1]
-
-
-def test_one_label_against_the_rest(folder, run, answer):
-    found = answer("fit iris.csv --positive virginica --epsilon 0.01 -o virginica.json")
-    assert found["classes"] == ["not virginica", "virginica"]
-    scores = answer("evaluate virginica.json iris.csv")
-    assert np.sum(scores["confusion"], axis=1).tolist() == [100, 50]
-    assert answer("path iris.csv --positive virginica --n-epsilons 2")["positive"] == "virginica"
 
 
 # --- predict, evaluate ----------------------------------------------------------------------
@@ -476,14 +449,12 @@ def test_tune(folder, cancer, run, answer):
 
 def test_path(folder, run, answer):
     pytest.importorskip("matplotlib")
-    found = answer("path small.csv --standardize --n-epsilons 4 --plot path.svg -o path.csv")
+    found = answer("path small.csv --standardize --n-epsilons 4 --plot path.svg")
     radii = [row["epsilon"] for row in found["radii"]]
     assert radii[0] == pytest.approx(found["epsilon_max"])
     assert radii == sorted(radii, reverse=True)
     assert all(row["gap"] <= 1e-6 for row in found["radii"])
-    table = np.genfromtxt(folder / "path.csv", delimiter=",", names=True)
-    assert table.dtype.names[-4:] == ("a", "b", "c", "d")
-    assert np.array_equal(table["a"], [row["coefficients"][0] for row in found["radii"]])
+    assert found["feature_names"] == [*"abcd"]
     assert "<svg" in (folder / "path.svg").read_text()
     code, out, _ = run("path small.csv --epsilons 0.1,0.01 --kappa inf")
     assert code == cli.DONE
@@ -528,11 +499,6 @@ def test_several_models_in_one_audit(folder, cancer, answer, run):
         feature_costs=np.ones(30) if third.feature_costs_ is None else third.feature_costs_,
     )  # fmt: skip
     assert shared["models"][1]["rows"][0]["worst_case_loss"] == pytest.approx(expected, rel=1e-9)
-    command = "audit third.json model.json cancer.csv --own-balls --against none --epsilons 0.1"
-    own = answer(command)
-    assert own["ball"] == ""
-    worst = own["models"][1]["rows"][0]["worst_case_loss"]
-    assert worst < expected  # in standard deviations, as it was fitted
     for command, message in (
         ("audit model.json model.json cancer.csv", "the same model is named twice"),
         ("audit model.json cancer.csv --groups nothing", "nothing"),
@@ -575,31 +541,32 @@ def test_datasets(folder, run, answer, cancer):
 
 @pytest.fixture(scope="module")
 def bad_files(folder):
-    (folder / "one.csv").write_text("a,y\n1,x\n2,x\n")
-    (folder / "nan.csv").write_text("a,y\n1,x\nnan,z\n")
-    (folder / "inf.csv").write_text("a,y\n1,x\ninf,z\n")
-    (folder / "words.csv").write_text("1,2,3,4\n2,many,4,5\n")
+    texts = {
+        "one.csv": "a,y\n1,x\n2,x\n",
+        "nan.csv": "a,y\n1,x\nnan,z\n",
+        "inf.csv": "a,y\n1,x\ninf,z\n",
+        "words.csv": "1,2,3,4\n2,many,4,5\n",
+        "text.csv": "a,b,y\n1,red,x\n2,blue,z\n",
+        "numbers.csv": "a,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(50)),
+        "empty.csv": "",
+        "zeros.csv": "a,w,y\n1,1,x\n2,0,z\n3,1,x\n",
+        "zero.svm": "1 0:1 2:3\n-1 1:2\n",
+        "narrow.csv": "1,2,0\n3,4,1\n",
+        "nameless.csv": "1,2,3,4,benign\n2,3,4,5,malignant\n",
+        "other.json": '{"weights": [1, 2]}',
+        "half.json": (folder / "model.json").read_text()[:900],
+        "unknown.csv": (folder / "cancer.csv").read_text().replace("benign", "unsure"),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
     dates = pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2021-01-01"]), "y": [0, 1]})
     dates.to_parquet(folder / "dates.parquet")
-    (folder / "text.csv").write_text("a,b,y\n1,red,x\n2,blue,z\n")
-    (folder / "numbers.csv").write_text("a,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(50)))
-    (folder / "empty.csv").write_text("")
-    (folder / "zeros.csv").write_text("a,w,y\n1,1,x\n2,0,z\n3,1,x\n")
     (folder / "latin.csv").write_bytes("caf\xe9,y\n1,x\n2,z\n".encode("latin-1"))
-    (folder / "zero.svm").write_text("1 0:1 2:3\n-1 1:2\n")
     for name in ("book.xlsx", "renamed.csv"):
         with zipfile.ZipFile(folder / name, "w") as book:
             book.writestr("[Content_Types].xml", "<Types/>")
             book.writestr("xl/workbook.xml", "<workbook/>")
     (folder / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    (folder / "narrow.csv").write_text("1,2,0\n3,4,1\n")
-    (folder / "nameless.csv").write_text("1,2,3,4,benign\n2,3,4,5,malignant\n")
-    (folder / "other.json").write_text('{"weights": [1, 2]}')
-    (folder / "half.json").write_text((folder / "model.json").read_text()[:900])
-    (folder / "costs-bad.csv").write_text("a,-1\n")
-    (folder / "unknown.csv").write_text(
-        (folder / "cancer.csv").read_text().replace("benign", "unsure")
-    )
 
 
 @pytest.mark.parametrize(
@@ -626,8 +593,8 @@ def bad_files(folder):
         ("fit small.csv --max-iter 0", "max_iter must be a positive integer"),
         ("fit small.csv --weights z", "has no column 'z' (--weights)"),
         ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
-        ("fit small.csv --feature-costs costs-bad.csv", "column 'a' must be a positive number"),
-        ("fit small.csv --feature-costs half.json", "half.json: no file of costs"),
+        ("fit small.csv --feature-costs a=-1", "column 'a' must be a positive number"),
+        ("fit iris.csv --positive setosa", "--positive is for two labels, and iris.csv has setosa"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
         ("fit small.csv --holdout 0.01", "must leave out 10 rows or more, and not all"),
@@ -641,14 +608,11 @@ def bad_files(folder):
         ("fit cancer.csv --target diag", "did you mean 'diagnosis'?"),
         ("fit cancer.csv --target 'mean radis'", "did you mean 'mean radius'"),
         ("fit latin.csv", "latin.csv is not UTF-8 text: it holds the byte 0xe9, as text in"),
-        ("fit small.csv --feature-costs latin.csv", "latin.csv: no file of costs"),
         ("fit book.xlsx", "book.xlsx is a spreadsheet, which is not read: save the sheet as CSV"),
         ("fit renamed.csv", "renamed.csv is a spreadsheet, which is not read"),
         ("fit old.xls", "old.xls is a spreadsheet, which is not read"),
         ("fit zero.svm", "zero.svm numbers its columns from 0: say so with --zero-based"),
         ("predict nowhere.json small.csv", "nowhere.json: No such file or directory"),
-        ("predict cancer.csv model.json", "the model comes first, drlogit predict model.json can"),
-        ("evaluate gone.csv model.json", "gone.csv is no model, but model.json is: the model"),
         ("predict small.csv small.csv", "small.csv is not a model file"),
         ("predict other.json cancer.csv", "other.json is JSON but not a model file"),
         ("predict half.json cancer.csv", "half.json is not a model file, or not all of one"),
@@ -657,7 +621,6 @@ def bad_files(folder):
         ("predict plain.json narrow.csv", "has 3 features, but the model plain.json has 4"),
         ("evaluate model.json unknown.csv", "the label 'unsure', which the model does not know"),
         ("audit model.json cancer.csv --epsilons -1", "epsilon must be finite and >= 0"),
-        ("audit model.json cancer.csv --n-listed -1", "--n-listed must be at least 0"),
         ("datasets export nonsense x.csv", "no data set is named 'nonsense'"),
         ("datasets export breast-cancer x.doc", "FILE, a .csv file, got x.doc"),
     ],
@@ -735,12 +698,6 @@ def test_progress_on_a_terminal(run, monkeypatch):
         err = run(command)[2]
         assert line in err
         assert err.endswith("\r\x1b[K")  # and nothing is left of it
-
-
-def test_json_is_strict_and_exact():
-    value = {"a": np.float64(0.1), "b": [np.inf, -np.inf, np.nan], "c": np.arange(2), "d": True}
-    text = strict_json.dumps(value)
-    assert json.loads(text) == {"a": 0.1, "b": ["inf", "-inf", None], "c": [0, 1], "d": True}
 
 
 def test_labels_may_be_named_by_another_form_of_their_number(folder, run):

@@ -42,18 +42,6 @@ def npz(**arrays):
     return buffer.getvalue()
 
 
-def npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def sparse_npz(**changes):
-    csr = sp.csr_matrix(X)
-    parts = {"format": b"csr", "shape": csr.shape, "data": csr.data, "indices": csr.indices}
-    return npz(**{**parts, "indptr": csr.indptr, "y": CODES, **changes})
-
-
 def parquet(**columns):
     buffer = io.BytesIO()
     table = {"a": X[:, 0], "b": X[:, 1].astype(np.float32), "c": X[:, 2], "y": LABELS, **columns}
@@ -85,7 +73,6 @@ def test_text_compressed_or_not(name, suffix, tmp_path):
         (npz(X=X, y=LABELS), LABELS),
         (npz(X=X.astype(np.float32), y=CODES), CODES),
         (npz(X=X, y=np.array([LABELS], dtype="S3").T), LABELS),
-        (sparse_npz(), CODES),
         (parquet(), LABELS),
         (parquet(y=[False, True, True, False]), [False, True, True, False]),
         (parquet(y=pa.array(LABELS).dictionary_encode()), LABELS),
@@ -200,8 +187,6 @@ def test_kinds_of_labels(texts, labels, tmp_path):
     text = "a,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(texts))
     data = write(tmp_path / "d.csv", text)
     assert read_samples(data, Wanted()).labels.tolist() == labels
-    beside = write(tmp_path / "y.txt", "\n".join(texts) + "\n\n")
-    assert read_samples(data, Wanted(drop=("y",), labels=beside)).labels.tolist() == labels
 
 
 # --- what is not right, in one line ---------------------------------------------------------
@@ -237,13 +222,12 @@ COMPLAINTS = [
     ("d.svm", "1 2:3 1:4\n", {}, "is not svmlight text"),
     ("d.svm", "1 1:1_2\n", {}, "is not svmlight text: found b'1 1:1_2'"),
     ("d.svm", "nan 1:1\n1 1:2\n", {}, "the label of row 1 is missing"),
-    ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, which has no column for --weights"),
-    ("d.svm", svmlight(), {"features": ("1",)}, "sparse matrix, whose columns are all features"),
-    ("d.npz", sparse_npz(), {"drop": ("1",)}, "sparse matrix, whose columns are all features"),
+    ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, whose columns are all features"),
+    ("d.svm", svmlight(), {"features": ("1",)}, "svmlight text, whose columns are all features"),
     ("d.svm", svmlight(), {"n_features": 2}, "row 2 uses feature 3, but the model has only 2"),
     ("d.svm", svmlight(True), {}, "numbers its columns from 0: say so with --zero-based"),
     ("d.npz", npz(A=X), {}, "has no array 'X' (features); its arrays: A"),
-    ("d.npz", npz(X=X), {}, "has no array 'y' (--target); its arrays: X; labels can come from"),
+    ("d.npz", npz(X=X), {}, "has no array 'y' (--target); its arrays: X"),
     ("d.npz", npz(X=X[0], y=[0]), {}, "X must hold numbers, 2-D and not empty, got float64 of sha"),
     ("d.npz", npz(X=np.array([["a"]]), y=[0]), {}, "got <U1 of shape (1, 1)"),
     ("d.npz", npz(X=X, y=[0, 1]), {}, "2 labels in 'y' for 4 rows"),
@@ -252,8 +236,6 @@ COMPLAINTS = [
     ("d.npz", npz(X=X, y=[1j, 0, 1, 0]), {}, "must be numbers or text, got complex128"),
     ("d.npz", npz(X=X, y=CODES, feature_names=["a"]), {}, "1 feature_names for 3 columns"),
     ("d.npz", b"\x80\x04nonsense", {}, "d.npz is damaged, or not what it seems"),
-    ("d.npz", sparse_npz(indptr=[0, 1]), {}, "d.npz is damaged, or not what it seems"),
-    ("d.npz", sparse_npz(format=b"xyz"), {}, "d.npz is damaged, or not what it seems"),
     ("d.parquet", parquet(y=[None, "a", "b", "a"]), {}, "(column 'y'): the label of row 1 is miss"),
     ("d.parquet", b"PAR1 and nonsense", {}, "d.parquet is damaged, or not what it seems"),
     ("d.parquet", parquet(**{k: pa.array([], "f8") for k in "abcy"}), {}, "has no samples"),
@@ -267,23 +249,6 @@ def test_what_is_said(name, contents, options, complaint, tmp_path):
         read_samples(path, Wanted(**options))
     assert complaint in str(failure.value)
     assert "\n" not in str(failure.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "contents", "message"),
-    [
-        ("y.txt", b"\n\n", "y.txt is empty"),
-        ("y.txt", b"no\nyes\nNA\nno\n", "y.txt: the label of row 3 is missing"),
-        ("y.txt", b"no\nyes\n", "y.txt has 2 labels for 4 samples"),
-        ("y.txt", b"\xff\xfe\x00", "y.txt is not UTF-8 text"),
-        ("y.npy", b"", "y.npy is damaged"),
-        ("y.npy", npz(y=LABELS), "y.npy is an archive of arrays"),
-    ],
-)
-def test_what_is_said_of_label_files(name, contents, message, tmp_path):
-    data, labels = write(tmp_path / "d.svm", svmlight()), write(tmp_path / name, contents)
-    with pytest.raises(ValueError, match=message):
-        read_samples(data, Wanted(labels=labels))
 
 
 def test_no_such_file(tmp_path):
@@ -304,9 +269,6 @@ def test_pickles_are_never_loaded(name, tmp_path):
     data = write(tmp_path / "d.npz", npz(**{"X": X, "y": CODES, name: trap}))
     with pytest.raises(ValueError, match="pickled Python objects, which could run code"):
         read_samples(data, Wanted())
-    labels, sound = write(tmp_path / "y.npy", npy(trap)), write(tmp_path / "s.npz", npz(X=X))
-    with pytest.raises(ValueError, match="pickle"):
-        read_samples(sound, Wanted(labels=labels))
 
 
 def test_missing_pyarrow(monkeypatch, tmp_path):

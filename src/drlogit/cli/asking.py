@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..estimators.tables.frames import MISSING_MARKS, columns_of
 from ..files.columns import FileSamples, Wanted
-from ..files.model_file import looks_like_model, read_model
+from ..files.model_file import read_model
 from ..files.reading import read_samples
 from .chosen_classes import keyed_by_label, match_labels
 from .console import Console
@@ -36,8 +36,7 @@ class ModelAndSamples:
     def codes(self) -> NDArray[np.intp]:
         """The class of each sample; ``ValueError`` for a label that the model does not know."""
         assert self.samples.labels is not None
-        against_rest = self.origin.get("positive_against_rest")
-        return match_labels(self.samples.labels, self.classes, against_rest, self.samples.source)
+        return match_labels(self.samples.labels, self.classes, self.samples.source)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -55,15 +54,7 @@ def read_asked(
     arguments: argparse.Namespace, console: Console, *, with_labels: bool = True
 ) -> ModelAndSamples:
     """Read a model and the samples to ask it about."""
-    try:
-        model, origin = read_model(arguments.model)
-    except (ValueError, OSError):
-        if looks_like_model(arguments.data):
-            raise ValueError(
-                f"{arguments.model} is no model, but {arguments.data} is: the model comes first, "
-                f"drlogit {arguments.command} {arguments.data} {arguments.model}"
-            ) from None
-        raise
+    model, origin = read_model(arguments.model)
     encoding, names = model.encoding_, names_of(model)
     n_features = int(model.n_features_in_)
     columns = () if encoding is None else encoding.columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,11 @@ def add_parser(commands: options.Commands) -> None:
         drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
         """,
     )
-    parser.add_argument(
-        "models", metavar="MODEL", nargs="+", help="model files of the same features"
-    )
-    parser.add_argument("data", metavar="DATA", help=options.DATA_HELP)
-    options.group(parser)("-o --output FILE", "web page to write (.html)")
+    add = options.group(parser)
+    add("MODEL", options.MODEL_HELP)
+    add("OTHERS", "other models of the same features", nargs="*")
+    add("DATA", options.DATA_HELP)
+    add("-o --output FILE", "web page to write (.html)")
     add = options.group(parser, "audit")
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
         "samples, which favours it, or nothing", choices=("lr", "none"), default="lr")  # fmt: skip
@@ -55,11 +54,6 @@ def add_parser(commands: options.Commands) -> None:
     add("--groups COLUMN", "column whose values are subgroups, on the page")
     add("--epsilons E,E", "radii (default: chosen, with the models')", type=options.numbers)
     add("--kappa COST", "(default: the first model's)", type=options.by_label)
-    add(
-        "--own-balls",
-        "measure each model with the costs and bounds of its own fit, not all with "
-        "the first's; the same radius then allows different things, and models are not ranked",
-    )
     add("--id COLUMN", "column that names the samples (default: by number from 0)")
     add("--n-listed N", "samples to list", type=int, default=10)
     options.add_sample_options(parser)
@@ -69,13 +63,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command."""
     from ..report.audits import audit
 
-    if arguments.n_listed < 0:
-        raise ValueError(f"--n-listed must be at least 0, got {arguments.n_listed}")
-    first, *others = arguments.models
-    arguments.model = first
     asked = read_asked(arguments, console)
-    # What is fitted to these very samples has seen them: no guarantee may speak of it.
-    models = _named(first, asked, others, "none" if arguments.unseen else arguments.against)
+    models = _named(arguments, asked)
     X = asked.samples.X
     if arguments.id is not None and hasattr(X, "index"):
         X.index = read_column(asked, arguments, arguments.id)
@@ -83,46 +72,42 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         warn_of_fitted_rows(asked, console)
     report = audit(
         models, X, asked.labels, epsilons=arguments.epsilons,
-        kappa=asked.kappa(arguments.kappa),
-        balls="own" if arguments.own_balls else "common", sample_weight=asked.samples.weights,
-        groups=read_groups(asked, arguments), n_listed=arguments.n_listed,
+        kappa=asked.kappa(arguments.kappa), sample_weight=asked.samples.weights,
+        groups=read_groups(asked, arguments), n_listed=max(arguments.n_listed, 0),
         holdout=(X, asked.labels) if arguments.unseen else None,
     )  # fmt: skip
     if arguments.output is not None:
         source = Path(asked.samples.source).name
         subtitle = f"{', '.join(models)}, on {report.n_samples:,} samples of {source}"
         report.to_html(arguments.output, subtitle=subtitle)
-    record = {"files": arguments.models, "data": asked.samples.source, **report.to_dict()}
+    files = [arguments.model, *arguments.others]
+    record = {"files": files, "data": asked.samples.source, **report.to_dict()}
     written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
     console.answer(record, lambda: f"{report}{written}")
     return DONE
 
 
-def _named(first: str, asked: ModelAndSamples, others: list[str], against: str) -> dict[str, Any]:
+def _named(arguments: argparse.Namespace, asked: ModelAndSamples) -> dict[str, Any]:
     """The models by the names of their files, or by their paths where names are the same."""
-    names = Counter(Path(file).name for file in (first, *others))
-
-    def name_of(file: str) -> str:
-        return Path(file).name if names[Path(file).name] == 1 else file
-
-    models = {name_of(first): asked.model}
-    if against != "none":
-        share = np.bincount(asked.codes, asked.samples.weights, minlength=len(asked.classes))
+    files = [arguments.model, *arguments.others]
+    short = [Path(file).name for file in files]
+    first, *names = short if len({*short}) == len(files) else files
+    if len({first, *names}) < len(files):
+        raise ValueError(f"the same model is named twice: {first}")
+    models, samples = {first: asked.model}, asked.samples
+    # What is fitted to these very samples has seen them: no guarantee may speak of it.
+    if arguments.against == "lr" and not arguments.unseen:
+        share = np.bincount(asked.codes, samples.weights, minlength=len(asked.classes))
         if not share.all():
-            lacking = asked.classes[int(share.argmin())]
             raise ValueError(
-                f"no sample of {asked.samples.source} has the label {lacking!r}: nothing to fit "
-                "for a comparison; --against none does without"
+                f"no sample of {samples.source} has the label {asked.classes[share.argmin()]!r}: "
+                "nothing to fit for a comparison; --against none does without"
             )
-        samples = asked.samples
         models["plain LR"] = compared(asked.model, samples.X, asked.codes, samples.weights)
-    for file in others:
-        other, _ = read_model(file)
-        if name_of(file) in models:
-            raise ValueError(f"the same model is named twice: {file}")
-        if names_of(other) != names_of(asked.model):
+    for name, file in zip(names, arguments.others, strict=True):
+        models[name], _ = read_model(file)
+        if names_of(models[name]) != names_of(asked.model):
             raise ValueError(f"{file} has other features than {first}: audit them one by one")
-        models[name_of(file)] = other
     return models
 
 

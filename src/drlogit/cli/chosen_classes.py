@@ -11,44 +11,36 @@ from numpy.typing import NDArray
 
 def choose_classes(
     labels: NDArray[Any], positive: str | None, source: str
-) -> tuple[list[Any], NDArray[np.intp], Any]:
-    """The classes in order, the class of each sample, and the label that is told from the rest.
-
-    Of two classes the positive one comes second.  A positive label among more than two makes
-    two classes: it, and "not" it.
-    """
+) -> tuple[list[Any], NDArray[np.intp]]:
+    """The classes in order, and the class of each sample; of two the positive one is the second."""
     distinct, codes = np.unique(labels, return_inverse=True)
     classes: list[Any] = distinct.tolist()
     if len(classes) < 2:
         raise ValueError(
             f"all {codes.size} labels of {source} are {classes[0]!r}; two classes are wanted"
         )
+    if len(classes) > max(20, codes.size // 10):
+        raise ValueError(
+            f"{source} has {len(classes)} different labels in {codes.size} samples: is the column "
+            "of the labels the right one? Name it with --target"
+        )
     if positive is None:
-        if len(classes) > max(20, codes.size // 10):
-            raise ValueError(
-                f"{source} has {len(classes)} different labels in {codes.size} samples: is the "
-                "column of the labels the right one? Name it with --target, or choose a label "
-                "with --positive"
-            )
-        return classes, codes, None
-    found = np.flatnonzero(_same(distinct, positive))
-    if not found.size:
+        return classes, codes
+    same = _same(distinct, positive)
+    if not same.any():
         raise ValueError(
             f"no sample of {source} has the label {positive!r}; its labels are {_listed(classes)}"
         )
-    chosen = classes.pop(found[0])
-    codes = (codes == found[0]).astype(np.intp)
-    if len(classes) == 1:
-        return [*classes, chosen], codes, None
-    return [f"not {chosen}", str(chosen)], codes, chosen
+    if len(classes) > 2:
+        raise ValueError(
+            f"--positive is for two labels, and {source} has {_listed(classes)}: leave it out for "
+            "one model of all, or make two labels of them"
+        )
+    return (classes, codes) if same[1] else (classes[::-1], 1 - codes)
 
 
-def match_labels(
-    labels: NDArray[Any], classes: list[Any], against_rest: Any, source: str
-) -> NDArray[np.intp]:
+def match_labels(labels: NDArray[Any], classes: list[Any], source: str) -> NDArray[np.intp]:
     """Positions of labels in the classes of a model; ``ValueError`` for one it does not know."""
-    if against_rest is not None:
-        return _same(labels, against_rest).astype(np.intp)
     codes = np.full(labels.size, -1, dtype=np.intp)
     for position, label in enumerate(classes):
         codes[_same(labels, label)] = position

@@ -52,7 +52,7 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
     model, X = asked.model, asked.samples.X
     # In logarithms, so that a sure mistake is a large loss and not an infinite one.
     losses = -model.predict_log_proba(X)[np.arange(codes.size), codes]
-    predicted = match_labels(model.predict(X), classes, None, asked.samples.source)
+    predicted = match_labels(model.predict(X), classes, asked.samples.source)
     record: dict[str, Any] = {
         "model": arguments.model,
         "data": asked.samples.source,

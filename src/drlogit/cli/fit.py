@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..estimators.tolerances import allowances
+from ..problem.label_costs import kappa_text
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .outputs import certificate_record, explain_fit, explain_radius
+from .outputs import certificate_record, explain_fit
 from .training import Training, parameters, read_training, tolerated
 
 
@@ -73,10 +75,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     samples, promised = training.samples, None
     if unseen is not None:
         weights = unseen.samples.weights
-        promised = guarantee(
-            model, unseen.samples.X, unseen.labels, sample_weight=weights,
-            kappa=unseen.samples.kappa,
-        )  # fmt: skip
+        X, kappa = unseen.samples.X, unseen.samples.kappa
+        promised = guarantee(model, X, unseen.labels, sample_weight=weights, kappa=kappa)
     if arguments.proof is not None:
         kappa = training.by_label(model.kappa_) if samples.kappa is None else samples.kappa
         model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights, kappa)
@@ -93,8 +93,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def _record(
     model: Any, promised: Any, training: Training, arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    from ..estimators.tolerances import allowances
-
     return {
         "model": arguments.output,
         "proof": arguments.proof,
@@ -113,15 +111,14 @@ def _record(
 
 
 def _text(model: Any, promised: Any, training: Training, arguments: argparse.Namespace) -> str:
-    from ..estimators.tolerances import allowances
-
     n_samples = training.codes.size
     lines = []
     if promised is not None:
-        lines = ["What holds for new data, from rows that the model has not seen?", str(promised)]
-        lines.append("")
+        lines = ["What holds for new data, from rows that the model has not seen?"]
+        lines += [str(promised), ""]
     lines += [
-        explain_radius(model.epsilon_, model.kappa_, n_samples),
+        f"What may go wrong with the data? (epsilon = {model.epsilon_:g}, kappa = "
+        f"{kappa_text(model.kappa_)})",
         *(f"  {sentence}" for sentence in allowances(model)),
         "",
         "How good is it, on the data it was fitted to?",

@@ -82,8 +82,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add = add_sample_options(parser, "a column named target, label, class or y, else the last")
     add("--features A,B", "columns to use; all others are left out (tables only)", type=names)
     add("--drop A,B", "columns to leave out (tables only)", type=names, default=())
-    add("--positive LABEL", "the label of the positive class (default: the one that sorts last); "
-        "of more than two labels, this one against the rest")  # fmt: skip
+    add("--positive LABEL", "of two labels, the positive one (default: the one that sorts last)")
     add("--balanced", "give every class the same total weight")
     add("--standardize", "measure every number in standard deviations; the model is written for "
         "the data as they are")  # fmt: skip
@@ -104,7 +103,6 @@ def add_sample_options(parser: argparse.ArgumentParser, target: str = "that of t
     """How to read samples; a model that is asked about them knows its features."""
     add = group(parser, "data (columns by name, or by number from 0; -1 is the last)")
     add("--target COLUMN", f"column of the labels (default: {target}); NPZ: array")
-    add("--labels FILE", "labels in a file of their own: .npy, or text with one per line")
     add("--weights COLUMN", "column of the sample weights; NPZ: array")
     add("--kappa-column COLUMN", "column of what it costs to flip each label, in place of --kappa; "
         "NPZ: array")  # fmt: skip
@@ -141,8 +139,8 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "label: good=0.2; predictions are then of the true labels", type=by_label)  # fmt: skip
     add("--immovable A,B", "features that cannot move: their coefficients are not penalised",
         type=names, default=())  # fmt: skip
-    add("--feature-costs FILE", "how hard each feature is to move (default 1, inf: immovable), in "
-        "the units of the fit: JSON object of names and costs, or CSV lines name,cost")  # fmt: skip
+    add("--feature-costs A=2,B=inf", "how hard features are to move, others 1, in the units of the "
+        "fit", type=amounts)  # fmt: skip
     add("--solver", "method", choices=("auto", *JOINT_SOLVERS), default="auto")
     add("--tol GAP", "wanted duality gap, in nats of log-loss", type=float, default=1e-6)
     add("--max-iter N", "limit on iterations", type=int)

@@ -1,4 +1,4 @@
-"""Files that commands write, and how models and numbers are told in words."""
+"""Files that commands write, and how fits and numbers are told in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import csv
 import errno
 import io
-import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,12 +13,11 @@ from typing import Any
 
 from ..estimators.tables.frames import is_number
 from ..files.atomic import write_bytes
-from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}
-_INPUTS = ("data", "labels", "feature_costs", "model", "models")
+_INPUTS = ("data", "model", "others")
 
 #: What makes a formula of a cell, in programs for spreadsheets.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -37,27 +35,21 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         path = given.get(name)
         if path is None:
             continue
-        _check_writable(path)
         place = os.path.realpath(path)
+        if os.path.isdir(place):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory, not a file to write", path)
+        folder = os.path.dirname(place)
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(
+                errno.ENOENT, f"there is no folder {folder!r} to write it to", path
+            )
+        if not os.access(place if os.path.exists(place) else folder, os.W_OK):
+            raise PermissionError(errno.EACCES, "cannot be written to", path)
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
         taken[place] = f"what {option} writes"
     if given.get("plot") is not None:
         _check_plot(given["plot"])
-
-
-def _check_writable(path: str) -> None:
-    """Find out before the work, and not after it, that its outcome cannot be written."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a directory, not a file to write", path)
-    folder = target.resolve().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            errno.ENOENT, f"there is no folder {str(folder)!r} to write it to", path
-        )
-    if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
-        raise PermissionError(errno.EACCES, "cannot be written to", path)
 
 
 def _check_plot(path: str) -> None:
@@ -102,26 +94,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def explain_radius(epsilon: float, kappa: StatedKappa, n_samples: int) -> str:
-    """What ε and κ allow the adversary, in plain words."""
-    lines = [
-        "What may go wrong with the data?",
-        f"  epsilon = {epsilon:g}: how far samples may move, on average.",
-    ]
-    if not isinstance(kappa, float):
-        lines.append(f"  kappa = {kappa_text(kappa)}: what it costs to flip a label.")
-    elif math.isinf(kappa):
-        lines.append("  kappa = inf: labels are beyond doubt; only features may move.")
-    else:
-        share = min(epsilon / kappa, 1.0)
-        lines += [
-            f"  kappa = {kappa:g}: flipping one label counts as moving a sample that far.",
-            f"  So at most epsilon/kappa = {share:.3g} of all labels may be flipped "
-            f"(about {share * n_samples:.0f} of {n_samples}).",
-        ]
-    return "\n".join(lines)
-
-
 def explain_fit(result: Result) -> list[str]:
     """How sure the outcome of a fit is."""
     lines = [
@@ -140,8 +112,8 @@ def explain_fit(result: Result) -> list[str]:
 
 def explain_written(*files: str | None) -> list[str]:
     """Which files there are now."""
-    written = [name for name in files if name is not None]
-    return ["", f"Written: {', '.join(written)}"] if written else []
+    written = ", ".join(name for name in files if name is not None)
+    return ["", f"Written: {written}"] if written else []
 
 
 def certificate_record(result: Result) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ..problem.label_costs import kappa_text
 from . import options
 from .chosen_classes import keyed_by_label
 from .console import DONE, NOT_CONVERGED, Console
-from .outputs import csv_text, explain_written, save_plot, table
+from .outputs import explain_written, save_plot, table
 from .training import Training, parameters, read_training
 
 
@@ -30,13 +30,12 @@ def add_parser(commands: options.Commands) -> None:
         "standardised matrix per standard deviation, of a table in its own units.",
         examples="""
         drlogit path data.csv --standardize
-        drlogit path data.csv --standardize --plot path.png -o path.csv
+        drlogit path data.csv --standardize --plot path.png
         drlogit path data.csv --epsilons 0.5,0.1,0.01 --kappa inf --json
         """,
     )
     add = options.group(parser)
     add("DATA", options.DATA_HELP)
-    add("-o --output FILE", "CSV file for the coefficients at every radius")
     add("--plot FILE", "picture to draw: .png, .pdf or .svg")
     options.add_model_options(parser, kappa=1.0)
     add = options.group(parser, "radii")
@@ -91,8 +90,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if isinstance(path.kappa, dict):
         path = replace(path, kappa={training.classes[k]: v for k, v in path.kappa.items()})
     names = path.feature_names or training.samples.names
-    if arguments.output is not None:
-        _write(path, names, training.classes, arguments.output)
     if arguments.plot is not None:
         from ..report import RegularizationPathDisplay
 
@@ -149,20 +146,5 @@ def _text(path: Any, arguments: argparse.Namespace) -> str:
         f"({path.norm} transport, kappa = {kappa_text(path.kappa)}).",
         "",
         table(columns, rows),
-        *explain_written(arguments.output, arguments.plot),
+        *explain_written(arguments.plot),
     ])  # fmt: skip
-
-
-def _write(path: Any, names: list[str], classes: list[Any], output: str) -> None:
-    """A row for each radius, of several classes for each radius and class."""
-    from ..files.atomic import write_text
-
-    header = ["epsilon", "objective", "gap", "lambda", "intercept", *names]
-    columns = (path.epsilons, path.objectives, path.gaps, path.lambdas)
-    width = path.coefs.shape[-1]
-    facts = np.repeat(np.column_stack(columns), path.coefs[0].size // width, axis=0)
-    rows = np.column_stack([facts, path.intercepts.ravel(), path.coefs.reshape(-1, width)]).tolist()
-    if path.coefs.ndim == 3:
-        header = ["class", *header]
-        rows = [[classes[i % len(classes)], *row] for i, row in enumerate(rows)]
-    write_text(output, csv_text(header, rows))

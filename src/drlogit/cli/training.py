@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from ..estimators.tables.frames import columns_of, is_frame, rows_of
 from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
 from ..estimators.tolerances import tolerances
-from ..files import strict_json
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
 from ..robustness.guarantees import LEAST_ROWS
@@ -143,31 +141,12 @@ def parameters(arguments: argparse.Namespace, training: Training) -> dict[str, A
 
 def _costs(arguments: argparse.Namespace, training: Training) -> Any:
     """``--feature-costs``, ``--immovable`` and ``--standardize`` as ``feature_costs``."""
-    file, stated = arguments.feature_costs, {}
-    if file is not None:
-        stated = training.positions(_cost_file(Path(file)), str(file))
-    immovable = dict.fromkeys(arguments.immovable, np.inf)
-    stated |= training.positions(immovable, "--immovable")
+    stated = training.positions(arguments.feature_costs or {}, "--feature-costs")
+    stated |= training.positions(dict.fromkeys(arguments.immovable, np.inf), "--immovable")
     if not arguments.standardize:
         return stated or None
     every = dict.fromkeys(range(len(training.samples.names)), 1.0) | stated
     return {j: (cost, "std") for j, cost in every.items()} if stated else "std"
-
-
-def _cost_file(path: Path) -> dict[str, float]:
-    """A JSON object, or CSV lines name,cost with a header or not."""
-    try:
-        if path.suffix.lower() == ".json":
-            stated = dict(strict_json.read(path))
-        else:
-            lines = csv.reader(path.read_text("utf-8-sig").splitlines())
-            stated = {name.strip(): cost for name, cost in filter(None, lines)}
-            stated.pop("name", None)  # a header
-        return {str(name): float(cost) for name, cost in stated.items()}
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{path}: no file of costs, a JSON object or lines name,cost: {error}"
-        ) from None
 
 
 def tolerated(arguments: argparse.Namespace, training: Training) -> dict[str, Any]:
@@ -193,14 +172,12 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     for remark in samples.remarks:
         console.note(f"--numbers: {remark}")
     samples = _without_identifiers(samples, arguments, console)
-    classes, codes, against_rest = choose_classes(
-        np.asarray(samples.labels), arguments.positive, samples.source
-    )
+    labels = np.asarray(samples.labels)
+    classes, codes = choose_classes(labels, arguments.positive, samples.source)
     origin = {
         "data": Path(samples.source).name,
         "n_samples": int(codes.size),
         "target": samples.target,
-        "positive_against_rest": against_rest,
         "standardized": bool(arguments.standardize),
         "zero_based": bool(arguments.zero_based),
         "balanced": bool(arguments.balanced),

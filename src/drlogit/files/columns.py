@@ -7,7 +7,6 @@ as written in svmlight files.
 from __future__ import annotations
 
 import difflib
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -26,16 +25,15 @@ USUAL_TARGETS = ("target", "label", "class", "y")
 class Wanted:
     """What to take from a file, as the options of the command line call it.
 
-    ``labels`` is a file of their own.  ``n_features`` is the width a model asks for, or that of a
-    svmlight file whose last columns happen to be empty.  ``with_labels=False`` only names the
-    target so as not to take it for a feature.  Columns that are ``categorical`` are text whatever
+    ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
+    happen to be empty.  ``with_labels=False`` only names the target so as not to take it for a
+    feature.  Columns that are ``categorical`` are text whatever
     they look like, and no others are where they are ``served`` to a model; ``numbers`` are those
     whose texts hold numbers ($1,234.50), and texts among ``missing_marks`` are missing.
     """
 
     with_labels: bool = True
     target: str | None = None
-    labels: str | os.PathLike[str] | None = None
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     weights: str | None = None

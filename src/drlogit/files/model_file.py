@@ -234,14 +234,6 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
         raise ValueError(f"{path} is not a sound model file: {error}") from None
 
 
-def looks_like_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as those that :func:`write_model` writes do."""
-    if not Path(path).is_file():
-        return False
-    with open(path, "rb") as file:
-        return f'"schema": "{SCHEMA}"'.encode() in file.read(256)
-
-
 def _field(fields: Fields, key: str, *kinds: type, of: tuple[type, ...] = ()) -> Any:
     """A field of one of these types; its items, if it is a list, ``of`` one of those."""
     if key not in fields:

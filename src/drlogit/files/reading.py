@@ -9,14 +9,12 @@ import errno
 import io
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from ..estimators.tables.frames import is_number
 from .columns import FileSamples, Header, Roles, Wanted
@@ -28,37 +26,12 @@ _PANDAS_INDEX = "__index_level_"
 
 
 def read_samples(path: str | os.PathLike[str], wanted: Wanted) -> FileSamples:
-    """The samples in a file, with labels from another file if that is wanted."""
+    """The samples in a file."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory, not a data file", str(path))
     with plain_errors(path):
-        reader = _READERS[format_of(path, wanted.format)]
-        if wanted.labels is None:
-            return reader(path, wanted)
-        # Labels come from elsewhere, so every column is a feature.
-        samples = reader(path, replace(wanted, with_labels=False, target=None))
-    labels = _read_labels(Path(wanted.labels))
-    if labels.size != samples.X.shape[0]:
-        raise ValueError(
-            f"{wanted.labels} has {labels.size} labels for {samples.X.shape[0]} samples"
-        )
-    return replace(samples, labels=labels if wanted.with_labels else None, target=None)
-
-
-def _read_labels(path: Path) -> NDArray[Any]:
-    """Labels from a file of their own: a NumPy array (.npy), or text with one per line."""
-    with plain_errors(path):
-        if path.suffix == ".npy":
-            array = np.load(path, allow_pickle=False)
-            if not isinstance(array, np.ndarray):
-                raise ValueError(f"{path} is an archive of arrays, and one array is wanted")
-            return tidy_labels(array, str(path))
-        with open_text(path) as text:
-            lines = text.read().rstrip().splitlines()
-    if not lines:
-        raise ValueError(f"{path} is empty")
-    return tidy_labels(lines, str(path))
+        return _READERS[format_of(path, wanted.format)](path, wanted)
 
 
 # --- tables ----------------------------------------------------------------------------------
@@ -202,10 +175,11 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
     """Columns are numbered from 1 unless ``wanted.zero_based``; all of them are features."""
     from sklearn.datasets import load_svmlight_file  # brings a tenth of a second of other imports
 
-    _refuse_choice(path, wanted)
-    for name, option in ((wanted.weights, "--weights"), (wanted.kappa_column, "--kappa-column")):
-        if name is not None:
-            raise ValueError(f"{path} is svmlight text, which has no column for {option}")
+    if wanted.features is not None or wanted.drop or wanted.weights or wanted.kappa_column:
+        raise ValueError(
+            f"{path} is svmlight text, whose columns are all features and have no names: none can "
+            "be asked for, left out, or taken for weights or kappa"
+        )
     with opened(path) as file:
         text = file.read()
     if b"_" in text:  # 1_2 would be read as 12
@@ -246,20 +220,10 @@ def _with_width(X: Any, width: int, first: int, path: Path) -> Any:
     return X[:, :width]
 
 
-def _refuse_choice(path: Path, wanted: Wanted) -> None:
-    if wanted.features is not None or wanted.drop:
-        raise ValueError(
-            f"{path} is a sparse matrix, whose columns are all features and have no names: it "
-            "cannot be asked for some of them"
-        )
-
-
 def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
-    """Target and weights are names of arrays.
+    """Arrays ``X``, ``y`` and perhaps ``feature_names``; pickled objects are refused.
 
-    Either dense, with arrays ``X`` and ``y``, or a sparse matrix as ``scipy.sparse.save_npz``
-    writes it, with an array ``y`` added or the labels in a file of their own.  An array
-    ``feature_names`` is used if there is one.  Pickled objects, which could run code, are refused.
+    Target and weights are names of arrays.
     """
     target, names = wanted.target or "y", None
     with np.load(path, allow_pickle=False) as archive:
@@ -269,25 +233,15 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
                 return None
             if name not in archive.files:
                 listed = ", ".join(sorted(archive.files)[:8]) or "none"
-                beside = "; labels can come from a file of their own: --labels" * (name == "y")
                 raise ValueError(
                     f"{path} has no array {name!r:.60} ({purpose}); its arrays: {listed:.300}"
-                    + beside
                 )
             return archive[name]
 
-        if {"format", "shape", "data"} <= set(archive.files):
-            _refuse_choice(path, wanted)
-            X = sp.csr_matrix(sp.load_npz(path))
-            X.check_format()
-            X.sum_duplicates()
-        else:
-            X = read("X", "features")
+        X = read("X", "features")
         labels = read(target if wanted.with_labels else None, "--target")
-        weights, kappa = (
-            read(wanted.weights, "--weights"),
-            read(wanted.kappa_column, "--kappa-column"),
-        )
+        weights = read(wanted.weights, "--weights")
+        kappa = read(wanted.kappa_column, "--kappa-column")
         if "feature_names" in archive.files:
             names = [str(name) for name in archive["feature_names"].ravel()]
     if X.ndim != 2 or not X.shape[0] or X.dtype.kind not in "biuf":
@@ -303,15 +257,14 @@ def _read_npz(path: Path, wanted: Wanted) -> FileSamples:
             raise ValueError(
                 f"{path}: {labels.size} labels in {target!r:.60} for {X.shape[0]} rows"
             )
-    if not sp.issparse(X):
-        header = Header(names, X.shape[1], str(path))
-        # Labels and weights are arrays of their own, so every column is a feature.
-        roles = header.roles(Wanted(with_labels=False, features=wanted.features, drop=wanted.drop))
-        X, names = X[:, roles.features], header.feature_names(roles, wanted)
-        if names is not None:
-            import pandas as pd
+    header = Header(names, X.shape[1], str(path))
+    # Labels and weights are arrays of their own, so every column is a feature.
+    roles = header.roles(Wanted(with_labels=False, features=wanted.features, drop=wanted.drop))
+    X, names = X[:, roles.features], header.feature_names(roles, wanted)
+    if names is not None:
+        import pandas as pd
 
-            X = pd.DataFrame(X, columns=names)
+        X = pd.DataFrame(X, columns=names)
     return FileSamples(X, labels, weights, names, target, str(path), kappa=kappa)
 
 
