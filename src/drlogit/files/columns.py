@@ -115,9 +115,10 @@ class Header:
 
     def roles(self, wanted: Wanted) -> Roles:
         """What each column is for."""
-        weights = None if wanted.weights is None else self.find(wanted.weights, "--weights")
-        kappa = wanted.kappa_column
-        kappa = None if kappa is None else self.find(kappa, "--kappa-column")
+        named = {"--weights": wanted.weights, "--kappa-column": wanted.kappa_column}
+        weights, kappa = (
+            None if name is None else self.find(name, option) for option, name in named.items()
+        )
         target = self._target(wanted, {weights, kappa})
         if wanted.features is not None:
             features = [self.find(name, "feature") for name in wanted.features]
