@@ -93,10 +93,10 @@ def test_cv_surface(scoring):
     display = drawn(report.CVSurfaceDisplay.from_estimator(search))
     assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["0.5", "1", "∞"]
     sign = -1.0 if scoring is None else 1.0
-    for kappa, mesh in zip([0.5, 1.0, math.inf], display.meshes_, strict=True):
-        strip = np.flatnonzero(search.cv_results_["param_kappa"] == kappa)[::-1]  # ε ascending
-        scores = sign * search.cv_results_["mean_test_score"][strip]
-        np.testing.assert_allclose(mesh.get_array().ravel(), scores)
+    scores = sign * search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(display.points_.get_array(), scores)
+    places = display.points_.get_offsets()
+    np.testing.assert_allclose(places[:, 0], search.cv_results_["param_epsilon"])
     assert display.mark_.get_xdata() == [search.epsilon_]
     assert display.mark_.get_ydata() == [[0.5, 1.0, math.inf].index(search.kappa_)]
     assert ("nats" in display.score_name) == (scoring is None)

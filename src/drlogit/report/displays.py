@@ -16,7 +16,7 @@ apart, and lines differ in style as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,51 +25,32 @@ from numpy.typing import ArrayLike
 from ..estimators.choosing import RegularizationPath, regularization_path
 from ..problem.label_costs import StatedKappa
 from ..problem.label_costs import kappa_text as stated_text
-from ..rows.arrays import FloatArray
 from .audits import Audit, audit
 
 #: Those of Okabe and Ito (2008) without the yellow, which is too pale for lines.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_LINES = ("-", "--", "-.", ":")
+_DASHES = ("-", "--", "-.", ":")
+
+#: Pairs of colour and dashes, all different.
+_STYLES: list[dict[str, Any]] = [
+    {"color": color, "linestyle": _DASHES[(i + turn) % 4]}
+    for turn in range(4)
+    for i, color in enumerate(_COLORS)
+]
 
 
-def pyplot() -> Any:
-    """matplotlib.pyplot, imported when something is drawn."""
+def _new_axes(width: float, height: float, columns: int = 1) -> Any:
+    """New axes, in a figure of this size in inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
             'drawing needs matplotlib, which is not installed: pip install "drlogit[plot]"'
         ) from error
-    return plt
+    return plt.subplots(1, columns, figsize=(width, height), layout="constrained")[1]
 
 
-def styles() -> Iterator[dict[str, str]]:
-    """Colours and line styles, each pair different from those before for long enough."""
-    for i in range(len(_COLORS) * len(_LINES)):
-        yield {
-            "color": _COLORS[i % len(_COLORS)],
-            "linestyle": _LINES[(i % len(_COLORS) + i // len(_COLORS)) % len(_LINES)],
-        }
-
-
-def new_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes given, or new ones of this size in inches."""
-    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
-
-
-def names_of_features(names: ArrayLike | None, source: Any, count: int) -> list[str]:
-    """Names of the features: those given, those of a data frame or model, or x0, x1, …"""
-    if names is None:
-        found = getattr(source, "feature_names_in_", getattr(source, "columns", None))
-        names = [f"x{j}" for j in range(count)] if found is None else found
-    listed = [str(name) for name in np.asarray(names).tolist()]
-    if len(listed) != count:
-        raise ValueError(f"feature_names must have {count} entries, got {len(listed)}")
-    return listed
-
-
-def kappa_text(kappa: StatedKappa) -> str:
+def _kappa_text(kappa: StatedKappa) -> str:
     """κ with three digits, or ∞; by label or by sample in words."""
     if isinstance(kappa, float):
         return "∞" if math.isinf(kappa) else f"{kappa:.3g}"
@@ -117,11 +98,9 @@ class RobustnessDisplay:
         :func:`drlogit.audit` are taken.  Other options are those of :func:`drlogit.audit`.
         """
         if max_epsilon is None:
-            coarse = audit(models, X, y, kappa=kappa, n_listed=0, **options)
-            max_epsilon = coarse.epsilons[-1]
+            max_epsilon = audit(models, X, y, kappa=kappa, **options).epsilons[-1]
         radii = np.linspace(0.0, max_epsilon, 101)
-        report = audit(models, X, y, kappa=kappa, epsilons=radii, **options)
-        return cls(report).plot(ax=ax)
+        return cls(audit(models, X, y, kappa=kappa, epsilons=radii, **options)).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -132,54 +111,41 @@ class RobustnessDisplay:
 
     def plot(self, *, ax: Any = None) -> RobustnessDisplay:
         """Draw; ``ax`` is a pair of axes, if not new ones."""
-        if ax is None:
-            _, ax = pyplot().subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
-        self.ax_ = np.asarray(ax).ravel()
+        self.ax_ = np.ravel(_new_axes(9.5, 3.9, columns=2) if ax is None else ax)
         if self.ax_.size != 2:
             raise ValueError(f"ax must hold two axes, for loss and error, got {self.ax_.size}")
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
+
         left, right = self.ax_
-        self.figure_ = left.figure
+        self.figure_, radii, models = left.figure, self.report.epsilons, self.report.models
         self.best_lines_: list[Any] = []
         lines: list[list[Any]] = [[], []]
-        radii = self.report.epsilons
-        for model, style in zip(self.report.models, styles(), strict=False):
+        for model, style in zip(models, _STYLES, strict=False):
             loss = [row.worst_case_loss for row in model.rows]
             worst = [row.worst_error for row in model.rows]
             best = [row.best_error for row in model.rows]
             lines[0] += left.plot(radii, loss, label=model.name, **style)
             lines[1] += right.plot(radii, worst, label=model.name, **style)
             self.best_lines_ += right.plot(radii, best, linewidth=0.8, alpha=0.7, **style)
-            if len(self.report.models) == 1:  # of several, the bands would hide each other
+            if len(models) == 1:  # of several, the bands would hide each other
                 right.fill_between(radii, best, worst, color=style["color"], alpha=0.12, lw=0.0)
         self.lines_ = np.array(lines, dtype=object)
-        left.set_ylabel("worst-case log-loss (nats)")
-        right.set_ylabel("worst-case error (thin lines: best case)")
-        right.yaxis.set_major_formatter(_percent())
-        right.set_ylim(-0.02, None)
-        left.set_ylim(0.0, None)
+        left.set(ylabel="worst-case log-loss (nats)", ylim=(0.0, None))
+        right.set(ylabel="worst-case error (thin lines: best case)", ylim=(-0.02, None))
+        right.yaxis.set_major_formatter(PercentFormatter(1.0))
+        kappa = self.report.kappa
         for each in self.ax_:
             each.set_xlabel(f"radius ε ({self.report.norm} transport)")
             each.margins(x=0.0)
-            kappa = self.report.kappa
             if isinstance(kappa, float) and math.isfinite(kappa):
-                self._label_share(each, kappa)
-        if len(self.report.models) > 1:
+                shares = (lambda e: e / kappa, lambda share: share * kappa)
+                top = each.secondary_xaxis("top", functions=shares)
+                top.set_xlabel(f"share of labels that may be flipped, ε/κ (κ = {kappa:g})")
+                top.xaxis.set_major_formatter(PercentFormatter(1.0))
+                top.xaxis.set_major_locator(MaxNLocator(5))
+        if len(models) > 1:
             left.legend(frameon=False)
         return self
-
-    def _label_share(self, axes: Any, kappa: float) -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        top = axes.secondary_xaxis("top", functions=(lambda e: e / kappa, lambda s: s * kappa))
-        top.set_xlabel(f"share of labels that may be flipped, ε/κ (κ = {kappa:g})")
-        top.xaxis.set_major_formatter(_percent())
-        top.xaxis.set_major_locator(MaxNLocator(5))
-
-
-def _percent() -> Any:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: f"{100.0 * value:g} %")
 
 
 class RegularizationPathDisplay:
@@ -225,8 +191,12 @@ class RegularizationPathDisplay:
         classes: Sequence[Any] | None = None,
     ) -> RegularizationPathDisplay:
         """Draw a path that is there already; ``classes`` are the names of several classes."""
-        known = path.feature_names if feature_names is None else feature_names
-        names = names_of_features(known, None, path.coefs.shape[-1])
+        known, count = path.feature_names, path.coefs.shape[-1]
+        if feature_names is not None:
+            known = np.asarray(feature_names).tolist()
+        names = [str(name) for name in known or [f"x{j}" for j in range(count)]]
+        if len(names) != count:
+            raise ValueError(f"feature_names must have {count} entries, got {len(names)}")
         if path.coefs.ndim == 3:
             each = range(path.coefs.shape[1]) if classes is None else classes
             names = [f"{label}: {name}" for label in each for name in names]
@@ -250,23 +220,18 @@ class RegularizationPathDisplay:
 
     def plot(self, *, n_named: int = 8, ax: Any = None) -> RegularizationPathDisplay:
         """Draw; the ``n_named`` features with the largest coefficients get colour and name."""
-        self.ax_ = ax = new_axes(ax, (7.0, 4.2))
-        self.figure_ = ax.figure
-        path = self.path
+        self.ax_ = ax = _new_axes(7.0, 4.2) if ax is None else ax
+        self.figure_, path = ax.figure, self.path
         coefs = path.coefs.reshape(len(path), -1)
-        largest = np.abs(coefs).max(axis=0)
-        named = set(np.argsort(-largest, kind="stable")[:n_named].tolist())
+        order = np.argsort(-np.abs(coefs).max(axis=0), kind="stable").tolist()
+        named = dict(zip(order[:n_named], _STYLES, strict=False))
         ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
-        self.lines_: list[Any] = [None] * len(self.feature_names)
-        others = [j for j in range(largest.size) if j not in named]
-        for j in others:
-            (self.lines_[j],) = ax.plot(
-                path.epsilons, coefs[:, j], color="0.75", linewidth=0.8, zorder=1
-            )
-        for j, style in zip(sorted(named, key=lambda j: -largest[j]), styles(), strict=False):
-            (self.lines_[j],) = ax.plot(
-                path.epsilons, coefs[:, j], label=self.feature_names[j], **style
-            )
+        self.lines_: list[Any] = [None] * len(order)
+        for j in order:  # the legend has them in this order
+            style: dict[str, Any] = {"color": "0.75", "linewidth": 0.8, "zorder": 1}
+            if j in named:
+                style = {**named[j], "label": self.feature_names[j]}
+            (self.lines_[j],) = ax.plot(path.epsilons, coefs[:, j], **style)
         if (path.epsilons > 0.0).all():
             ax.set_xscale("log")
         if path.epsilons[-1] <= path.epsilon_max <= 1.2 * path.epsilons[0]:
@@ -277,21 +242,19 @@ class RegularizationPathDisplay:
                 ha="right", va="top", color="0.4",
             )  # fmt: skip
         ax.margins(x=0.02)
-        ax.set_xlabel(f"radius ε ({path.norm} transport, κ = {kappa_text(path.kappa)})")
+        ax.set_xlabel(f"radius ε ({path.norm} transport, κ = {_kappa_text(path.kappa)})")
         ax.set_ylabel(f"coefficient (log-odds per {self.unit})")
         if named:
-            title = f"largest {len(named)} of {largest.size}" if others else None
             ax.legend(
-                title=title, frameon=False, fontsize="small", title_fontsize="small",
-                loc="center left", bbox_to_anchor=(1.0, 0.5),
+                title=f"largest {len(named)} of {len(order)}" if order[len(named) :] else None,
+                frameon=False, fontsize="small", title_fontsize="small", loc="center left",
+                bbox_to_anchor=(1.0, 0.5),
             )  # fmt: skip
         return self
 
 
 class CVSurfaceDisplay:
-    """Mean cross-validation score over (ε, κ), one strip for each κ.
-
-    Radii differ between strips where they were chosen as fractions of each κ's ε_max.
+    """Mean cross-validation score over (ε, κ), a square for each pair.
 
     Parameters
     ----------
@@ -311,8 +274,8 @@ class CVSurfaceDisplay:
         As given.
     figure_, ax_
         Figure and axes.
-    meshes_ : list
-        One coloured strip per κ.
+    points_ : PathCollection
+        The squares, in the order of the results.
     mark_ : line or None
         The mark of the chosen pair.
     colorbar_ : Colorbar
@@ -346,63 +309,34 @@ class CVSurfaceDisplay:
 
     def plot(self, *, ax: Any = None, cmap: str = "viridis") -> CVSurfaceDisplay:
         """Draw; bright is good, and all that is worse than most has the darkest colour."""
-        self.ax_ = ax = new_axes(ax, (7.0, 4.0))
+        self.ax_ = ax = _new_axes(7.0, 4.0) if ax is None else ax
         self.figure_ = ax.figure
         kappa = np.asarray(self.results["param_kappa"], dtype=float)
         epsilon = np.asarray(self.results["param_epsilon"], dtype=float)
         value = self.sign * np.asarray(self.results["mean_test_score"], dtype=float)
-        if self.sign < 0.0:
-            cmap = cmap.removesuffix("_r") if cmap.endswith("_r") else cmap + "_r"
-        best, limit = _color_limits(self.sign * value)
-        low, high = sorted([self.sign * best, self.sign * limit])
-        kappas = np.unique(kappa)
-        self.meshes_ = []
-        for row, each in enumerate(kappas):
-            strip = np.flatnonzero(kappa == each)
-            strip = strip[np.argsort(epsilon[strip])]
-            edges = _edges(epsilon[strip])
-            mesh = ax.pcolormesh(
-                edges, [row - 0.46, row + 0.46], value[strip][None, :], cmap=cmap,
-                vmin=low, vmax=high, rasterized=True,
-            )  # fmt: skip
-            self.meshes_.append(mesh)
+        kappas, row = np.unique(kappa, return_inverse=True)
+        # From the fifth that is worst on, colours end: they are to tell the good ones apart.
+        is_loss, known = self.sign < 0.0, value[np.isfinite(value)]
+        low, high = np.quantile(known, [0.0, 0.8] if is_loss else [0.2, 1.0])
+        self.points_ = ax.scatter(
+            epsilon, row, c=value, marker="s", s=220, vmin=low, vmax=high,
+            cmap=cmap + "_r" if is_loss else cmap,
+        )  # fmt: skip
         self.mark_ = None
         if self.chosen is not None:
-            best_epsilon, best_kappa = epsilon[self.chosen], kappa[self.chosen]
+            at = epsilon[self.chosen], row[self.chosen]
+            words = f"chosen: ε = {at[0]:.3g}, κ = {_kappa_text(float(kappas[at[1]]))}"
             (self.mark_,) = ax.plot(
-                best_epsilon, np.searchsorted(kappas, best_kappa), "*",
-                markersize=15, color="white", markeredgecolor="black", linestyle="",
-                label=f"chosen: ε = {best_epsilon:.3g}, κ = {kappa_text(best_kappa)}",
-            )  # fmt: skip
+                *at, "*", markersize=15, color="white", markeredgecolor="black", label=words
+            )
             ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, borderpad=0.1)
         if (epsilon > 0.0).all():
             ax.set_xscale("log")
-        ax.set_yticks(np.arange(kappas.size), [kappa_text(each) for each in kappas])
-        ax.set_xlabel("radius ε")
-        ax.set_ylabel("cost of a label flip, κ")
-        beyond = "max" if self.sign < 0.0 else "min"
+        ax.set_yticks(np.arange(kappas.size), [_kappa_text(each) for each in kappas.tolist()])
+        ax.set(ylim=(-0.5, kappas.size - 0.5), xlabel="radius ε", ylabel="cost of a label flip, κ")
         self.colorbar_ = self.figure_.colorbar(
-            self.meshes_[-1], ax=ax, label=self.score_name, extend=beyond
+            self.points_, ax=ax, label=self.score_name, extend="max" if is_loss else "min"
         )
-        if self.sign < 0.0:
+        if is_loss:
             self.colorbar_.ax.invert_yaxis()
         return self
-
-
-def _color_limits(scores: FloatArray) -> tuple[float, float]:
-    """The best score, and the one at which colours end so as to tell the good ones apart."""
-    scores = scores[np.isfinite(scores)]
-    best, limit = float(scores.max()), float(np.quantile(scores, 0.2))
-    return (best, limit) if limit < best else (best, best - max(abs(best), 1.0) * 1e-9)
-
-
-def _edges(radii: FloatArray) -> FloatArray:
-    """Borders half-way between radii, in logarithms where all are positive."""
-    if radii.size == 1:
-        return radii * [0.8, 1.25] if radii[0] > 0.0 else np.array([-0.5, 0.5])
-    scale = np.log(radii) if (radii > 0.0).all() else radii
-    middle = (scale[1:] + scale[:-1]) / 2.0
-    edges = np.concatenate(
-        [[1.5 * scale[0] - 0.5 * scale[1]], middle, [1.5 * scale[-1] - 0.5 * scale[-2]]]
-    )
-    return np.exp(edges) if (radii > 0.0).all() else edges
