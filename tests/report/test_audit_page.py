@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -318,10 +319,60 @@ def test_forms(tmp_path):
         report.to_frame("all")
 
 
-def test_data_cannot_end_the_script_they_are_in():
-    hostile = "</script><script>alert(1)//"
-    page = audit({hostile: PIPE}, FRAME, Y, groups={hostile: FRAME.home}).to_html()
-    assert "<script>alert" not in page
+VOID = {"meta", "link", "input"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags nest, and collects what is asked about."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.addresses += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["two classes", "three classes"])
+def test_pages_nest_and_hold_all_they_need_whatever_things_are_called(several):
+    hostile = """</script><script>alert("$x {end}")</script>'&"""
+    y = np.digitize(SCORE, [0.3, 1.2]) if several else Y
+    model = make_pipeline(ENCODER, LogisticRegression()).fit(FRAME, y)
+    report = audit(
+        {hostile: model, "b": model, "c": model}, FRAME, y, epsilons=[0.1],
+        groups={hostile: FRAME.home}, holdout=(FRAME, y),
+    )  # fmt: skip
+    page = report.to_html(title=hostile, subtitle=hostile)
+    outline = Outline(page)
+    assert outline.tags.count("script") == 2  # our own, and the data for it
+    assert outline.tags.count("h1") == outline.tags.count("main") == 1
+    assert [a for a in outline.addresses if not a.startswith(("#", "data:"))] == []
+    assert re.findall(r"@import|url\((?!#)", page) == []
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {a[1:] for a in outline.addresses if a.startswith("#")} <= set(outline.ids)
+    assert 'class="scroll wide"' in page  # a table of eight columns
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     assert json.loads(data[1])["models"][0]["name"] == hostile
 

@@ -1,91 +1,99 @@
 """An audit as a web page that explains itself: what can go wrong, how far, and where from.
 
-Sentences first, figures second, tables third.  Figures and tables are drawn by ``audit.js`` from
-the data in the page, so that they follow the slider together; what the page must say without a
-script (print to text, mail readers) is here.
+The page is ``audit.html`` with ``audit.css`` and ``audit.js`` in it, and nothing from elsewhere: it
+reads the same from a mail attachment as from a server.  Sentences first, figures second, tables
+third.  Figures and tables are drawn by the script from the data in the page, so that they follow
+the slider together; what the page must say without a script (print to text, mail readers) is put in
+here, where everything given is text and is escaped.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Iterable
 from html import escape
+from importlib import resources
+from string import Template
 from typing import Any
 
 from ..robustness.guarantees import ASSUMED
-from .html_page import Page, packaged
 
-_FOOTER = (
-    "Worst cases are over all distributions within the Wasserstein radius ε of the samples. No "
-    "model was refitted for this page."
-)
-
-#: Anchors and words of the sections, for the list of contents.
-_SECTIONS = (
-    ("worst", "Worst case"),
-    ("risk", "Which features"),
-    ("groups", "Subgroups"),
-    ("samples", "Single samples"),
-    ("confusion", "Confusion"),
-    ("calibration", "Calibration"),
-    ("shift", "Shifted data"),
-    ("coefficients", "Coefficients"),
-    ("limits", "What it does not say"),
-)
-
-#: Sections that only models of two classes have.
-_OF_TWO_CLASSES = ("samples", "calibration", "shift", "coefficients")
-
-_CHART = (
-    "<figure><figcaption>{0}<small>{1}</small></figcaption>"
-    '<div class="chart" id="{2}"></div></figure>'
-)
-
-_CONFUSION = (
-    "<figure><figcaption>Right and wrong<small>share of samples as they are <span "
-    'class="arrow">→</span> in the worst case for the error</small></figcaption>'
-    '<div id="confusion-table"></div></figure>'
-)
+#: Columns above which a table is set smaller and wider than the text, to fit on a screen of 1280
+#: pixels.
+_MANY_COLUMNS = 6
 
 
 def audit_page(
     content: dict[str, Any], *, title: str | None = None, subtitle: str | None = None
-) -> Page:
+) -> str:
     """The page of an audit."""
-    several = len(content["models"]) > 1
-    page = Page(
-        title or ("How robust are these models?" if several else "How robust is this model?"),
-        subtitle=subtitle or _subtitle(content),
-        footer=_FOOTER,
+    models, K = content["models"], len(content["classes"])
+    several = len(models) > 1
+    parts = {
+        "several": several,
+        "groups": bool(content["groups"]),
+        "two_classes": content["two_classes"],
+        # Of two classes, confusion is with the calibration.
+        "confusion": not content["two_classes"] and any("confusion" in each for each in models),
+    }
+    page = re.sub(
+        r"\{(\w+)\}((?:(?!\{end\}).)*)\{end\}",
+        lambda found: found[2] if parts[found[1]] else "",
+        _packaged("audit.html"),
+        flags=re.S,
     )
-    page.style(packaged("audit.css"))
-    _promise(page, content)
-    _contents(page, content)
-    _controls(page, content)
-    _worst_case(page, content)
-    _features(page)
-    if content["groups"]:
-        _groups(page, content)
-    if content["two_classes"]:
-        _closer_look(page, content)
-        _coefficients(page)
-    if _has_confusion(content):
-        _confusion(page)
-    _limits(page, content)
-    page.script(packaged("audit.js"), content)
-    return page
+    title = title or ("How robust are these models?" if several else "How robust is this model?")
+    columns = dict.fromkeys(group["column"] for group in content["groups"])
+    words = {
+        "title": title,
+        "subtitle": subtitle or _subtitle(content),
+        "last": len(content["radii"]) - 1,
+        "start": content["start"],
+        "epsilon": f"{content['radii'][content['start']]:.4g}",
+        "ball": _ball(content),
+        "guess": "a coin has 0.693" if K == 2 else f"{K} classes at random have {math.log(K):.3f}",
+        "columns": " and ".join(columns),
+        "rows": "go by their names" if content["rows_named"] else "count from 0",
+        "norm": content["norm"],
+        "spaces": "; or ".join(content["spaces"]),
+        "labels": _labels(content["kappa"]),
+        "drawn_tol": f"{content['drawn_tol']:g}",
+    }
+    written = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Template(page).substitute(
+        {name: escape(str(value)) for name, value in words.items()},
+        promise=_promise(content["guarantees"]),
+        all_radii=_all_radii(content),
+        alone="" if several else " hidden",
+        caveats=_bullets(_caveats(content)),
+        # Whatever the data hold, they cannot end the element that they are in.
+        data=written.replace("<", "\\u003c"),
+        styles=_packaged("audit.css"),
+        script=_packaged("audit.js"),
+    )
 
 
-def _promise(page: Page, content: dict[str, Any]) -> None:
+def _packaged(name: str) -> str:
+    """The text of a file beside this one."""
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"<li>{escape(item)}</li>" for item in items)
+
+
+def _promise(found: list[dict[str, Any]]) -> str:
     """First of all what holds for new rows, where the models were tried on some."""
-    found = content["guarantees"]
     if not found:
-        return
+        return ""
     each = "each " if len(found) > 1 else ""
-    page.text(
+    holds = (
         f"For new data of the same population, {each}with {found[0]['confidence']:.0%} "
         f"confidence, whatever changes within the radius ε = {found[0]['epsilon']:g}:"
     )
-    page.bullets(
+    limits = _bullets(
         f"{of['model']}, on {of['n']:,} rows it had not seen: expected log-loss at most "
         f"{of['loss']:.3f}, wrong predictions at most {of['error']:.1%} (on these rows as they "
         f"are: {of['mean_loss']:.3f} and {of['mean_error']:.1%})."
@@ -93,42 +101,13 @@ def _promise(page: Page, content: dict[str, Any]) -> None:
     )
     students = [of["model"] for of in found if not of["exact_loss"]]
     how = f" The limit of the log-loss of {', '.join(students)} is Student's." if students else ""
-    page.text(ASSUMED + how, note=True)
+    return f'<p>{holds}</p>\n<ul>\n{limits}\n</ul>\n<p class="note">{escape(ASSUMED + how)}</p>'
 
 
 def _subtitle(content: dict[str, Any]) -> str:
     names = [model["name"] for model in content["models"]]
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
     return f"{shown}, on {content['n_samples']:,} samples"
-
-
-def _contents(page: Page, content: dict[str, Any]) -> None:
-    listed = "".join(
-        f'<li><a href="#{anchor}">{words}</a></li>'
-        for anchor, words in _SECTIONS
-        if (anchor != "groups" or content["groups"])
-        and (anchor not in _OF_TWO_CLASSES or content["two_classes"])
-        and (anchor != "confusion" or _has_confusion(content))
-    )
-    page.fragment(f'<nav aria-label="Contents"><ul>{listed}</ul></nav>')
-
-
-def _controls(page: Page, content: dict[str, Any]) -> None:
-    last, start = len(content["radii"]) - 1, content["start"]
-    page.fragment(
-        '<div class="controls" role="region" aria-label="What the figures show">'
-        '<div class="slider"><label for="radius">How much may be wrong with the data?</label>'
-        f'<input type="range" id="radius" min="0" max="{last}" step="1" value="{start}">'
-        f'<output id="epsilon" for="radius">ε = {content["radii"][start]:.4g}</output></div>'
-        '<fieldset id="models"><legend>Models</legend></fieldset></div>'
-        '<p id="allowed" class="quiet" aria-live="polite"></p>'
-    )
-    if len(content["models"]) > 1:
-        page.text(_ball(content), note=True)
-    page.fragment(
-        '<ul id="summary" class="lead"></ul><noscript><p class="note">Figures and most tables of '
-        "this page are drawn by a script in it, which is switched off here.</p></noscript>"
-    )
 
 
 def _ball(content: dict[str, Any]) -> str:
@@ -144,183 +123,56 @@ def _ball(content: dict[str, Any]) -> str:
     )
 
 
-def _worst_case(page: Page, content: dict[str, Any]) -> None:
-    _heading(page, "worst", "How bad can it get?")
-    page.text(
-        "Whatever happens to these samples within the radius, loss and error stay below these "
-        "lines, and something within the radius brings them there: the lines are exact, no "
-        "estimates. They are no bounds for other samples."
-    )
-    K = len(content["classes"])
-    guess = "a coin has 0.693" if K == 2 else f"{K} classes at random have {math.log(K):.3f}"
-    page.fragment(
-        '<div class="charts">'
-        + _CHART.format("Worst-case log-loss", f"nats; {guess}", "loss-chart")
-        + _CHART.format("Worst-case error", "thin: best case within the radius", "error-chart")
-        + '</div><div id="now-table"></div>'
-    )
-    page.fragment("<details><summary>All radii</summary>")
-    page.table(
-        *_all_radii(content), caption="Worst-case log-loss, and error from best to worst case"
-    )
-    page.fragment("</details>")
-
-
-def _all_radii(content: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    columns = ["radius ε"]
-    finite = content["kappa"] is not None
-    if finite:
-        columns.append("labels wrong up to")
-    for model in content["models"]:
-        columns += [f"log-loss, {model['name']}", f"error, {model['name']}"]
-    rows = []
-    for k in content["tables_at"]:
-        radius = content["radii"][k]
-        row = [f"{radius:.4g}"]
-        if finite:
-            row.append(f"{content['flip_limits'][k]:.1%}")
-        for model in content["models"]:
-            row += [
-                f"{model['worst_loss'][k]:.4f}",
-                f"{model['best_error'][k]:.1%} to {model['worst_error'][k]:.1%}",
-            ]
-        rows.append(row)
-    return columns, rows
-
-
-def _features(page: Page) -> None:
-    _heading(page, "risk", "Which features carry the risk?")
-    page.text(
-        "The worst case has a budget, the radius, and spends it where the loss grows most per "
-        "cost. A bar is the share of that budget that goes into a feature, or into wrong labels."
-    )
-    page.fragment(
-        '<p><label class="check"><input type="checkbox" id="labels-right"> Suppose that the labels '
-        "are right: only features change</label></p>"
-        '<ul id="risk-words"></ul><div class="bars" id="risk-bars"></div>'
-        "<details open><summary>As a table, with the loss if a feature could not change</summary>"
-        '<div id="risk-table"></div></details>'
+def _labels(kappa: float | str | None) -> str:
+    if kappa is None:
+        return "Labels are certain (κ = ∞): only features move."
+    if isinstance(kappa, str):
+        return f"Flipping one label counts as moving a sample by κ = {kappa}."
+    return (
+        f"Flipping one label counts as moving a sample by κ = {kappa:g}, so at most a share ε/κ of "
+        "them is flipped."
     )
 
 
-def _groups(page: Page, content: dict[str, Any]) -> None:
-    columns = list(dict.fromkeys(group["column"] for group in content["groups"]))
-    _heading(page, "groups", f"Is it the same for everyone? By {' and '.join(columns)}")
-    page.text(
-        "Each subgroup on its own, with the same radius: its samples may move that far on average. "
-        "Hollow: as the samples are. Filled: in the worst case."
+def _all_radii(content: dict[str, Any]) -> str:
+    """A table that is there without a script, too."""
+    at, models = content["tables_at"], content["models"]
+    columns = {"radius ε": [f"{content['radii'][k]:.4g}" for k in at]}
+    if content["kappa"] is not None:
+        columns["labels wrong up to"] = [f"{content['flip_limits'][k]:.1%}" for k in at]
+    for model in models:
+        best, worst, name = model["best_error"], model["worst_error"], model["name"]
+        columns[f"log-loss, {name}"] = [f"{model['worst_loss'][k]:.4f}" for k in at]
+        columns[f"error, {name}"] = [f"{best[k]:.1%} to {worst[k]:.1%}" for k in at]
+    head = "".join(f'<th scope="col" class="number">{escape(name)}</th>' for name in columns)
+    body = "\n".join(
+        f'<tr><th scope="row" class="number">{first}</th>'
+        + "".join(f'<td class="number">{cell}</td>' for cell in cells)
+        + "</tr>"
+        for first, *cells in zip(*columns.values(), strict=True)
     )
-    page.fragment(
-        '<ul id="group-words"></ul><div class="charts">'
-        + _CHART.format("Error", "share of wrong predictions", "group-error")
-        + _CHART.format("Log-loss", "nats", "group-loss")
-        + '</div><div id="group-table"></div>'
+    name = "Worst-case log-loss, and error from best to worst case"
+    wide = " wide" if len(columns) > _MANY_COLUMNS else ""
+    # Focusable, so that who has no mouse can scroll it too.
+    return (
+        f'<div class="scroll{wide}" role="region" tabindex="0" aria-label="{name}">\n'
+        f"<table>\n<caption><span>{name}</span></caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
     )
 
 
-def _closer_look(page: Page, content: dict[str, Any]) -> None:
-    hidden = "" if len(content["models"]) > 1 else " hidden"
-    page.fragment(
-        f'<div class="pick"><h2 id="samples">A closer look</h2><span{hidden}><label for="focus">'
-        'at </label><select id="focus"></select></span></div>'
-        "<h3>Predictions that break first</h3>"
-    )
-    page.text(
-        "Samples predicted right, and the cheapest change of features that takes each to the "
-        "decision boundary; its cost is in the units of the radius. Rows "
-        f"{'go by their names' if content['rows_named'] else 'count from 0'}. The label stays as "
-        "it is."
-    )
-    page.fragment(
-        '<ul id="broken-words"></ul><div id="level-table"></div><div id="fragile-table"></div>'
-        '<div class="charts">'
-        + _CHART.format(
-            "How much it takes to break a prediction",
-            "share of right predictions that a change of at most this cost breaks",
-            "broken-chart",
+def _caveats(content: dict[str, Any]) -> list[str]:
+    """Those that only some audits need."""
+    inexact = ", ".join(model["name"] for model in content["models"] if not model["exact"])
+    if content["two_classes"]:
+        words = (
+            f"Worst-case errors of {inexact} are upper bounds, a little too large: there are too "
+            "many combinations of categories of different costs to try them all."
         )
-        + "</div>"
-        "<details><summary>Labels worth a look, and labels an error in which would cost most"
-        '</summary><div id="label-tables"></div></details>'
-        '<h3 id="calibration">Calibration and confusion</h3>'
-        '<p id="calibration-words"></p><div class="charts">'
-        + _CHART.format(
-            "Probability against what happens",
-            "hollow: the data; filled: the worst case for the log-loss; size: share of samples",
-            "calibration-chart",
-        )
-        + _CONFUSION
-        + "</div>"
-        '<h3 id="shift">The worst case beside the data</h3>'
-        '<p id="shift-words"></p><div class="charts" id="shift-charts"></div>'
+        return [words] if inexact else []
+    words = (
+        f"Categories and bounds of {inexact} are taken as numbers: worst cases are upper bounds, "
+        "exact where no such move pays."
     )
-
-
-def _has_confusion(content: dict[str, Any]) -> bool:
-    """Whether confusion has a section of its own: of two classes, it is with the calibration."""
-    return not content["two_classes"] and any("confusion" in each for each in content["models"])
-
-
-def _confusion(page: Page) -> None:
-    _heading(page, "confusion", "Which class for which?")
-    page.fragment(f'<div class="charts">{_CONFUSION}</div>')
-
-
-def _coefficients(page: Page) -> None:
-    _heading(page, "coefficients", "What the models weigh")
-    page.fragment(
-        '<p id="coefficient-words"></p><div id="opposites"></div><div id="coefficient-table"></div>'
-    )
-
-
-def _limits(page: Page, content: dict[str, Any]) -> None:
-    _heading(page, "limits", "What this page does and does not say")
-    ball = f"Distances are measured with the {content['norm']} norm, " + "; or ".join(
-        content["spaces"]
-    )
-    if content["kappa"] is None:
-        labels = "Labels are certain (κ = ∞): only features move."
-    elif isinstance(content["kappa"], str):
-        labels = f"Flipping one label counts as moving a sample by κ = {content['kappa']}."
-    else:
-        labels = (
-            f"Flipping one label counts as moving a sample by κ = {content['kappa']:g}, so at most "
-            "a share ε/κ of them is flipped."
-        )
-    drawn = f"; the distributions drawn are within {content['drawn_tol']:g} nats of it."
-    drawn = drawn if content["two_classes"] else "."
-    page.bullets(
-        [
-            "It bounds what any change of the data within the radius can do. It does not say how "
-            "likely such a change is.",
-            "The samples stand for the population. If a model was fitted to these very samples, it "
-            "looks better here than it is: audit it on others, if there are any.",
-            f"{ball}. {labels}",
-            "Moves only approach the worst case, ever less mass going ever further" + drawn,
-            *_measured(content),
-        ]
-    )
-    page.fragment('<div id="fact-table"></div>')
-
-
-def _measured(content: dict[str, Any]) -> list[str]:
-    """Caveats that only some audits need."""
-    lines = []
-    inexact = [model["name"] for model in content["models"] if not model["exact"]]
-    if not content["two_classes"]:
-        lines.append("Of several classes, the best error is a bound from below.")
-        if inexact:
-            lines.append(
-                f"Categories and bounds of {', '.join(inexact)} are taken as numbers: worst cases "
-                "are upper bounds, exact where no such move pays."
-            )
-    elif inexact:
-        lines.append(
-            f"Worst-case errors of {', '.join(inexact)} are upper bounds, a little too large: "
-            "there are too many combinations of categories of different costs to try them all."
-        )
-    return lines
-
-
-def _heading(page: Page, anchor: str, words: str) -> None:
-    page.fragment(f'<h2 id="{anchor}">{escape(words)}</h2>')
+    first = "Of several classes, the best error is a bound from below."
+    return [first, words] if inexact else [first]

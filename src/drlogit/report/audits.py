@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..files.atomic import write_text
 from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon
@@ -118,8 +119,8 @@ class Audit(AuditOutcome):
         """
         page = audit_page(self.data, title=title, subtitle=subtitle)
         if path is not None:
-            page.write(path)
-        return page.render()
+            write_text(path, page)
+        return page
 
     def _repr_html_(self) -> str:
         """For notebooks: the page in a frame of its own, where its styles stay."""
