@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from drlogit import DRLogisticRegression, cli, load_model, save_model, worst_case_loss
+from drlogit.estimators.matrices import matrix_of
 from drlogit.estimators.tables.frames import MISSING_MARKS
 
 pytestmark = pytest.mark.slow
@@ -108,11 +109,11 @@ def test_levels_that_readers_spell_in_other_ways():
     model = DRLogisticRegression(0.001).fit(fitted, labels)
     served = pd.DataFrame({"owner": ["TRUE", " false", "yes"], "rooms": ["3.0", " 4", "03"]})
     expected = [[0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]
-    assert model.encoding_.transform(served).tolist() == expected
+    assert matrix_of(model, served, quiet=True).tolist() == expected
     like = pd.DataFrame({"owner": ["a", " a"] * 10, "rooms": ["1.1", "1.10"] * 10})
     model = DRLogisticRegression(0.001).fit(like, labels)
     served = pd.DataFrame({"owner": ["a", "a "], "rooms": ["1.10", "1.100"]})
-    assert model.encoding_.transform(served).tolist() == [[0, 1, 0, 1], [0, 0, 0, 0]]
+    assert matrix_of(model, served, quiet=True).tolist() == [[0, 1, 0, 1], [0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("file", ["holes.csv", "holes.parquet"])

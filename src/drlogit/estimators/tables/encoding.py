@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from ...rows.arrays import FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import MISSING_MARKS, TableColumn, columns_of
+from .frames import MISSING_MARKS, TableColumn
 from .text_columns import identifies, remark_on_text
 
 #: What can stand in for a missing number.
@@ -119,12 +119,8 @@ class Encoding:
 
     # --- from a table to a matrix -----------------------------------------------------------
 
-    def transform(self, X: Any) -> Matrix:
-        """The matrix of a table with these columns; ``ValueError`` says what cannot be encoded."""
-        return self.read(columns_of(X)).matrix(self.n_encoded)
-
     def read(self, given: Sequence[TableColumn]) -> EncodedRows:
-        """What the matrix of a table has in each row; ``ValueError`` as above."""
+        """The rows of a table with these columns; ``ValueError`` says what cannot be encoded."""
         places = np.full((len(given[0].values), len(given)), -1, dtype=np.int32)
         values = np.ones(places.shape)
         columns = zip(self.columns, self.places, given, strict=True)
