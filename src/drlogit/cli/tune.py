@@ -42,9 +42,9 @@ def add_parser(commands: options.Commands) -> None:
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
     add = options.group(parser, "search")
-    add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=10)
+    add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=7)
     add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
-        "of one); factors of those that are stated", type=_grid, default=3)  # fmt: skip
+        "of one); factors of those that are stated", type=_grid, default=2)  # fmt: skip
     add("--kappa LABEL=COST,...", "what it costs to flip labels, by label", type=options.by_label)
     add("--folds N", "stratified folds", type=int, default=5)
     add("--one-standard-error", "take the largest radius that is not clearly worse than the best")

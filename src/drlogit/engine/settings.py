@@ -71,7 +71,7 @@ class Settings:
     """The same, and μ, from an earlier result."""
     near: float = 3.0
     """Ratio of radii and of flip costs up to which an earlier result is a start."""
-    least_start: float = 0.02
+    least_start: float = 0.001
     """The least ``ελ`` to open with: near the constant model λ and all slacks vanish together."""
     radius_tol: float = 1e-7
     """Complementarity, relative, at which a critical radius is known."""

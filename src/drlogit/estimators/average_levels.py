@@ -8,18 +8,19 @@ all its columns, counts as the average does.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from ..problem.result import Result
 from ..rows.arrays import FloatArray
 from .tables.encoding import Encoding
 
 
-def relative_to_average(result: Result, encoding: Encoding, shares: FloatArray) -> Result:
+def relative_to_average(
+    coef: FloatArray, intercept: Any, encoding: Encoding, shares: FloatArray
+) -> tuple[FloatArray, Any]:
     """The same model; ``shares`` are the means of the columns, so those of the levels."""
-    coef, intercept = result.coef.copy(), result.intercept
+    coef = coef.copy()
     for group in encoding.groups:
         mean = coef[..., group] @ shares[group]
         coef[..., group] -= mean[..., None]
         intercept = intercept + mean
-    return replace(result, coef=coef, intercept=intercept)
+    return coef, intercept

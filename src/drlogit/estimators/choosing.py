@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -262,7 +262,8 @@ sample_weight, solver, tol, max_iter
         problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
     ):
         if encoding is not None and shares is not None:
-            result = relative_to_average(result, encoding, shares)
+            model = relative_to_average(result.coef, result.intercept, encoding, shares)
+            result = replace(result, coef=model[0], intercept=model[1])
         results.append(result)
         if callback is not None:
             callback(result)

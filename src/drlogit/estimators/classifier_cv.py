@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -81,12 +81,13 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     ----------
     epsilons : int or array
         How many radii for each κ, evenly spaced on a logarithmic scale from ε_max of that κ
-        down to ``min_fraction`` of it; or the radii themselves, the same for each κ.
+        down to ``min_fraction`` of it; or the radii themselves, the same for each κ.  At ε_max
+        the constant model is scored, without a fit.
     kappas : int or array
         Costs of flipping a label (``inf``: labels are beyond doubt); or how many of them, on
-        the scale of the data: ``inf``, and the others evenly spaced on a logarithmic scale
-        around twice the ε_max of ``kappa = inf``, where flips and moves matter alike.  Where
-        ``kappa`` is stated these are factors of it (a number of them: around one).
+        the scale of the data: ``inf``, and the others evenly spaced on a logarithmic scale from
+        0.6 to 6 times the ε_max of ``kappa = inf``; at twice that, flips and moves matter alike.
+        Where ``kappa`` is stated these are factors of it (a number of them: around one).
     kappa : dict, array of shape (n_samples,) or matrix, optional
         What flips cost by label or by sample, as in :class:`DRLogisticRegression`.
     min_fraction : float
@@ -127,7 +128,7 @@ tol, max_iter, class_weight, label_noise
         ``param_epsilon``, ``params``, ``flip_budget`` (ε/κ, the largest share of flipped
         labels, unless ``kappa`` is stated), ``split0_test_score`` …, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, ``mean_fit_time``, ``mean_n_iter``, ``max_gap``
-        (at most 1e-4, or ``tol`` if that is larger: differences of scores are far above it).
+        (at most 1e-5, or ``tol`` if that is larger: differences of scores are far above it).
         ``pandas.DataFrame(cv_results_)`` makes a table of it.
     best_index_ : int
         Index of the pair chosen in ``cv_results_``.
@@ -167,8 +168,8 @@ tol, max_iter, class_weight, label_noise
 
     def __init__(
         self,
-        epsilons: int | ArrayLike = 10,
-        kappas: int | ArrayLike = 3,
+        epsilons: int | ArrayLike = 7,
+        kappas: int | ArrayLike = 2,
         *,
         kappa: Any = None,
         min_fraction: float = 1e-3,
@@ -298,7 +299,8 @@ tol, max_iter, class_weight, label_noise
         kappas, epsilons = self._grid(data, problem, unit)
         self.n_splits_ = len(splits)
 
-        chains = self._run_folds(folds, kappas, epsilons, fold_params)
+        counted = is_count(self.epsilons)
+        chains = self._run_folds(folds, kappas, epsilons, fold_params, from_largest=counted)
         least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
         while True:
             self.cv_results_ = tabulate(kappas, epsilons, chains, factors=given.kappa is not None)
@@ -307,7 +309,7 @@ tol, max_iter, class_weight, label_noise
             )
             k, end = self._open_end(kappas, epsilons, chains)
             self.at_grid_edge_ = end is not None
-            if end != -1 or not (self.extend_grid and is_count(self.epsilons)):
+            if end != -1 or not (self.extend_grid and counted):
                 break
             smaller = radii_after(epsilons[k])
             smaller = smaller[smaller >= least[k] * (1.0 - 1e-9)]
@@ -319,7 +321,7 @@ tol, max_iter, class_weight, label_noise
         gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
-        if self.at_grid_edge_ and not is_count(self.epsilons):
+        if self.at_grid_edge_ and not counted:
             self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
@@ -413,25 +415,19 @@ tol, max_iter, class_weight, label_noise
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Flip costs, as multiples of the unit, and the radii for each."""
 
-        def limits(kappas: Any) -> Any:
-            """ε_max for each κ."""
-            return [
-                largest_radius(problem.with_radius(0.0, scaled_costs(unit, float(kappa))))
-                for kappa in kappas
-            ]
+        @cache
+        def limit(kappa: float) -> float:
+            return largest_radius(problem.with_radius(0.0, scaled_costs(unit, kappa)))
 
         if is_count(self.kappas):
             count = check_count(self.kappas, "kappas")
-            if data.kappa is None:
-                kappas = kappas_around(limits([np.inf])[0], count)
-            else:
-                kappas = factors(count)
+            kappas = kappas_around(limit(np.inf), count) if data.kappa is None else factors(count)
         else:
             kappas = check_kappas(self.kappas)
         if not is_count(self.epsilons):
             return kappas, [check_radii(self.epsilons)] * kappas.size
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
-        return kappas, [radii_below(limit, count, least) for limit in limits(kappas)]
+        return kappas, [radii_below(limit(kappa), count, least) for kappa in kappas.tolist()]
 
     def _folds(
         self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
@@ -459,6 +455,8 @@ tol, max_iter, class_weight, label_noise
         kappas: FloatArray,
         epsilons: list[FloatArray],
         score_params: list[dict[str, Any]],
+        *,
+        from_largest: bool = False,
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
@@ -468,7 +466,7 @@ tol, max_iter, class_weight, label_noise
         controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
-                fold, kappas, epsilons, controls, model, scorer, params,
+                fold, kappas, epsilons, from_largest, controls, model, scorer, params,
                 f"fold {k} of {len(folds)}" if self.verbose else None,
             )
             for k, (fold, params) in enumerate(zip(folds, score_params, strict=True), 1)

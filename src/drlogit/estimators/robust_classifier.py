@@ -212,7 +212,10 @@ class RobustLinearClassifier(LinearPredictions):
         if result.dual is not None and data.origin is not None:
             result = replace(result, dual=result.dual.for_samples(data.origin))
         if self.encoding_ is not None and self.fit_intercept:
-            result = relative_to_average(result, self.encoding_, data.column_means())
+            coef, intercept = relative_to_average(
+                result.coef, result.intercept, self.encoding_, data.column_means()
+            )
+            result = replace(result, coef=coef, intercept=intercept)
         self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant

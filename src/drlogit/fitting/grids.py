@@ -34,7 +34,7 @@ def radii_after(radii: FloatArray) -> FloatArray:
 
 #: Flip costs relative to twice ε_max at κ = ∞, where flips and moves matter alike.  Far below
 #: it the adversary only flips labels (and only ε/κ matters), far above it only moves features.
-_KAPPA_SPAN = (0.1, 3.0)
+_KAPPA_SPAN = (0.3, 3.0)
 
 
 def kappas_around(radius: float, count: int) -> FloatArray:
@@ -43,8 +43,6 @@ def kappas_around(radius: float, count: int) -> FloatArray:
     ``radius`` is ε_max at κ = ∞.
     """
     scale = 2.0 * radius if radius > 0.0 else 1.0
-    if count == 2:
-        return np.array([scale, math.inf])
     return np.append(scale * np.geomspace(*_KAPPA_SPAN, count - 1), math.inf)
 
 
