@@ -115,7 +115,7 @@ def test_grids():
     assert np.allclose(radii_below(0.0, 2, 0.01), [1.0, 0.01])
     assert radii_below(2.0, 1, 0.01).tolist() == [2.0]
     assert kappas_around(3.0, 1).tolist() == [math.inf]
-    assert np.allclose(kappas_around(3.0, 2), [1.8, math.inf])
+    assert np.allclose(kappas_around(3.0, 2), [0.6, math.inf])
     for count in (3, 5):
         kappas = kappas_around(3.0, count)
         assert kappas.size == count

@@ -69,10 +69,12 @@ class Settings:
     table_start_mu: float = 0.01
     table_start_mu_without_flips: float = 0.002
     """The same, and μ, from an earlier result."""
-    near: float = 3.0
-    """Ratio of radii and of flip costs up to which an earlier result is a start."""
-    least_start: float = 0.001
-    """The least ``ελ`` to open with: near the constant model λ and all slacks vanish together."""
+    flip_margin: float = 2.0
+    """Margin from which on flips pay where a run opens, as far as 1 ≤ λ ≤ .14/ε (made tables: 1 to
+    4 are alike; without, up to three times the iterations at small ε and κ)."""
+    stronger: float = 3.0
+    """Up to how many times the radius of an earlier result, or a share of its flip cost, it is a
+    start (made tables: from weaker adversaries twice the iterations, from stronger ones fewer)."""
     radius_tol: float = 1e-7
     """Complementarity, relative, at which a critical radius is known."""
 

@@ -443,30 +443,27 @@ def _opening(
 ) -> tuple[FloatArray, float]:
     """Coordinates and μ to open with: near the constant model, or near that of a start."""
     epsilon, flips = problem.epsilon, math.isfinite(problem.kappa)
-    if start is None or not _is_near(problem, start):
-        x = layout.inside(
-            np.zeros(problem.costs.size), min(1.0, 0.14 / epsilon), SETTINGS.table_push
+    if start is None or not _serves(problem, start):
+        # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
+        lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / epsilon)
+        return layout.inside(np.zeros(problem.costs.size), lam, SETTINGS.table_push), (
+            SETTINGS.start_mu
         )
-        return x, SETTINGS.start_mu
-    lam = max(start.lam, SETTINGS.least_start / epsilon)
     coefficients = problem.join(start.coef, start.intercept)
-    lam = max(lam, problem.dual_norm(coefficients))
+    lam = max(start.lam, problem.dual_norm(coefficients))
     mu = SETTINGS.table_start_mu if flips else SETTINGS.table_start_mu_without_flips
     return layout.inside(coefficients, lam, SETTINGS.table_start_push), mu
 
 
-def _is_near(problem: Problem, start: Result) -> bool:
-    """Whether a result is worth starting from: radius and flip cost alike, as far as it says."""
-    ball = start.ball
-    if not (np.isfinite(start.coef).all() and math.isfinite(start.intercept)):
+def _serves(problem: Problem, start: Result) -> bool:
+    """Whether to start from a result: not of a constant model, nor of a far weaker adversary."""
+    finite = np.isfinite(start.coef).all() and math.isfinite(start.intercept)
+    if not finite or start.lam == 0.0:
         return False
-    if start.lam == 0.0:  # constant: nothing to go on from
-        return False
-    if ball is None:
-        return True
-    pairs = (problem.epsilon, ball.epsilon), (problem.kappa, ball.kappa)
-    near = SETTINGS.near
-    return all(one == other or other / near < one < near * other for one, other in pairs)
+    ball, most = start.ball, SETTINGS.stronger
+    return ball is None or (
+        problem.epsilon <= most * ball.epsilon and ball.kappa <= most * problem.kappa
+    )
 
 
 def _optimal_already(

@@ -86,7 +86,7 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     kappas : int or array
         Costs of flipping a label (``inf``: labels are beyond doubt); or how many of them, on
         the scale of the data: ``inf``, and the others evenly spaced on a logarithmic scale from
-        0.6 to 6 times the ε_max of ``kappa = inf``; at twice that, flips and moves matter alike.
+        0.2 to 6 times the ε_max of ``kappa = inf``; at twice that, flips and moves matter alike.
         Where ``kappa`` is stated these are factors of it (a number of them: around one).
     kappa : dict, array of shape (n_samples,) or matrix, optional
         What flips cost by label or by sample, as in :class:`DRLogisticRegression`.

@@ -34,7 +34,7 @@ def radii_after(radii: FloatArray) -> FloatArray:
 
 #: Flip costs relative to twice ε_max at κ = ∞, where flips and moves matter alike.  Far below
 #: it the adversary only flips labels (and only ε/κ matters), far above it only moves features.
-_KAPPA_SPAN = (0.3, 3.0)
+_KAPPA_SPAN = (0.1, 3.0)
 
 
 def kappas_around(radius: float, count: int) -> FloatArray:
