@@ -5,9 +5,9 @@ not; bounded features move as far as needed, at a constant gain per cost up to t
 others without end, at the rate ``‖β_U/c‖_*``.  For a given set of changed categories the rest is
 filled by rate, best first.  Of categories that cost the same, those with the largest gains are
 changed first, so there are only ``n + 1`` sets to try if all n of them cost the same, and the
-product of such numbers if costs differ.  Beyond :data:`MOST_SETS` sets there is a bound from below
-instead, with categories that may change in part (everything by rate), and a cheap way, if not the
-cheapest, that changes whole categories by rate.
+product of such numbers if costs differ.  Beyond :data:`_MOST_SETS` sets, costs that are next to
+each other count as the lower of them: what is found is then a bound from below, and a way across
+that is cheap, if not the cheapest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 
 #: Sets of changed categories that are tried for each sample.
-MOST_SETS = 2000
+_MOST_SETS = 2000
 
 
 class Crossing(NamedTuple):
@@ -64,59 +64,49 @@ def _costs(
     rate: float,
 ) -> tuple[FloatArray, tuple[()]]:
     edges, gap = state
-    found = reach(label * block.y, edges.table, model)
-    need = np.maximum(gap, 0.0)
-    if is_exact(group_costs):
-        return cheapest(found, need, group_costs, rate).cost(group_costs), ()
-    return _divisible(found, need, group_costs, rate), ()
+    found = cheapest(reach(label * block.y, edges.table, model), gap, group_costs, rate)
+    return found.cost(_counted(group_costs)), ()
+
+
+def _counted(group_costs: FloatArray) -> FloatArray:
+    """The costs, or lower ones of which so few differ that all sets that can be best are tried."""
+    counted = group_costs.copy()
+    while True:
+        costs, counts = np.unique(counted, return_counts=True)
+        if costs.size < 2 or math.prod((counts + 1).tolist()) <= _MOST_SETS:
+            return counted
+        nearest = int(np.argmin(costs[1:] / costs[:-1]))
+        counted[counted == costs[nearest + 1]] = costs[nearest]
 
 
 def is_exact(group_costs: FloatArray) -> bool:
     """Whether all sets that can be best are tried."""
-    _, counts = np.unique(group_costs, return_counts=True)
-    return math.prod(int(count) + 1 for count in counts) <= MOST_SETS
+    return bool((_counted(group_costs) == group_costs).all())
 
 
-def cheapest(found: Reach, need: FloatArray, group_costs: FloatArray, rate: float) -> Crossing:
-    """The cheapest way to gain ``need``, or a cheap one where not all sets are tried."""
-    choose = _by_sets if is_exact(group_costs) else _by_rate
-    changed = choose(found, need, group_costs, rate)
-    left = need - np.where(changed, found.groups, 0.0).sum(axis=1)
-    return Crossing(changed, *_filled(found, left, rate))
-
-
-def _by_sets(found: Reach, need: FloatArray, group_costs: FloatArray, rate: float) -> BoolArray:
-    """The best over all numbers of changed categories of each cost."""
-    alike = [np.flatnonzero(group_costs == cost) for cost in np.unique(group_costs)]
+def cheapest(found: Reach, gap: FloatArray, group_costs: FloatArray, rate: float) -> Crossing:
+    """The cheapest way to gain ``gap``, or a cheap one where not all sets are tried."""
+    need, costs = np.maximum(gap, 0.0), _counted(group_costs)
+    alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
     ranks = np.zeros(found.groups.shape, dtype=np.intp)
     for group in alike:  # of those that cost the same, the largest gains first
         order = np.argsort(-found.groups[:, group], axis=1, kind="stable")
         ranks[:, group] = np.argsort(order, axis=1, kind="stable")
     best, chosen = np.full(need.size, np.inf), np.zeros(ranks.shape, dtype=bool)
+    limit = np.zeros(costs.size, dtype=np.intp)
     for counts in itertools.product(*(range(group.size + 1) for group in alike)):
-        limit = np.zeros(group_costs.size, dtype=np.intp)
         for group, count in zip(alike, counts, strict=True):
             limit[group] = count
-        changed = ranks < limit
-        bounded, further = _filled(
-            found, need - np.where(changed, found.groups, 0.0).sum(axis=1), rate
-        )
-        cost = Crossing(changed, bounded, further).cost(group_costs)
+        cost = _with(found, ranks < limit, need, rate).cost(costs)
         better = cost < best
-        best[better], chosen[better] = cost[better], changed[better]
-    return chosen
+        best[better], chosen[better] = cost[better], (ranks < limit)[better]
+    return _with(found, chosen, need, rate)
 
 
-def _by_rate(found: Reach, need: FloatArray, group_costs: FloatArray, rate: float) -> BoolArray:
-    """Whole categories by rate, until it is enough."""
-    gains, rates = np.maximum(found.groups, 0.0), found.groups / group_costs
-    order = np.argsort(-rates, axis=1)
-    before = np.take_along_axis(gains, order, axis=1)
-    before = np.cumsum(before, axis=1) - before
-    wanted = (before < need[:, None]) & (np.take_along_axis(rates, order, axis=1) > rate)
-    changed = np.zeros(gains.shape, dtype=bool)
-    np.put_along_axis(changed, order, wanted, axis=1)
-    return changed
+def _with(found: Reach, changed: BoolArray, need: FloatArray, rate: float) -> Crossing:
+    """The cheapest way with these categories changed."""
+    left = need - np.where(changed, found.groups, 0.0).sum(axis=1)
+    return Crossing(changed, *_filled(found, left, rate))
 
 
 def _filled(found: Reach, need: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
@@ -128,23 +118,4 @@ def _filled(found: Reach, need: FloatArray, rate: float) -> tuple[FloatArray, Fl
         bounded[:, j] = np.minimum(left / found.rates[j], found.distances[:, j])
         enough = bounded[:, j] < found.distances[:, j]
         left = np.where(enough, 0.0, np.maximum(left - bounded[:, j] * found.rates[j], 0.0))
-    return bounded, _without_end(left, rate)
-
-
-def _without_end(need: FloatArray, rate: float) -> FloatArray:
-    return np.asarray(need / rate if rate > 0.0 else np.where(need > 0.0, np.inf, 0.0))
-
-
-def _divisible(found: Reach, need: FloatArray, group_costs: FloatArray, rate: float) -> FloatArray:
-    """A bound from below: categories may change in part, so everything goes by rate."""
-    gains = np.concatenate([np.maximum(found.groups, 0.0), found.rates * found.distances], axis=1)
-    each = np.broadcast_to(group_costs, found.groups.shape)
-    costs = np.concatenate([each, found.distances], axis=1)
-    rates = np.where(costs > 0.0, gains / np.where(costs > 0.0, costs, 1.0), 0.0)
-    order = np.argsort(-rates, axis=1)
-    gains, costs, rates = (np.take_along_axis(a, order, axis=1) for a in (gains, costs, rates))
-    gains = np.where(rates > rate, gains, 0.0)
-    left = np.maximum(need[:, None] - (np.cumsum(gains, axis=1) - gains), 0.0)
-    part = np.minimum(left / np.where(gains > 0.0, gains, 1.0), 1.0) * (gains > 0.0)
-    rest = np.maximum(need - gains.sum(axis=1), 0.0)
-    return np.asarray((part * costs).sum(axis=1) + _without_end(rest, rate))
+    return bounded, left / rate if rate > 0.0 else np.where(left > 0.0, np.inf, 0.0)

@@ -25,7 +25,7 @@ from ..estimators.tables.encoding import Encoding
 from ..problem.label_costs import StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.row_blocks import RowBlocks
 from .features import Feature, of_encoding, of_steps
 from .linear_model import LinearModel, as_linear, last_step, without_searches
@@ -187,10 +187,10 @@ def _with_one_hot(measured: MeasuredModel, columns: list[Column]) -> MeasuredMod
             scale[j], shift[j] = column.scale, column.shift
     if not groups:
         return measured
-    hot = np.array(sorted(j for group in groups.values() for j in group))
     Z: Any = measured.X
     if (scale != 1.0).any() or shift.any():
-        zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale[hot], shift=shift[hot])
+        hot = np.isin(np.arange(len(columns)), [j for group in groups.values() for j in group])
+        zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale, shift=shift)
         Z = _transformed(Z, zeros_and_ones, len(columns))
     linear = measured.linear
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
@@ -205,20 +205,20 @@ def _with_one_hot(measured: MeasuredModel, columns: list[Column]) -> MeasuredMod
     )
 
 
-def _zeros_and_ones(Z: Any, hot: IndexArray, scale: FloatArray, shift: FloatArray) -> Any:
+def _zeros_and_ones(Z: Any, hot: BoolArray, scale: FloatArray, shift: FloatArray) -> Any:
     """The samples with some columns as they were before they were scaled and shifted."""
-    Z = sp.csc_array(Z) if sp.issparse(Z) else np.array(Z, dtype=np.float64)
-    part = Z[:, hot].toarray() if sp.issparse(Z) else Z[:, hot]
-    part = (part - shift) / scale
-    whole = np.rint(part)
+    if sp.issparse(Z):  # what is sparse was not shifted
+        Z = sp.csr_array(Z, dtype=np.float64, copy=True)
+        some = hot[Z.indices]
+        part = Z.data[some] / scale[Z.indices[some]]
+        Z.data[some] = whole = np.rint(part)
+    else:
+        Z = np.array(Z, dtype=np.float64)
+        part = (Z[:, hot] - shift[hot]) / scale[hot]
+        Z[:, hot] = whole = np.rint(part)
     if np.abs(part - whole).max(initial=0.0) > 1e-6:  # single precision, too
         raise ValueError(
             "columns of a OneHotEncoder must be zeros and ones before they are scaled, got "
             f"{part.flat[np.abs(part - whole).argmax()]:g}: a step is not what it says it is"
         )
-    if not sp.issparse(Z):
-        Z[:, hot] = whole
-        return Z
-    rest = np.setdiff1d(np.arange(Z.shape[1]), hot)
-    order = np.argsort(np.concatenate([rest, hot]))
-    return sp.csr_array(sp.hstack([Z[:, rest], sp.csc_array(whole)], format="csc")[:, order])
+    return Z
