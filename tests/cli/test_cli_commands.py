@@ -234,17 +234,6 @@ def test_a_constant_model_is_remarked_on(run):
 # --- labels ---------------------------------------------------------------------------------
 
 
-def test_positive_label(folder, run, answer):
-    assert run("fit cancer.csv --positive benign --standardize -o benign.json")[0] == cli.DONE
-    assert drlogit.load_model(folder / "benign.json").classes_.tolist() == ["malignant", "benign"]
-    assert run("fit cancer.csv --standardize -o malignant.json")[0] == cli.DONE
-    benign, malignant = (
-        np.array(answer(f"predict {name} cancer.csv")["probabilities"])[:, 1]
-        for name in ("benign.json", "malignant.json")
-    )
-    assert benign == pytest.approx(1.0 - malignant, abs=1e-3)
-
-
 def test_more_than_two_classes(folder, run, answer):
     found = answer("fit iris.csv --epsilon 0.01 -o iris.json")
     assert [fit["converged"] for fit in found["fits"]] == [True]
@@ -254,6 +243,7 @@ def test_more_than_two_classes(folder, run, answer):
     scores = answer("evaluate iris.json iris.csv")
     assert scores["accuracy"] == pytest.approx(expected.score(X, y))
     assert np.shape(scores["confusion"]) == (3, 3)
+    assert scores["worst_case"]["log_loss"] == pytest.approx(expected.worst_case_loss_[0], abs=2e-6)
     lines = run("predict iris.json iris.csv")[1].splitlines()
     assert lines[0] == (
         "prediction,probability_setosa,probability_versicolor,probability_virginica"
@@ -576,7 +566,7 @@ def bad_files(folder):
         ("fit .", "Is a directory, not a data file"),
         ("fit empty.csv", "empty.csv is empty"),
         ("fit small.csv --target z", "small.csv has no column 'z' (--target): it has 'a', 'b'"),
-        ("fit one.csv", "all 2 labels of one.csv are 'x'; two classes are wanted"),
+        ("fit one.csv", "y must hold at least two classes, got one class: 'x'"),
         ("fit nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
         ("path nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
         ("fit inf.csv", "got inf in row 1 of column 'a': replace it, or leave out such rows"),
@@ -585,7 +575,7 @@ def bad_files(folder):
         ("fit text.csv --bounds c=0..1", "--bounds: 'c' is not a feature of text.csv"),
         ("fit text.csv --categorical c", "text.csv has no column 'c' (--categorical)"),
         ("fit numbers.csv", "has 50 different labels in 50 samples: is the column of the labels"),
-        ("fit small.csv --positive x", "no sample of small.csv has the label 'x'"),
+        ("fit small.csv --kappa x=1", "'x' is no label of small.csv: benign, malignant"),
         ("fit small.csv --features a --drop b", "--features and --drop exclude each other"),
         ("fit small.csv --epsilon -1", "epsilon must be finite and >= 0, got -1.0"),
         ("fit small.csv --kappa 0", "kappa must be > 0"),
@@ -594,7 +584,6 @@ def bad_files(folder):
         ("fit small.csv --weights z", "has no column 'z' (--weights)"),
         ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
         ("fit small.csv --feature-costs a=-1", "column 'a' must be a positive number"),
-        ("fit iris.csv --positive setosa", "--positive is for two labels, and iris.csv has setosa"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
         ("fit small.csv --holdout 0.01", "must leave out 10 rows or more, and not all"),
@@ -693,7 +682,7 @@ def test_progress_on_a_terminal(run, monkeypatch):
     for command, line in (
         ("fit small.csv", "fit: iteration 1, "),
         ("tune small.csv --epsilons 2 --kappas 1, --folds 2", "tune: 1 of 2, "),
-        ("path small.csv --n-epsilons 2", "path: 1 of 2, gap "),
+        ("path small.csv --n-epsilons 2", "path: lambda "),
     ):
         err = run(command)[2]
         assert line in err
@@ -703,4 +692,4 @@ def test_progress_on_a_terminal(run, monkeypatch):
 def test_labels_may_be_named_by_another_form_of_their_number(folder, run):
     write_csv(folder / "numbers.csv", np.arange(12.0).reshape(6, 2) % 5, [0, 1, 0, 1, 1, 0])
     for text, code in (("1.0", cli.DONE), ("2", cli.BAD_INPUT)):
-        assert run(f"fit numbers.csv --positive {text} --epsilon 0.01 -o n.json")[0] == code
+        assert run(f"fit numbers.csv --kappa 0=3,{text}=3 --epsilon 0.01 -o n.json")[0] == code

@@ -1,9 +1,9 @@
 """The command line.
 
-A command is a module of this package with two functions: ``add_parser(commands)`` adds its
-parser, with :func:`~drlogit.cli.options.new_parser`, and ``run(arguments, console)`` does the work,
-prints the answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To
-add a command, write its module and name it in ``_COMMANDS``.
+A command is a module of this package, which says in its first lines what it is for, with two
+functions: ``add_options(parser)``, and ``run(arguments, console)``, which does the work, prints the
+answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To add a
+command, write its module and name it in ``_COMMANDS``.
 
 Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance, 4 not
 proven.
@@ -45,14 +45,24 @@ from .console import (
     Console,
     printable,
 )
+from .options import add_command
 from .outputs import check_outputs
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
-_COMMANDS = (
-    demo, fit, predict, evaluate, guarantee, tune, radius_path, audit, verify, bundled_data,
-)  # fmt: skip
+_COMMANDS = {
+    "demo": demo,
+    "fit": fit,
+    "predict": predict,
+    "evaluate": evaluate,
+    "guarantee": guarantee,
+    "tune": tune,
+    "path": radius_path,
+    "audit": audit,
+    "verify": verify,
+    "datasets": bundled_data,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,8 +105,8 @@ def _build_parser() -> argparse.ArgumentParser:
         "--debug", action="store_true", help="show where an error came from, as a traceback"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    for name, module in _COMMANDS.items():
+        add_command(commands, name, module)
     return parser
 
 

@@ -15,8 +15,8 @@ from ..estimators.tables.frames import MISSING_MARKS, columns_of
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import read_model
 from ..files.reading import read_samples
-from .chosen_classes import keyed_by_label, match_labels
 from .console import Console
+from .labels import keyed_by_label, match_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class ModelAndSamples:
         """What flips cost: a column of the data, or what is stated by label as text, or at all."""
         if self.samples.kappa is not None:
             return self.samples.kappa
-        return keyed_by_label(stated, self.classes, self.classes, self.samples.source)
+        return keyed_by_label(stated, self.classes, self.samples.source)
 
 
 def read_asked(

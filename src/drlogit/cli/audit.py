@@ -1,9 +1,19 @@
-"""``drlogit audit``: how robust are these models?  A report in words, and an interactive page."""
+"""How robust are these models? worst-case loss and error against epsilon.
+
+Worst-case log-loss and error of models over a range of radii, and the samples that matter most,
+beside a plain logistic regression fitted to the same data. With -o, an interactive web page that
+explains itself and needs no network. No model is refitted. Use samples that the models were not
+fitted to, if there are any.
+
+    drlogit audit model.json test.csv
+    drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
+    drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
+"""
 
 from __future__ import annotations
 
-import argparse
 import copy
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +34,12 @@ from .asking import (
 from .console import DONE, Console
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "audit",
-        run,
-        help="how robust are these models? worst-case loss and error against epsilon",
-        description="Worst-case log-loss and error of models over a range of radii, and the "
-        "samples that matter most, beside a plain logistic regression fitted to the same data. "
-        "With -o, an interactive web page that explains itself and needs no network. No model is "
-        "refitted. Use samples that the models were not fitted to, if there are any.",
-        examples="""
-        drlogit audit model.json test.csv
-        drlogit audit robust.json tuned.json test.csv --unseen --groups sex -o report.html
-        drlogit audit model.json test.csv --epsilons 0,0.05,0.1 --kappa inf --against none --json
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
-    add("MODEL", options.MODEL_HELP)
+    add(*options.MODEL)
     add("OTHERS", "other models of the same features", nargs="*")
-    add("DATA", options.DATA_HELP)
+    add(*options.DATA)
     add("-o --output FILE", "web page to write (.html)")
     add = options.group(parser, "audit")
     add("--against", "what to compare with: a plain logistic regression fitted to these very "
@@ -59,7 +54,7 @@ def add_parser(commands: options.Commands) -> None:
     options.add_sample_options(parser)
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..report.audits import audit
 
@@ -87,7 +82,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return DONE
 
 
-def _named(arguments: argparse.Namespace, asked: ModelAndSamples) -> dict[str, Any]:
+def _named(arguments: Namespace, asked: ModelAndSamples) -> dict[str, Any]:
     """The models by the names of their files, or by their paths where names are the same."""
     files = [arguments.model, *arguments.others]
     short = [Path(file).name for file in files]

@@ -1,34 +1,28 @@
-"""``drlogit datasets``: list the bundled data, and write them to a file to try things on."""
+"""List the bundled data, and write them to a file.
+
+Data to try the other commands on; they need no network.
+
+    drlogit datasets
+    drlogit datasets export breast-cancer cancer.csv
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from . import options
 from .console import DONE, Console
 from .outputs import table
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "datasets",
-        run,
-        help="list the bundled data, and write them to a file",
-        description="Data to try the other commands on; they need no network.",
-        examples="""
-        drlogit datasets
-        drlogit datasets export breast-cancer cancer.csv
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("action", nargs="?", choices=("list", "export"), default="list")
     parser.add_argument("name", metavar="NAME", nargs="?", help="export: which data")
     parser.add_argument("file", metavar="FILE", nargs="?", help="export: a .csv file to write")
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..datasets.bundled import BUNDLED, load_bundled
     from ..files.atomic import write_text

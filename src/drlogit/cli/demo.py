@@ -1,8 +1,17 @@
-"""``drlogit demo``: a raw table, what may be wrong with it, and two models on unseen rows."""
+"""Fit, certify and explain a robust model on bundled data.
+
+Loan applications in a raw table: people round their income, change the purpose that they state,
+and some outcomes are booked wrong. Fit plain and robust logistic regression to half of them, and
+say how bad each can get on the other half.
+
+    drlogit demo
+    drlogit demo -o demo.html
+    drlogit demo --tolerate labels=0.05,purpose=0.3,age=inf
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
@@ -20,29 +29,15 @@ _FITTED = 500
 _TOLERATED = {"labels": 0.02, "numbers": 0.1, "categories": 0.1}
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "demo",
-        run,
-        help="fit, certify and explain a robust model on bundled data",
-        description="Loan applications in a raw table: people round their income, change the "
-        "purpose that they state, and some outcomes are booked wrong. Fit plain and robust "
-        "logistic regression to half of them, and say how bad each can get on the other half.",
-        examples="""
-        drlogit demo
-        drlogit demo -o demo.html
-        drlogit demo --tolerate labels=0.05,purpose=0.3,age=inf
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
     add("-o --output FILE", "web page to write, which compares the two (.html)")
     add("--tolerate labels=0.02,A=0.1", "what may be wrong, as in drlogit fit",
         type=options.amounts, default=_TOLERATED)  # fmt: skip
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..datasets.bundled import load_bundled
     from ..estimators.classifier import DRLogisticRegression
@@ -95,36 +90,34 @@ def _text(record: dict[str, Any], model: Any, page: str | None) -> str:
 
     models, n_unseen = record["models"], record["n_unseen"]
     promised = [each["guarantee"] for each in models]
+    tolerated = ",".join(f"{name}={share:g}" for name, share in record["tolerated"].items())
 
-    def line(words: str, values: list[float], form: str) -> str:
-        return f"  {words:32}" + "".join(f"{value:>10{form}}" for value in values)
+    def line(words: str, name: str, each: list[dict[str, Any]] = models) -> str:
+        form = ".3f" if "loss" in name else ".1%"
+        return f"  {words:32}" + "".join(f"{one[name]:>10{form}}" for one in each)
 
-    return "\n".join(
-        [
-            f"Loans, a made-up table of numbers, texts and gaps: a model is fitted to {_FITTED}",
-            f"rows, and judged by {n_unseen} that it has not seen.",
-            "",
-            "What may be wrong with such data?",
-            *(f"  {sentence}" for sentence in allowances(model)),
-            "",
-            f"On the {n_unseen} unseen rows".ljust(34) + f"{'plain LR':>10}{'robust':>10}",
-            line("log-loss, rows as they are", [each["log_loss"] for each in models], ".3f"),
-            line("log-loss, worst case allowed", [m["worst_case_log_loss"] for m in models], ".3f"),
-            line("error, rows as they are", [each["error"] for each in models], ".1%"),
-            line("error, worst case allowed", [m["worst_case_error"] for m in models], ".1%"),
-            f"For new data like these, with {promised[0]['confidence']:.0%} confidence",
-            line("log-loss, worst case, at most", [each["loss"] for each in promised], ".3f"),
-            line("error, worst case, at most", [each["error"] for each in promised], ".1%"),
-            "  Assumed: rows are independent, of one population, and were not looked at before.",
-            "It is the loss that is guarded: a model that is less sure is not wrong less often.",
-            "",
-            "How sure is the fit? On its own rows, the robust model's worst-case log-loss is",
-            f"  {record['fit']['objective']:.7f}, and no linear model can have one below "
-            f"{record['fit']['dual_bound']:.7f}.",
-            "",
-            "The same with files:" if page is None else f"A page to look at: {page}",
-            "  drlogit datasets export loans loans.csv",
-            "  drlogit fit loans.csv --missing median --holdout 0.5 -o model.json --tolerate "
-            + ",".join(f"{name}={share:g}" for name, share in record["tolerated"].items()),
-        ]
-    )
+    return f"""\
+Loans, a made-up table of numbers, texts and gaps: a model is fitted to {_FITTED}
+rows, and judged by {n_unseen} that it has not seen.
+
+What may be wrong with such data?
+{chr(10).join(f"  {sentence}" for sentence in allowances(model))}
+
+{f"On the {n_unseen} unseen rows":34}{"plain LR":>10}{"robust":>10}
+{line("log-loss, rows as they are", "log_loss")}
+{line("log-loss, worst case allowed", "worst_case_log_loss")}
+{line("error, rows as they are", "error")}
+{line("error, worst case allowed", "worst_case_error")}
+For new data like these, with {promised[0]["confidence"]:.0%} confidence
+{line("log-loss, worst case, at most", "loss", promised)}
+{line("error, worst case, at most", "error", promised)}
+  Assumed: rows are independent, of one population, and were not looked at before.
+It is the loss that is guarded: a model that is less sure is not wrong less often.
+
+How sure is the fit? On its own rows, the robust model's worst-case log-loss is
+  {record["fit"]["objective"]:.7f}, and no linear model can have one below \
+{record["fit"]["dual_bound"]:.7f}.
+
+{"The same with files:" if page is None else f"A page to look at: {page}"}
+  drlogit datasets export loans loans.csv
+  drlogit fit loans.csv --missing median --holdout 0.5 -o model.json --tolerate {tolerated}"""

@@ -1,8 +1,15 @@
-"""``drlogit evaluate``: how good a model is on labelled samples, as they are and at worst."""
+"""How good a model is on labelled samples, as they are and in the worst case.
+
+Log-loss, accuracy and area under the ROC curve on the samples as they are, and the worst case
+within the model's radius around these samples.
+
+    drlogit evaluate model.json test.csv
+    drlogit evaluate model.json test.csv --epsilon 0.05 --json
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import numpy as np
@@ -10,46 +17,27 @@ import numpy as np
 from ..problem.label_costs import BY_SAMPLE, kappa_text
 from . import options
 from .asking import ModelAndSamples, read_asked
-from .chosen_classes import match_labels
 from .console import DONE, Console
+from .labels import match_labels
 from .outputs import table
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "evaluate",
-        run,
-        help="how good a model is on labelled samples, as they are and in the worst case",
-        description="Log-loss, accuracy and area under the ROC curve on the samples as they are, "
-        "and the worst case within the model's radius around these samples.",
-        examples="""
-        drlogit evaluate model.json test.csv
-        drlogit evaluate model.json test.csv --epsilon 0.05 --json
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
-    add("MODEL", options.MODEL_HELP)
-    add("DATA", options.DATA_HELP)
+    add(*options.MODEL)
+    add(*options.DATA)
     options.add_ball_options(parser, "worst case")
     options.add_sample_options(parser)
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    asked = read_asked(arguments, console)
-    record = _measure(asked, arguments)
-    console.answer(record, lambda: _text(record, asked))
-    return DONE
-
-
-def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, Any]:
     from sklearn.metrics import confusion_matrix, roc_auc_score
 
+    asked = read_asked(arguments, console)
+    model, X, weights = asked.model, asked.samples.X, asked.samples.weights
     codes, classes = asked.codes, asked.classes
-    weights = asked.samples.weights
-    model, X = asked.model, asked.samples.X
     # In logarithms, so that a sure mistake is a large loss and not an infinite one.
     losses = -model.predict_log_proba(X)[np.arange(codes.size), codes]
     predicted = match_labels(model.predict(X), classes, asked.samples.source)
@@ -61,36 +49,34 @@ def _measure(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str,
         "log_loss": float(np.average(losses, weights=weights)),
         "accuracy": float(np.average(predicted == codes, weights=weights)),
         "confusion": confusion_matrix(codes, predicted, labels=np.arange(len(classes))),
+        "roc_auc": None,
+        "worst_case": _worst_case(asked, arguments),
+        "training": {
+            "converged": model.result_.converged,
+            "gaps": model.dual_gap_,
+            "objectives": model.worst_case_loss_,
+        },
     }
-    if len(classes) == 2:
-        record["roc_auc"] = None
-        if np.unique(codes).size == 2:
-            scores = model.decision_function(X)
-            record["roc_auc"] = float(roc_auc_score(codes, scores, sample_weight=weights))
-        record["worst_case"] = _worst_case(asked, arguments)
-    record["training"] = {
-        "converged": model.result_.converged,
-        "gaps": model.dual_gap_,
-        "objectives": model.worst_case_loss_,
-    }
-    return record
+    if len(classes) == np.unique(codes).size == 2:
+        scores = model.decision_function(X)
+        record["roc_auc"] = float(roc_auc_score(codes, scores, sample_weight=weights))
+    console.answer(record, lambda: _text(record, asked))
+    return DONE
 
 
-def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[str, float]:
+def _worst_case(asked: ModelAndSamples, arguments: Namespace) -> dict[str, Any]:
     from ..robustness.misclassification import misclassification_bounds
     from ..robustness.worst_case import worst_case_loss
 
-    model, data = asked.model, (asked.samples.X, asked.labels)
-    ball = {
-        "epsilon": model.epsilon_ if arguments.epsilon is None else arguments.epsilon,
-        "kappa": asked.kappa(model.kappa_ if arguments.kappa is None else arguments.kappa),
-    }
-    weights = asked.samples.weights
-    error = misclassification_bounds(model, *data, **ball, sample_weight=weights)
-    shown = ball if asked.samples.kappa is None else {**ball, "kappa": BY_SAMPLE}
+    model, samples = asked.model, asked.samples
+    epsilon = model.epsilon_ if arguments.epsilon is None else arguments.epsilon
+    kappa = asked.kappa(model.kappa_ if arguments.kappa is None else arguments.kappa)
+    ball = {"epsilon": epsilon, "kappa": kappa, "sample_weight": samples.weights}
+    error = misclassification_bounds(model, samples.X, asked.labels, **ball)
     return {
-        **shown,
-        "log_loss": worst_case_loss(model, *data, **ball, sample_weight=weights),
+        "epsilon": epsilon,
+        "kappa": kappa if samples.kappa is None else BY_SAMPLE,
+        "log_loss": worst_case_loss(model, samples.X, asked.labels, **ball),
         "best_error": error.best,
         "worst_error": error.worst,
     }
@@ -99,31 +85,26 @@ def _worst_case(asked: ModelAndSamples, arguments: argparse.Namespace) -> dict[s
 def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
     from ..robustness.measured_model import where_measured
 
+    auc, worst, training = record["roc_auc"], record["worst_case"], record["training"]
+    names = [str(label)[:20] for label in record["classes"]]
+    counts = zip(names, record["confusion"].tolist(), strict=True)
+    rows = [[f"truly {name}", *map(str, row)] for name, row in counts]
     lines = [
         f"{record['data']}: {record['n_samples']} samples",
         "",
         "As they are",
         f"  log-loss   {record['log_loss']:.4f}",
         f"  accuracy   {record['accuracy']:.1%}",
+        *([] if auc is None else [f"  ROC AUC    {auc:.4f}"]),
+        "",
+        table(["", *(f"called {name}" for name in names)], rows),
+        "",
+        f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = "
+        f"{kappa_text(worst['kappa'])}) of them",
+        f"  (distances {where_measured(asked.model)})",
+        f"  log-loss   {worst['log_loss']:.4f}",
+        f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
     ]
-    if record.get("roc_auc") is not None:
-        lines.append(f"  ROC AUC    {record['roc_auc']:.4f}")
-    names = [str(label)[:20] for label in record["classes"]]
-    rows = [
-        [f"truly {name}", *map(str, row)]
-        for name, row in zip(names, record["confusion"].tolist(), strict=True)
-    ]
-    lines += ["", table(["", *(f"called {name}" for name in names)], rows)]
-    worst = record.get("worst_case")
-    if worst is not None:
-        kappa = kappa_text(worst["kappa"])
-        lines += [
-            "",
-            f"In the worst case within epsilon = {worst['epsilon']:g} (kappa = {kappa}) of them",
-            f"  (distances {where_measured(asked.model)})",
-            f"  log-loss   {worst['log_loss']:.4f}",
-            f"  error      {worst['worst_error']:.1%} (in the best case {worst['best_error']:.1%})",
-        ]
-    if not record["training"]["converged"]:
-        lines += ["", f"The fit did not converge: its gap is {max(record['training']['gaps']):.1e}"]
+    if not training["converged"]:
+        lines += ["", f"The fit did not converge: its gap is {max(training['gaps']):.1e}"]
     return "\n".join(lines)

@@ -1,8 +1,20 @@
-"""``drlogit fit``: fit a robust model to a file and write it as JSON."""
+"""Fit a robust model to a file and write it as JSON.
+
+Fit distributionally robust logistic regression and certify it. Numbers are used as given: scale
+them so that a step of one means the same everywhere, or let --standardize do so. Text columns are
+categories. More than two classes are one softmax.
+
+    drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
+    drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
+    drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
+    drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
+    drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
+    drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from ..estimators.tolerances import allowances
@@ -14,27 +26,10 @@ from .outputs import certificate_record, explain_fit
 from .training import Training, parameters, read_training, tolerated
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "fit",
-        run,
-        help="fit a robust model to a file and write it as JSON",
-        description="Fit distributionally robust logistic regression and certify it. Numbers are "
-        "used as given: scale them so that a step of one means the same everywhere, or let "
-        "--standardize do so. Text columns are categories. More than two classes are one softmax.",
-        examples="""
-        drlogit fit data.csv --target diagnosis --standardize --epsilon 0.1 -o model.json
-        drlogit fit table.csv --tolerate labels=0.02,age=2 --holdout 0.2 -o model.json
-        drlogit fit table.csv --target income --standardize --missing median --bounds age=0..120
-        drlogit fit train.libsvm.bz2 --epsilon auto --kappa inf -o model.json
-        drlogit fit data.parquet --drop id,name --immovable age --weights w -o model.json
-        drlogit fit data.csv --epsilon 0.1 -o model.json --proof proof.npz
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
-    add("DATA", options.DATA_HELP)
+    add(*options.DATA)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--proof FILE", "file to write the proof to (.npz), with which drlogit verify checks the "
         "bounds")  # fmt: skip
@@ -52,7 +47,7 @@ def add_parser(commands: options.Commands) -> None:
     options.add_solver_options(parser)
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..estimators.classifier import DRLogisticRegression
     from ..files.model_file import write_model
@@ -78,8 +73,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         X, kappa = unseen.samples.X, unseen.samples.kappa
         promised = guarantee(model, X, unseen.labels, sample_weight=weights, kappa=kappa)
     if arguments.proof is not None:
-        kappa = training.by_label(model.kappa_) if samples.kappa is None else samples.kappa
-        model.save_proof(arguments.proof, samples.X, training.learnt_labels, samples.weights, kappa)
+        data = (samples.X, training.labels, samples.weights, samples.kappa)
+        model.save_proof(arguments.proof, *data)
     if arguments.output is not None:
         write_model(model, arguments.output, training.origin)
     if console.json or not (console.quiet and arguments.output):
@@ -90,9 +85,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return DONE if model.result_.converged else NOT_CONVERGED
 
 
-def _record(
-    model: Any, promised: Any, training: Training, arguments: argparse.Namespace
-) -> dict[str, Any]:
+def _record(model: Any, promised: Any, training: Training, arguments: Namespace) -> dict[str, Any]:
     return {
         "model": arguments.output,
         "proof": arguments.proof,
@@ -110,8 +103,8 @@ def _record(
     }
 
 
-def _text(model: Any, promised: Any, training: Training, arguments: argparse.Namespace) -> str:
-    n_samples = training.codes.size
+def _text(model: Any, promised: Any, training: Training, arguments: Namespace) -> str:
+    n_samples = training.labels.size
     lines = []
     if promised is not None:
         lines = ["What holds for new data, from rows that the model has not seen?"]

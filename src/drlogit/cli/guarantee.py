@@ -1,8 +1,17 @@
-"""``drlogit guarantee``: what holds for new data, from rows that a model has not seen."""
+"""What holds for new data, from rows that a model has not seen.
+
+Upper limits of log-loss and error, at a stated confidence, for every distribution within the
+radius of the one that these rows come from. The rows must be ones that the model was neither
+fitted to nor chosen by; what else is assumed is said beside the limits.
+
+    drlogit guarantee model.json holdout.csv
+    drlogit guarantee model.json holdout.csv --confidence 0.99 --groups sex
+    drlogit guarantee model.json holdout.csv --epsilon 0.05 --kappa inf --json
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
@@ -11,33 +20,18 @@ from .asking import read_asked, read_groups, warn_of_fitted_rows
 from .console import DONE, Console
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "guarantee",
-        run,
-        help="what holds for new data, from rows that a model has not seen",
-        description="Upper limits of log-loss and error, at a stated confidence, for every "
-        "distribution within the radius of the one that these rows come from. The rows must be "
-        "ones that the model was neither fitted to nor chosen by; what else is assumed is said "
-        "beside the limits.",
-        examples="""
-        drlogit guarantee model.json holdout.csv
-        drlogit guarantee model.json holdout.csv --confidence 0.99 --groups sex
-        drlogit guarantee model.json holdout.csv --epsilon 0.05 --kappa inf --json
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
-    add("MODEL", options.MODEL_HELP)
-    add("DATA", options.DATA_HELP)
+    add(*options.MODEL)
+    add(*options.DATA)
     add = options.add_ball_options(parser, "guarantee")
     add("--confidence SHARE", "of all limits together", type=float, default=0.95)
     add("--groups COLUMN", "column whose values are parts of the rows to speak of apart")
     options.add_sample_options(parser)
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..robustness.guarantees import guarantee
 

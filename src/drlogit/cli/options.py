@@ -6,19 +6,18 @@ import argparse
 import csv
 import textwrap
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from ..estimators.tables.encoding import FILLS
 from ..files.formats import FORMATS
 from ..fitting.solving import JOINT_SOLVERS
 
-Commands = Any  # argparse has no public name for what add_subparsers returns
-
 #: What adds an option to a group: ``add("-o --output FILE", "what it is for")``.
 Add = Callable[..., None]
 
-DATA_HELP = "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2 or .xz"
-MODEL_HELP = "model file, as drlogit fit writes it"
+MODEL = ("MODEL", "model file, as drlogit fit writes it")
+DATA = ("DATA", "file of samples: CSV, svmlight (libsvm), Parquet or NPZ, text also .gz, .bz2, .xz")
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -31,28 +30,26 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return super()._get_help_string(action)
 
 
-def new_parser(
-    commands: Commands, name: str, run: Callable[..., int], *,
-    help: str, description: str, examples: str,
-) -> argparse.ArgumentParser:  # fmt: skip
-    """The parser of a command, with the options that every command has.
+def add_command(commands: Any, name: str, module: ModuleType) -> None:
+    """Add the parser of a command, with the options that every command has.
 
-    ``examples`` are commands to paste, one per line.
+    What its module says of itself is its help: a line, what it does, and examples to paste.
     """
-    parser: argparse.ArgumentParser = commands.add_parser(
+    line, description, examples = (module.__doc__ or "\n\n\n\n").split("\n\n", 2)
+    parser = commands.add_parser(
         name,
-        help=help,
+        help=line[0].lower() + line[1:].rstrip("."),
         description=textwrap.fill(description, 79),
         epilog="examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  "),
         formatter_class=_HelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=module.run)
     add = group(parser)
     add("--json", "print the answer as JSON")
     add("--quiet", "no progress, no remarks")
     # Without a default, so as not to undo a --debug before the command.
     add("--debug", "show where an error came from, as a traceback", default=argparse.SUPPRESS)
-    return parser
+    module.add_options(parser)
 
 
 def group(parser: argparse.ArgumentParser, title: str | None = None) -> Add:
@@ -80,9 +77,8 @@ def group(parser: argparse.ArgumentParser, title: str | None = None) -> Add:
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """How to read the samples that a model is fitted to, and what their columns are."""
     add = add_sample_options(parser, "a column named target, label, class or y, else the last")
-    add("--features A,B", "columns to use; all others are left out (tables only)", type=names)
-    add("--drop A,B", "columns to leave out (tables only)", type=names, default=())
-    add("--positive LABEL", "of two labels, the positive one (default: the one that sorts last)")
+    add("--features A,B", "columns to use; all others are left out (not svmlight)", type=names)
+    add("--drop A,B", "columns to leave out (not svmlight)", type=names, default=())
     add("--balanced", "give every class the same total weight")
     add("--standardize", "measure every number in standard deviations; the model is written for "
         "the data as they are")  # fmt: skip

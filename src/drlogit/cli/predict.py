@@ -1,8 +1,18 @@
-"""``drlogit predict``: labels and probabilities for samples."""
+"""Labels and probabilities for samples.
+
+Predict the label of each sample. The features of the model are found by name where files have
+names, else by position; labels in the file are not used. Writes CSV: the predicted label, and the
+probability of the positive class (of every class, if there are more than two), which the name of
+the column says. Text that a spreadsheet would run as a formula has an apostrophe in front.
+
+    drlogit predict model.json new.csv
+    drlogit predict model.json new.csv --id patient -o predictions.csv
+    drlogit predict model.json test.libsvm.bz2 --json
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 
 from . import options
 from .asking import read_asked, read_column
@@ -10,33 +20,17 @@ from .console import DONE, Console
 from .outputs import csv_text
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "predict",
-        run,
-        help="labels and probabilities for samples",
-        description="Predict the label of each sample. The features of the model are found by name "
-        "where files have names, else by position; labels in the file are not used. Writes "
-        "CSV: the predicted label, and the probability of the positive class (of every class, if "
-        "there are more than two), which the name of the column says. Text that a spreadsheet "
-        "would run as a formula has an apostrophe in front.",
-        examples="""
-        drlogit predict model.json new.csv
-        drlogit predict model.json new.csv --id patient -o predictions.csv
-        drlogit predict model.json test.libsvm.bz2 --json
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
-    add("MODEL", options.MODEL_HELP)
-    add("DATA", options.DATA_HELP)
+    add(*options.MODEL)
+    add(*options.DATA)
     add("-o --output FILE", "CSV file to write (default: standard output)")
     add("--id COLUMN", "column that names the samples, to be written beside them")
     options.add_sample_options(parser)
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..files.atomic import write_text
 

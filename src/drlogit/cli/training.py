@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from ..estimators.tolerances import tolerances
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
 from ..robustness.guarantees import LEAST_ROWS
-from .chosen_classes import choose_classes, keyed_by_label
 from .console import Console
+from .labels import keyed_by_label
 
 #: What to do about text that is no category.
 _REMEDIES = Remedies(
@@ -33,29 +34,24 @@ _SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a model is fitted to; ``codes`` are positions in ``classes``.
-
-    ``origin`` is what a model file remembers.
-    """
+    """What a model is fitted to; ``origin`` is what a model file remembers of it."""
 
     samples: FileSamples
-    codes: NDArray[np.intp]
-    classes: list[Any]
     origin: dict[str, Any]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        return np.asarray(self.samples.labels)
+
+    @cached_property
+    def classes(self) -> list[Any]:
+        found: list[Any] = np.unique(self.labels).tolist()
+        return found
 
     @property
     def positive(self) -> Any:
         """The class that probabilities are of, if there are two."""
         return self.classes[1] if len(self.classes) == 2 else None
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        return np.array(self.classes)[self.codes]
-
-    @property
-    def learnt_labels(self) -> NDArray[Any]:
-        """What an estimator is given: codes where the positive class would not sort last."""
-        return self.labels if sorted(self.classes) == self.classes else self.codes
 
     @property
     def categorical(self) -> list[int] | None:
@@ -66,44 +62,34 @@ class Training:
         return [j for j, column in enumerate(columns_of(X)) if column.holds_levels]
 
     def fit(self, estimator: Any) -> Any:
-        """The estimator, fitted, with the classes as they are in the file."""
-        samples = self.samples
-        estimator.fit(
-            samples.X, self.learnt_labels, sample_weight=samples.weights, kappa=samples.kappa
-        )
-        estimator.classes_ = np.array(self.classes)
-        if isinstance(estimator.kappa_, dict):
-            estimator.kappa_ = dict(zip(self.classes, estimator.kappa_.values(), strict=True))
-        return estimator
+        """The estimator, fitted."""
+        given = self.samples
+        return estimator.fit(given.X, self.labels, sample_weight=given.weights, kappa=given.kappa)
 
     def by_label(self, stated: Any) -> Any:
-        """What is stated by label, by label as an estimator is given them."""
-        keys = self.classes if sorted(self.classes) == self.classes else range(len(self.classes))
-        return keyed_by_label(stated, self.classes, keys, self.samples.source)
+        """What is stated by label as text, by label."""
+        return keyed_by_label(stated, self.classes, self.samples.source)
 
     def split(self, share: float) -> tuple[Training, Training]:
         """The samples without a share of each class, and that share."""
         from sklearn.model_selection import train_test_split
 
-        if not LEAST_ROWS <= share * self.codes.size < self.codes.size:
+        size = self.labels.size
+        if not LEAST_ROWS <= share * size < size:
             raise ValueError(
                 f"--holdout must leave out {LEAST_ROWS} rows or more, and not all, got a share of "
-                f"{share:g} of {self.codes.size}"
+                f"{share:g} of {size}"
             )
-        parts = train_test_split(
-            np.arange(self.codes.size), test_size=share, stratify=self.codes, random_state=_SEED
+        seen, unseen = train_test_split(
+            np.arange(size), test_size=share, stratify=self.labels, random_state=_SEED
         )
-        seen, unseen = (self._part(np.sort(rows)) for rows in parts)
-        return seen, unseen
+        return self._part(np.sort(seen)), self._part(np.sort(unseen))
 
     def _part(self, rows: NDArray[np.intp]) -> Training:
-        def of(values: Any) -> Any:
-            return None if values is None else rows_of(values, rows)
-
-        given = self.samples
-        samples = replace(given, X=of(given.X), weights=of(given.weights), kappa=of(given.kappa))
-        origin = {**self.origin, "n_samples": rows.size}
-        return replace(self, samples=samples, codes=self.codes[rows], origin=origin)
+        given, names = self.samples, ("X", "labels", "weights", "kappa")
+        there = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
+        samples = replace(given, **{name: rows_of(there[name], rows) for name in there})
+        return Training(samples, {**self.origin, "n_samples": rows.size})
 
     def positions(self, stated: Any, option: str, others: tuple[str, ...] = ()) -> Any:
         """What is stated by name of a column, by position; anything else as it is."""
@@ -172,18 +158,22 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
     for remark in samples.remarks:
         console.note(f"--numbers: {remark}")
     samples = _without_identifiers(samples, arguments, console)
-    labels = np.asarray(samples.labels)
-    classes, codes = choose_classes(labels, arguments.positive, samples.source)
     origin = {
         "data": Path(samples.source).name,
-        "n_samples": int(codes.size),
+        "n_samples": int(samples.X.shape[0]),
         "target": samples.target,
         "standardized": bool(arguments.standardize),
         "zero_based": bool(arguments.zero_based),
         "balanced": bool(arguments.balanced),
         "numbers": list(arguments.numbers),
     }
-    training = Training(samples, codes, classes, origin)
+    training = Training(samples, origin)
+    n_classes, size = len(training.classes), training.labels.size
+    if n_classes > max(20, size // 10):
+        raise ValueError(
+            f"{samples.source} has {n_classes} different labels in {size} samples: is the column "
+            "of the labels the right one? Name it with --target"
+        )
     _describe(training, console)
     return training
 
@@ -217,14 +207,13 @@ def _without_identifiers(
 def _describe(training: Training, console: Console) -> None:
     """What was read, in a line, and which columns are categories."""
     samples, classes = training.samples, training.classes
-    counts = zip(classes, np.bincount(training.codes, minlength=len(classes)), strict=True)
-    shown = ", ".join(f"{label} ({count})" for label, count in list(counts)[:6])
-    more = ", …" if len(classes) > 6 else ""
+    counts = [f"{label} ({np.sum(training.labels == label)})" for label in classes[:6]]
+    shown = ", ".join(counts) + (", …" if len(classes) > 6 else "")
     column = f" in column {samples.target!r}" if samples.target is not None else ""
     positive = "" if training.positive is None else f"; positive class: {training.positive}"
     console.note(
         f"{samples.source}: {samples.X.shape[0]} samples, {samples.X.shape[1]} features; "
-        f"labels{column}: {shown}{more}{positive}"
+        f"labels{column}: {shown}{positive}"
     )
     levels = [
         f"{samples.names[j]} ({samples.X.iloc[:, j].nunique(dropna=False)} levels)"

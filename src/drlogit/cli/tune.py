@@ -1,8 +1,18 @@
-"""``drlogit tune``: choose ε and κ by cross-validation, and fit the model chosen."""
+"""Choose epsilon and kappa by cross-validation.
+
+Fit over radii and flip costs on every fold, take the pair with the smallest log-loss on held-out
+samples, and fit it to all. Folds from the same source reward robustness only where it helps on
+data like these; if you expect a shift that the folds do not show, choose epsilon and kappa by
+what they mean.
+
+    drlogit tune data.csv --standardize -o model.json
+    drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10 --plot scores.png
+    drlogit tune data.csv --one-standard-error --json
+"""
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import numpy as np
@@ -10,35 +20,14 @@ import numpy as np
 from ..problem.label_costs import kappa_text
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
-from .outputs import (
-    certificate_record,
-    explain_fit,
-    explain_written,
-    save_plot,
-    table,
-)
+from .outputs import certificate_record, explain_fit, explain_written, save_plot, table
 from .training import Training, parameters, read_training
 
 
-def add_parser(commands: options.Commands) -> None:
-    """Add the command."""
-    parser = options.new_parser(
-        commands,
-        "tune",
-        run,
-        help="choose epsilon and kappa by cross-validation",
-        description="Fit over radii and flip costs on every fold, take the pair with the smallest "
-        "log-loss on held-out samples, and fit it to all. Folds from the same source reward "
-        "robustness only where it helps on data like these; if you expect a shift that the folds "
-        "do not show, choose epsilon and kappa by what they mean.",
-        examples="""
-        drlogit tune data.csv --standardize -o model.json
-        drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10 --plot scores.png
-        drlogit tune data.csv --one-standard-error --json
-        """,
-    )
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
     add = options.group(parser)
-    add("DATA", options.DATA_HELP)
+    add(*options.DATA)
     add("-o --output MODEL", "file to write the model to (JSON)")
     add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
     add = options.group(parser, "search")
@@ -66,7 +55,7 @@ def _grid(text: str) -> Any:
 _grid.__name__ = "number or list of numbers"
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
+def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
@@ -89,12 +78,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         from ..report import CVSurfaceDisplay
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
-    console.answer(_record(search, training, arguments), lambda: _text(search, training, arguments))
+    console.answer(_record(search, training, arguments), lambda: _text(search, arguments))
     folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
     return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
 
-def _record(search: Any, training: Training, arguments: argparse.Namespace) -> dict[str, Any]:
+def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, Any]:
     results = {k: v for k, v in search.cv_results_.items() if k != "params"}
     return {
         "model": arguments.output,
@@ -111,7 +100,7 @@ def _record(search: Any, training: Training, arguments: argparse.Namespace) -> d
     }
 
 
-def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str:
+def _text(search: Any, arguments: Namespace) -> str:
     found = search.cv_results_
     losses = arguments.scoring is None
     order = np.argsort(found["rank_test_score"], kind="stable")[:8]
@@ -119,27 +108,24 @@ def _text(search: Any, training: Training, arguments: argparse.Namespace) -> str
         order = np.append(order[:7], search.best_index_)
     rows = []
     for i in order:
-        score, spread = found["mean_test_score"][i], found["std_test_score"][i]
-        rows.append(
-            [
-                "chosen" if i == search.best_index_ else "",
-                f"{found['param_epsilon'][i]:.4g}",
-                f"{found['param_kappa'][i]:.4g}",
-                f"{found['flip_budget'][i]:.2%}" if "flip_budget" in found else "",
-                f"{-score if losses else score:.5f}",
-                f"{spread:.5f}",
-                f"{found['max_gap'][i]:.1e}",
-            ]
-        )
+        score = found["mean_test_score"][i]
+        rows.append([
+            "chosen" if i == search.best_index_ else "",
+            f"{found['param_epsilon'][i]:.4g}",
+            f"{found['param_kappa'][i]:.4g}",
+            f"{found['flip_budget'][i]:.2%}" if "flip_budget" in found else "",
+            f"{-score if losses else score:.5f}",
+            f"{found['std_test_score'][i]:.5f}",
+            f"{found['max_gap'][i]:.1e}",
+        ])  # fmt: skip
     what = "log-loss" if losses else arguments.scoring
-    kappa = kappa_text(search.kappa_)
     return "\n".join([
         f"Best of {len(found['mean_test_score'])} pairs on {search.n_splits_} folds:",
         "",
         table(["", "epsilon", "kappa", "flips up to", what, "± (folds)", "largest gap"], rows),
         "",
-        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa}. Fitted to all samples, and on "
-        "these:",
+        f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa_text(search.kappa_)}. Fitted to "
+        "all samples, and on these:",
         *explain_fit(search.result_),
         *explain_written(arguments.output, arguments.plot),
     ])  # fmt: skip
