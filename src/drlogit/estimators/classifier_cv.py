@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
-from ..rows.row_blocks import is_dask
+from ..rows.row_blocks import is_dask, is_in_blocks
 from .classifier import DRLogisticRegression
 from .folds import (
     Chain,
@@ -39,14 +39,13 @@ from .folds import (
     choose,
     improves_at_end,
     joined,
-    learnt_part,
     mean_log_likelihood,
-    part,
     part_of,
     score_fold,
     tabulate,
 )
 from .robust_classifier import RobustLinearClassifier, stated_kappa
+from .tables.by_column import is_by_column
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -431,27 +430,26 @@ tol, max_iter, class_weight, label_noise
 
     def _folds(
         self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
-    ) -> list[Callable[[], Fold]]:
-        """Each fold, made when it is wanted; what is learnt is learnt from its training part."""
-        if not self._learns(given):
-            model = self._model()
-            return [partial(part, given, model, train, test) for train, test in splits]
-        every = np.arange(given.y.size)
-        given_X = X if self.encoding_ is not None or is_frame(X) else given.X  # with its names
-        weights = None if sample_weight is None else np.asarray(sample_weight)
+    ) -> list[Fold]:
+        """What is learnt from samples is learnt from the training part of each fold."""
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
         learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
+        stated = is_by_column(self.feature_costs) or isinstance(self.bounds, str)
+        if is_in_blocks(given.X) or (self.encoding_ is None and not stated):
+            learner.feature_costs, learner.bounds = self.feature_costs_, self.bounds_
+            X, learner.categories = given.X, self.categories_
+        elif self.encoding_ is None and not is_frame(X):  # which has names
+            X = given.X
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        every = np.arange(given.y.size)
         return [
-            partial(
-                learnt_part, learner, given_X, given.y, weights, given.kappa_of(train),
-                every[train], every[test],
-            )
+            Fold(learner, X, given.y, weights, given.kappa_of(train), every[train], every[test])
             for train, test in splits
-        ]  # fmt: skip
+        ]
 
     def _run_folds(
         self,
-        folds: list[Callable[[], Fold]],
+        folds: list[Fold],
         kappas: FloatArray,
         epsilons: list[FloatArray],
         score_params: list[dict[str, Any]],
@@ -460,13 +458,11 @@ tol, max_iter, class_weight, label_noise
     ) -> list[list[Chain]]:
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
-        model = DRLogisticRegression()
-        model.classes_ = self.classes_
         # Nobody sees these fits.
         controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
-                fold, kappas, epsilons, from_largest, controls, model, scorer, params,
+                fold, kappas, epsilons, from_largest, controls, scorer, params,
                 f"fold {k} of {len(folds)}" if self.verbose else None,
             )
             for k, (fold, params) in enumerate(zip(folds, score_params, strict=True), 1)

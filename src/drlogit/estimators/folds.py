@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,55 +15,28 @@ from ..fitting.paths import solve_radii
 from ..fitting.radii import constant_model
 from ..problem.classes import ClassProblem, scaled_costs
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray, Matrix
+from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_in_blocks
 from .average_levels import relative_to_average
 from .matrices import matrix_of
 from .robust_classifier import RobustLinearClassifier
-from .tables.encoding import Encoding
 from .tables.frames import rows_of
-from .training_data import TrainingData
 
 
 class Fold(NamedTuple):
-    """What to fit, with what a problem is besides its samples, and what to score.
+    """Samples, with which of them to learn and which to score, and what flips of the former cost.
 
-    If there is an ``encoding``, its categories count from the average of what is fitted.
+    Levels, fills, standard deviations and bounds are learnt from them by the ``learner``, too.
     """
 
-    training: TrainingData
-    model: dict[str, Any]
-    encoding: Encoding | None
-    X: Matrix
+    learner: RobustLinearClassifier
+    X: Any
     y: np.ndarray[Any, Any]
-
-
-def part(data: TrainingData, model: dict[str, Any], train: Any, test: Any) -> Fold:
-    """A fold where nothing but coefficients is learnt from the samples."""
-    return Fold(data.part(train), model, None, data.X[test], data.y[test])
-
-
-def learnt_part(
-    estimator: RobustLinearClassifier,
-    X: Any,
-    y: Any,
-    weights: Any,
-    kappa: Any,
-    train: Any,
-    test: Any,
-) -> Fold:
-    """A fold with levels, fills, standard deviations and bounds of its training part.
-
-    ``kappa`` is that of its training part already.
-    """
-    learner = copy.copy(estimator)  # others may be at work with the same one
-    data = learner._check_data(
-        rows_of(X, train), y[train], None if weights is None else weights[train], kappa
-    )
-    encoding = learner.encoding_ if estimator.fit_intercept else None
-    scored = matrix_of(learner, rows_of(X, test), quiet=True)
-    return Fold(data, learner._model(), encoding, scored, y[test])
+    weights: FloatArray | None
+    kappa: Any
+    train: IndexArray
+    test: IndexArray
 
 
 class Chain(NamedTuple):
@@ -107,12 +80,11 @@ def _fits(
 
 
 def score_fold(
-    make_fold: Callable[[], Fold],
+    fold: Fold,
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
     from_largest: bool,
     controls: dict[str, Any],
-    classifier: Any,
     scorer: Any,
     score_params: dict[str, Any],
     name: str | None = None,
@@ -122,13 +94,18 @@ def score_fold(
     Prints a line for each κ if the fold has a ``name``.
     """
     started = time.perf_counter()
-    fold = make_fold()
-    training = fold.training.prepared()
-    problem = training.pose(epsilon=0.0, kappa=float(kappas[0]), **fold.model)
+    learner = copy.copy(fold.learner)  # others may be at work with the same one
+    weights = None if fold.weights is None else fold.weights[fold.train]
+    given = rows_of(fold.X, fold.train), fold.y[fold.train], weights, fold.kappa
+    training = learner._check_data(*given).prepared()
+    X, y = rows_of(fold.X, fold.test), fold.y[fold.test]
+    X = X if is_in_blocks(X) else matrix_of(learner, X, quiet=True)
+    problem = training.pose(epsilon=0.0, kappa=float(kappas[0]), **learner._model())
     unit = training.unit(problem)
-    classifier = copy.copy(classifier)  # others may be at work on the same one
-    classifier.n_features_in_ = fold.X.shape[1]
-    shares = None if fold.encoding is None else training.column_means()
+    classifier = type(learner)()  # of the matrix, not of the table
+    classifier.classes_, classifier.n_features_in_ = learner.classes_, X.shape[1]
+    encoding = learner.encoding_ if learner.fit_intercept else None
+    shares = None if encoding is None else training.column_means()
     chains: list[Chain] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
         costs = scaled_costs(unit, float(kappa))
@@ -137,12 +114,12 @@ def score_fold(
         found = []
         for fit in fits:
             coef, intercept = fit.coef, fit.intercept
-            if fold.encoding is not None and shares is not None:
-                coef, intercept = relative_to_average(coef, intercept, fold.encoding, shares)
+            if encoding is not None and shares is not None:
+                coef, intercept = relative_to_average(coef, intercept, encoding, shares)
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)
             found.append((
-                float(scorer(classifier, fold.X, fold.y, **score_params)),
+                float(scorer(classifier, X, y, **score_params)),
                 fit.seconds + rest / len(radii),
                 fit.n_iter,
                 fit.gap,

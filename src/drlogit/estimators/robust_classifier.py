@@ -34,7 +34,7 @@ from .average_levels import relative_to_average
 from .label_noise import noise_matrix
 from .linear_predictions import LinearPredictions
 from .matrices import features_to_fit
-from .tables.by_column import is_by_column, resolve_bounds, resolve_costs
+from .tables.by_column import resolve_bounds, resolve_costs
 from .tables.encoding import FILLS, position_of
 from .training_data import TrainingData
 
@@ -101,11 +101,6 @@ class RobustLinearClassifier(LinearPredictions):
         self.bounds_ = resolve_bounds(self.bounds, data.X, names, encoding)
         self.categories_ = self._groups(names)
         return data
-
-    def _learns(self, data: TrainingData) -> bool:
-        """Whether costs, bounds or the encoding of a table were learnt from the samples."""
-        stated = is_by_column(self.feature_costs) or isinstance(self.bounds, str)
-        return (self.encoding_ is not None or stated) and not is_in_blocks(data.X)
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
