@@ -24,7 +24,6 @@ from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
-from .average_levels import relative_to_average
 from .classifier import DRLogisticRegression
 from .robust_classifier import stated_kappa
 from .training_data import TrainingData
@@ -262,8 +261,8 @@ sample_weight, solver, tol, max_iter
         problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
     ):
         if encoding is not None and shares is not None:
-            model = relative_to_average(result.coef, result.intercept, encoding, shares)
-            result = replace(result, coef=model[0], intercept=model[1])
+            coef, b = encoding.relative_to_average(result.coef, result.intercept, shares)
+            result = replace(result, coef=coef, intercept=b)
         results.append(result)
         if callback is not None:
             callback(result)

@@ -144,7 +144,9 @@ tol, max_iter, class_weight, label_noise
 
     Notes
     -----
-    :meth:`score` is the accuracy, as for any classifier, whatever ``scoring`` is.
+    :meth:`score` is the accuracy, as for any classifier, whatever ``scoring`` is.  Scores of the
+    pair chosen are those it was chosen by; what they promise of new data, the choice allowed for,
+    says ``drlogit.guarantee(search, X, y, cv=5)`` of the data of the fit.
 
     Examples
     --------

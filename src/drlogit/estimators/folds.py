@@ -18,7 +18,6 @@ from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_in_blocks
-from .average_levels import relative_to_average
 from .matrices import matrix_of
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
@@ -115,7 +114,7 @@ def score_fold(
         for fit in fits:
             coef, intercept = fit.coef, fit.intercept
             if encoding is not None and shares is not None:
-                coef, intercept = relative_to_average(coef, intercept, encoding, shares)
+                coef, intercept = encoding.relative_to_average(coef, intercept, shares)
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)
             found.append((

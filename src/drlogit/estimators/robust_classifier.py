@@ -30,7 +30,6 @@ from ..rows.checks import check_unmasked, signs_of
 from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import is_in_blocks
 from .advice import UnscaledDataWarning, unlike_units, unpenalised
-from .average_levels import relative_to_average
 from .label_noise import noise_matrix
 from .linear_predictions import LinearPredictions
 from .matrices import features_to_fit
@@ -207,10 +206,9 @@ class RobustLinearClassifier(LinearPredictions):
         if result.dual is not None and data.origin is not None:
             result = replace(result, dual=result.dual.for_samples(data.origin))
         if self.encoding_ is not None and self.fit_intercept:
-            coef, intercept = relative_to_average(
-                result.coef, result.intercept, self.encoding_, data.column_means()
-            )
-            result = replace(result, coef=coef, intercept=intercept)
+            shares = data.column_means()
+            coef, b = self.encoding_.relative_to_average(result.coef, result.intercept, shares)
+            result = replace(result, coef=coef, intercept=b)
         self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant

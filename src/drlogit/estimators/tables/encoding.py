@@ -136,6 +136,21 @@ class Encoding:
         _check_numbers(values, [column.name for column in self.columns])
         return EncodedRows(places, values)
 
+    def relative_to_average(
+        self, coef: FloatArray, intercept: Any, shares: FloatArray
+    ) -> tuple[FloatArray, Any]:
+        """The same model with a mean of zero over the samples, whose levels have these shares.
+
+        Every sample has one level of each category, so a number can be added to the coefficients
+        of all its levels and taken from the intercept: scores, worst case and certificate stay.
+        """
+        coef = coef.copy()
+        for group in self.groups:
+            mean = coef[..., group] @ shares[group]
+            coef[..., group] -= mean[..., None]
+            intercept = intercept + mean
+        return coef, intercept
+
     def mostly_unseen(self, rows: EncodedRows, given: Sequence[TableColumn]) -> str | None:
         """What is to be said where training did not show the levels of most rows, if anything."""
         n_rows, named = rows.places.shape[0], []
