@@ -49,13 +49,12 @@ def told(case: zoo.Planted, problem: Problem):
     return problem.rows.scatter(case.flip_share)
 
 
-def s_of(problem: Problem, coefficients):
-    """The dual probabilities of a model, as the state that ``certify`` takes."""
-    if coefficients is None:
-        return None
-    return problem.rows.scatter(
-        flip_probability(problem.rows.gather(problem.margins(coefficients)))
-    )
+def point_of(problem: Problem, coefficients, shares):
+    """The dual probabilities of a model with flip shares, as the state that ``certify`` takes."""
+    if coefficients is None or shares is None:
+        return shares
+    s = flip_probability(problem.rows.gather(problem.margins(coefficients)))
+    return problem.rows.pair(problem.rows.scatter(s), shares)
 
 
 # --- weak duality ----------------------------------------------------------------------------
@@ -91,7 +90,7 @@ def test_no_bound_is_above_the_optimum_and_no_value_below(structure, seed):
         if lam is not None:
             shrink = min(1.0, lam / max(problem.dual_norm(v), 1e-300))
             v = np.where(problem.penalised, shrink * v, v)
-        result = certify(problem, v, lam=lam, flip_share=shares, s=s_of(problem, dual))
+        result = certify(problem, v, lam=lam, point=point_of(problem, dual, shares))
         assert math.isfinite(result.dual)
         assert result.dual <= case.objective + ROUNDING
         assert result.primal >= case.objective - ROUNDING
@@ -113,10 +112,10 @@ def test_bounds_from_anywhere_stay_below_values_from_anywhere(case):
     for _ in range(5):
         v, dual, shares = random_point(problem, best / scale, rng)
         v, dual = scale * v, None if dual is None else scale * dual
-        result = certify(problem, v, flip_share=shares, s=s_of(problem, dual))
+        result = certify(problem, v, point=point_of(problem, dual, shares))
         values.append(result.primal)
         bounds.append(result.dual)
-        result = certify(problem, best, lam=lam, flip_share=shares, s=s_of(problem, v))
+        result = certify(problem, best, lam=lam, point=point_of(problem, v, shares))
         at_lam.append(result.primal)
         bounds_at_lam.append(result.dual)
     assert max(bounds) <= min(values) + ROUNDING
@@ -133,7 +132,7 @@ def test_certificate_is_tight_at_planted_solutions(structure):
     for seed, other in enumerate((None, 0.5, 1e-6)):
         case = zoo.planted(seed, **structure)
         problem = case.build()
-        result = certify(problem, case.coefficients, flip_share=told(case, problem))
+        result = certify(problem, case.coefficients, point=told(case, problem))
         assert result.gap < 1e-9
         assert result.primal == pytest.approx(case.objective, abs=ROUNDING)
         assert result.lam == pytest.approx(case.lam, rel=1e-9, abs=ROUNDING)
@@ -142,7 +141,7 @@ def test_certificate_is_tight_at_planted_solutions(structure):
         if case.options["epsilon"] > 0.0:
             fixed = problem.with_radius(other or problem.epsilon)
             lam = case.lam * (1.0 + 1e-13)
-            at_lam = certify(fixed, case.coefficients, lam=lam, flip_share=told(case, fixed))
+            at_lam = certify(fixed, case.coefficients, lam=lam, point=told(case, fixed))
             assert at_lam.gap < 1e-9
             assert at_lam.lam == lam
 
@@ -194,7 +193,7 @@ def test_gap_is_close_to_the_true_suboptimality(norm, shape):
         problem = case.build()
         for trial in range(3):
             v = nearby(case, 1e-4, 10 * seed + trial)
-            gaps.append(certify(problem, v, flip_share=told(case, problem)).gap)
+            gaps.append(certify(problem, v, point=told(case, problem)).gap)
             truths.append(problem.objective(v) - case.objective)
     gaps, truths = np.array(gaps), np.array(truths)
     assert (gaps >= truths - ROUNDING).all()
@@ -210,7 +209,7 @@ def test_what_the_bound_loses_is_of_second_order(norm):
         lost = []
         for distance in (1e-2, 1e-3, 1e-4):
             v = nearby(case, distance, 0)
-            lost.append(case.objective - certify(problem, v, flip_share=told(case, problem)).dual)
+            lost.append(case.objective - certify(problem, v, point=told(case, problem)).dual)
         assert lost[0] < 1e-4
         assert lost[1] < 1e-6
         assert lost[2] < 1e-8
@@ -224,7 +223,7 @@ def test_fixed_lambda_gap_is_close_to_the_truth(norm):
         v = nearby(case, 1e-4, seed)
         shrink = min(1.0, case.lam / problem.dual_norm(v))
         v = np.where(problem.penalised, shrink * v, v)
-        result = certify(problem, v, lam=case.lam, flip_share=told(case, problem))
+        result = certify(problem, v, lam=case.lam, point=told(case, problem))
         truth = problem.objective(v, case.lam) - case.objective
         assert -ROUNDING <= result.gap - truth <= 1e-7
 
@@ -239,8 +238,8 @@ def test_certificates_do_not_depend_on_the_cutting(n_blocks):
         whole, cut = case.build(), case.build(n_blocks=n_blocks)
         for distance in (0.0, 1e-3, 1.0):
             v = nearby(case, distance, 4)
-            one = certify(whole, v, flip_share=told(case, whole))
-            other = certify(cut, v, flip_share=told(case, cut))
+            one = certify(whole, v, point=told(case, whole))
+            other = certify(cut, v, point=told(case, cut))
             assert other.primal == pytest.approx(one.primal, rel=1e-13)
             assert other.dual == pytest.approx(one.dual, rel=1e-8)
             assert certify(cut, v).dual == pytest.approx(certify(whole, v).dual, rel=1e-6)
@@ -257,7 +256,7 @@ def test_extreme_points_give_finite_bounds():
         for v in (zeros, 1e-12 + zeros, 1e3 * rng.standard_normal(zeros.size), 1e6 + zeros):
             half = problem.rows.scatter(np.full(problem.rows.n_samples, 0.5))
             for shares, lam in itertools.product((None, half), (None, problem.dual_norm(v))):
-                result = certify(problem, v, lam=lam, flip_share=shares)
+                result = certify(problem, v, lam=lam, point=shares)
                 assert math.isfinite(result.primal)
                 assert 0.0 <= result.dual <= result.primal + 1e-9 * max(1.0, result.primal)
                 assert result.gap >= 0.0
@@ -313,7 +312,7 @@ def test_collinear_free_columns():
         problem = build_problem(X, base.y, feature_costs=costs, **options)
         v = problem.join(np.append(exact.coef, [3.0, -2.0]), exact.intercept - 1.0)
         shares = problem.rows.scatter(exact.flip_share)
-        assert certify(problem, v, flip_share=shares).gap < 1e-8
+        assert certify(problem, v, point=shares).gap < 1e-8
 
 
 def test_too_many_flips_are_cut_back():
@@ -322,7 +321,7 @@ def test_too_many_flips_are_cut_back():
     for norm in zoo.NORM_NAMES:
         problem = build_problem(X, y, epsilon=0.1, kappa=1.0, norm=norm)
         ones = problem.rows.scatter(np.ones(40))
-        result = certify(problem, np.zeros(5), flip_share=ones)
+        result = certify(problem, np.zeros(5), point=ones)
         assert result.dual_point(problem).flip_share.mean() <= 0.1 + ROUNDING
 
 
@@ -330,6 +329,6 @@ def test_infinite_flip_cost_ignores_shares():
     case = zoo.planted(0, kappa=math.inf)
     problem = case.build()
     ones = problem.rows.scatter(np.ones(problem.rows.n_samples))
-    result = certify(problem, case.coefficients, flip_share=ones)
+    result = certify(problem, case.coefficients, point=ones)
     assert result.gap < 1e-9
     assert not result.dual_point(problem).flip_share.any()

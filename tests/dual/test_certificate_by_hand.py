@@ -45,11 +45,10 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     return Problem(rows, epsilon, cost, fit_intercept=False)
 
 
-def s_of(problem, coefficients):
-    """The dual probabilities of a model."""
-    return problem.rows.scatter(
-        1.0 / (1.0 + np.exp(problem.rows.gather(problem.margins(coefficients))))
-    )
+def point_of(problem, coefficients, shares):
+    """The dual probabilities of a model, with flip shares."""
+    s = 1.0 / (1.0 + np.exp(problem.rows.gather(problem.margins(coefficients))))
+    return problem.rows.pair(problem.rows.scatter(s), shares)
 
 
 # --- closed forms -----------------------------------------------------------------------------
@@ -85,7 +84,7 @@ def test_one_sample(norm, kappa, copies):
     for _ in range(50):
         v, dual = 3.0 * rng.standard_normal((2, 3))
         share = problem.rows.scatter(rng.random(copies))
-        certificate = certify(problem, v, flip_share=share, s=s_of(problem, dual))
+        certificate = certify(problem, v, point=point_of(problem, dual, share))
         assert certificate.dual <= optimum + 1e-12
         assert certificate.primal >= optimum - 1e-12
 
@@ -117,7 +116,7 @@ def test_one_sample_at_fixed_lambda(lam, kappa):
     optimum = epsilon * lam + math.log1p(math.exp(-u))
     problem = problem_of([[z]], [1.0], epsilon=epsilon, kappa=kappa)
     s = 1.0 / (1.0 + math.exp(u)) if kappa < z else 0.0  # on the kink a = s
-    certificate = certify(problem, np.array([u / z]), lam=lam, flip_share=problem.rows.scatter([s]))
+    certificate = certify(problem, np.array([u / z]), lam=lam, point=problem.rows.scatter([s]))
     assert certificate.primal == pytest.approx(optimum, abs=1e-12)
     assert certificate.dual == pytest.approx(optimum, abs=1e-8)
     for dual, share in itertools.product((-1.0, 0.0, 0.5, 4.0), (0.0, 0.3, 1.0)):
@@ -177,6 +176,6 @@ def test_one_feature(fit_intercept, epsilon, kappa):
     for _ in range(40):
         v, dual = rng.uniform(-4.0, 4.0, (2, 1 + fit_intercept))
         share = problem.rows.scatter(rng.random(5))
-        certificate = certify(problem, v, flip_share=share, s=s_of(problem, dual))
+        certificate = certify(problem, v, point=point_of(problem, dual, share))
         assert certificate.dual <= optimum + 1e-12
         assert certificate.primal == pytest.approx(value(*v, *[0.0][fit_intercept:]), abs=1e-12)

@@ -8,8 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from drlogit.dual.bound import ADMITTED, FREE, GROUP, IN_NORM, Coordinates, DualSums, lower_bound
+from drlogit.dual._certificate import FREE, GROUP, IN_NORM, Coordinates
+from drlogit.dual.bound import DualSums, lower_bound
 from drlogit.problem.norms import NORMS
+from drlogit.problem.parameters import ADMITTED
 
 pytestmark = pytest.mark.usefixtures("fifty_digits")
 

@@ -225,7 +225,7 @@ def test_a_good_dual_point_that_was_disturbed_gives_no_false_bound(seed, digits)
         q = np.abs(pieces.q * (1.0 + noise[0]))
         return pieces._replace(q=q, m=np.clip(pieces.m * (1.0 + noise[1]), 0.0, q)), ()
 
-    disturbed, _ = problem.rows.run(disturb, solution.pieces)
+    disturbed, _ = problem.rows.run(disturb, solution.point)
     assert piece_bound(problem, np.zeros(problem.costs.size), disturbed).value <= optimum
 
 
@@ -234,7 +234,7 @@ def solved(seed, n_immovable):
     """A problem, its solution and its value."""
     problem = build_problem(**domain_zoo.generated(seed, n_immovable=n_immovable))
     solution = interior_point_with_domains(problem, tol=1e-7, monitor=Monitor(None, 0))
-    certificate = certify(problem, solution.coefficients, pieces=solution.pieces)
+    certificate = certify(problem, solution.coefficients, point=solution.point)
     assert certificate.gap <= 1e-6
     return problem, solution, certificate.primal
 

@@ -14,6 +14,7 @@ import sklearn
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
+from drlogit.dual.pair import parts
 from drlogit.fitting.solving import solve, solve_subproblem
 from drlogit.paper.conic import ROWS_PER_COPY, conic, conic_subproblem, signed_rows
 from drlogit.problem.problem import build_problem
@@ -148,7 +149,7 @@ def test_multipliers_are_flip_shares(lam):
     solver = conic if lam is None else conic_subproblem
     extra = {} if lam is None else {"lam": lam}
     solution = solver(problem, tol=1e-8, monitor=Monitor(), **extra)
-    a = problem.rows.gather(solution.flip_share)
+    a = problem.rows.gather(parts(problem, solution.point)[1])
     level = problem.best_lambda(solution.coefficients) if lam is None else lam
     Z, w = signed_rows(problem)
     u = Z @ solution.coefficients

@@ -153,7 +153,6 @@ def test_best_lambda_with_ties(margins, weights, share, kappa):
 @pytest.mark.parametrize("seed", range(30))
 def test_best_lambda_against_brute_force(seed, monkeypatch):
     monkeypatch.setattr(weighted_quantile, "_FEW", (0, 20, 4096)[seed // 3 % 3])
-    monkeypatch.setattr(weighted_quantile, "_FETCHED", (0, 64, 4096)[seed // 9 % 3])
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 400))
     X = rng.standard_normal((n, 3)) * 10.0 ** rng.uniform(-3, 3)

@@ -427,15 +427,19 @@ MUTANTS = {
     "no norm": ("used = coordinates.used(sums.gradient, rounding) +", "used = 0.0 +", "both"),
     "nothing spent": ("+ sums.spent * (1.0 + rounding)", "+ 0.0", "both"),
     "not charged": ("(1.0 - rounding) - charge", "(1.0 - rounding)", "both"),
-    "labels lost": ("signed = block.y * r", "signed = 1.0 * r", "plain"),
-    "a dropped": ("totals(block, w * (s - a),", "totals(block, w * s,", "plain"),
-    "flips not scaled": ("return (factor * pair[0], factor * pair[1]), ()",
-                         "return (factor * pair[0], pair[1]), ()", "plain"),
-    "groups for nothing": ("total += float(np.maximum(upwards",
-                           "total += 0.0 * float(np.maximum(upwards", "domains"),
-    "bounded features forgotten": ("categories, own, highs = self.groups",
-                                   "categories, own, highs = self.groups\n        total = 0.0",
-                                   "domains"),
+    "labels lost": ("return state, (Sum(np.append(sums, 1.0)), Max(chain))",
+                    "sums[:-2] = block.with_signs(np.abs(block.y)).adjoint("
+                    "block.weights * (state[1] - state[2]))\n"
+                    "    return state, (Sum(np.append(sums, 1.0)), Max(chain))", "plain"),
+    "a dropped": ("return state, (Sum(np.append(sums, 1.0)), Max(chain))",
+                  "sums = pair_sums(block.compiled, coefficients, s, None, block.trust)[1]\n"
+                  "    return state, (Sum(np.append(sums, 1.0)), Max(chain))", "plain"),
+    "flips not scaled": ("else factor * state[1:], ()",
+                         "else np.stack([factor * state[1], state[2]]), ()", "plain"),
+    "groups for nothing": ("kind[group], kind[self.high[g]] = GROUP + g, -1 - g",
+                           "spread[group] = spread[self.high[g]] = 0.0", "domains"),
+    "bounded features forgotten": ("spread[places] = np.where(varies, spread[places], widths)",
+                                   "spread[places] = 0.0", "domains"),
     "none forgotten": ("kind[self.none[g]], scale[self.none[g]] = GROUP + g, 2.0",
                        "spread[self.none[g]], scale[self.none[g]] = 0.0, 2.0", "domains"),
 }  # fmt: skip
@@ -453,7 +457,7 @@ def points(kind):
             flips = 0.5 * np.isfinite(problem.kappa)
             half = problem.rows.scatter(np.full(len(case["y"]), flips))
             for model, share in product((best, best + 0.3, -0.3 * best), (None, half)):
-                found.append((case, problem, result, model, {"flip_share": share}))
+                found.append((case, problem, result, model, share))
     if kind in ("both", "domains"):
         for seed in (24, 25, 27):
             case = domain_zoo.generated(seed)
@@ -462,10 +466,10 @@ def points(kind):
             for share, by in ((1.0, 0.0), (1.0, 1e-7), (1.0, 1e-6), (0.6, 0.0)):
                 radius = case["epsilon"] * share
                 result = drlogit.solve(**case | {"epsilon": radius})
-                point, _ = problem.rows.run(_tilted, solution.pieces, by)
+                point, _ = problem.rows.run(_tilted, solution.point, by)
                 model = problem.join(result.coef, result.intercept)
                 smaller = problem.with_radius(radius)
-                found.append((case, smaller, result, model, {"pieces": point}))
+                found.append((case, smaller, result, model, point))
     return found
 
 
@@ -480,7 +484,7 @@ def refuted(module, kind):
     count = 0
     for case, problem, result, model, point in points(kind):
         for tol in (10.0, 0.0):  # the first bound that comes is enough, or the best one is wanted
-            found = module.certify(problem, model, tol=tol, **point)
+            found = module.certify(problem, model, point=point, tol=tol)
             coef, intercept = problem.split(model)
             claim = replace(
                 result, coef=coef, intercept=intercept, lam=found.lam,

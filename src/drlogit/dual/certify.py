@@ -20,8 +20,8 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Listed
 from .classes import class_bound, class_dual_point, primal_of_classes
-from .flip_shares import flip_shares_of, no_flips
-from .pair import pair_bound, parts
+from .flip_shares import flip_shares_of
+from .pair import judge, pair_bound, parts, settle
 from .pieces import PieceMasses, piece_bound
 
 _UNIT = 2.0**-53
@@ -32,7 +32,7 @@ class Certificate:
     """Primal value, certified lower bound, and the dual point that proves it.
 
     ``gap = primal - dual`` bounds the suboptimality; ``primal`` includes what rounding may have
-    taken from it.  ``point`` is a pair (s, a) per block, with domains :class:`PieceMasses`, or with
+    taken from it.  ``point`` is s and a, (2, n) per block, with domains :class:`PieceMasses`, with
     several classes a :class:`~drlogit.dual.classes.ClassPoint`; None if there is none.
     """
 
@@ -60,45 +60,42 @@ def certify(
     problem: Problem | ClassProblem,
     coefficients: FloatArray,
     *,
-    s: State | None = None,
-    flip_share: State | None = None,
-    pieces: Any = None,
+    point: Any = None,
     lam: float | None = None,
     guess: float | None = None,
     tol: float = 0.0,
 ) -> Certificate:
     """Certificate of ``coefficients`` for (P), or for the problem at fixed ``lam``.
 
-    The dual point is s and a, what is missing of them as the coefficients suggest, or with domains
-    or several classes the pieces.  Work on the bound ends as soon as the gap is within ``tol``.
-    ``guess`` is about the best λ.
+    ``point`` is the dual point: s and a, or a alone, what is missing as the coefficients suggest;
+    with domains or several classes their own.  Work on the bound ends as soon as the gap is within
+    ``tol``.  ``guess`` is about the best λ.
     """
     if isinstance(problem, ClassProblem):
         level, primal = primal_of_classes(problem, coefficients, guess)
-        if pieces is None:
+        if point is None:
             return Certificate(primal, 0.0, level, None)
-        found = class_bound(problem, coefficients, pieces)
+        found = class_bound(problem, coefficients, point)
         return Certificate(primal, min(found.value, primal), level, found.point)
     if problem.domains is not None:
         level, primal = primal_with_domains(problem, coefficients)
-        if pieces is None:
+        if point is None:
             return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
-        bound = piece_bound(problem, coefficients, pieces)
+        bound = piece_bound(problem, coefficients, point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
-    margins = problem.margins(coefficients)
+    judged = judge(problem, coefficients, point, lam)
+    margins = problem.rows.run(_margins, judged.state)[0]
     level, primal = primal_value(problem, coefficients, margins, lam, guess)
     if lam is not None and not problem.allows(coefficients, lam):
         primal = math.inf
-    share = flip_share
-    if not problem.cost.pair.flips:
-        share = no_flips(problem, margins)
-    elif share is None:
-        share = flip_shares_of(problem, margins, level)
     wanted = primal - tol
-    bound = pair_bound(problem, coefficients, share, s=s, lam=lam, wanted=wanted)
-    if bound.value < wanted and flip_share is not None and problem.cost.pair.flips:
-        share = flip_shares_of(problem, margins, level)
-        other = pair_bound(problem, coefficients, share, lam=lam, wanted=wanted)
+    if point is None and problem.cost.pair.flips:
+        shares = flip_shares_of(problem, margins, level)
+        judged = judge(problem, coefficients, shares, lam)
+    bound = settle(problem, coefficients, judged, lam=lam, wanted=wanted)
+    if bound.value < wanted and point is not None and problem.cost.pair.flips:
+        shares = flip_shares_of(problem, margins, level)
+        other = pair_bound(problem, coefficients, shares, lam=lam, wanted=wanted)
         bound = max(bound, other, key=lambda found: found.value)
     return Certificate(primal, min(bound.value, primal), level, bound.point)
 
@@ -112,7 +109,8 @@ def primal_value(
 ) -> tuple[float, float]:
     """λ, by default the best, and the objective, with what rounding may hide of it."""
     if lam is None:
-        lam, value = problem.flip_loss(coefficients, margins).best(problem.epsilon, guess)
+        loss = problem.flip_loss(coefficients, margins)
+        lam, value = loss.best(problem.epsilon, math.nan if guess is None else guess)
     else:
         value = problem.objective_at(margins, lam)
     size = float(np.abs(coefficients) @ problem.rows.column_scale)
@@ -205,3 +203,7 @@ def _no_pieces(block: Block, _: None) -> tuple[PieceMasses, tuple[()]]:
     none = np.zeros((n, 1), dtype=np.uint8)
     no = np.zeros(n)
     return PieceMasses(np.arange(n), np.zeros(n, dtype=bool), none, block.weights, no), ()
+
+
+def _margins(block: Block, state: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return state[0], ()

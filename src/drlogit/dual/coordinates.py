@@ -7,7 +7,7 @@ import numpy as np
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
-from .bound import FREE, IN_NORM, Coordinates
+from ._certificate import FREE, IN_NORM, Coordinates
 
 #: Columns further from zero than so many standard deviations are centred, all but those of
 #: categories (``rows.centring``): of these the class of models says no more than this.
@@ -21,21 +21,20 @@ def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> Float
     return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / _FAR**2)))
 
 
-def pair_coordinates(problem: Problem | ClassProblem) -> Coordinates:
-    """Those of the coefficients (of each class): features, then the intercept if there is one."""
-    rows, last = problem.rows, problem.costs.size - 1
+def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False) -> Coordinates:
+    """Those of the coefficients (of each class): features, then the intercept if there is one.
+
+    With ``free_only`` there are no penalised features, and nothing is charged of them.
+    """
+    rows, last, free = problem.rows, problem.costs.size - 1, problem.free
     scale = rows.column_scale
     mean, spread = np.zeros_like(scale), scale
     if problem.fit_intercept:
         mean = rows.column_means.copy()
         spread = spreads(mean, np.square(scale), intercept=True)
         mean[last], spread[last] = 0.0, 1.0
-    return Coordinates(
-        kind=np.where(problem.free, FREE, IN_NORM).astype(np.int32),
-        costs=problem.costs,
-        norm=problem.norm,
-        spread=spread,
-        mean=mean,
-        size=scale,
-        intercept=last if problem.fit_intercept else None,
-    )
+    kind = np.where(free, FREE, IN_NORM).astype(np.int32)
+    if free_only:
+        kind, spread = np.full_like(kind, FREE), np.where(free, spread, 0.0)
+    intercept = last if problem.fit_intercept else None
+    return Coordinates(kind, problem.costs, problem.norm, spread, mean, scale, intercept)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..problem.shifted_cholesky import ScaledFactor
 from ..rows.arrays import FloatArray
-from .bound import IN_NORM, Coordinates
+from ._certificate import IN_NORM, Coordinates
 
 #: ADMM: penalty relative to the diagonal of H, over-relaxation, and its ends.
 _RHO = 0.1

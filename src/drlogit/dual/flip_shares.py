@@ -18,9 +18,7 @@ from ..rows.reductions import Sum
 
 
 def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
-    """Flip shares for a model of these margins at λ."""
-    if not problem.cost.pair.flips:
-        return no_flips(problem, margins)
+    """Flip shares for a model of these margins at λ, where labels can flip."""
     kink = problem.cost.pair.kink(lam)
     _, sums = problem.rows.run(_kink_sums, margins, kink)
     gradient, on_kink, flips, flips_on_kink = sums
@@ -38,11 +36,6 @@ def flip_shares_of(problem: Problem, margins: State, lam: float) -> State:
             ends = (fraction, 1.0)
             fraction = 1.0 if left_side(1.0) <= 0.0 else float(brentq(left_side, *ends))
     return problem.rows.run(_kink_shares, margins, kink, fraction)[0]
-
-
-def no_flips(problem: Problem, like: State) -> State:
-    """Zeros in the shape of another state."""
-    return problem.rows.run(_zero_like, like)[0]
 
 
 def _balancing_fraction(
@@ -83,7 +76,3 @@ def _kink_shares(
 ) -> tuple[FloatArray, tuple[()]]:
     above, on_kink = _sides(block, u, kink)
     return np.where(on_kink, fraction, above.astype(np.float64)), ()
-
-
-def _zero_like(block: Block, a: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return np.zeros_like(a), ()

@@ -6,29 +6,26 @@ With ``s, a ∈ [0,1]^N`` and H the binary entropy, (P) is bounded from below by
                                  Σ w_i (s_i - a_i) z_i = 0                      (free columns)
 
 and what is missing is scaled, or charged, by :mod:`drlogit.dual.bound`.  Samples may have a κ each.
+A point is an array (2, n) per block, s and a.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..problem.losses import entropy, flip_probability
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
-from ..rows.reductions import Sum
+from ..rows.reductions import Max, Sum
+from ._certificate import Coordinates, pair_sums
 from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
 from .correction import Correction
-from .sums import combined, totals
-
-#: s and a of a block's samples.
-Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
 #: Corrections of a point, each with its own Hessian, and what one must leave at most of what is
 #: missing to the wanted bound for another to pay.
@@ -51,11 +48,77 @@ class DualBound:
     """A lower bound and the point that proves it, scaled into the ball."""
 
     value: float
-    point: Any  # a Pair per block, PieceMasses, or a ClassPoint
+    point: Any  # of the pair, PieceMasses, or a ClassPoint
 
-    def parts(self, problem: Problem) -> tuple[State, State]:
-        """``s`` and ``a`` apart, for the pair."""
-        return parts(problem, self.point)
+
+class Judged(NamedTuple):
+    """A dual point within [0, 1] as it stands: what it proves, times ``factor`` in the ball."""
+
+    value: float
+    factor: float
+    state: State  # margins of the model, s and a: (3, n) per block
+    sums: DualSums
+    coordinates: Coordinates
+
+
+def judge(
+    problem: Problem, coefficients: FloatArray, given: State | None, lam: float | None = None
+) -> Judged:
+    """One visit for the margins of a model and the sums of a dual point.
+
+    ``given`` is a point, or flip shares alone, to which s is that of the coefficients, or nothing.
+    ``lam`` is for the problem at fixed λ.
+    """
+    coordinates = pair_coordinates(problem)
+    state, sums = _sums(problem, _judge, given, coefficients, 1.0)
+    if lam is None and sums.spent > problem.epsilon:
+        fewer = problem.epsilon / sums.spent
+        state, sums = _sums(problem, _judge, state, coefficients, fewer)
+    value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
+    return Judged(value, factor, state, sums, coordinates)
+
+
+def settle(
+    problem: Problem,
+    coefficients: FloatArray,
+    judged: Judged,
+    *,
+    lam: float | None = None,
+    wanted: float = math.inf,
+) -> DualBound:
+    """The bound of a point, corrected if it is not as ``wanted``, and the point in the ball."""
+    rows, best, x = problem.rows, judged, coefficients
+    missing, small = wanted - judged.value, rows.n_columns <= _DIRECT_LIMIT
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(_CORRECTIONS if small and judged.value < wanted else 0):
+            _, (hessian,) = rows.run(_hessian, judged.state)
+            room = max(problem.epsilon - judged.sums.spent, 0.0) * (1.0 - 1e-12)
+            model = Correction(judged.coordinates, hessian)
+            step = model.step(judged.sums.gradient, x, room, lam)
+            if not np.isfinite(step).all():
+                break
+            state, sums = _sums(problem, _corrected, judged.state, coefficients, step)
+            value, factor = lower_bound(judged.coordinates, problem.epsilon, sums, lam)
+            judged, x = Judged(value, factor, state, sums, judged.coordinates), x + step
+            best = max(best, judged, key=lambda each: each.value)
+            if best.value >= wanted or (value > 0.0 and not wanted - value < _PROGRESS * missing):
+                break
+            missing = wanted - value
+    value = best.value if best.coordinates.admits(coefficients) else 0.0
+    return DualBound(value, rows.run(_scaled, best.state, best.factor)[0])
+
+
+def pair_bound(
+    problem: Problem,
+    coefficients: FloatArray,
+    given: State | None,
+    *,
+    lam: float | None = None,
+    wanted: float = math.inf,
+) -> DualBound:
+    """Both: the best bound of a dual point, or as good a one as wanted."""
+    judged = judge(problem, coefficients, given, lam)
+    return settle(problem, coefficients, judged, lam=lam, wanted=wanted)
 
 
 def parts(problem: Problem, point: State) -> tuple[State, State]:
@@ -64,96 +127,45 @@ def parts(problem: Problem, point: State) -> tuple[State, State]:
     return s, a
 
 
-def pair_bound(
-    problem: Problem,
-    coefficients: FloatArray,
-    flip_share: State,
-    *,
-    s: State | None = None,
-    lam: float | None = None,
-    wanted: float = math.inf,
-) -> DualBound:
-    """Best bound from s, by default that of the coefficients, and a; corrected if not ``wanted``.
-
-    ``lam`` is for the problem at fixed λ.
-    """
-    rows, coordinates = problem.rows, pair_coordinates(problem)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if s is None:
-            point, reduced = rows.run(_at, flip_share, coefficients)
-        else:
-            point, reduced = rows.run(_given, rows.pair(s, flip_share))
-        sums = _sums(problem, reduced)
-        if lam is None and sums.spent > problem.epsilon:
-            point, reduced = rows.run(_fewer_flips, point, problem.epsilon / sums.spent)
-            sums = _sums(problem, reduced)
-        value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
-        best, missing = (value, factor, point), wanted - value
-        x = coefficients
-        small = rows.n_columns <= _DIRECT_LIMIT
-        for _ in range(_CORRECTIONS if small and value < wanted else 0):
-            _, (hessian,) = rows.run(_hessian, point)
-            model = Correction(coordinates, hessian)
-            room = max(problem.epsilon - sums.spent, 0.0) * (1.0 - 1e-12)
-            step = model.step(sums.gradient, x, room, lam)
-            if not np.isfinite(step).all():
-                break
-            point, reduced = rows.run(_corrected, point, step)
-            sums, x = _sums(problem, reduced), x + step
-            value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
-            if value > best[0]:
-                best = value, factor, point
-            if best[0] >= wanted or (value > 0.0 and not wanted - value < _PROGRESS * missing):
-                break
-            missing = wanted - value
-    value, factor, point = best
-    if not coordinates.admits(coefficients):
-        value = 0.0
-    return DualBound(value, rows.run(_scaled, point, factor)[0] if factor != 1.0 else point)
+def _sums(problem: Problem, visit: object, *arguments: object) -> tuple[State, DualSums]:
+    state, (sums, chain) = problem.rows.run(visit, *arguments)  # type: ignore[arg-type]
+    entropy, flips, n_blocks = sums[-3:].tolist()
+    spent = problem.cost.pair.spent(flips)
+    return state, DualSums(sums[:-3], spent, entropy, float(chain) + n_blocks)
 
 
-def _sums(problem: Problem, reduced: tuple[FloatArray, FloatArray, int, int]) -> DualSums:
-    found = combined(reduced)
-    value, share = found.numbers
-    spent = problem.cost.pair.spent(float(share))
-    return DualSums(found.adjoint, spent, float(value), found.chain)
+def _judge(
+    block: Block, given: Any, coefficients: FloatArray, share: float
+) -> tuple[FloatArray, tuple[Sum, Max]]:
+    alone = given is None or (isinstance(given, np.ndarray) and given.ndim == 1)
+    s, a = (None, given) if alone else given[-2:]
+    return _reduced(block, coefficients, s, a if share == 1.0 else share * np.asarray(a))
 
 
-def _reduced(block: Block, s: FloatArray, a: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:
-    w = block.weights
-    flips = w * block.flip_sizes(a)
-    return (s, a), totals(block, w * (s - a), w * entropy(s), flips)  # type: ignore[return-value]
+def _reduced(
+    block: Block, coefficients: FloatArray, s: FloatArray | None, a: FloatArray | None
+) -> tuple[FloatArray, tuple[Sum, Max]]:
+    state, sums, chain = pair_sums(block.compiled, coefficients, s, a, block.trust)
+    return state, (Sum(np.append(sums, 1.0)), Max(chain))
 
 
-def _at(block: Block, a: FloatArray, coefficients: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:
-    a = np.clip(block.flippable(a), 0.0, 1.0)
-    return _reduced(block, flip_probability(block.margins(coefficients)), a)
+def _hessian(block: Block, state: FloatArray) -> tuple[None, tuple[Sum]]:
+    return None, (Sum(block.gram(block.weights * state[1] * (1.0 - state[1]))),)
 
 
-def _given(block: Block, pair: Pair) -> tuple[Pair, tuple[Sum, ...]]:
-    a = np.clip(block.flippable(pair[1]), 0.0, 1.0)
-    return _reduced(block, np.clip(pair[0], 0.0, 1.0), a)
-
-
-def _fewer_flips(block: Block, pair: Pair, factor: float) -> tuple[Pair, tuple[Sum, ...]]:
-    return _reduced(block, pair[0], factor * pair[1])
-
-
-def _hessian(block: Block, pair: Pair) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.gram(block.weights * pair[0] * (1.0 - pair[0]))),)
-
-
-def _corrected(block: Block, pair: Pair, step: FloatArray) -> tuple[Pair, tuple[Sum, ...]]:
-    s, a = pair
+def _corrected(
+    block: Block, state: FloatArray, coefficients: FloatArray, step: FloatArray
+) -> tuple[FloatArray, tuple[Sum, Max]]:
+    _, s, a = state
     moved = s - s * (1.0 - s) * block.margins(step)
     out = ~(moved > _LEFT * s)
-    s, a = np.where(out, 0.0, np.minimum(moved, 1.0)), np.where(out & (a < _NO_SHARE), 0.0, a)
-    return _reduced(block, s, a)
+    s, a = np.where(out, 0.0, moved), np.where(out & (a < _NO_SHARE), 0.0, a)
+    return _reduced(block, coefficients, s, a)
 
 
-def _scaled(block: Block, pair: Pair, factor: float) -> tuple[Pair, tuple[()]]:
-    return (factor * pair[0], factor * pair[1]), ()
+def _scaled(block: Block, state: FloatArray, factor: float) -> tuple[FloatArray, tuple[()]]:
+    return state[1:] if factor == 1.0 else factor * state[1:], ()
 
 
-def _part(block: Block, pair: Pair, k: int) -> tuple[FloatArray, tuple[()]]:
-    return pair[k], ()
+def _part(block: Block, point: FloatArray, k: int) -> tuple[FloatArray, tuple[()]]:
+    return point[k], ()

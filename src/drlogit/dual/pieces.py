@@ -23,7 +23,8 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
-from .bound import FREE, GROUP, IN_NORM, Coordinates, DualSums, lower_bound
+from ._certificate import FREE, GROUP, IN_NORM, Coordinates
+from .bound import DualSums, lower_bound
 from .coordinates import spreads
 from .pair import DualBound
 from .sums import column_sums, panel_sums, totals

@@ -8,7 +8,6 @@ length of a panel and a few dozen additions.  The order does not depend on BLAS.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,14 +21,6 @@ from ..rows.reductions import Max, Sum
 _DENSE, _SPARSE = 64, 128
 
 
-class Totals(NamedTuple):
-    """Sums of a block, or of all: an array each, and the additions behind any of them."""
-
-    adjoint: FloatArray
-    numbers: FloatArray
-    chain: int
-
-
 def totals(block: Block, r: FloatArray, *values: FloatArray) -> tuple[Sum, Sum, Max, Sum]:
     """``Zᵀ r`` and the sums of ``values`` (one array per number), as reductions of a block."""
     signed = block.y * r
@@ -38,12 +29,6 @@ def totals(block: Block, r: FloatArray, *values: FloatArray) -> tuple[Sum, Sum, 
     if block.intercept:
         found = np.append(found, numbers[0])
     return Sum(found), Sum(numbers[1:]), Max(max(chain, other)), Sum(1)
-
-
-def combined(reduced: tuple[FloatArray, FloatArray, int, int]) -> Totals:
-    """What :func:`totals` has become over all blocks."""
-    adjoint, numbers, chain, n_blocks = reduced
-    return Totals(np.asarray(adjoint), np.asarray(numbers), int(chain) + int(n_blocks))
 
 
 def panel_sums(values: FloatArray) -> tuple[FloatArray, int]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..dual.bound import Coordinates
+from ..dual._certificate import Coordinates
 from ..dual.classes import ClassCoordinates
 from ..rows.arrays import FloatArray
 from ._cones import Cone

@@ -2,8 +2,6 @@ cdef enum:
     LEVELS = 640        # of step lengths
     SCALARS = 8         # after Gram matrix and three adjoints: loss, value, products, degree, over, entropy, new
 
-cdef double loss_terms(double u, double* s) noexcept nogil
-cdef double entropy(double s) noexcept nogil
 cdef void limit(double* costs, double fall, double cost) noexcept nogil
 
 cdef enum:

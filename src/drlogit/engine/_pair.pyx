@@ -19,8 +19,9 @@ one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel kn
 overlap, have no branches and no calls, and so take two samples at a time.
 """
 import numpy as np
-from libc.math cimport exp, fabs, hypot, log, log1p
+from libc.math cimport fabs, hypot
 from libc.string cimport memcpy
+from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.rows._products cimport CompiledRows
 from .settings import SETTINGS
 
@@ -33,17 +34,6 @@ cdef extern from *:
     ctypedef double* Out
 
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
-
-
-cdef double loss_terms(double u, double* s) noexcept nogil:
-    """h(u) and s = 1/(1 + e^u)."""
-    cdef double e = exp(-fabs(u)), q = 1.0 / (1.0 + e)
-    s[0] = e * q if u > 0.0 else q
-    return (e * (1.0 - 0.5 * e) if e < 1e-6 else log(1.0 + e)) - (u if u < 0.0 else 0.0)
-
-
-cdef double entropy(double s) noexcept nogil:
-    return -(s * log(s) + (1.0 - s) * log1p(-s)) if 0.0 < s < 1.0 else 0.0
 
 
 cdef inline void central(double v, double mu, double* t, double* r) noexcept nogil:

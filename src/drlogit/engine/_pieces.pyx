@@ -22,7 +22,8 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dsyrk
 
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
-from drlogit.problem._moves cimport Item, Priced, entropy, loss_terms, sorted_items
+from drlogit.problem._losses cimport entropy, loss_terms
+from drlogit.problem._moves cimport Item, Priced, sorted_items
 
 from drlogit.engine.settings import SETTINGS
 

@@ -10,8 +10,9 @@ Near the kink ``near_shares`` corrects the flips of those samples that the drive
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs
+from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.rows._products cimport CompiledRows
-from ._pair cimport A, C, PairState, Q, entropy, loss_terms
+from ._pair cimport A, C, PairState, Q
 
 cdef enum:
     LOOKED = 3          # loss, hinges, mean curvature

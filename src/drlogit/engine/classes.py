@@ -276,7 +276,7 @@ def _run(
     }  # fmt: skip
     return Solution(
         best[:-1].reshape(problem.n_classes, -1), found.status, found.n_iter, info=info,
-        pieces=None if found.point is None else ClassPoint(found.point, newton.flow),
+        point=None if found.point is None else ClassPoint(found.point, newton.flow),
         lam=float(best[-1]), proven=(newton.best, newton.dual),
     )  # fmt: skip
 

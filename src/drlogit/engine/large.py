@@ -455,14 +455,9 @@ def _survey(
     return k._replace(ahead=ahead, s=s, a=a), (Sum(sums),)
 
 
-def dual_probability(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
-    """The dual point's s, of a survey."""
-    return k.s, ()
-
-
-def flip_share(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
-    """The dual point's a, of a survey."""
-    return k.a, ()
+def surveyed_point(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
+    """The dual point (s, a) of a survey."""
+    return np.stack([k.s, k.a]), ()
 
 
 # --- from a sample to all ------------------------------------------------------------------------

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dual.bound import FREE
 from ..dual.certify import certify
 from ..dual.coordinates import pair_coordinates
+from ..dual.pair import parts
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import BlockFunction, Rows, State
+from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 from ..starts.earlier import dual_point_of, is_for
 from ..starts.start import Start, sampling_error, start_from, with_lambda
@@ -43,10 +43,9 @@ from .large import (
     LargeFit,
     Level,
     Work,
-    dual_probability,
-    flip_share,
     pays,
     start_from_sample,
+    surveyed_point,
 )
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
@@ -158,14 +157,6 @@ def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArra
     return point, (Sum(sums),)
 
 
-def _dual_probability(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return point[0], ()
-
-
-def _flip_share(block: Block, point: FloatArray) -> tuple[FloatArray, tuple[()]]:
-    return point[1], ()
-
-
 # --- the problem in the engine's coordinates ------------------------------------------------------
 
 
@@ -176,18 +167,13 @@ class Scaling:
     """
 
     def __init__(self, problem: Problem, *, free_only: bool = False) -> None:
-        coordinates, free = pair_coordinates(problem), problem.free
+        coordinates, free = pair_coordinates(problem, free_only=free_only), problem.free
         columns = problem.rows.column_scale
         sigma = float(np.linalg.norm(columns[~free] * coordinates.costs[~free]))
         self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
         spread = np.where(coordinates.spread > 0.0, coordinates.spread, columns)
         spread = np.where(spread > 0.0, spread, 1.0)
         scale = np.where(free, 1.0 / spread, 0.0 if free_only else coordinates.costs / self.sigma)
-        if free_only:  # without a charge, since nothing can be there
-            coordinates = replace(
-                coordinates, kind=np.full_like(coordinates.kind, FREE),
-                spread=np.where(free, coordinates.spread, 0.0),
-            )  # fmt: skip
         self.problem, self.coordinates = problem, coordinates
         self.scale = np.append(scale, 1.0 / self.sigma)
         self.kept = np.flatnonzero(~free & (not free_only))
@@ -234,11 +220,9 @@ def interior_point(
     many = _run_large(scaling, tol, max_iter, known, monitor, work)
     info: dict[str, Any] = {"solver": "interior-point", "distinct_samples": rows.n_samples}
     status: Status
-    found_s: BlockFunction
-    found_a: BlockFunction
     if many is not None and many.status in (Status.OPTIMAL, Status.STOPPED):
         best, status, grams, visits = many.model, many.status, work.total, work.visits
-        found_s, found_a, point = dual_probability, flip_share, many.point
+        point = rows.run(surveyed_point, many.point)[0]
         proven = many.objective, many.bound
     else:
         if many is not None:
@@ -246,20 +230,16 @@ def interior_point(
         newton, samples, found = _run(scaling, tol, max_iter, known, monitor)
         best, status, point = newton.best_model(), found.status, found.point
         grams, visits = found.n_iter + work.total, samples.visits + work.visits
-        found_s, found_a = _dual_probability, _flip_share
         proven = newton.best, newton.dual
     n_iter = math.ceil(grams)
     info |= {"grams": grams, "visits": visits, "sample_grams": work.sample_grams,
              "near_grams": float(work.near_grams)}  # fmt: skip
-    solution = Solution(
-        best[:-1], status, n_iter, info=info, lam=float(best[-1]), proven=proven
+    if point is not None and origin is not None:
+        s, a = (given.scatter(rows.gather(each)[origin]) for each in parts(problem, point))
+        point = given.pair(s, a)
+    return Solution(
+        best[:-1], status, n_iter, point, info=info, lam=float(best[-1]), proven=proven
     )  # fmt: skip
-    if point is None:
-        return solution
-    s, a = rows.run(found_s, point)[0], rows.run(found_a, point)[0]
-    if origin is not None:
-        s, a = (given.scatter(rows.gather(values)[origin]) for values in (s, a))
-    return replace(solution, s=s, flip_share=a)
 
 
 def _run_large(
@@ -384,10 +364,9 @@ def _optimal_already(
     coefficients = problem.join(start.coef, start.intercept)
     if point is None or not np.isfinite(coefficients).all():
         return None
-    s, a = point
-    certificate = certify(problem, coefficients, flip_share=a, s=s, tol=tol)
+    certificate = certify(problem, coefficients, point=point, tol=tol)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
     info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, flip_share=a, s=s, info=info)
+    return Solution(coefficients, Status.OPTIMAL, 0, point, info=info)

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..dual.bound import FREE, IN_NORM, Coordinates
+from ..dual._certificate import FREE, IN_NORM, Coordinates
 from ..dual.certify import certify, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import category_codes
@@ -433,7 +433,7 @@ def interior_point_with_domains(
         "distinct_samples": rows.n_samples,
     }
     return Solution(
-        layout.coefficients(best), found.status, found.n_iter, pieces=pieces, info=info,
+        layout.coefficients(best), found.status, found.n_iter, pieces, info=info,
         lam=float(best[-1]), proven=(newton.best, newton.dual),
     )  # fmt: skip
 
@@ -477,12 +477,12 @@ def _optimal_already(
     coefficients = problem.join(start.coef, start.intercept)
     if pieces is None or not np.isfinite(coefficients).all():
         return None
-    certificate = certify(problem, coefficients, pieces=pieces, tol=tol)
+    certificate = certify(problem, coefficients, point=pieces, tol=tol)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)
     info = {"solver": "interior-point", "grams": 0, "visits": 0}
-    return Solution(coefficients, Status.OPTIMAL, 0, pieces=pieces, info=info)
+    return Solution(coefficients, Status.OPTIMAL, 0, pieces, info=info)
 
 
 def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()]]:

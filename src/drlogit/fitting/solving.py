@@ -277,9 +277,8 @@ class _Call:
                     return self._unjudged(solution, coef, intercept, problem, monitor)
             returned = problem.join(coef, intercept)
             certificate = certify(
-                problem, returned, s=solution.s, flip_share=solution.flip_share,
-                pieces=solution.pieces, lam=lam, guess=solution.lam, tol=self.tol,
-            )  # fmt: skip
+                problem, returned, point=solution.point, lam=lam, guess=solution.lam, tol=self.tol
+            )
             if lam is None:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol

@@ -23,7 +23,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..dual.certify import certify
-from ..dual.pair import parts
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray, Matrix
@@ -107,16 +106,14 @@ def conic_subproblem(
         shares[some] = np.clip(model.flips.dual_value / weights[some], 0.0, 1.0)
     if lam is not None:
         coefficients = inside_ball(problem, coefficients, lam)
-    flip_share = problem.rows.scatter(shares)
-    certificate = certify(problem, coefficients, lam=lam, flip_share=flip_share, tol=tol)
+    point = problem.rows.scatter(shares)
+    certificate = certify(problem, coefficients, lam=lam, point=point, tol=tol)
     monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
-    s, a = parts(problem, certificate.point)
     return Solution(
         coefficients=coefficients,
         status=_STATUSES.get(status, Status.FAILED),
         n_iter=n_iter,
-        flip_share=a,
-        s=s,
+        point=certificate.point,
         info={"cvxpy_status": status},
     )
 

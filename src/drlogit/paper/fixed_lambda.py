@@ -97,5 +97,4 @@ def run(
             break
     assert beta is not None, "a method yields at least one step"
     assert bound is not None, "the last step is certified"
-    s, a = bound.parts(problem)
-    return Solution(beta, status, k, flip_share=a, s=s, info=dict(info or {}))
+    return Solution(beta, status, k, bound.point, info=dict(info or {}))

@@ -30,7 +30,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..dual.certify import Certificate, certify
-from ..dual.pair import parts
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
@@ -217,7 +216,7 @@ class LambdaSearch:
         return self._certify().gap <= self.tol
 
     def _certify(self) -> Certificate:
-        found = certify(self.problem, self.beta, flip_share=self._mixed_shares(), tol=self.tol)
+        found = certify(self.problem, self.beta, point=self._mixed_shares(), tol=self.tol)
         if self.certificate is None or found.dual > self.certificate.dual:
             self.certificate = found
         return found
@@ -236,7 +235,6 @@ class LambdaSearch:
         if self.status is not Status.OPTIMAL:
             self._certify()
         assert self.certificate is not None, "certified just above, or when it was optimal"
-        s, a = parts(self.problem, self.certificate.point)
         info = {
             "lambda_search": name,
             "n_subproblems": len(self.lambdas),
@@ -244,7 +242,7 @@ class LambdaSearch:
             "inner_steps": self.beta_step.inner_steps,
         }
         status = self.status or Status.STALLED
-        return Solution(self.beta, status, self.n_iter, flip_share=a, s=s, info=info)
+        return Solution(self.beta, status, self.n_iter, self.certificate.point, info=info)
 
 
 def _meeting(falling: Cut | None, rising: Cut | None, top: float) -> tuple[float, float]:

@@ -8,6 +8,8 @@ import numpy as np
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 
+from ._losses cimport loss_terms
+
 ctypedef fused index_t:
     int32_t
     int64_t

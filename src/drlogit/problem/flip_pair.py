@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import Protocol
 
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Stack, Sum
-from .losses import flip_gain, log_loss
-from .weighted_quantile import Surroundings, Weighted, upper_quantile
+from ..rows.reductions import Sum
+from ._losses import flip_sums, log_loss_sum
+from .weighted_quantile import Weighted, upper_quantile
 
 #: λ below ‖β‖_* by less than this share is there but for rounding.
 ROUNDING = 1e-12
@@ -68,78 +69,56 @@ class FlipLoss:
     pair: FlipPair
     least: float  # ‖β/c‖_*
 
-    def best(self, epsilon: float, guess: float | None = None) -> tuple[float, float]:
-        """The λ that minimises F, and F there: one visit where the guess is about right."""
-        if guess is not None and math.isfinite(guess) and self.pair.flips:
-            found = self._near(epsilon, guess)
-            if found is not None:
-                return found
-        lam = self.best_lambda(epsilon)
-        return lam, self.value(epsilon, lam)
+    def best(self, epsilon: float, guess: float = math.nan) -> tuple[float, float]:
+        """The λ that minimises F, and F there: ``max(‖β‖_*, q/κ)``.
 
-    def _near(self, epsilon: float, guess: float) -> tuple[float, float] | None:
-        """:meth:`best`, if it is near the guess."""
-        near = Surroundings.of(self.pair.kink(guess), self.pair.kink(self.least))
-        _, (u, w, sums) = self.rows.run(_loss_near, self.margins, near)
-        share = epsilon / self.pair.kappa
-        quantile = None if sums.missing else near.quantile(u, w, float(sums.above), share)
-        if quantile is None:
-            return None
-        lam = max(self.least, quantile / self.pair.kappa)
-        kink = self.pair.kink(lam)
-        gain = float(sums.excess + (near.greatest - kink) * sums.above + w @ flip_gain(u, kink))
-        return lam, float(sums.loss) + gain + epsilon * lam
+        q is the smallest margin with weight at most ``ε/κ`` above it; λ is about the ``guess``.
+        """
+        if not self.pair.flips:
+            return self.least, self.loss + epsilon * self.least
+        gain, above = self._flips(self.least)
+        share, kink, lam = epsilon / self.pair.kappa, self.pair.kink, self.least
+        if above > share:
+            weighted, _ = self.rows.run(_weighted, self.margins)
+            quantile = upper_quantile(self.rows, weighted, share, kink(lam), kink(guess))
+            lam = max(lam, quantile / self.pair.kappa)
+            gain, _ = self._flips(lam)
+        return lam, self.loss + gain + epsilon * lam
 
     def best_lambda(self, epsilon: float) -> float:
-        """``max(‖β‖_*, q/κ)``: q is the smallest margin with weight at most ``ε/κ`` above it."""
-        if not self.pair.flips:
-            return self.least
-        share, low = epsilon / self.pair.kappa, self.pair.kink(self.least)
-        weighted, _ = self.rows.run(_weighted, self.margins)
-        quantile = upper_quantile(self.rows, weighted, share, low)
-        return self.least if quantile <= low else max(self.least, quantile / self.pair.kappa)
+        """The λ that minimises F."""
+        return self.best(epsilon)[0]
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
+        """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""
         if lam is None:
-            lam = self.best_lambda(epsilon)
-        elif lam < self.least * (1.0 - ROUNDING):
+            return self.best(epsilon)[1]
+        if lam < self.least * (1.0 - ROUNDING):
             return math.inf
-        _, (total,) = self.rows.run(_robust_loss, self.margins, self.pair.kink(lam))
-        return float(total) + epsilon * lam
+        return self.loss + self._flips(lam)[0] + epsilon * lam
+
+    @cached_property
+    def loss(self) -> float:
+        """``Σ w h(u)``: that of the samples as they are."""
+        return float(self.rows.run(_loss, self.margins)[1][0])
+
+    def _flips(self, lam: float) -> tuple[float, float]:
+        """What flips that pay at λ gain, and their weight times what they cost in units of κ."""
+        _, (gain, above) = self.rows.run(_flips, self.margins, self.pair.kink(lam))
+        return float(gain), float(above)
 
 
-class _LossSums(NamedTuple):
-    """Sums over all samples for the loss at a kink near a guess."""
-
-    loss: float  # of samples as they are
-    above: float  # weight beyond the surroundings
-    excess: float  # ... times how far
-    missing: int  # samples in the surroundings that are not told
+def _loss(block: Block, u: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
+    return u, (Sum(log_loss_sum(u, block.weights)),)
 
 
-def _loss_near(
-    block: Block, u: FloatArray, near: Surroundings
-) -> tuple[FloatArray, tuple[Stack, Stack, Sum[_LossSums]]]:
-    """Margins near a guess and their weights, and sums for the others."""
-    margins, w = _at_one_cost(block, u)
-    found, missing = near.find(margins, w)
-    above = float(w @ (margins > near.greatest))
-    excess = float(w @ flip_gain(margins, near.greatest))
-    sums = _LossSums(float(block.weights @ log_loss(u)), above, excess, missing)
-    return u, (Stack(margins[found]), Stack(w[found]), Sum(sums))
+def _flips(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[Sum, Sum]]:
+    gain, above = flip_sums(u, block.weights, block.flip_costs(kink), block.trust)
+    return u, (Sum(gain), Sum(above))
 
 
 def _weighted(block: Block, u: FloatArray) -> tuple[Weighted, tuple[()]]:
-    return _at_one_cost(block, u), ()
-
-
-def _at_one_cost(block: Block, u: FloatArray) -> Weighted:
     """Margins and weights of flips that gain the same at the cost κ; no weight beyond doubt."""
     if block.trust is None:
-        return u, block.weights
-    return u / block.trust, block.weights * block.flippable(block.trust)
-
-
-def _robust_loss(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[Sum]]:
-    gain = flip_gain(u, kink if block.trust is None else block.flip_costs(kink))
-    return u, (Sum(float(block.weights @ (log_loss(u) + gain))),)
+        return (u, block.weights), ()
+    return (u / block.trust, block.weights * block.flippable(block.trust)), ()

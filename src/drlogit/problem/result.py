@@ -19,7 +19,6 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_labels
 from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
-from ..rows.interface import State
 from .ball import Ball
 from .dual_point import DualPoint
 from .parameters import ADMITTED
@@ -178,20 +177,18 @@ class Monitor:
 class Solution:
     """What a solver found, before anybody else has checked it.
 
-    ``s`` and ``flip_share`` are its dual point, as states of the rows; None lets the certificate
-    derive them from the coefficients.  ``pieces`` is that of a problem with domains
-    (:class:`drlogit.dual.pieces.PieceMasses` per block) or with several classes
-    (:class:`drlogit.dual.classes.ClassPoint`).  ``lam`` is about the best one for the
-    coefficients; ``proven`` are objective and lower bound by the solver's own sums.
+    ``point`` is its dual point as a state of the rows: s and a of each sample, or a alone, or with
+    domains :class:`drlogit.dual.pieces.PieceMasses`, or with several classes a
+    :class:`drlogit.dual.classes.ClassPoint`; None lets the certificate derive one from the
+    coefficients.  ``lam`` is about the best one for the coefficients; ``proven`` are objective and
+    lower bound by the solver's own sums.
     """
 
     coefficients: FloatArray
     status: Status
     n_iter: int
-    flip_share: State | None = None
-    s: State | None = None
+    point: Any = None
     info: dict[str, Any] = field(default_factory=dict)
-    pieces: Any = None
     lam: float | None = None
     proven: tuple[float, float] | None = None
 

@@ -17,18 +17,20 @@ def is_for(problem: Problem, start: Result) -> bool:
     return ball is None or (ball.epsilon, ball.kappa) == (problem.epsilon, problem.kappa)
 
 
-def dual_point_of(problem: Problem, start: Result) -> tuple[State, State] | None:
-    """``(s, a)`` of a result for as many samples, as states of the rows; None if it has none."""
-    if start.dual is None or start.dual.s.shape != (problem.rows.n_samples,):
+def dual_point_of(problem: Problem, start: Result) -> State | None:
+    """``(s, a)`` of a result for as many samples, as a state of the rows; None if it has none."""
+    dual, rows = start.dual, problem.rows
+    if dual is None or dual.s.shape != (rows.n_samples,):
         return None
-    return problem.rows.scatter(start.dual.s), problem.rows.scatter(start.dual.flip_share)
+    return rows.pair(rows.scatter(dual.s), rows.scatter(dual.flip_share))
 
 
 def flip_shares_of_start(problem: Problem, start: Result) -> State:
     """``a`` of a result, zeros if it has none for these samples."""
-    point = dual_point_of(problem, start)
-    return problem.rows.run(_no_flips)[0] if point is None else point[1]
+    return problem.rows.run(_flip_shares, dual_point_of(problem, start))[0]
 
 
-def _no_flips(block: Block, _: None) -> tuple[FloatArray, tuple[()]]:
-    return np.zeros(block.y.size), ()
+def _flip_shares(
+    block: Block, point: tuple[FloatArray, FloatArray] | None
+) -> tuple[FloatArray, tuple[()]]:
+    return np.zeros(block.y.size) if point is None else point[1], ()

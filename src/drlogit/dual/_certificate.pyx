@@ -1,0 +1,141 @@
+"""The arithmetic of the certificate: sums over the samples, and what is used and charged of them.
+
+Sums of a panel of rows are added up first, and the panels' so that what each addition rounds off is kept (Knuth):
+a number passes through the length of a panel and a few additions more, whatever the number of samples.
+"""
+import numpy as np
+from libc.math cimport INFINITY, fabs, sqrt
+from drlogit.problem._losses cimport entropy, loss_terms
+from drlogit.problem.parameters import ADMITTED
+from drlogit.rows._products cimport CompiledRows, DenseRows
+
+# Kinds of coordinates; GROUP + g is a category of group g, -1 - g its highest one.
+IN_NORM, FREE, GROUP = 0, 1, 2
+cdef int NORM = IN_NORM, LOOSE = FREE, GROUPED = GROUP
+
+cdef double UNIT = 2.0**-53, LOG_ODDS = ADMITTED
+cdef double UNDERFLOW = 1e-300   # more than underflow can take from any sum
+cdef Py_ssize_t DENSE = 32       # rows of a panel, where all are dense: sums of fewer take longer than their products
+cdef int L1 = 0, L2 = 1, LINF = 2
+
+
+cdef class Coordinates:
+    """What the bound has to know of each coordinate of a model (``_certificate.pyi``)."""
+    cdef readonly object kind, costs, norm, spread, mean, size, sizes, intercept
+    cdef const int[::1] kinds
+    cdef const double[::1] cost, deviation, centre, error
+    cdef Py_ssize_t constant, n_groups, n_inside
+    cdef int power
+
+    def __init__(self, kind, costs, norm, spread, mean, size, intercept):
+        self.kind, self.costs, self.norm, self.spread, self.mean, self.size = kind, costs, norm, spread, mean, size
+        self.intercept, self.constant = intercept, -1 if intercept is None else intercept
+        self.kinds, self.cost, self.deviation, self.centre = kind, costs, spread, mean
+        self.sizes = size if intercept is None else size + np.abs(mean) * size[intercept]
+        self.error = self.sizes
+        self.power = {"l1": L1, "l2": L2, "linf": LINF}[norm.name]
+        cdef Py_ssize_t j
+        for j in range(self.kinds.shape[0]):
+            if self.kinds[j] < 0: self.n_groups += 1
+            if self.kinds[j] == NORM: self.n_inside += 1
+
+    @property
+    def in_norm(self): return np.flatnonzero(self.kind == IN_NORM)
+
+    @property
+    def charged(self): return np.flatnonzero((self.kind == FREE) & (self.spread > 0.0))
+
+    def left(self, const double[::1] gradient):
+        cdef double[::1] found = np.empty(gradient.shape[0])
+        cdef Py_ssize_t j
+        for j in range(gradient.shape[0]): found[j] = self.at(gradient, j)
+        return np.asarray(found)
+
+    cdef inline double at(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
+        """The gradient by the log-odds at the reference point instead of b."""
+        if self.constant < 0 or j == self.constant: return gradient[j]
+        return gradient[j] - self.centre[j] * gradient[self.constant]
+
+    cpdef double used(self, const double[::1] gradient, double rounding=0.0):
+        cdef double largest = 0.0, total = 0.0, move
+        cdef Py_ssize_t j, n = self.kinds.shape[0]
+        for j in range(n):
+            if self.kinds[j] != NORM: continue
+            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW)
+            if not move < INFINITY: return move   # nor what is no number
+            largest = max(largest, move)
+        if largest == 0.0 or self.power == LINF: return largest
+        for j in range(n):
+            if self.kinds[j] != NORM: continue
+            move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW) / largest
+            total += move if self.power == L1 else move * move
+        return largest * (total if self.power == L1 else sqrt(total)) * (1.0 + (self.n_inside + 12) * UNIT)
+
+    cpdef double charge(self, const double[::1] gradient, double rounding=0.0):
+        cdef double total = 0.0, error, value
+        cdef Py_ssize_t j, n = self.kinds.shape[0]
+        cdef int kind
+        cdef double[:, ::1] owed = np.zeros((2, self.n_groups))
+        for j in range(n):
+            kind = self.kinds[j]
+            if kind == NORM or (kind == LOOSE and not self.deviation[j] > 0.0): continue
+            error, value = rounding * self.error[j] + UNDERFLOW, self.at(gradient, j)
+            if kind == LOOSE: total += (fabs(value) + error) / self.deviation[j]
+            elif kind < 0: owed[1, -1 - kind] = value + error
+            elif not value + error <= 0.0: owed[0, kind - GROUPED] += value + error
+        for j in range(self.n_groups):
+            if not owed[0, j] + owed[1, j] <= 0.0: total += owed[0, j] + owed[1, j]
+        return LOG_ODDS * total * (1.0 + (n + 8) * UNIT)
+
+    def admits(self, const double[::1] model):
+        cdef Py_ssize_t j
+        cdef double odds, at_means = 0.0
+        if self.constant >= 0:
+            for j in range(self.kinds.shape[0]): at_means += self.centre[j] * model[j]
+        for j in range(self.kinds.shape[0]):
+            odds = model[j] + (at_means if j == self.constant else 0.0)
+            if self.kinds[j] < 0 and not odds <= LOG_ODDS: return False
+            if self.kinds[j] == LOOSE and self.deviation[j] > 0.0 and not fabs(odds) * self.deviation[j] <= LOG_ODDS: return False
+        return True
+
+
+def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a, const double[::1] trust):
+    """Margins, s and a of the samples, and the sums of the dual point with the additions behind them (``_certificate.pyi``)."""
+    cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.n_columns
+    cdef bint dense = isinstance(rows, DenseRows)
+    cdef Py_ssize_t b = min(rows.panel, DENSE) if dense else rows.panel, n_panels = (n + b - 1) // b
+    # Where rows are so sparse that going through all columns for each panel takes longer, for each of some panels.
+    cdef Py_ssize_t stretch = 1 if dense or rows.length < n + 4 else <Py_ssize_t>sqrt(n_panels) + 1
+    cdef double w, own, other, sum_, part, before
+    state, found = np.empty((3, n)), np.zeros(P + 2)
+    cdef double[:, ::1] out = state
+    cdef double[::1] total = found, lost = np.zeros(P + 2), partial = np.zeros(P + 2), col = np.empty(b)
+    if coef.shape[0] != P:
+        raise ValueError(f"coefficients must be {P}, got {coef.shape[0]}")
+    rows = rows.borrow()
+    with nogil:
+        for block in range(n_panels):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.margins(lo, hi, &coef[0], &out[0, lo])
+            for i in range(lo, hi):
+                w = rows.w[i]
+                out[0, i] *= rows.y[i]
+                if s is None: loss_terms(out[0, i], &own)
+                else: own = s[i]
+                own = min(own, 1.0) if own > 0.0 else 0.0
+                other = 0.0 if a is None or (trust is not None and trust[i] == INFINITY) else a[i]
+                other = min(other, 1.0) if other > 0.0 else 0.0
+                out[1, i], out[2, i] = own, other
+                col[i - lo] = w * (own - other) * rows.y[i]
+                partial[P] += w * entropy(own)
+                if other > 0.0: partial[P + 1] += w * other * (1.0 if trust is None else trust[i])
+            rows.adjoint(lo, hi, &col[0], 1, &partial[0])
+            if (block + 1) % stretch and block + 1 < n_panels: continue
+            for j in range(P + 2):
+                before, part = total[j], partial[j]
+                sum_ = before + part
+                total[j], partial[j] = sum_, 0.0
+                lost[j] += (before - (sum_ - (sum_ - before))) + (part - (sum_ - before))
+        for j in range(P + 2): total[j] += lost[j]
+    rows.free()
+    return state, found, float(min(n, stretch * (b + 1)) + 4)

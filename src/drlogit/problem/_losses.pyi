@@ -1,0 +1,6 @@
+from ..rows.arrays import FloatArray
+
+def log_loss_sum(u: FloatArray, w: FloatArray) -> float: ...
+def flip_sums(
+    u: FloatArray, w: FloatArray, kinks: FloatArray, trust: FloatArray | None
+) -> tuple[float, float]: ...

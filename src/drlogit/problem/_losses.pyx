@@ -1,0 +1,25 @@
+"""The robust loss of the flip pair, summed over samples (:mod:`drlogit.problem.flip_pair`)."""
+from libc.math cimport exp, fabs, log1p
+
+
+def log_loss_sum(const double[::1] u, const double[::1] w):
+    """``Σ w h(u)``."""
+    cdef Py_ssize_t i
+    cdef double loss = 0.0
+    with nogil:
+        for i in range(u.shape[0]): loss += w[i] * (log1p(exp(-fabs(u[i]))) + max(-u[i], 0.0))
+    return loss
+
+
+def flip_sums(const double[::1] u, const double[::1] w, const double[::1] kinks, const double[::1] trust):
+    """``Σ w (u - kink)_+``, and what samples above their kink weigh, times what their flips cost."""
+    cdef Py_ssize_t i
+    cdef bint many = kinks.shape[0] > 1
+    cdef double kink, gain = 0.0, above = 0.0
+    with nogil:
+        for i in range(u.shape[0]):
+            kink = kinks[i if many else 0]
+            if u[i] > kink:
+                gain += w[i] * (u[i] - kink)
+                above += w[i] * (1.0 if trust is None else trust[i])
+    return gain, above
