@@ -65,7 +65,10 @@ class Correction:
         inverse = self.factor.inverse(inside)
         right = self.costs * gradient + self.hessian @ theta
         rho = self.metric[inside]
-        start = self.solved(right)[inside]
+        solved = self.solved(right)
+        if not (np.isfinite(solved).all() and np.isfinite(inverse).all()):
+            return np.full_like(solved, np.inf)  # all samples decided: there is no such step
+        start = solved[inside]
         z, y = theta[inside], (self.costs * gradient)[inside]
         enough = _TOLERANCE * max(float(np.abs(y).sum()), radius)
         n_iter = min(_MAX_ITER, max(250, int(_MULTIPLICATIONS / max(inside.size, 1) ** 2)))
