@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import drlogit
+import zoo
 from drlogit import audit, misclassification_bounds, worst_case_distribution, worst_case_loss
 
 X, Y = drlogit.datasets.make_synthetic(120, 4, random_state=1)
@@ -175,3 +176,32 @@ def test_no_more_than_all_labels_and_a_boundary_that_predicts_the_negative_class
     assert [row.flip_limit for row in found.rows] == [0.5, 1.0]
     assert found.first_flipped == ()  # a flip changes nothing
     assert [row.flip_share for row in found.rows] == [0.0, 0.0]
+
+
+# --- κ by label and by sample ------------------------------------------------------------------
+
+
+def test_an_audit_of_training_data_returns_the_fits_own_number():
+    X, y = zoo.logistic_data(120, 3)
+    names = np.where(y > 0, "good", "bad")
+    by_label = {"good": 0.5, "bad": np.inf}
+    model = drlogit.DRLogisticRegression(0.05, by_label).fit(X, names)
+    report = drlogit.audit(model, X, names, epsilons=[0.05])
+    assert report.models[0].rows[0].worst_case_loss == pytest.approx(model.worst_case_loss_[0])
+    assert report.models[0].rows[0].flip_limit == pytest.approx(0.1)
+    assert {sample.label for sample in report.models[0].first_flipped} == {"good"}
+    assert "inf for bad, 0.5 for good" in str(report)
+    promise = str(drlogit.guarantee(model, X[::-1] + 0.01, names[::-1]))
+    assert "at most 10 % of all samples may be wrong, those labelled good" in promise
+    assert "right" in drlogit.allowances(model)[0]
+
+
+def test_a_model_with_a_cost_for_each_sample_has_none_for_others():
+    X, y = zoo.logistic_data(120, 3)
+    kappa = np.random.default_rng(0).choice([0.5, 2.0, np.inf], size=120)
+    model = drlogit.DRLogisticRegression(0.05).fit(X, y, kappa=kappa)
+    assert model.kappa_ == "by sample"
+    with pytest.raises(ValueError, match="kappa must be given"):
+        drlogit.audit(model, X, y)
+    found = drlogit.audit(model, X, y, kappa=kappa, epsilons=[0.05]).models[0].rows[0]
+    assert found.worst_case_loss == pytest.approx(model.worst_case_loss_[0])

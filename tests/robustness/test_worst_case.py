@@ -215,9 +215,11 @@ def test_flip_costs_by_label_and_by_sample(norm, by):
     assert found.supremum == pytest.approx(loss, rel=1e-12)
     assert found.transport_cost <= epsilon
     assert found.gap <= 1e-4
-    cost = np.where(u > 0.0, np.minimum(u / least, flips), 0.0)
-    best = linprog(-w, A_ub=[w * cost], b_ub=[epsilon], bounds=(0.0, 1.0))
-    assert misclassification_bounds(*arguments, **ball).worst == pytest.approx(-best.fun, abs=1e-9)
+    bounds = misclassification_bounds(*arguments, **ball)
+    for margins, wrong in ((u, bounds.worst), (-u, 1.0 - bounds.best)):
+        cost = np.where(margins > 0.0, np.minimum(margins / least, flips), 0.0)
+        most = linprog(-w, A_ub=[w * cost], b_ub=[epsilon], bounds=(0.0, 1.0))
+        assert wrong == pytest.approx(-most.fun, abs=1e-9)
 
 
 # --- corners --------------------------------------------------------------------------------
@@ -236,31 +238,25 @@ def test_without_a_radius_nothing_happens(kappa):
     np.testing.assert_array_equal(distribution.points(X0), X0)
 
 
-@pytest.mark.parametrize("kappa", [1.0, math.inf])
-def test_constant_model_cannot_be_moved_only_flipped(kappa):
-    y = np.where(np.arange(60) < 45, 1, -1)
-    model, ball = (np.zeros(4), 1.0), {"epsilon": 0.1, "kappa": kappa}
-    distribution = worst_case_distribution(model, X0, y, **ball)
-    check(distribution, model, X0, y, norm="l1", **ball)
-    assert distribution.moved_mass == 0.0
-    gain = 0.1 if kappa == 1.0 else 0.0
-    plain = 0.75 * np.logaddexp(0, -1) + 0.25 * np.logaddexp(0, 1)
-    assert distribution.expected_loss == pytest.approx(plain + gain, rel=1e-12)
-
-
 @pytest.mark.parametrize(
-    ("coef", "costs", "ball"),
+    ("coef", "intercept", "costs", "ball", "gain"),
     [
-        ([1.0, -1.0, 0.5, 0.2], np.full(4, math.inf), {"epsilon": 0.2, "kappa": 1.0}),
-        ([1.0, -1.0, 0.5, 0.2], np.full(4, math.inf), {"epsilon": 0.2, "kappa": math.inf}),
-        ([0.0, 0.0, 0.0, 1e-3], np.ones(4), {"epsilon": 5.0, "kappa": 0.01}),
+        ([1.0, -1.0, 0.5, 0.2], 0.0, math.inf, {"epsilon": 0.2, "kappa": 1.0}, None),
+        ([1.0, -1.0, 0.5, 0.2], 0.0, math.inf, {"epsilon": 0.2, "kappa": math.inf}, 0.0),
+        ([0.0, 0.0, 0.0, 1e-3], 0.0, 1.0, {"epsilon": 5.0, "kappa": 0.01}, None),
+        (np.zeros(4), 1.0, 1.0, {"epsilon": 0.1, "kappa": math.inf}, 0.0),
+        (np.zeros(4), 1.0, 1.0, {"epsilon": 0.1, "kappa": 1.0}, 0.1),
     ],
-    ids=["immovable", "nothing can be done", "more budget than flips can use"],
+    ids=["immovable", "nothing can be done", "more than flips can use", "constant", "flips alone"],
 )
-def test_corners(coef, costs, ball):
-    model = (np.array(coef), 0.0)
-    distribution = worst_case_distribution(model, X0, Y0, feature_costs=costs, **ball)
-    check(distribution, model, X0, Y0, norm="l1", costs=costs, **ball)
+def test_corners(coef, intercept, costs, ball, gain):
+    model, costs = (np.array(coef), intercept), np.full(4, costs)
+    found = worst_case_distribution(model, X0, Y0, feature_costs=costs, **ball)
+    check(found, model, X0, Y0, norm="l1", costs=costs, **ball)
+    if gain is not None:
+        loss = np.logaddexp(0.0, -Y0 * (X0 @ model[0] + intercept)).mean()
+        assert found.moved_mass == 0.0
+        assert found.expected_loss == pytest.approx(loss + gain, rel=1e-12)
 
 
 @pytest.mark.parametrize(

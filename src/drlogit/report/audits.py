@@ -41,7 +41,7 @@ from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
 
 #: What :meth:`Audit.to_frame` makes a frame of.
-PARTS = ("radii", "features", "samples", "groups", "coefficients")
+PARTS = ("radii", *RECORDS)
 
 #: Height of the page in a notebook, in pixels: a screen without its bars.
 _NOTEBOOK_HEIGHT = 760

@@ -35,7 +35,7 @@ from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
 from .adversary import Adversary
 from .class_audit import ClassAudit
-from .common_ball import CommonBall
+from .common_ball import NamedAudit, carried_over
 from .features import costs_by_feature, describe
 from .linear_model import LinearModel, codes_of
 from .measured_model import ONE_HOT, MeasuredModel, measure
@@ -58,7 +58,7 @@ def audit_problem(
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
-    ball: CommonBall | None = None,
+    ball: NamedAudit | None = None,
 ) -> Adversary:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
@@ -116,7 +116,7 @@ def _in_ball(
     matrix: Matrix,
     weights: FloatArray,
     stated: dict[str, Any],
-    ball: CommonBall | None,
+    ball: NamedAudit | None,
 ) -> MeasuredModel:
     """With costs, categories and bounds for each column: stated, of a common ball, or the fit's."""
     n_features = matrix.shape[1]
@@ -126,8 +126,8 @@ def _in_ball(
     costs, bounds, space = measured.costs, measured.bounds, measured.space
     given, limits = stated["feature costs"], stated["bounds"]
     if ball is not None:
-        costs, bounds = ball.by_column(features(), n_features, for_bounds=given is not None)
-        space = ball.space
+        costs, bounds = carried_over(ball, features(), n_features, for_bounds=given is not None)
+        space = ball[1].measured.space
     else:
         words = " and ".join(word for word, value in stated.items() if value is not None)
         space += f", with the {words} given" if words else ""

@@ -15,7 +15,7 @@ from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .common_ball import CommonBall
+from .common_ball import NamedAudit
 from .guarantees import Guarantee
 from .linear_model import last_step
 from .measured_model import fitted_with
@@ -138,7 +138,7 @@ def audit_problems(
         and options.get("categories") is None
         and last_step(models[first]).categories_ is None
     )
-    ball: CommonBall | None = None
+    ball: NamedAudit | None = None
     found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
         if as_numbers:
@@ -147,7 +147,7 @@ def audit_problems(
             models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, ball=ball, **options
         )
         if name == first and balls == "common" and len(models) > 1:
-            ball = CommonBall.of(first, found[first])
+            ball = first, found[first]
     common = first if balls == "common" or len(models) == 1 else ""
     return {name: found[name] for name in models}, common
 
