@@ -236,12 +236,9 @@ class DRLogisticRegression(RobustLinearClassifier):
         data, problem = self._prepare(given, epsilon, kappa)
         self._advise(given, robust=epsilon > 0.0)
         if self.epsilon == "auto":
-            if data.codes.size < given.codes.size:
-                # What is merged stands for several samples, of which theory wants to know.
-                epsilon = suggested_radius(self._pose(given, 1.0, kappa))
-            else:
-                epsilon = suggested_radius(problem)
-            problem = problem.with_radius(epsilon)
+            # What is merged stands for several samples, of which theory wants to know.
+            posed = problem if data is given else self._pose(given, 1.0, kappa)
+            problem = problem.with_radius(suggested_radius(posed))
         constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
         if self.epsilon == "auto" and not constant:
             self._warn_about_flips(problem)

@@ -29,7 +29,7 @@ from ..problem.classes import ClassProblem, scaled_costs
 from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_dask, is_in_blocks
 from .classifier import DRLogisticRegression
@@ -282,11 +282,10 @@ tol, max_iter, class_weight, label_noise
                 "from are kappas"
             )
         given = self._check_data(X, y, sample_weight, in_memory(kappa) if is_dask(kappa) else kappa)
+        every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
         splits = [
-            (given.picked(train), given.picked(test))
-            for train, test in check_cv(self.cv, given.y, classifier=True).split(
-                given.X, given.y, **split_params
-            )
+            (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
+            for train, test in cv.split(given.X, given.y, **split_params)
         ]
         self._check_folds(given, splits)
         folds = self._folds(given, X, sample_weight, splits)
@@ -399,7 +398,7 @@ tol, max_iter, class_weight, label_noise
         scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
 
-    def _check_folds(self, data: TrainingData, splits: list[tuple[Any, Any]]) -> None:
+    def _check_folds(self, data: TrainingData, splits: list[tuple[IndexArray, IndexArray]]) -> None:
         """Every class must be there to learn from in every fold."""
         for fold, (train, _) in enumerate(splits, 1):
             weights = None if data.weights is None else data.weights[train]
@@ -431,7 +430,11 @@ tol, max_iter, class_weight, label_noise
         return kappas, [radii_below(limit(kappa), count, least) for kappa in kappas.tolist()]
 
     def _folds(
-        self, given: TrainingData, X: Any, sample_weight: Any, splits: list[tuple[Any, Any]]
+        self,
+        given: TrainingData,
+        X: Any,
+        sample_weight: Any,
+        splits: list[tuple[IndexArray, IndexArray]],
     ) -> list[Fold]:
         """What is learnt from samples is learnt from the training part of each fold."""
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
@@ -443,9 +446,8 @@ tol, max_iter, class_weight, label_noise
         elif self.encoding_ is None and not is_frame(X):  # which has names
             X = given.X
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        every = np.arange(given.y.size)
         return [
-            Fold(learner, X, given.y, weights, given.kappa_of(train), every[train], every[test])
+            Fold(learner, X, given.y, weights, given.kappa_of(train), train, test)
             for train, test in splits
         ]
 

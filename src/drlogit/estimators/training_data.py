@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
@@ -20,6 +18,7 @@ from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.building import checked_rows
 from ..rows.checks import check_weights, find_classes, label_array, signs_of
 from ..rows.interface import Rows
+from ..rows.repeats import distinct_samples
 from ..rows.row_blocks import is_dask, is_in_blocks
 
 
@@ -106,10 +105,6 @@ class TrainingData:
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
         return np.asarray((weights / weights.sum()) @ self.X).ravel()
 
-    def picked(self, index: Any) -> Any:
-        """The index in the form that X takes: ascending numbers where X is in blocks."""
-        return np.sort(np.arange(self.codes.size)[index]) if is_in_blocks(self.X) else index
-
     def part(self, index: Any) -> TrainingData:
         """Some of the samples."""
         weights = None if self.weights is None else self.weights[index]
@@ -142,13 +137,11 @@ class TrainingData:
         return counted if n_samples >= 2 * n_features else counted._merged()
 
     def _merged(self) -> TrainingData:
-        """Each distinct sample once, in the order of a digest of its contents."""
+        """Each distinct sample once, in an order that depends on nothing but their contents."""
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
         by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
-        each = self.kappa if by_sample else np.zeros(self.codes.size)
-        labels = enumerate(zip(self.codes.tolist(), each.tolist(), strict=True))
-        digests = np.array([_digest(self.X, i, label) for i, label in labels], dtype="S16")
-        _, first, group = np.unique(digests, return_index=True, return_inverse=True)
+        costs = self.kappa if by_sample else np.zeros(self.codes.size)
+        first, group = distinct_samples(self.X, np.column_stack([self.codes, costs]))
         origin = (
             group if self.origin is None else np.where(self.origin >= 0, group[self.origin], -1)
         )
@@ -196,15 +189,3 @@ def with_class_weights(
             f"got {class_weight!r}"
         )
     return np.asarray(each * given[codes])
-
-
-def _digest(X: Matrix, row: int, label: tuple[int, float]) -> bytes:
-    """Sixteen bytes that stand for the contents of a row, its class, and what a flip costs."""
-    digest = hashlib.blake2b(repr(label).encode(), digest_size=16)
-    if sp.issparse(X):
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        digest.update(X.indices[entries])
-        digest.update(X.data[entries])
-    else:
-        digest.update(np.ascontiguousarray(X[row]).data)
-    return digest.digest()
