@@ -9,7 +9,6 @@ import subprocess
 import sys
 import warnings
 
-import numpy as np
 import pytest
 
 import drlogit
@@ -82,21 +81,6 @@ def test_a_reader_who_leaves_is_no_error():
         run.stdout.close()
         assert run.stderr.read() == b""
     assert run.returncode == 0
-
-
-def test_everything_exported_is_there():
-    assert sorted(drlogit.__all__) == sorted(set(drlogit.__all__))
-    for name in drlogit.__all__:
-        assert getattr(drlogit, name) is not None
-
-
-def test_blas_keeps_to_one_thread():
-    threadpoolctl = pytest.importorskip("threadpoolctl")
-    wanted = min(int(os.environ["OPENBLAS_NUM_THREADS"]), os.cpu_count())
-    np.ones((2, 2)) @ np.ones((2, 2))
-    for pool in threadpoolctl.threadpool_info():
-        if pool["user_api"] == "blas":
-            assert pool["num_threads"] == wanted
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shlex
 import sys
@@ -34,7 +33,7 @@ def folder(tmp_path_factory, cancer):
     folder = tmp_path_factory.mktemp("cli")
     X, y, names = cancer
     write_csv(folder / "cancer.csv", X, y, [*names, "diagnosis"])
-    write_csv(folder / "small.csv", X[:150, :4], y[:150], ["a", "b", "c", "d", "y"])
+    write_csv(folder / "small.csv", X[:150, :4], y[:150], [*"abcd", "y"])
     iris = load_iris()
     write_csv(folder / "iris.csv", iris.data, iris.target_names[iris.target], [*"abcd", "kind"])
     command = "fit cancer.csv --standardize --epsilon 0.1 -o model.json --quiet"
@@ -42,21 +41,14 @@ def folder(tmp_path_factory, cancer):
     return folder
 
 
-def write_csv(path, X, y, names=None):
-    lines = [",".join(names)] if names else []
-    lines += [
-        ",".join([*map(repr, row), str(label)]) for row, label in zip(X.tolist(), y, strict=True)
-    ]
-    path.write_text("\n".join(lines) + "\n")
+def write_csv(path, X, y, names):
+    pd.DataFrame(X, columns=names[:-1]).assign(**{names[-1]: y}).to_csv(path, index=False)
 
 
 def run_in(folder, command):
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
         return cli.main(shlex.split(command))
-    finally:
-        os.chdir(here)
 
 
 @pytest.fixture
@@ -81,6 +73,21 @@ def answer(run):
         return json.loads(out)
 
     return answer
+
+
+@pytest.fixture
+def complaint(run):
+    """Run a command that cannot be: the one line that says so."""
+
+    def complaint(command):
+        code, out, err = run(command)
+        assert (code, out) == (cli.BAD_INPUT, "")
+        last = err.splitlines()[-1]
+        assert last.startswith(f"drlogit {command.split()[0]}: error: ")
+        assert "Traceback" not in err
+        return last
+
+    return complaint
 
 
 # --- fit ------------------------------------------------------------------------------------
@@ -112,7 +119,7 @@ def test_fit_says_what_it_did(run):
 
 
 @pytest.mark.parametrize(
-    ("command", "complaint"),
+    ("command", "said"),
     [
         ("fit precious.csv -o precious.csv", "-o precious.csv would overwrite what it is made"),
         ("fit precious.csv -o ./same.csv", "-o ./same.csv would overwrite what it is made from"),
@@ -122,37 +129,18 @@ def test_fit_says_what_it_did(run):
         ("fit precious.csv -o x.json --proof x.json", "--proof x.json would overwrite what -o"),
     ],
 )
-def test_nothing_that_is_read_is_overwritten(folder, run, command, complaint):
+def test_nothing_that_is_read_is_overwritten(folder, complaint, command, said):
     for name, text in (("precious.csv", "small.csv"), ("kept.json", "model.json")):
         (folder / name).write_bytes((folder / text).read_bytes())
     (folder / "same.csv").unlink(missing_ok=True)
     (folder / "same.csv").symlink_to(folder / "precious.csv")
-    code, out, err = run(command)
-    assert code == cli.BAD_INPUT
-    assert not out
-    assert complaint in err
-    assert "name another file" in err
+    assert said in complaint(command)
     assert (folder / "precious.csv").read_bytes() == (folder / "small.csv").read_bytes()
     assert (folder / "kept.json").read_bytes() == (folder / "model.json").read_bytes()
     assert not (folder / "x.json").exists()
 
 
-def test_tolerances_that_are_misspelt(run, capsys):
-    code, _, err = run("fit small.csv --tolerate label=0.05")
-    assert code == cli.BAD_INPUT
-    assert "did you mean labels?" in err
-    code, _, err = run("fit small.csv --tolerate wages=0.05")
-    assert code == cli.BAD_INPUT
-    assert "not a feature" in err
-    assert "nor labels, nor numbers, nor cat" in err
-    with pytest.raises(SystemExit):
-        run("fit small.csv --tolerate labels=5%")
-    assert "write labels=0.05 for labels=5%" in capsys.readouterr().err
-
-
-def test_quiet_is_quiet(run):
-    assert run("fit cancer.csv --standardize --quiet -o quiet.json") == (cli.DONE, "", "")
-    assert run("predict quiet.json cancer.csv --quiet -o quiet.csv") == (cli.DONE, "", "")
+W = np.arange(150) % 3 + 0.5
 
 
 @pytest.mark.parametrize(
@@ -162,33 +150,26 @@ def test_quiet_is_quiet(run):
         ("--no-intercept --norm l2", {"fit_intercept": False, "norm": "l2"}),
         ("--immovable b,d", {"feature_costs": [1.0, np.inf, 1.0, np.inf]}),
         ("--feature-costs a=2,c=inf", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}),
+        ("--weights w", {"sample_weight": W}),
+        ("--kappa-column w", {"kappa": W}),
+        ("--balanced", {"class_weight": "balanced"}),
+        ("--epsilon auto --kappa inf", {"epsilon": "auto", "kappa": np.inf}),
     ],
 )
-def test_fit_options(options, settings, folder, cancer, answer):
-    found = answer(f"fit small.csv --epsilon 0.01 {options} -o options.json")
-    X, y, _ = cancer
-    expected = drlogit.solve(X[:150, :4], y[:150], **{"epsilon": 0.01, "kappa": 1.0, **settings})
-    assert found["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
+def test_a_fit_is_that_of_the_estimator(options, settings, folder, cancer, answer):
+    X, y = cancer[0][:150, :4], cancer[1][:150]
+    write_csv(folder / "weighted.csv", np.c_[X, W], y, [*"abcdw", "y"])
+    data = "weighted.csv" if "w" in options.split() else "small.csv"
+    found = answer(f"fit {data} --epsilon 0.01 {options} -o options.json")
+    of_samples = {name: settings[name] for name in settings if settings[name] is W}
+    others = {"epsilon": 0.01, **{k: v for k, v in settings.items() if k not in of_samples}}
+    expected = drlogit.DRLogisticRegression(**others).fit(X, y, **of_samples)
+    assert found["n_features"] == 4
+    assert found["epsilon"] == pytest.approx(expected.epsilon_, rel=1e-9)
+    assert found["fits"][0]["objective"] == pytest.approx(expected.worst_case_loss_[0], abs=2e-6)
     model = drlogit.load_model(folder / "options.json")
-    costs = settings.get("feature_costs")
-    assert costs is None or model.feature_costs.tolist() == costs
+    assert np.array_equal(model.feature_costs, settings.get("feature_costs"))
     assert model.fit_intercept == settings.get("fit_intercept", True)
-
-
-def test_weights_and_balance(folder, cancer, answer):
-    X, y, _ = cancer
-    w = np.arange(150) % 3 + 0.5
-    write_csv(folder / "weighted.csv", np.c_[X[:150, :4], w], y[:150], [*"abcdw", "y"])
-    weighted = answer("fit weighted.csv --weights w --epsilon 0.01")
-    options = {"epsilon": 0.01, "kappa": 1.0}
-    expected = drlogit.solve(X[:150, :4], y[:150], sample_weight=w, **options)
-    assert weighted["n_features"] == 4
-    assert weighted["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
-    balanced = answer("fit small.csv --balanced --epsilon 0.01")
-    share = np.mean(y[:150] == "benign")
-    equal = np.where(y[:150] == "benign", 1.0 / share, 1.0 / (1.0 - share))
-    expected = drlogit.solve(X[:150, :4], y[:150], sample_weight=equal, **options)
-    assert balanced["fits"][0]["objective"] == pytest.approx(expected.objective, abs=2e-6)
 
 
 def test_what_files_say_does_not_steer_the_terminal(folder, run):
@@ -204,13 +185,6 @@ def test_what_files_say_does_not_steer_the_terminal(folder, run):
     assert not set("\x1b\u202e") & set(out + err + more)
 
 
-def test_epsilon_from_theory(answer, cancer):
-    X, y, _ = cancer
-    found = answer("fit cancer.csv --standardize --epsilon auto")
-    expected = drlogit.suggest_radius(StandardScaler().fit_transform(X), y == "malignant")
-    assert found["epsilon"] == pytest.approx(float(expected), rel=1e-6)
-
-
 def test_running_out_of_iterations_is_code_3_and_the_model_is_written(folder, run, answer):
     found = answer(
         "fit cancer.csv --epsilon 0.1 --max-iter 1 -o hasty.json", code=cli.NOT_CONVERGED
@@ -223,12 +197,13 @@ def test_running_out_of_iterations_is_code_3_and_the_model_is_written(folder, ru
     assert "The fit did not converge: its gap is" in out
 
 
-def test_a_constant_model_is_remarked_on(run):
+def test_a_constant_model_is_remarked_on_and_quiet_is_quiet(run):
     code, _, err = run("fit cancer.csv --standardize --epsilon 0.4")
     assert code == cli.DONE
     said = r"drlogit: warning: .* is constant: epsilon=0\.4 is at or above epsilon_max "
     assert re.search(said, err)
-    assert run("fit cancer.csv --standardize --epsilon 0.4 -o x.json --quiet")[1:] == ("", "")
+    assert run("fit cancer.csv --standardize --epsilon 0.4 -o x.json --quiet") == (cli.DONE, "", "")
+    assert run("predict x.json cancer.csv --quiet -o x.csv") == (cli.DONE, "", "")
 
 
 # --- labels ---------------------------------------------------------------------------------
@@ -285,7 +260,7 @@ def test_predictions_are_those_of_the_model(folder, cancer, run, answer):
     assert float(probability) == found["probabilities"][0][1]
 
 
-def test_identifiers_are_carried_through(folder, run, answer):
+def test_identifiers_are_carried_through(folder, run, answer, complaint):
     text = (folder / "small.csv").read_text().splitlines()
     named = ["patient," + text[0], *(f"{k:04d},{line}" for k, line in enumerate(text[1:]))]
     named[3] = "NA" + named[3][4:]  # Namibia is a name, too
@@ -294,18 +269,14 @@ def test_identifiers_are_carried_through(folder, run, answer):
     lines = run("predict small.json named.csv --id patient")[1].splitlines()
     assert lines[0] == "patient,prediction,probability_malignant"
     assert [line.split(",")[0] for line in lines[1:5]] == ["0000", "0001", "NA", "0003"]
-    assert lines[1:] == [
-        f"{k:04d},{line}" if k != 2 else f"NA,{line}"
-        for k, line in enumerate(run("predict small.json small.csv")[1].splitlines()[1:])
-    ]
+    alone = run("predict small.json small.csv")[1].splitlines()
+    assert [line.partition(",")[2] for line in lines] == alone
     assert answer("predict small.json named.csv --id patient")["ids"][2] == "NA"
     audited = answer("audit small.json named.csv --id patient --against none --epsilons 0.1")
     listed = audited["models"][0]["most_surprising"]
     assert all(s["row"] == ("NA" if s["index"] == 2 else f"{s['index']:04d}") for s in listed)
-    code, _, err = run("predict small.json named.csv --id patiant")
-    assert code == cli.BAD_INPUT
-    assert "has no column 'patiant'" in err
-    assert "did you mean 'patient'?" in err
+    said = complaint("predict small.json named.csv --id patiant")
+    assert "has no column 'patiant' (feature): did you mean 'patient'?" in said
 
 
 def test_a_spreadsheet_runs_no_label(folder, run):
@@ -340,7 +311,7 @@ def test_evaluation(folder, cancer, answer):
     assert other["worst_case"]["log_loss"] == pytest.approx(found["log_loss"], abs=1e-12)
 
 
-def test_svmlight_files_end_where_they_like(folder, run, answer):
+def test_svmlight_files_end_where_they_like(folder, complaint, answer):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
     X[:, 4] *= y
@@ -351,9 +322,8 @@ def test_svmlight_files_end_where_they_like(folder, run, answer):
     dump_svmlight_file(long, y, str(folder / "long.svm"), zero_based=False)
     assert answer("fit train.svm --epsilon 0.01 -o sparse.json")["n_features"] == 5
     assert answer("evaluate sparse.json short.svm")["n_samples"] == 60
-    code, _, err = run("predict sparse.json long.svm")
-    assert code == cli.BAD_INPUT
-    assert "uses feature 8, but the model has only 5 features; fit it with --n-features 8" in err
+    said = "uses feature 8, but the model has only 5 features; fit it with --n-features 8"
+    assert said in complaint("predict sparse.json long.svm")
     assert answer("fit train.svm --epsilon 0.01 --n-features 8 -o wide.json")["n_features"] == 8
     assert answer("predict wide.json long.svm")["classes"] == [0, 1]
 
@@ -370,14 +340,12 @@ def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
     frame = pd.DataFrame(X[400:], columns=names)
     for options, settings in (
         ("", {}),
-        ("--epsilon 0.05 --kappa inf --confidence 0.9",
-         {"epsilon": 0.05, "kappa": np.inf, "confidence": 0.9}),
-    ):  # fmt: skip
+        ("--epsilon 0.05 --kappa inf", {"epsilon": 0.05, "kappa": np.inf}),
+        ("--confidence 0.9", {"confidence": 0.9}),
+    ):
         found = answer(f"guarantee seen.json unseen.csv {options}")
         expected = drlogit.guarantee(model, frame, y[400:], **settings)
-        assert found["loss"] == pytest.approx(expected.loss, rel=1e-9)
-        assert found["error"] == pytest.approx(expected.error, rel=1e-9)
-        assert "independent" in found["assumed"]
+        assert (found["loss"], found["error"]) == pytest.approx((expected.loss, expected.error))
     groups = answer("guarantee seen.json unseen.csv --groups diagnosis")["groups"]
     assert [part["group"] for part in groups] == ["diagnosis = benign", "diagnosis = malignant"]
     code, out, _ = run("guarantee seen.json unseen.csv")
@@ -387,8 +355,6 @@ def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
     _, _, err = run("guarantee seen.json seen.csv")
     assert "these look like the rows that the model was fitted to" in err
     assert "the model was fitted to rows of seen.csv" in err
-    code, _, err = run("guarantee seen.json unseen.csv --confidence 1.5")
-    assert (code, "confidence must lie" in err) == (cli.BAD_INPUT, True)
     assert answer("audit seen.json unseen.csv")["guarantees"] == {}
     promised = answer("audit seen.json unseen.csv --unseen --against lr -o yes.html")["guarantees"]
     assert list(promised) == ["seen.json"]  # and none of what is fitted to these very samples
@@ -408,8 +374,6 @@ def test_rows_held_out_of_a_fit(folder, run, answer):
     )
     assert "Model, fitted to the other 398 rows, written to held.json" in out
     assert answer("fit iris.csv --holdout 0.3")["guarantee"]["n"] == 45
-    code, _, err = run("fit cancer.csv --holdout 20")
-    assert (code, "and not all, got a share of 20 of 569" in err) == (cli.BAD_INPUT, True)
 
 
 # --- tune, path -----------------------------------------------------------------------------
@@ -462,58 +426,30 @@ def test_audit_report(folder, run):
     page = (folder / "report.html").read_text("utf-8")
     assert re.findall(r"<iframe|@import|https?://(?!www\.w3\.org/)", page) == []
     assert "model.json, plain LR, on 569 samples of cancer.csv" in page
-    row = re.search(r'<tr><th scope="row" class="number">0\.1</th>(.*?)</tr>', page)
-    assert row is not None
-    cells = re.findall(r">([^<]+)</td>", row[1])
-    assert cells[:3] == ["10.0%", "0.5173", "0.0% to 35.0%"]
     data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
-    assert {(g["value"], g["size"]) for g in data["groups"]} == {
-        ("benign", 357),
-        ("malignant", 212),
-    }
+    groups = {(group["value"], group["size"]) for group in data["groups"]}
+    assert groups == {("benign", 357), ("malignant", 212)}
     assert data["models"][0]["facts"]["epsilon"] == data["radii"][data["start"]] == 0.1
 
 
-def test_several_models_in_one_audit(folder, cancer, answer, run):
-    answer("fit cancer.csv --epsilon 0.01 --kappa 1 --norm l1 -o other.json")
-    audited = answer("audit model.json other.json cancer.csv --against none --epsilons 0.1")
-    assert [model["name"] for model in audited["models"]] == ["model.json", "other.json"]
+def test_several_models_in_one_audit(folder, cancer, answer):
     answer("fit cancer.csv --epsilon 0.01 --kappa 5 -o third.json")
-    shared = answer("audit third.json model.json cancer.csv --against none --epsilons 0.1")
-    assert (shared["kappa"], shared["ball"]) == (5, "third.json")
-    third = drlogit.load_model(folder / "third.json")
-    ours = drlogit.load_model(folder / "model.json")
-    X, y, _ = cancer
-    expected = drlogit.worst_case_loss(
-        ours, pd.DataFrame(X, columns=ours.feature_names_in_), y, epsilon=0.1, kappa=5.0,
-        feature_costs=np.ones(30) if third.feature_costs_ is None else third.feature_costs_,
-    )  # fmt: skip
-    assert shared["models"][1]["rows"][0]["worst_case_loss"] == pytest.approx(expected, rel=1e-9)
-    for command, message in (
-        ("audit model.json model.json cancer.csv", "the same model is named twice"),
-        ("audit model.json cancer.csv --groups nothing", "nothing"),
-    ):
-        code, _, err = run(command)
-        assert code == cli.BAD_INPUT
-        assert message in err
+    found = answer("audit third.json model.json cancer.csv --against none --epsilons 0.1")
+    assert [model["name"] for model in found["models"]] == ["third.json", "model.json"]
+    assert (found["kappa"], found["ball"]) == (5, "third.json")
+    ours, (X, y, names) = drlogit.load_model(folder / "model.json"), cancer
+    frame, ball = pd.DataFrame(X, columns=names), {"epsilon": 0.1, "kappa": 5.0}
+    expected = drlogit.worst_case_loss(ours, frame, y, feature_costs=np.ones(30), **ball)
+    assert found["models"][1]["rows"][0]["worst_case_loss"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_audit_agrees_with_evaluate(answer):
     audited = answer("audit model.json cancer.csv --epsilons 0.1")
     evaluated = answer("evaluate model.json cancer.csv")["worst_case"]
-    model, plain = audited["models"]
-    assert model["rows"][0]["worst_case_loss"] == pytest.approx(evaluated["log_loss"], abs=1e-12)
-    assert model["rows"][0]["worst_error"] == pytest.approx(evaluated["worst_error"], abs=1e-12)
-    assert plain["rows"][0]["worst_case_loss"] > model["rows"][0]["worst_case_loss"]
-
-
-def test_an_audit_without_flips(folder, run):
-    code, out, _ = run("audit model.json cancer.csv --kappa inf -o moves.html")
-    assert code == cli.DONE
-    assert "labels cannot be flipped" in out
-    page = (folder / "moves.html").read_text("utf-8")
-    assert "Labels are certain" in page
-    assert "labels wrong up to" not in page
+    model, plain = (each["rows"][0] for each in audited["models"])
+    assert model["worst_case_loss"] == pytest.approx(evaluated["log_loss"], abs=1e-12)
+    assert model["worst_error"] == pytest.approx(evaluated["worst_error"], abs=1e-12)
+    assert plain["worst_case_loss"] > model["worst_case_loss"]
 
 
 # --- datasets -------------------------------------------------------------------------------
@@ -560,7 +496,7 @@ def bad_files(folder):
 
 
 @pytest.mark.parametrize(
-    ("command", "complaint"),
+    ("command", "said"),
     [
         ("fit nowhere.csv", "nowhere.csv: No such file or directory"),
         ("fit .", "Is a directory, not a data file"),
@@ -568,7 +504,6 @@ def bad_files(folder):
         ("fit small.csv --target z", "small.csv has no column 'z' (--target): it has 'a', 'b'"),
         ("fit one.csv", "y must hold at least two classes, got one class: 'x'"),
         ("fit nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
-        ("path nan.csv", "got NaN in row 1 of column 'a': fill it in, leave out such rows, or fit"),
         ("fit inf.csv", "got inf in row 1 of column 'a': replace it, or leave out such rows"),
         ("fit dates.parquet", "column 'a' must hold numbers, text or truth values, got datetime64"),
         ("predict plain.json words.csv", "column '1' holds 'many' in row 2, but the model takes"),
@@ -579,26 +514,27 @@ def bad_files(folder):
         ("fit small.csv --features a --drop b", "--features and --drop exclude each other"),
         ("fit small.csv --epsilon -1", "epsilon must be finite and >= 0, got -1.0"),
         ("fit small.csv --kappa 0", "kappa must be > 0"),
-        ("fit small.csv --tol 0", "tol must be finite and > 0, got 0.0"),
-        ("fit small.csv --max-iter 0", "max_iter must be a positive integer"),
         ("fit small.csv --weights z", "has no column 'z' (--weights)"),
         ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
         ("fit small.csv --feature-costs a=-1", "column 'a' must be a positive number"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
         ("fit small.csv --holdout 0.01", "must leave out 10 rows or more, and not all"),
+        ("fit cancer.csv --holdout 20", "and not all, got a share of 20 of 569"),
+        ("fit small.csv --tolerate label=0.05", "not a feature of small.csv: did you mean labels?"),
+        ("fit small.csv --tolerate wages=0.05", "not a feature of small.csv, nor labels, nor numb"),
+        ("guarantee model.json cancer.csv --confidence 1.5", "confidence must lie between 0 and 1"),
+        ("audit model.json model.json cancer.csv", "the same model is named twice"),
+        ("audit model.json cancer.csv --groups nothing", "has no column 'nothing'"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
         ("tune small.csv --epsilons 0", "epsilons must be a whole number >= 1, got 0"),
         ("tune small.csv --folds 1", "setting n_splits=2 or more, got n_splits=1"),
         ("tune small.csv --kappas 1,-1", "kappa must be > 0 (inf: labels cannot flip), got"),
-        ("fit small.csv --weights zeros", "has no column 'zeros' (--weights): it has 'a', 'b'"),
         ("fit zeros.csv --weights w", "every class needs a positive weight, class 'z' has none"),
         ("fit cancer.csv --target Diagnosis", "did you mean 'diagnosis'? It has 'mean radius'"),
-        ("fit cancer.csv --target diag", "did you mean 'diagnosis'?"),
         ("fit cancer.csv --target 'mean radis'", "did you mean 'mean radius'"),
         ("fit latin.csv", "latin.csv is not UTF-8 text: it holds the byte 0xe9, as text in"),
         ("fit book.xlsx", "book.xlsx is a spreadsheet, which is not read: save the sheet as CSV"),
-        ("fit renamed.csv", "renamed.csv is a spreadsheet, which is not read"),
         ("fit old.xls", "old.xls is a spreadsheet, which is not read"),
         ("fit zero.svm", "zero.svm numbers its columns from 0: say so with --zero-based"),
         ("predict nowhere.json small.csv", "nowhere.json: No such file or directory"),
@@ -614,25 +550,18 @@ def bad_files(folder):
         ("datasets export breast-cancer x.doc", "FILE, a .csv file, got x.doc"),
     ],
 )  # fmt: skip
-def test_one_clear_line(command, complaint, folder, bad_files, run):
+def test_one_clear_line(command, said, folder, bad_files, complaint):
     if "plain.json" in command and not (folder / "plain.json").exists():
         X, y = load_iris(return_X_y=True)
         model = drlogit.DRLogisticRegression(0.1).fit(X[:100, :2].repeat(2, axis=1), y[:100])
         drlogit.save_model(model, folder / "plain.json")
-    code, out, err = run(command)
-    assert code == cli.BAD_INPUT
-    assert out == ""
-    last = err.splitlines()[-1]
-    assert last.startswith(f"drlogit {command.split()[0]}: error: ")
-    assert complaint in last
-    assert "Traceback" not in err
+    assert said in complaint(command)
 
 
-def test_without_matplotlib(monkeypatch, run):
+def test_without_matplotlib(monkeypatch, complaint, run):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = run("path small.csv --plot path.png")
-    assert (code, out) == (cli.BAD_INPUT, "")
-    assert 'needs matplotlib, which is not installed: pip install "drlogit[plot]"' in err
+    said = 'needs matplotlib, which is not installed: pip install "drlogit[plot]"'
+    assert said in complaint("path small.csv --plot path.png")
     assert run("audit model.json cancer.csv -o x.html")[0] == cli.DONE
 
 
@@ -644,6 +573,7 @@ def test_without_matplotlib(monkeypatch, run):
         "fit small.csv --epsilon much",
         "fit small.csv --delimiter ab",
         "path small.csv --epsilons 1,x",
+        "fit small.csv --tolerate labels=5%",
         "fit",
         "datasets eat",
     ],
@@ -690,6 +620,6 @@ def test_progress_on_a_terminal(run, monkeypatch):
 
 
 def test_labels_may_be_named_by_another_form_of_their_number(folder, run):
-    write_csv(folder / "numbers.csv", np.arange(12.0).reshape(6, 2) % 5, [0, 1, 0, 1, 1, 0])
+    (folder / "codes.csv").write_text("a,y\n1,0\n2,1\n4,0\n3,1\n")
     for text, code in (("1.0", cli.DONE), ("2", cli.BAD_INPUT)):
-        assert run(f"fit numbers.csv --kappa 0=3,{text}=3 --epsilon 0.01 -o n.json")[0] == code
+        assert run(f"fit codes.csv --kappa 0=3,{text}=3 --epsilon 0.01")[0] == code

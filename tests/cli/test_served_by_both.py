@@ -5,7 +5,6 @@ On real tables into which gaps, spelt in many ways, and levels that training did
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from pathlib import Path
@@ -38,49 +37,29 @@ _FITTED, _ROWS = 90, 180
 _SEEDS = 2
 _NEW_LEVELS = ("never seen", " A ", "true", "7.0", "007", "none")
 
-#: Rows of a file from which they are taken.
-_READ = 3000
-
-#: Before pandas 3 numbers are read to the last bit only if asked to; then asking is deprecated.
-EXACTLY = {} if int(pd.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
-
 
 def rows_of(path, rng):
-    """Some rows as text, the column of the labels last, two classes."""
-    import bz2
-
-    with bz2.open(path, "rt", newline="") as file:
-        header, *rows = (row for _, row in zip(range(_READ), csv.reader(file), strict=False))
-    rows = np.array(rows, dtype=object)
-    if path.name.startswith("spect"):  # whose labels come first
-        header, rows = header[::-1], rows[:, ::-1]
-    labels = pd.Series(rows[:, -1]).value_counts().index[:2]
-    rows = rows[np.isin(rows[:, -1].astype(str), labels)]
-    rows = rows[rng.permutation(len(rows))[:_ROWS]]
-    rows[:2, -1] = labels
-    return header, rows
+    """Some rows of two classes, as text, and the name of the column of the labels."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=3000)
+    target = table.columns[0 if path.name.startswith("spect") else -1]
+    labels = table[target].value_counts().index[:2]
+    table = table[table[target].isin(labels)].sample(frac=1.0, random_state=rng)[:_ROWS]
+    table.iloc[:2, table.columns.get_loc(target)] = labels
+    return table.reset_index(drop=True), target
 
 
-def spoilt(header, rows, rng, marks, new_level):
+def spoilt(table, target, rng, marks, new_level):
     """Gaps in some columns, and a level that training did not show in some of text."""
-    rows = rows.copy()
-    for j in range(len(header) - 1):
+    table = table.copy()
+    for name in table.columns.drop(target):
         if rng.random() < 0.5:
-            gaps = rng.random(len(rows)) < 0.1
-            rows[gaps, j] = rng.choice(marks, int(gaps.sum()))
-        if new_level and rng.random() < 0.3 and not _is_number(rows[:, j]):
-            rows[rng.random(len(rows)) < 0.1, j] = new_level
-    return rows
-
-
-def _is_number(values):
-    there = [value for value in values if value not in MISSING_MARKS]
-    return pd.to_numeric(pd.Series(there, dtype=object), errors="coerce").notna().all()
-
-
-def write(path, header, rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([header, *rows.tolist()])
+            gaps = rng.random(len(table)) < 0.1
+            table.loc[gaps, name] = rng.choice(marks, int(gaps.sum()))
+        there = table[name][~table[name].isin(MISSING_MARKS)]
+        text = pd.to_numeric(there, errors="coerce").isna().any()
+        if new_level and text and rng.random() < 0.3:
+            table.loc[rng.random(len(table)) < 0.1, name] = new_level
+    return table
 
 
 def check_both(path, data, capsys):
@@ -88,7 +67,7 @@ def check_both(path, data, capsys):
     model = load_model(path)
     code = cli.main(["predict", str(path), str(data), "--json"])
     out, err = capsys.readouterr()
-    frame = pd.read_csv(data, **EXACTLY)[[str(name) for name in model.feature_names_in_]]
+    frame = pd.read_csv(data)[[str(name) for name in model.feature_names_in_]]
     assert code == cli.DONE, err
     probabilities, predicted = model.predict_proba(frame), model.predict(frame)
     found = json.loads(out)
@@ -101,22 +80,19 @@ def check_both(path, data, capsys):
 def test_both_serve_alike(path, seed, tmp_path, capsys):
     rng = np.random.default_rng([seed, _TABLES.index(path)])
     marks = rng.choice(MISSING_MARKS, rng.integers(1, 6), replace=False)
-    new_level = rng.choice(_NEW_LEVELS)
-    header, rows = rows_of(path, rng)
+    table, target = rows_of(path, rng)
     files = [tmp_path / "fitted.csv", tmp_path / "served.csv"]
-    write(files[0], header, spoilt(header, rows[:_FITTED], rng, marks, ""))
-    write(files[1], header, spoilt(header, rows[_FITTED:], rng, marks, new_level))
+    spoilt(table[:_FITTED], target, rng, marks, "").to_csv(files[0], index=False)
+    new_level = rng.choice(_NEW_LEVELS)
+    spoilt(table[_FITTED:], target, rng, marks, new_level).to_csv(files[1], index=False)
 
     options = "--missing median --standardize --epsilon 0.05 --tol 1e-3 --quiet"
-    model = tmp_path / "ours.json"
-    command = ["fit", str(files[0]), "--target", header[-1], *options.split(), "-o", str(model)]
+    models = [tmp_path / "ours.json", tmp_path / "theirs.json"]
+    command = ["fit", str(files[0]), "--target", target, *options.split(), "-o", str(models[0])]
     assert cli.main(command) == cli.DONE, capsys.readouterr().err
-    for data in files:
-        check_both(model, data, capsys)
-
-    frame = pd.read_csv(files[0], **EXACTLY)
+    frame = pd.read_csv(files[0])
     estimator = DRLogisticRegression(0.05, feature_costs="std", missing="median", tol=1e-3)
-    estimator.fit(frame[header[:-1]], frame[header[-1]])
-    save_model(estimator, tmp_path / "theirs.json")
-    for data in files:
-        check_both(tmp_path / "theirs.json", data, capsys)
+    save_model(estimator.fit(frame.drop(columns=target), frame[target]), models[1])
+    for model in models:
+        for data in files:
+            check_both(model, data, capsys)

@@ -67,13 +67,9 @@ def test_round_trip_is_exact(model, cancer, tmp_path):
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
 
 
-def test_loaded_models_can_be_audited_and_refitted(model, cancer, tmp_path):
+def test_loaded_models_can_be_refitted(model, cancer, tmp_path):
     drlogit.save_model(model, tmp_path / "model.json")
-    loaded = drlogit.load_model(tmp_path / "model.json")
-    question = {"epsilon": 0.05, "kappa": np.inf, "feature_costs": loaded.feature_costs}
-    loss = drlogit.worst_case_loss(loaded, *cancer, **question)
-    assert loss == pytest.approx(model.worst_case_loss_[0], abs=1e-12)
-    again = clone(loaded).fit(*cancer)
+    again = clone(drlogit.load_model(tmp_path / "model.json")).fit(*cancer)
     assert np.array_equal(again.coef_, model.coef_)
 
 
