@@ -55,13 +55,18 @@ def test_debug_shows_the_traceback():
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["demo", "--tolerate", "x"], ["fit", "--norm", "l3"]]
-)
-def test_usage_errors(arguments, capsys):
+    "command",
+    ["", "nonsense", "demo --tolerate x", "fit", "fit a.csv --norm l3", "fit a.csv --solver magic",
+     "fit a.csv --epsilon much", "fit a.csv --delimiter ab", "fit a.csv --tolerate labels=5%",
+     "path a.csv --epsilons 1,x", "datasets eat"],
+)  # fmt: skip
+def test_usage_errors(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
+        cli.main(command.split())
     assert stop.value.code == cli.USAGE
-    assert "usage: drlogit" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "usage: drlogit" in said
+    assert "%" not in command or "write labels=0.05 for labels=5%" in said
 
 
 def test_version_is_the_installed_one(capsys):

@@ -110,11 +110,6 @@ def test_csv_variants(text, options, tmp_path):
     assert samples.labels.tolist() == LABELS
 
 
-def test_a_tab_separates_whatever_names_hold(tmp_path):
-    tabs = write(tmp_path / "tabs.tsv", "1;2;3;4;5" + CSV[1:].replace(",", "\t"))
-    assert read_samples(tabs, Wanted()).feature_names == ["1;2;3;4;5", "b", "c"]
-
-
 @pytest.mark.parametrize("header", [True, False])
 def test_headers_can_be_forced(header, tmp_path):
     path = write(tmp_path / "data.csv", "1,2,0\n3,4,1\n5,6,0\n")
@@ -200,11 +195,8 @@ COMPLAINTS = [
     ("d.csv", "", {}, "d.csv is empty"),
     ("d.csv", "a,b,y\n", {}, "has a header but no samples"),
     ("d.csv", CSV, {"target": "targt"}, "has no column 'targt' (--target): did you mean 'target'?"),
-    ("d.csv", CSV, {"target": "9"}, "has no column '9' (--target): it has 'a', 'b', 'c', 'target'"),
     ("d.csv", CSV, {"features": ("z",)}, "has no column 'z' (feature)"),
     ("d.csv", CSV, {"features": ("a", "a")}, "column 'a' is taken twice"),
-    ("d.csv", CSV, {"features": ("target",)}, "column 'target' is taken twice, as feature, target"),
-    ("d.csv", CSV, {"weights": "target", "target": "target"}, "'target' is taken twice"),
     ("d.csv", CSV, {"drop": ("a", "b", "c")}, "no column left to be a feature"),
     ("d.csv", minus_three('"2,5"'), {}, "holds '2,5': write a decimal point, not a comma"),
     ("d.csv", CSV + "1,2,3\n", {}, "found 3 fields in line 6, expected 4"),
@@ -214,12 +206,10 @@ COMPLAINTS = [
     ("d.csv", CSV.replace("a,b", "b,b"), {}, "has two columns named 'b'"),
     ("d.csv", CSV.replace("a,b", "b,b"), {"weights": "b"}, "has 2 columns named 'b'"),
     ("d.csv", CSV.replace("a", "\xe4").encode("latin-1"), {}, "is not UTF-8 text"),
-    ("d.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-5], {}, "d.csv.gz is damaged"),
     ("d.csv.bz2", bz2.compress(CSV.encode())[:-5], {}, "d.csv.bz2 is damaged"),
     ("d.csv.xz", CSV, {}, "d.csv.xz is damaged"),
     ("d.what", "nothing of the kind\n", {}, "cannot tell what"),
     ("d.svm", "1 2:x\n", {}, "is not svmlight text"),
-    ("d.svm", "1 2:3 1:4\n", {}, "is not svmlight text"),
     ("d.svm", "1 1:1_2\n", {}, "is not svmlight text: found b'1 1:1_2'"),
     ("d.svm", "nan 1:1\n1 1:2\n", {}, "the label of row 1 is missing"),
     ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, whose columns are all features"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -97,12 +98,9 @@ def test_the_model_a_search_chose_is_kept(cancer, tmp_path):
     assert np.array_equal(loaded.coef_, search.coef_)
 
 
-def test_files_are_strict_json(document, tmp_path):
-    text = (tmp_path / "sound.json").read_text()
-    assert "Infinity" not in text
-    assert "NaN" not in text
-    assert document["kappa"] == "inf"
-    assert document["feature_costs"][3] == "inf"
+def test_infinity_is_text(document, tmp_path):
+    assert "Infinity" not in (tmp_path / "sound.json").read_text()
+    assert document["kappa"] == document["feature_costs"][3] == "inf"
 
 
 def test_other_models_are_refused(cancer, tmp_path):
@@ -121,9 +119,8 @@ def test_other_models_are_refused(cancer, tmp_path):
 
 def test_no_damage_makes_another_model(document, tmp_path):
     sound = json.dumps(document).encode()
-    (tmp_path / "sound.json").write_bytes(sound)
-    wanted = drlogit.load_model(tmp_path / "sound.json")
-    for contents in damaged_copies(sound, np.random.default_rng(0), 300):
+    wanted = read(tmp_path, document)
+    for contents in damaged_copies(sound, np.random.default_rng(0), 300):  # cut short, too
         (tmp_path / "damaged.json").write_bytes(contents)
         with contextlib.suppress(ValueError):  # else the digest agrees: a space that is another
             found = drlogit.load_model(tmp_path / "damaged.json")
@@ -153,58 +150,45 @@ def change(document, path, value):
 
 DAMAGE = [
     (["schema"], "other", "its schema is 'other', wanted 'drlogit-model'"),
-    (["schema"], ..., "its schema is None"),
     (["version"], 4, "has version 4 of the model format"),
     (["version"], True, "has version True"),
     (["n_features"], 5, "'feature_costs' must be 5 numbers"),
     (["n_features"], True, "'n_features' cannot be True"),
-    (["feature_names"], ["a"], "'feature_names' must be 6 texts, got 1"),
     (["feature_names"], [1, 2, 3, 4, 5, 6], "'feature_names' cannot be [1, 2"),
     (["feature_costs", 0], 0, "feature_costs must be > 0"),
-    (["feature_costs", 0], None, "'feature_costs' must be 6 numbers"),
-    (["classes"], [1], "two or more distinct labels"),
     (["classes"], [1, 1], "two or more distinct labels"),
     (["classes"], [1, "a"], "all numbers or all text"),
     (["classes"], [0, 2**70], "two or more distinct labels"),
     (["classes"], [0, 1, 2], "'fits' must be one, of the class None"),
     (["epsilon"], -1, "epsilon must be finite and >= 0, got -1.0"),
-    (["epsilon"], "inf", "'epsilon' must be a number, got 'inf'"),
     (["kappa"], 0, "kappa must be > 0"),
-    (["kappa"], None, "'kappa' cannot be None"),
     (["norm"], "l3", "'l3'"),
     (["fit_intercept"], 1, "'fit_intercept' cannot be 1"),
     (["tol"], ..., "'tol' is missing"),
     (["tol"], 1e-300, "'status' cannot be OPTIMAL with a gap of"),
     (["origin"], [], "'origin' cannot be []"),
-    (["fits"], [], "'fits' must be one, of the class 1"),
     (["fits"], [3], "'fits' cannot be [3]"),
     (["fits", 0, "class"], 0, "'fits' must be one, of the class 1"),
     (["fits", 0, "status"], "FINE", "'status' cannot be 'FINE'"),
     (["fits", 0, "gap"], -1.0, "'gap' must be 'objective' less 'dual_bound'"),
     (["fits", 0, "lambda"], -1.0, "'lambda' must be at least 0"),
     (["fits", 0, "intercept"], "much", "'intercept' must be a number, got 'much'"),
-    (["fits", 0, "coefficients"], [1.0], "'coefficients' must be 6 numbers, got [1.0]"),
     (["fits", 0, "coefficients", 2], None, "'coefficients' must be 6 numbers"),
-    (["fits", 0, "coefficients", 2], [1.0], "'coefficients' must be 6 numbers"),
     (["fits", 0, "coefficients", 2], 10**400, "'coefficients' must be 6 numbers"),
 ]
 DAMAGE_TO_TABLES = [
     (["columns", 1, "kind"], ..., "'kind' is missing"),
-    (["columns"], "a", "'columns' cannot be 'a'"),
     (["columns"], ["a"], "'columns' cannot be ['a']"),
     (["columns"], [], "'columns' must make 3 features, got 0"),
     (["columns", 1, "levels"], ["x", "x"], "'levels' must be distinct"),
     (["columns", 1, "levels"], [1, 2], "'levels' cannot be [1, 2]"),
-    (["columns", 1, "name"], 1.5, "'name' cannot be 1.5"),
     (["columns", 1, "name"], "n", "'columns' must have distinct names"),
     (["columns", 1, "kind"], "date", "'kind' cannot be 'date'"),
     (["columns", 0, "fill"], "x", "'fill' must be a number"),
     (["missing_marks"], None, "'missing_marks' cannot be None"),
-    (["categories"], [[1, 7]], "categories"),
     (["categories"], [[1, 1]], "categories must name each column once"),
     (["categories"], [1], "'categories' cannot be [1]"),
     (["bounds"], [[0.0], [1.0]], "'bounds' must be 2 times 3 numbers"),
-    (["bounds"], [[None] * 3, [0, 0, 0]], "'bounds' must be 2 times 3 numbers"),
     (["bounds"], [[1, 1, 1], [0, 0, 0]], "bounds"),
 ]  # fmt: skip
 
@@ -223,12 +207,8 @@ def table_model():
 def test_damage_is_named(kind, path, value, complaint, model, table_model, tmp_path):
     save_model(model if kind == "plain" else table_model, tmp_path / "sound.json")
     document = json.loads((tmp_path / "sound.json").read_text())
-    with pytest.raises(ValueError, match="model") as failure:
+    with pytest.raises(ValueError, match=rf"^[^\n]*model\.json[^\n]*{re.escape(complaint)}[^\n]*$"):
         read(tmp_path, change(document, path, value))
-    message = str(failure.value)
-    assert complaint in message
-    assert "model.json" in message
-    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -238,25 +218,14 @@ def test_damage_is_named(kind, path, value, complaint, model, table_model, tmp_p
 )  # fmt: skip
 def test_other_files_are_refused(contents, tmp_path):
     (tmp_path / "model.json").write_bytes(contents)
-    with pytest.raises(
-        ValueError, match=r"model\.json is (not|JSON but not) a model file"
-    ) as error:
+    with pytest.raises(ValueError, match=r"^[^\n]*model\.json is (not|JSON but not) a model file"):
         load_model(tmp_path / "model.json")
-    assert "\n" not in str(error.value)
 
 
 def test_files_of_version_1_are_read(document, tmp_path):
     for name in ("columns", "missing_marks", "categories", "bounds", "digest"):
         del document[name]
     assert read(tmp_path, {**document, "version": 1}).coef_.shape == (1, 6)
-
-
-def test_no_part_of_a_file_is_taken_for_all_of_it(document, tmp_path):
-    text = (tmp_path / "sound.json").read_text()
-    whole = text.rstrip()
-    for length in [*range(0, len(whole), 137), len(whole) - 1]:
-        with pytest.raises(ValueError, match="not a model file, or not all of one"):
-            read(tmp_path, text[:length])
 
 
 # --- a process that is killed while it writes -----------------------------------------------

@@ -52,17 +52,9 @@ __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "U
 
 #: In the order of the help text.
 _COMMANDS = {
-    "demo": demo,
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "guarantee": guarantee,
-    "tune": tune,
-    "path": radius_path,
-    "audit": audit,
-    "verify": verify,
-    "datasets": bundled_data,
-}
+    "demo": demo, "fit": fit, "predict": predict, "evaluate": evaluate, "guarantee": guarantee,
+    "tune": tune, "path": radius_path, "audit": audit, "verify": verify, "datasets": bundled_data,
+}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -87,10 +87,12 @@ class Roles(NamedTuple):
     target: int | None
     weights: int | None
     kappa: int | None
+    texts: set[int]
+    numbers: set[int]
 
     @property
     def every(self) -> list[int]:
-        return [j for j in (*self.features, *self[1:]) if j is not None]
+        return [j for j in (*self.features, *self[1:4]) if j is not None]
 
 
 class Header:
@@ -128,7 +130,9 @@ class Header:
             self._check_names([self.names[j] for j in features])
         if not features:
             raise ValueError(f"{self.source} has no column left to be a feature")
-        roles = Roles(features, target, weights, kappa)
+        texts = {self.find(name, "--categorical") for name in wanted.categorical}
+        numbers = {self.find(name, "--numbers") for name in wanted.numbers}
+        roles = Roles(features, target, weights, kappa, texts, numbers)
         (taken, times), *_ = Counter(roles.every).most_common(1)
         if times > 1:
             raise ValueError(

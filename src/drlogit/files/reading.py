@@ -8,7 +8,7 @@ import csv
 import errno
 import io
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,15 +49,14 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
     width = len(first[0])
     header = Header([n.strip() for n in first[0]] if has_header else None, width, str(path))
     roles = header.roles(wanted)
-    as_text = {header.find(name, "--categorical") for name in wanted.categorical}
-    as_text |= {header.find(name, "--numbers") for name in wanted.numbers}
+    as_text = roles.texts | roles.numbers | ({roles.target} if wanted.with_labels else set())
     frame = pd.read_csv(
         path,
         sep=delimiter,
         header=0 if has_header else None,
         names=range(width),
         index_col=False,
-        dtype=dict.fromkeys(as_text | ({roles.target} if wanted.with_labels else set()), str),
+        dtype=dict.fromkeys(as_text, str),
         na_values=list(wanted.missing_marks),
         keep_default_na=False,
         na_filter=bool(wanted.missing_marks),
@@ -124,32 +123,26 @@ def _read_parquet(path: Path, wanted: Wanted) -> FileSamples:
         raise ValueError(f"{path} has no samples")
     # Codes such as 007 are no numbers there, nor are levels that have codes.
     kinds = {j: getattr(field.type, "value_type", field.type) for j, field in enumerate(fields)}
-    texts = {j for j, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)}
-    return _samples(frame.set_axis(roles.every, axis=1), header, roles, wanted, texts)
+    roles.texts.update(
+        j for j, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)
+    )
+    return _samples(frame.set_axis(roles.every, axis=1), header, roles, wanted)
 
 
-def _samples(
-    frame: Any, header: Header, roles: Roles, wanted: Wanted, texts: Collection[int] = ()
-) -> FileSamples:
+def _samples(frame: Any, header: Header, roles: Roles, wanted: Wanted) -> FileSamples:
     """What the columns of a frame, which go by position, are for; each by its meaning."""
     import pandas as pd
 
     source, remarks = header.source, list[str]()
-    as_text = {header.find(name, "--categorical") for name in wanted.categorical} | {*texts}
-    dressed = {header.find(name, "--numbers") for name in wanted.numbers}
     features = {
         j: dressed_numbers(frame[j], header.names[j], remarks)
-        if j in dressed
+        if j in roles.numbers
         else feature(
-            frame[j],
-            header.names[j],
-            source,
-            as_text=j in as_text,
-            served=wanted.served,
+            frame[j], header.names[j], source, as_text=j in roles.texts, served=wanted.served,
             marks=wanted.missing_marks,
         )
         for j in roles.features
-    }
+    }  # fmt: skip
     X = pd.DataFrame(features)
     names = header.feature_names(roles, wanted)
     plain = all(dtype.kind in "iuf" for dtype in X.dtypes) and not X.isna().any(axis=None)
