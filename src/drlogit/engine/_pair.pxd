@@ -1,5 +1,5 @@
 cdef enum:
-    LEVELS = 640        # of step lengths
+    LEVELS = 320        # of step lengths
     SCALARS = 8         # after Gram matrix and three adjoints: loss, value, products, degree, over, entropy, new
 
 cdef void limit(double* costs, double fall, double cost) noexcept nogil

@@ -39,7 +39,7 @@ from .settings import SETTINGS
 #: Coefficients of all classes together up to which the system is formed: 130 MB then.
 MOST_COEFFICIENTS = 4000
 
-_NO_LIMITS = 2 * 640
+_NO_LIMITS = 2 * 320
 
 
 class ClassState(NamedTuple):

@@ -51,7 +51,7 @@ from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
 _LOG_LOSS = np.zeros(0)
-LEVELS = 640
+LEVELS = 320
 
 
 class PairSamples:
