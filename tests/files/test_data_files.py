@@ -74,13 +74,15 @@ def test_text_compressed_or_not(name, suffix, tmp_path):
         (npz(X=X.astype(np.float32), y=CODES), CODES),
         (npz(X=X, y=np.array([LABELS], dtype="S3").T), LABELS),
         (parquet(), LABELS),
+        (parquet(a=pa.array([1.0, 0.0, 0.5, 7.0]).cast(pa.decimal128(5, 2))), LABELS),
         (parquet(y=[False, True, True, False]), [False, True, True, False]),
         (parquet(y=pa.array(LABELS).dictionary_encode()), LABELS),
     ],
 )
 def test_binary_files_by_how_they_begin(contents, labels, tmp_path):
     samples = read_samples(write(tmp_path / "data", contents), Wanted())
-    assert np.allclose(dense(samples.X), X, rtol=1e-7)
+    assert np.asarray(samples.X).dtype.kind == "f"
+    assert np.allclose(samples.X, X, rtol=1e-7)
     assert samples.labels.tolist() == labels
 
 

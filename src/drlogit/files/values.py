@@ -39,9 +39,10 @@ def feature(
         return column.to_numpy()
     try:
         codes, found = pd.factorize(column)
-    except TypeError:  # lists
-        return column
-    if not as_text and not all(isinstance(value, str) for value in found):
+        if not as_text and not all(isinstance(value, str) for value in found):
+            truths = all(isinstance(value, bool) for value in found)
+            return column if truths else column.to_numpy(np.float64)  # decimals
+    except TypeError:  # dates, lists
         return column
     texts = [str(value).strip() for value in found]
     there = [text for text in texts if text not in marks]
