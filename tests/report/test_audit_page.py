@@ -160,19 +160,6 @@ def test_calibration_and_single_features_are_those_of_the_distribution():
     assert worst["boss"] != pytest.approx(data["boss"], abs=1e-3)
 
 
-def test_confusion_by_hand():
-    """Margins 2, 1, 1 and -1/2 of four samples, κ = 1.5: two are moved, then the surest flipped."""
-    x = np.array([[2.0], [1.0], [-1.0], [0.5]])
-    radii = [0.0, 0.25, 0.5, 0.875]
-    report = audit(([1.0], 0.0), x, [1, 1, 0, 0], kappa=1.5, epsilons=radii)
-    content = report.data
-    shown = [content["models"][0]["worst_confusion"][k] for k in content["tables_at"]]
-    # Is 0 and predicted 0, is 0 but predicted 1, is 1 but predicted 0, is 1 and predicted 1.
-    quarters = [[1, 1, 0, 2], [1, 1, 1, 1], [0, 2, 1, 1], [0, 3, 1, 0]]
-    assert np.array(shown) == pytest.approx(np.array(quarters) / 4, abs=1e-9)
-    assert content["models"][0]["confusion"] == [0.25, 0.25, 0.0, 0.5]
-
-
 def test_fragile_samples_break_where_the_page_says():
     """The change, made in the table, takes the sample to the boundary; nothing is cheaper."""
     report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.1])

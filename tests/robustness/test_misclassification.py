@@ -100,30 +100,6 @@ def test_boundary_counts_as_wrong_in_the_worst_case_and_right_in_the_best():
     check((np.array([1.0, 0.0]), 0.0), X1, Y1, epsilon=0.0, kappa=1.0, norm="l1")
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "kappa", "best", "worst"),
-    [
-        (0.1, math.inf, 0.0, 0.5),  # half a sample moves to the boundary at distance 1
-        (0.4, math.inf, 0.0, 0.8),
-        (100.0, math.inf, 0.0, 1.0),
-        (0.1, 0.25, 0.0, 0.8),  # flips at a quarter of the price
-    ],
-)
-def test_by_hand(epsilon, kappa, best, worst):
-    found = misclassification_bounds(ONE, X1, Y1, epsilon=epsilon, kappa=kappa)
-    assert found.best == pytest.approx(best, abs=1e-12)
-    assert found.worst == pytest.approx(worst, abs=1e-12)
-
-
-def test_immovable_features_leave_only_flips():
-    costs = [math.inf, 1.0]
-    ball = {"epsilon": 0.1, "feature_costs": costs}
-    assert misclassification_bounds(ONE, X1, Y1, kappa=math.inf, **ball) == (0.2, 0.4)
-    found = misclassification_bounds(ONE, X1, Y1, kappa=1.0, **ball)
-    assert found.worst == pytest.approx(0.5)
-    assert found.best == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize(("intercept", "error"), [(1.0, 0.4), (-1.0, 0.6)])
 def test_constant_model(intercept, error):
     model = ((0.0, 0.0), intercept)

@@ -35,14 +35,16 @@ from ..rows.row_blocks import RowBlocks
 from ..rows.stored import StoredRows
 from .adversary import Adversary
 from .class_audit import ClassAudit
-from .common_ball import NamedAudit, carried_over
-from .features import costs_by_feature, describe
+from .features import Feature, costs_by_feature, describe
 from .linear_model import LinearModel, codes_of
 from .measured_model import ONE_HOT, MeasuredModel, measure
 from .pair_audit import PairAudit
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
+
+#: The name of a model, and its audit, whose ball is that of others, too.
+NamedAudit = tuple[str, Adversary]
 
 
 def audit_problem(
@@ -126,7 +128,7 @@ def _in_ball(
     costs, bounds, space = measured.costs, measured.bounds, measured.space
     given, limits = stated["feature costs"], stated["bounds"]
     if ball is not None:
-        costs, bounds = carried_over(ball, features(), n_features, for_bounds=given is not None)
+        costs, bounds = _carried_over(ball, features(), n_features, for_bounds=given is not None)
         space = ball[1].measured.space
     else:
         words = " and ".join(word for word, value in stated.items() if value is not None)
@@ -148,6 +150,36 @@ def _in_ball(
         measured, X=None, space=space, costs=check_costs(costs, n_features), categories=groups,
         bounds=bounds,
     )  # fmt: skip
+
+
+def _carried_over(
+    ball: NamedAudit, features: tuple[Feature, ...], n_columns: int, *, for_bounds: bool
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:
+    """Costs for the columns of another matrix, and bounds, if any; ``for_bounds`` alone?
+
+    Models are told apart by the same radius only if it allows the same changes.  So a ball is
+    carried over by feature, in the feature's own units, whatever scales or encodes it in either.
+    """
+    model, measured = ball[0], ball[1].measured
+    known = {(feature.name, feature.levels is None): feature for feature in ball[1].features}
+    bounds = (-np.inf, np.inf) if measured.bounds is None else measured.bounds
+    ends = np.array([np.broadcast_to(end, measured.costs.size) for end in bounds])
+    costs, limits = np.ones(n_columns), np.tile([[-np.inf], [np.inf]], n_columns)
+    for feature in features:
+        there = known.get((feature.name, feature.levels is None))
+        if there is None and not for_bounds:
+            raise ValueError(
+                f"the ball of {model} has no price for {feature.name!r:.60} as another model takes "
+                "it: state feature_costs by name, or give each model its own ball with balls='own' "
+                "(--own-balls on the command line)"
+            )
+        if there is not None:
+            j, factor = there.columns[0], feature.scale / there.scale
+            costs[feature.columns] = measured.costs[j] / abs(factor)
+            if feature.levels is None:
+                moved = factor * (ends[:, j] - there.shift) + feature.shift
+                limits[:, feature.columns[0]] = np.sort(moved)
+    return costs, (limits[0], limits[1]) if np.isfinite(limits).any() else None
 
 
 def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:

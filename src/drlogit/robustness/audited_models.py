@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ..problem.label_costs import StatedKappa, own_kappa
 from ..rows.arrays import FloatArray
 from .adversary import Adversary
-from .audit_problem import audit_problem
-from .common_ball import NamedAudit
+from .audit_problem import NamedAudit, audit_problem
 from .guarantees import Guarantee
 from .linear_model import last_step
 from .measured_model import fitted_with
