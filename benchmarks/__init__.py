@@ -2,5 +2,5 @@
 
 Three kinds of file, as in benchopt: what is solved (``cases``), who solves it
 (``competitors``), and who says how well (``judge``).  ``runs`` fills tables of rows that
-``tables`` and ``plots`` only read.
+``tables`` only reads.
 """

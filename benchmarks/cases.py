@@ -134,17 +134,14 @@ def select(
     *,
     quick: bool = False,
     only: Iterable[str] = (),
-    sparse: bool = False,
     repeats: int | None = None,
 ) -> list[Case]:
-    """The cases of a suite, those of some data sets only, as CSR or repeated as asked."""
+    """The cases of a suite, those of some data sets only, repeated as asked."""
     wanted = set(only)
     # Data sets asked for by name come from the full suite, however quick the rest.
     cases = list(SUITES[suite](quick and not wanted))
     if wanted:
         cases = [case for case in cases if case.data in wanted]
-    if sparse:
-        cases = [replace(case, storage="csr") for case in cases]
     if repeats is not None:
         cases = [replace(case, repeats=min(case.repeats, repeats)) for case in cases]
     return cases

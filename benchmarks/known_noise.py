@@ -33,7 +33,6 @@ import drlogit
 from drlogit.estimators.label_noise import noise_matrix, true_probabilities
 
 from . import store
-from .label_noise import mean_and_error
 from .measure import circumstances
 from .paper import datasets
 
@@ -137,6 +136,12 @@ def measure(splits: int) -> None:
             store.append(store.RESULTS, SUITE, measured)
             losses = ", ".join(f"{row['assumed']} {row['log_loss']:.4f}" for row in measured)
             print(f"{data}, {noise}, split {seed}: {losses}", flush=True)
+
+
+def mean_and_error(values: Any, digits: int, sign: str = "") -> str:
+    """Mean ± its standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{np.mean(values):{sign}.{digits}f} ± {error:.{digits}f}"
 
 
 def table(measured: list[store.Row]) -> str:

@@ -87,7 +87,6 @@ def main(arguments: list[str] | None = None) -> None:
                         help=f"one of {', '.join(SUITES)}, or all")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a small trial, not kept")
     parser.add_argument("--only", nargs="+", default=[], metavar="DATA", help="these data sets")
-    parser.add_argument("--sparse", action="store_true", help="dense data as CSR, to everyone")
     parser.add_argument("--threads", type=int, default=1, help="limit for everyone")
     parser.add_argument("--repeats", type=int, help="at most so many timed runs of each")
     parser.add_argument("--budget", type=float, default=20.0,
@@ -103,9 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
     folder = options.results or (store.TRIALS if options.quick else store.RESULTS)
     repeats = options.repeats or (2 if options.quick else None)
     for suite in SUITES if "all" in options.suites else options.suites:
-        cases = select(
-            suite, quick=options.quick, only=options.only, sparse=options.sparse, repeats=repeats
-        )
+        cases = select(suite, quick=options.quick, only=options.only, repeats=repeats)
         count = run(cases, folder, threads=options.threads, budget=options.budget,
                     again=options.again)  # fmt: skip
         print(f"{suite}: {count} of {len(cases)} cases measured, the others had rows")

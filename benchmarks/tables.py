@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import store
-from .cases import SUITES, given_storage
+from .cases import SUITES
 from .store import Row
 
 #: The rows of one problem by solver, measured side by side.
@@ -30,14 +30,7 @@ VERSIONS = "drlogit numpy scipy scikit_learn numba cvxpy clarabel casadi".split(
 
 def paper_tables(groups: list[Group]) -> str:
     """A plain fit and ours, set by set, with the bars of the design."""
-    given = [group for group in groups if not converted(group)]
-    as_csr = [group for group in groups if converted(group)]
-    parts = []
-    if given:
-        parts += [_against_plain(given), _summary(given)]
-    if as_csr:
-        parts += ["Dense sets given to both as CSR:", _against_plain(as_csr), _summary(as_csr)]
-    return "\n\n".join(parts)
+    return f"{_against_plain(groups)}\n\n{_summary(groups)}"
 
 
 def wide_table(groups: list[Group]) -> str:
@@ -324,12 +317,6 @@ def _per_sample(row: Row) -> float | None:
 
 def _certified(row: Row) -> bool:
     return row["gap"] is not None and row["gap"] <= row["tol"]
-
-
-def converted(group: Group) -> bool:
-    """Whether the data were given as CSR although they are dense."""
-    row = _any(group)
-    return bool(row["storage"] != given_storage(row["data"]))
 
 
 def _any(group: Group) -> Row:

@@ -6,8 +6,8 @@ one would have to, and judged twice: on a test set whose labels are right, and o
 
     python examples/label_noise.py
 
-The experiment in full, with another data set and standard errors, is benchmarks/label_noise.py;
-its table is in the documentation.
+The documentation (Does it help when training labels are wrong?) has a table of 20 repeats, with
+another data set and standard errors.
 """
 
 from __future__ import annotations
