@@ -22,7 +22,7 @@ from drlogit.dual.pair import pair_bound
 from drlogit.problem.norms import get_norm
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.transport import TransportCost
-from drlogit.rows.memory import MemoryRows
+from drlogit.rows.local import memory_rows
 
 LENGTHS = {
     "l1": lambda x: np.abs(x).sum(),
@@ -39,7 +39,7 @@ def problem_of(z, weights, *, epsilon, kappa, norm="l1", costs=None) -> Problem:
     """Without an intercept, and so without labels: rows z = y x."""
     Z = np.atleast_2d(np.asarray(z, dtype=float))
     w = np.asarray(weights, dtype=float)
-    rows = MemoryRows.from_arrays(Z, np.ones(len(Z)), w / w.sum(), intercept=False)
+    rows = memory_rows(Z, np.ones(len(Z)), w / w.sum(), intercept=False)
     prices = np.ones(Z.shape[1]) if costs is None else np.asarray(costs, dtype=float)
     cost = TransportCost(get_norm(norm), prices, kappa)
     return Problem(rows, epsilon, cost, fit_intercept=False)

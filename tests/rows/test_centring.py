@@ -80,7 +80,7 @@ def test_a_constant_feature_is_left_out_exactly():
 def test_nothing_dense_is_copied_and_nothing_near_is_shifted():
     X, y = data(offset=1e6)
     rows = build_problem(X, y, epsilon=0.1, kappa=1.0).rows
-    assert np.shares_memory(rows.block(0).X.array, X)
+    assert np.shares_memory(rows.blocks[0].X.array, X)
     assert build_problem(X, y, epsilon=0.1, kappa=1.0, fit_intercept=False).rows.shift is None
     near, _ = data(offset=3.0)
     assert build_problem(near, y, epsilon=0.1, kappa=1.0).rows.shift is None

@@ -14,7 +14,7 @@ from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
-from drlogit.rows.memory import MemoryRows
+from drlogit.rows.local import LocalRows, memory_rows
 from drlogit.rows.reductions import Max, Min, Stack, Sum
 
 
@@ -193,12 +193,12 @@ def test_building_a_problem_does_not_copy_the_data(dtype):
 # --- blocks ---------------------------------------------------------------------------------
 
 
-def rows_of(X, n_blocks: int = 1, intercept: bool = True, seed: int = 9) -> MemoryRows:
+def rows_of(X, n_blocks: int = 1, intercept: bool = True, seed: int = 9) -> LocalRows:
     rng = np.random.default_rng(seed)
     n = X.shape[0]
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     weights = rng.random(n)
-    return MemoryRows.from_arrays(
+    return memory_rows(
         check_features(X), y, weights / weights.sum(), intercept=intercept, n_blocks=n_blocks
     )
 
@@ -250,10 +250,10 @@ def test_rows_made_for_many_passes_have_the_same_products(monkeypatch, n_blocks,
     shares = np.array([0.0, 0.0, 0.01, 0.02, 0.02, 0.03, 0.03, 0.1, 0.1, 0.2, 0.5, 0.9])
     X = np.where(rng.random((130, 12)) < shares, rng.standard_normal((130, 12)), 0.0)
     y, w = np.where(rng.random(130) < 0.5, 1.0, -1.0), rng.random(130)
-    rows = MemoryRows.from_arrays(X, y, w, intercept=intercept, n_blocks=n_blocks)
+    rows = memory_rows(X, y, w, intercept=intercept, n_blocks=n_blocks)
     thin, origin = rows.compact
     assert origin is None
-    assert all(block.thin is not None for block in thin.blocks)
+    assert all(sp.issparse(block.X) for block in thin.blocks)
     v, d, r = rng.standard_normal(12 + intercept), rng.random(130), rng.standard_normal((130, 3))
     cuts = np.cumsum([block.y.size for block in rows.blocks])[:-1]
     for one, other, d_, r_ in zip(

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 import drlogit
 from drlogit.fitting import suggested_radius
 from drlogit.problem.problem import build_problem
-from drlogit.rows import checks
 from drlogit.rows.building import build_rows
 from drlogit.rows.reductions import Max, Min, Sum
 
@@ -131,32 +130,6 @@ def _dot(block, state):
 def _offset_agrees(block, state):
     offset, numbers = state
     return None, (Min(float(numbers[0] == offset) if numbers.size else 1.0),)
-
-
-def test_other_signs_are_other_labels_of_the_same_samples(kind, monkeypatch):
-    X, y, weights = samples()
-    rows = rows_of(kind)
-    v = np.linspace(-1.0, 2.0, rows.n_columns)
-    rows.run(measured, None, v, 1.0)  # whatever it remembers must not go wrong with new labels
-
-    def refuse(*_):
-        raise AssertionError("checked again")
-
-    monkeypatch.setattr(checks, "check_array", refuse)
-    other = np.where(np.arange(N) % 3 == 0, 1.0, -1.0)
-    negative, positive = rows.class_weights
-    np.testing.assert_allclose([positive + negative], [1.0], rtol=1e-14)
-    np.testing.assert_allclose(rows.with_signs(-y).class_weights, [positive, negative], rtol=1e-14)
-    relabelled = rows.with_signs(other)
-    state, (adjoint, gram, *_) = relabelled.run(measured, None, v, 1.0)
-    Z, w = signed(X, other, True), weights / weights.sum()
-    np.testing.assert_allclose(np.asarray(relabelled.gather(state)), Z @ v, atol=1e-12)
-    np.testing.assert_allclose(adjoint, Z.T @ w, atol=1e-12)
-    np.testing.assert_allclose(gram, Z.T @ (w[:, None] * Z), atol=1e-12)
-    np.testing.assert_array_equal(relabelled.signs(), other)
-    np.testing.assert_allclose(relabelled.together().margins(v), Z @ v, atol=1e-12)
-    np.testing.assert_allclose(relabelled.column_scale, rows.column_scale)
-    np.testing.assert_array_equal(rows.signs(), y)  # as they were
 
 
 def test_fits_and_radii_are_the_same_everywhere(kind, monkeypatch):

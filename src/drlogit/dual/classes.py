@@ -179,7 +179,7 @@ def _sums(
     r = w[:, None] * (p - a)
     spent = w * (a * np.where(reached, price, 0.0)).sum(axis=1)
     entropy = w * -(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
-    G, chain = column_sums(block.X if block.thin is None else block.thin, r)
+    G, chain = column_sums(block.X, r)
     numbers, other = panel_sums(np.vstack([spent, entropy, r.T]))
     if block.intercept:
         G = np.column_stack([G, numbers[2:]])

@@ -24,7 +24,7 @@ _DENSE, _SPARSE = 64, 128
 def totals(block: Block, r: FloatArray, *values: FloatArray) -> tuple[Sum, Sum, Max, Sum]:
     """``Zᵀ r`` and the sums of ``values`` (one array per number), as reductions of a block."""
     signed = block.y * r
-    found, chain = column_sums(block.X if block.thin is None else block.thin, signed)
+    found, chain = column_sums(block.X, signed)
     numbers, other = panel_sums(np.stack([signed, *values]))
     if block.intercept:
         found = np.append(found, numbers[0])

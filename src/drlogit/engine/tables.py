@@ -176,7 +176,7 @@ class TableLayout:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.__dict__.get("_table")
         if kept is None or kept[0] != self.token:
-            X = block.X if block.thin is None else block.thin
+            X = block.X
             kept = block.__dict__["_table"] = (
                 self.token,
                 Table(X, block.y, block.weights, self._codes(X), self),
@@ -291,7 +291,7 @@ class TableLayout:
 
 def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
     """How many entries of each column are stored."""
-    X = block.X if block.thin is None else block.thin
+    X = block.X
     n = X.shape[1]
     stored = np.bincount(X.indices, minlength=n) if sp.issparse(X) else np.full(n, block.y.size)
     return None, (Sum(stored.astype(np.float64)),)

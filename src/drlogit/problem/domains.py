@@ -173,7 +173,7 @@ class Domains:
 def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()]]:
     from .category_codes import category_codes  # compiled: imported only when needed
 
-    X = block.X if block.thin is None else block.thin
+    X = block.X
     now = category_codes(X, domains.groups).now
     return ItemTable(now, np.ascontiguousarray(dense_columns(block.X, domains.bounded))), ()
 

@@ -121,10 +121,6 @@ class Problem:
         costs[domains.columns] = share * domains.column_costs
         return replace(self, cost=replace(self.cost, costs=costs, domains=None))
 
-    def with_signs(self, signs: Any) -> Problem:
-        """The same samples under other labels, as ±1; nothing is checked again."""
-        return replace(self, rows=self.rows.with_signs(signs))
-
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """``(β, b)`` of a coefficient vector."""
         if not self.fit_intercept:

@@ -30,9 +30,9 @@ from ..problem.problem import Problem, ground_cost
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.checks import check_features, check_weights
 from ..rows.interface import Rows
-from ..rows.memory import MemoryRows
+from ..rows.local import memory_rows
 from ..rows.row_blocks import RowBlocks
-from ..rows.stored import StoredRows
+from ..rows.stored import stored_rows
 from .adversary import Adversary
 from .class_audit import ClassAudit
 from .features import Feature, costs_by_feature, describe
@@ -90,8 +90,8 @@ def audit_problem(
 
     def rows_with(signs: FloatArray, *, intercept: bool) -> Rows:
         if blocks:
-            return StoredRows(samples, signs, weights, intercept=intercept)
-        return MemoryRows.from_arrays(matrix, signs, weights, intercept=intercept)
+            return stored_rows(samples, signs, weights, intercept=intercept)
+        return memory_rows(matrix, signs, weights, intercept=intercept)
 
     codes, classes = codes_of(linear, y, n_samples)
     domains = measured.categories, measured.bounds, measured.names

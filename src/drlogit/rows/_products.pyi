@@ -1,7 +1,5 @@
 """Products with the data, a panel of rows at a time."""
 
-from typing import Any
-
 from .arrays import FloatArray, Matrix
 
 class CompiledRows:
@@ -20,7 +18,6 @@ def compiled_rows(
     w: FloatArray,
     intercept: bool,
     shift: FloatArray | None = None,
-    dense: Any = None,
 ) -> CompiledRows: ...
 def weighted_gram(rows: CompiledRows, d: FloatArray) -> FloatArray: ...
 def weighted_squares(rows: CompiledRows, d: FloatArray) -> FloatArray: ...

@@ -19,9 +19,9 @@ cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 # 16 columns: 2.8 and 4.8 microseconds; of 40: 15 and 19; of 60 as long).
 cdef int FEW_COLUMNS = 48
 
-# Columns with at most this share of non-zeros are left to the sparse loop (MNIST 0 v 3: 397 of 784 remain for
-# BLAS, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
-cdef double RARE = 0.05
+# Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if so much of their entries is stored
+# (MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
+cdef double RARE = 0.05, WELL_FILLED = 1.0 / 3.0
 
 
 cdef class CompiledRows:
@@ -137,10 +137,18 @@ cdef class DenseRows(CompiledRows):
 
 
 cdef class CsrRows(CompiledRows):
-    def __init__(self, x, bint intercept, Py_ssize_t panel=256):
+    def __init__(self, x, bint intercept):
         self.n_samples, self.n_columns, self.intercept = x.shape[0], x.shape[1] + intercept, intercept
         self.stride = self.n_columns + 1
-        self.panel = max(1, min(panel, x.shape[0]))
+        shares = np.bincount(x.indices, minlength=x.shape[1]) / max(x.shape[0], 1)
+        often = np.flatnonzero(shares > RARE)
+        if often.size < 2 or shares[often].mean() < WELL_FILLED:
+            often = often[:0]
+        self.frequent, self.place = often.astype(np.int32), np.full(x.shape[1], -1, np.int32)
+        np.asarray(self.place)[often] = np.arange(often.size)
+        F = max(1, often.size)
+        self.panel = max(1, min(max(256, F), x.shape[0]))
+        self.scaled, self.square = np.empty((self.panel if often.size else 1, F)), np.empty((F, F))
         self.single = x.dtype == np.float32
         self.wide_indices, self.wide_starts = x.indices.dtype == np.int64, x.indptr.dtype == np.int64
         if self.single: self.v32 = x.data
@@ -215,21 +223,42 @@ cdef class CsrRows(CompiledRows):
         cdef const int* col
         cdef const Py_ssize_t* p
         cdef Py_ssize_t i, e, f, n = self.n_columns, wide = self.stride
+        cdef int F = self.frequent.shape[0]
         cdef double value
         cdef double* row
         cdef double* last = out + (n - 1) * wide
         self.load(lo, hi, &v, &col, &p)
+        if F:
+            self.gram_of_frequent(hi - lo, d, v, col, p, out)
         for i in range(hi - lo):                    # indices are sorted: the lower triangle
             if d[i] == 0.0: continue
             for e in range(p[i], p[i + 1]):
                 value = d[i] * v[e]
+                if self.intercept: last[col[e]] += value
+                if F and self.place[col[e]] >= 0: continue
                 row = out + <Py_ssize_t>col[e] * wide
-                for f in range(p[i], e + 1):
-                    row[col[f]] += value * v[f]
-                if self.intercept:
-                    last[col[e]] += value
+                for f in range(p[i], e + 1): row[col[f]] += value * v[f]
+                if not F: continue
+                for f in range(e + 1, p[i + 1]):
+                    if self.place[col[f]] >= 0: out[col[f] * wide + col[e]] += value * v[f]
             if self.intercept:
                 last[n - 1] += d[i]
+
+    cdef void gram_of_frequent(self, int m, const double* d, const double* v, const int* col, const Py_ssize_t* p, double* out) noexcept nogil:
+        """The same for pairs of frequent columns, by BLAS."""
+        cdef Py_ssize_t i, j, k, e, wide = self.stride
+        cdef int F = self.frequent.shape[0]
+        cdef double root, nothing = 0.0
+        cdef double* scaled = &self.scaled[0, 0]
+        cdef double* square = &self.square[0, 0]
+        memset(scaled, 0, m * F * sizeof(double))
+        for i in range(m):
+            root = sqrt(d[i])
+            for e in range(p[i], p[i + 1]):
+                if self.place[col[e]] >= 0: scaled[i * F + self.place[col[e]]] = root * v[e]
+        dsyrk("U", "N", &F, &m, &UNIT, scaled, &F, &nothing, square, &F)
+        for j in range(F):
+            for k in range(j + 1): out[self.frequent[j] * wide + self.frequent[k]] += square[j * F + k]
 
     cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         cdef const double* v
@@ -242,58 +271,17 @@ cdef class CsrRows(CompiledRows):
             if self.intercept: out[self.n_columns - 1] += d[i]
 
 
-cdef class ThinRows(CsrRows):
-    """A dense array most of whose entries are zero, beside its CSR form: frequent columns are for BLAS."""
-
-    def __init__(self, x, dense, bint intercept):
-        often = np.bincount(x.indices, minlength=x.shape[1]) > RARE * x.shape[0]
-        CsrRows.__init__(self, x, intercept, max(256, int(often.sum())))
-        self.rare, self.frequent = (~often).astype(np.int8), np.flatnonzero(often).astype(np.int32)
-        self.dense, F = dense, len(self.frequent)
-        self.scaled, self.square = np.empty((self.panel, max(F, 1))), np.empty((max(F, 1), max(F, 1)))
-
-    cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
-        cdef const double* v
-        cdef const int* col
-        cdef const Py_ssize_t* p
-        cdef Py_ssize_t i, j, k, e, f, n = self.n_columns, wide = self.stride
-        cdef int F = self.frequent.shape[0], m = hi - lo
-        cdef double root, value, nothing = 0.0
-        cdef double* last = out + (n - 1) * wide
-        cdef double* scaled = &self.scaled[0, 0]
-        cdef double* square = &self.square[0, 0]
-        for i in range(m):
-            root = sqrt(d[i])
-            for j in range(F): scaled[i * F + j] = root * self.dense[lo + i, self.frequent[j]]
-        if F:
-            dsyrk("U", "N", &F, &m, &UNIT, scaled, &F, &nothing, square, &F)
-            for j in range(F):
-                for k in range(j + 1): out[self.frequent[j] * wide + self.frequent[k]] += square[j * F + k]
-        self.load(lo, hi, &v, &col, &p)
-        for i in range(m):
-            for e in range(p[i], p[i + 1]):
-                value = d[i] * v[e]
-                if self.intercept: last[col[e]] += value
-                if not self.rare[col[e]]: continue
-                for f in range(p[i], e + 1): out[col[e] * wide + col[f]] += value * v[f]
-                for f in range(e + 1, p[i + 1]):
-                    if not self.rare[col[f]]: out[col[f] * wide + col[e]] += value * v[f]
-            if self.intercept: last[n - 1] += d[i]
-
-
-def compiled_rows(x, y, w, bint intercept, shift=None, dense=None):
+def compiled_rows(x, y, w, bint intercept, shift=None):
     """Rows of an array (any strides, float32 or float64) or of a CSR matrix with sorted indices.
 
-    ``shift`` is subtracted from the features of an array; ``dense`` is an array of what x has in CSR form.
+    ``shift`` is subtracted from the features of an array.
     """
     cdef CompiledRows rows
-    if dense is not None:
-        rows = ThinRows(x, dense, intercept)
-    elif hasattr(x, "indptr"):
+    if hasattr(x, "indptr"):
         rows = CsrRows(x, intercept)
     else:
         rows = DenseRows(x if x.flags.aligned else x.copy(), shift, intercept)
-    rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift, dense)
+    rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift)
     return rows
 
 

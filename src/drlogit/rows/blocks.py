@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from ._products import (
     CompiledRows,
     adjoint,
-    compiled_rows,
     product,
     weighted_gram,
     weighted_squares,
@@ -37,8 +36,6 @@ class Block:
     y: FloatArray
     weights: FloatArray
     intercept: bool
-    #: X once more, in a form that is faster to multiply with vectors, if there is one.
-    thin: Matrix | None = None
     trust: FloatArray | None = None
 
     @property
@@ -79,8 +76,6 @@ class Block:
     @cached_property
     def compiled(self) -> CompiledRows:
         """The samples as compiled loops see them."""
-        if self.thin is not None:
-            return compiled_rows(self.thin, self.y, self.weights, self.intercept, dense=self.X)
         return compiled(self.X, self.y, self.weights, self.intercept)
 
     @property
@@ -91,7 +86,7 @@ class Block:
     def shifted(self, shift: FloatArray) -> Block:
         """The same samples with features ``x - shift``."""
         X = shifted(self.X, shift)
-        return Block(X, self.y, self.weights, self.intercept, trust=self.trust)
+        return Block(X, self.y, self.weights, self.intercept, self.trust)
 
     @property
     def means(self) -> FloatArray:
@@ -128,17 +123,20 @@ class Block:
         """Shares a, none of labels beyond doubt."""
         return a if self.trust is None else np.where(np.isinf(self.trust), 0.0, a)
 
+    def opened(self) -> Block:
+        """The block for one pass; what it reads or compiles may be kept with it."""
+        return self
+
+    def with_trust(self, trust: FloatArray) -> Block:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        return replace(self, trust=trust)
+
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)
-        thin = None if self.thin is None else row_range(self.thin, first, last)
         X = row_range(self.X, first, last)
         trust = None if self.trust is None else self.trust[rows]
-        return Block(X, self.y[rows], self.weights[rows], self.intercept, thin, trust)
-
-    def with_signs(self, signs: FloatArray) -> Block:
-        """The same samples under other labels."""
-        return replace(self, y=signs)
+        return Block(X, self.y[rows], self.weights[rows], self.intercept, trust)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is cached would double what travels, and is soon found again.

@@ -16,10 +16,10 @@ from .checks import (
     find_classes,
 )
 from .interface import Rows
+from .local import memory_rows
 from .matrix import nonzeros
-from .memory import MemoryRows
 from .row_blocks import RowBlocks, is_dask
-from .stored import StoredRows
+from .stored import stored_rows
 from .threads import threads_for
 
 
@@ -81,7 +81,7 @@ def checked_rows(
     n_samples, n_features = X.shape
     if isinstance(X, RowBlocks):
         n_threads = threads_for(n_jobs, n_samples * n_features)
-        return StoredRows(X, signs, weights, intercept=intercept, n_threads=n_threads)
+        return stored_rows(X, signs, weights, intercept=intercept, n_threads=n_threads)
     n_threads = threads_for(n_jobs, nonzeros(X))
     if n_jobs is None and n_samples < n_features:
         n_threads = 1  # one block, which is preconditioned as a whole
@@ -89,6 +89,6 @@ def checked_rows(
         n_blocks = min(n_threads, n_samples)
     if weights is None:
         weights = np.full(n_samples, 1.0 / n_samples)
-    return MemoryRows.from_arrays(
+    return memory_rows(
         X, signs, weights, intercept=intercept, n_blocks=n_blocks, n_threads=n_threads
     )

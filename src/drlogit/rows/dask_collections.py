@@ -24,8 +24,7 @@ from .checks import (
     distinct,
     signs_of,
 )
-from .dask_tasks import Delayed, fetched, kept, task
-from .distributed import DaskRows, cut_vector, vector_parts
+from .distributed import DaskRows, Delayed, cut_vector, fetched, kept, task, vector_parts
 from .matrix import held, nonzeros
 
 
@@ -58,7 +57,11 @@ def dask_rows(
         n_nonzeros=sum(count for _, _, count in shapes), intercept=intercept,
     )  # fmt: skip
     if sample_weight is not None:
-        rows.check_classes()
+        for total, name in zip(rows.class_weights, ("smaller", "larger"), strict=True):
+            if not total > 0.0:
+                raise ValueError(
+                    f"every sample with the {name} label has weight zero; two classes are wanted"
+                )
     return rows
 
 

@@ -13,22 +13,28 @@ Imported only when a Dask collection is met.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import replace
+from functools import reduce
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import dask
 import dask.array as da
 import numpy as np
+from dask import delayed
 
 from .arrays import FloatArray
 from .blocks import Block, join_blocks
-from .dask_tasks import Delayed, combined, fetched, kept, literal, task
 from .interface import BlockFunction, BlockState, Rows
-from .reductions import Reduction
+from .reductions import Reduction, merge_reductions
 from .threads import limit_threads
+
+Delayed: TypeAlias = Any
+
+#: Reductions combined by one task of the tree.
+_FAN_IN = 8
 
 
 class DaskRows(Rows):
@@ -47,6 +53,8 @@ class DaskRows(Rows):
         self.n_columns, self.n_nonzeros, self.intercept = n_columns, n_nonzeros, intercept
         self._lengths = tuple(lengths)
         self._blocks = kept(blocks)
+        firsts = accumulate(lengths[:-1], initial=0)
+        self.offsets: Any = tuple(literal(_Visit(first)) for first in firsts)
 
     def run(
         self, function: BlockFunction, state: Any = None, *arguments: Any
@@ -56,7 +64,7 @@ class DaskRows(Rows):
         call = literal(_BlockCall(function, arguments, np.geterr()))
         before = (None,) * len(self._blocks) if state is None else state
         visits = [task(_visit, call, *both) for both in zip(self._blocks, before, strict=True)]
-        *visits, total = kept([*visits, combined([task(_reductions, each) for each in visits])])
+        *visits, total = kept([*visits, _combined([task(_reductions, each) for each in visits])])
         (merged,) = fetched([total])
         return tuple(visits), tuple(item.value for item in merged)
 
@@ -72,21 +80,6 @@ class DaskRows(Rows):
             parts = cut_vector(values, self._lengths)
         return kept(task(_numbers, part) for part in parts)
 
-    @property
-    def offsets(self) -> Any:
-        """The number of the first sample of each block, counted over all of them."""
-        firsts = accumulate(self._lengths[:-1], initial=0)
-        return tuple(literal(_Visit(first)) for first in firsts)
-
-    def with_signs(self, signs: Any) -> DaskRows:
-        """The same samples under other labels, as ±1: new blocks of the features that are there."""
-        rows = copy(self)
-        parts = zip(self._blocks, self.scatter(signs), strict=True)
-        rows._blocks = kept(task(_relabelled, *both) for both in parts)
-        rows.__dict__.pop("class_weights", None)
-        rows.check_classes()  # weights may be lazy, so that nobody has looked before
-        return rows
-
     def with_trust(self, trust: Any) -> DaskRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
         rows = copy(self)
@@ -101,14 +94,6 @@ class DaskRows(Rows):
         rows.__dict__.pop("column_moments", None)
         rows.shift = shift
         return rows
-
-    def check_classes(self) -> None:
-        """``ValueError`` unless there are samples of both classes that weigh anything."""
-        for total, name in zip(self.class_weights, ("smaller", "larger"), strict=True):
-            if not total > 0.0:
-                raise ValueError(
-                    f"every sample with the {name} label has weight zero; two classes are wanted"
-                )
 
     def gather(self, state: Any) -> Any:
         """The state as a Dask array in the order of the samples, which stays where it is."""
@@ -156,6 +141,50 @@ def vector_parts(vector: Any, lengths: Sequence[int], name: str = "values") -> l
 # --- tasks ----------------------------------------------------------------------------------
 
 
+def _unique(name: str) -> str:
+    """A key that no other task has."""
+    return f"drlogit-{name}-{uuid.uuid4().hex[:16]}"
+
+
+def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
+    """A call of a function."""
+    name = getattr(function, "__name__", "task").strip("_<>")
+    return delayed(function, pure=False)(*arguments, dask_key_name=_unique(name))
+
+
+def literal(value: Any) -> Delayed:
+    """A value of this process."""
+    return delayed(value, name=_unique("value"), traverse=False)
+
+
+def kept(tasks: Iterable[Delayed]) -> tuple[Delayed, ...]:
+    """The same tasks, begun, whose results stay where they are for as long as anybody asks."""
+    return tuple(dask.persist(*tasks, optimize_graph=False))
+
+
+def fetched(tasks: Sequence[Delayed]) -> tuple[Any, ...]:
+    """The results of tasks that are kept."""
+    try:
+        from distributed import futures_of, get_client
+
+        cluster = get_client()
+    except (ImportError, ValueError):  # a scheduler in this process
+        return tuple(dask.compute(*tasks))
+    # Without another graph, which would take as long as the first.
+    return tuple(cluster.gather(futures_of(list(tasks))))
+
+
+def _combined(parts: list[Delayed]) -> Delayed:
+    """Reductions combined in a tree, a few at a time."""
+    while len(parts) > 1:
+        parts = [task(_combine, *parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+    return parts[0]
+
+
+def _combine(*parts: tuple[Reduction, ...]) -> tuple[Reduction, ...]:
+    return reduce(merge_reductions, parts)
+
+
 class _BlockCall(NamedTuple):
     """A block function, its further arguments, and how NumPy is to treat errors."""
 
@@ -194,9 +223,5 @@ def _numbers(part: Any) -> _Visit:
     return _Visit(np.asarray(part, dtype=np.float64))
 
 
-def _relabelled(block: Block, signs: _Visit) -> Block:
-    return block.with_signs(signs.state)
-
-
 def _trusted(block: Block, trust: _Visit) -> Block:
-    return replace(block, trust=trust.state)
+    return block.with_trust(trust.state)

@@ -11,8 +11,8 @@ wants to remember per sample in ``new_state``, and returns a tuple of :class:`Su
 The state is opaque to the driver.  The same solver therefore runs on all kinds of rows, and its
 answer does not depend on the cutting beyond rounding:
 
-* :class:`MemoryRows` (here): one block in memory, or one for each of several threads;
-* :class:`~drlogit.rows.stored.StoredRows`: blocks that are read when they are needed;
+* :class:`~drlogit.rows.local.LocalRows`: one block in memory, one for each of several threads, or
+  blocks that are read when they are needed;
 * :class:`~drlogit.rows.distributed.DaskRows`: blocks that stay with the workers of a cluster.
 
 Coefficient vectors have one entry per feature and, when the rows carry a constant column,
@@ -58,6 +58,7 @@ class Rows(ABC):
     largest_block: int  # samples in the largest block
     intercept: bool  # whether there is a constant column after the features
     shift: FloatArray | None = None  # what was subtracted from the features
+    offsets: State  # the number of the first sample of each block, counted over all of them
 
     @abstractmethod
     def run(
@@ -89,17 +90,8 @@ class Rows(ABC):
         """All samples as one block in memory, for solvers of other packages."""
 
     @abstractmethod
-    def with_signs(self, signs: Any) -> Rows:
-        """The same samples, checked as they are, under other labels of length N, as ±1."""
-
-    @abstractmethod
     def with_trust(self, trust: State) -> Rows:
         """The same samples, whose labels cost these multiples of κ to flip."""
-
-    @property
-    @abstractmethod
-    def offsets(self) -> State:
-        """The number of the first sample of each block, counted over all of them."""
 
     @property
     def compact(self) -> tuple[Rows, IndexArray | None] | None:

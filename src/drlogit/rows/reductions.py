@@ -35,12 +35,6 @@ class Reduction(Generic[T_co]):
     def _combine(one: Any, other: Any) -> Any:
         raise NotImplementedError
 
-    @property
-    def has_nan(self) -> bool:
-        """Whether any of the numbers is not a number."""
-        parts: Any = self.value if isinstance(self.value, tuple) else (self.value,)
-        return any(bool(np.isnan(part).any()) for part in parts)
-
 
 class Sum(Reduction[T_co]):
     """A reduction by addition (scalars or arrays of equal shape)."""
@@ -88,10 +82,6 @@ class Stack(Reduction[T_co]):
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return Stack, (self.value,)
 
-    @property
-    def has_nan(self) -> bool:
-        return any(bool(np.isnan(part).any()) for part in self.parts)
-
 
 class Listed(Reduction[T_co]):
     """What each block has to say, of whatever kind, in a list."""
@@ -99,10 +89,6 @@ class Listed(Reduction[T_co]):
     @staticmethod
     def _combine(one: Any, other: Any) -> Any:
         return one + other
-
-    @property
-    def has_nan(self) -> bool:
-        return False
 
 
 def _fieldwise(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:

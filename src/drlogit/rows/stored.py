@@ -6,8 +6,8 @@ the solver, a few numbers per sample.
 
 from __future__ import annotations
 
-from copy import copy
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,79 +15,39 @@ import numpy as np
 from .arrays import FloatArray, Matrix
 from .blocks import Block
 from .checks import check_features
-from .interface import BlockFunction, BlockState
+from .local import LocalRows
 from .matrix import held, nonzeros, shifted
-from .memory import LocalRows
-from .reductions import Reduction, Sum
+from .reductions import Sum
 from .row_blocks import RowBlocks
 
 
-class StoredRows(LocalRows):
-    """The blocks of a :class:`RowBlocks`; checks all of them once, when it is built.
+def stored_rows(
+    source: RowBlocks,
+    signs: FloatArray,
+    weights: FloatArray | None,
+    *,
+    intercept: bool,
+    n_threads: int = 1,
+) -> LocalRows:
+    """The blocks of a :class:`RowBlocks`; checks all of them once.
 
     ``signs`` are the labels as ±1; ``weights`` may be None for equal ones.
     """
-
-    def __init__(
-        self,
-        source: RowBlocks,
-        signs: FloatArray,
-        weights: FloatArray | None,
-        *,
-        intercept: bool,
-        n_threads: int = 1,
-    ) -> None:
-        super().__init__(source.lengths, n_threads)
-        self.intercept = intercept
-        self.n_columns = source.shape[1] + int(intercept)
-        self._source = source
-        self._signs = signs
-        self._weights = np.full(signs.size, 1.0 / signs.size) if weights is None else weights
-        self._trust: FloatArray | None = None
-        _, (self.n_nonzeros, means, squares) = self.run(_inspect)
-        self.column_moments = means, np.sqrt(squares)
-
-    def block(self, index: int) -> Block:
-        """One of the blocks, for one pass."""
-        last = int(self._ends[index])
-        rows = slice(last - self._source.lengths[index], last)
-        return StoredBlock(
-            self._source, index, self.shift, self._signs[rows], self._weights[rows], self.intercept,
-            None if self._trust is None else self._trust[rows],
-        )  # fmt: skip
-
-    def shifted(self, shift: FloatArray) -> StoredRows:
-        """The same samples with features ``x - shift``."""
-        rows = copy(self)
-        del rows.column_moments
-        rows.shift = shift
-        return rows
-
-    def with_signs(self, signs: FloatArray) -> StoredRows:
-        """The same samples under other labels, as ±1; no block is read for it."""
-        rows = copy(self)
-        rows.__dict__.pop("class_weights", None)
-        rows._signs = signs
-        return rows
-
-    def with_trust(self, trust: Any) -> StoredRows:
-        """The same samples, whose labels cost these multiples of κ to flip."""
-        rows = copy(self)
-        rows._trust = self.gather(trust)
-        return rows
-
-    def _visit(
-        self, index: int, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
-    ) -> tuple[BlockState, tuple[Reduction, ...]]:
-        new, reductions = super()._visit(index, function, state, arguments)
-        if any(item.has_nan for item in reductions):
-            # Arithmetic at a trial point, or a file that is no longer what it was?
-            _checked(self._source, index)
-        return new, reductions
+    weights = np.full(signs.size, 1.0 / signs.size) if weights is None else weights
+    blocks = [
+        StoredBlock(source, index, signs[end - n : end], weights[end - n : end], intercept)
+        for index, (n, end) in enumerate(
+            zip(source.lengths, accumulate(source.lengths), strict=True)
+        )
+    ]
+    rows = LocalRows(blocks, n_threads, n_nonzeros=0)
+    _, (rows.n_nonzeros, means, squares) = rows.run(_inspect)
+    rows.column_moments = means, np.sqrt(squares)
+    return rows
 
 
 class StoredBlock(Block):
-    """A block that reads its features when it is first asked for them."""
+    """A block that reads its features when it is first asked for them in a pass."""
 
     source: RowBlocks
     index: int
@@ -97,17 +57,36 @@ class StoredBlock(Block):
         self,
         source: RowBlocks,
         index: int,
-        shift: FloatArray | None,
         y: FloatArray,
         weights: FloatArray,
         intercept: bool,
-        trust: FloatArray | None,
+        **others: Any,
     ) -> None:
         # Block is frozen; like its own attributes, these are set once and for all.
         self.__dict__.update(
-            source=source, index=index, shift=shift, y=y, weights=weights, intercept=intercept,
-            trust=trust,
+            source=source, index=index, y=y, weights=weights, intercept=intercept, trust=None,
+            shift=None,
         )  # fmt: skip
+        self.__dict__.update(others)
+
+    def opened(self) -> StoredBlock:
+        """A copy, which keeps what it reads for as long as it is there."""
+        return self._with()
+
+    def shifted(self, shift: FloatArray) -> StoredBlock:
+        """The same samples with features ``x - shift``."""
+        return self._with(shift=shift)
+
+    def with_trust(self, trust: FloatArray) -> StoredBlock:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        return self._with(trust=trust)
+
+    def _with(self, **others: Any) -> StoredBlock:
+        names = ("source", "index", "y", "weights", "intercept", "trust", "shift")
+        return StoredBlock(**({name: self.__dict__[name] for name in names} | others))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self._with().__dict__
 
     @cached_property
     def X(self) -> Matrix:  # noqa: N802

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.interface import Rows
+from ..rows.local import LocalRows, memory_rows
 from ..rows.matrix import held
-from ..rows.memory import MemoryRows
 from ..rows.reductions import Stack
 
 #: Entries of X that may be gathered from rows that are not in memory: so many at least, this share
@@ -22,7 +22,7 @@ _FEW_ENTRIES, _GATHERED_SHARE, _MOST_ENTRIES = 1 << 20, 1.0 / 16.0, 1 << 26
 
 def most_entries(rows: Rows) -> float:
     """How many entries of samples may be gathered in this process."""
-    if isinstance(rows, MemoryRows):
+    if isinstance(rows, LocalRows) and rows.in_memory:
         return math.inf
     return min(_MOST_ENTRIES, max(_FEW_ENTRIES, _GATHERED_SHARE * rows.n_nonzeros))
 
@@ -60,7 +60,7 @@ def sampled(rows: Rows, share: float) -> tuple[Block, FloatArray]:
     return found.block, found.u
 
 
-def part(block: Block, kept: BoolArray) -> MemoryRows | None:
+def part(block: Block, kept: BoolArray) -> LocalRows | None:
     """Some samples of a block as rows; None if a class is missing."""
     X, y, weights, trust = block.X, block.y, block.weights, block.trust
     if not kept.all():
@@ -69,8 +69,7 @@ def part(block: Block, kept: BoolArray) -> MemoryRows | None:
         trust = None if trust is None else trust[index]
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
-    whole = Block(held(X), y, weights / weights.sum(), block.intercept, trust=trust)
-    return MemoryRows(whole)
+    return memory_rows(X, y, weights / weights.sum(), intercept=block.intercept, trust=trust)
 
 
 def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Stack, ...]]:

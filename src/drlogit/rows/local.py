@@ -1,0 +1,185 @@
+"""Row blocks that this process visits itself: in its memory, or read when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, reduce
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .arrays import FloatArray, IndexArray, Matrix
+from .blocks import Block, join_blocks
+from .interface import BlockFunction, BlockState, Rows
+from .matrix import held, nonzeros, thin_copy
+from .reductions import Reduction, merge_reductions
+from .repeats import merge_repeats
+from .threads import limit_threads
+
+_Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]
+_Visit: TypeAlias = Callable[[int], tuple[BlockState, tuple[Reduction, ...]]]
+
+
+class LocalRows(Rows):
+    """Blocks that this process visits itself, a few at a time if it may use threads.
+
+    Each thread visits consecutive blocks and combines their reductions as it goes, so that
+    neither the memory nor the rounding depends on which thread is faster.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        n_threads: int = 1,
+        *,
+        n_nonzeros: int,
+        shift: FloatArray | None = None,
+    ) -> None:
+        self.blocks = tuple(blocks)
+        self.n_columns, self.intercept = blocks[0].n_columns, blocks[0].intercept
+        self.n_nonzeros, self.shift = n_nonzeros, shift
+        lengths = [block.y.size for block in blocks]
+        self.n_samples, self.largest_block = sum(lengths), max(lengths)
+        self.offsets: Any = (0, *accumulate(lengths[:-1]))
+        self._n_threads = min(n_threads, len(blocks))
+
+    def run(
+        self, function: BlockFunction, state: Any = None, *arguments: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Apply a block function to every block; new state and combined reductions."""
+        blocks = self.blocks
+        if len(blocks) == 1:  # nothing to combine, and small fits notice
+            only, reductions = function(
+                blocks[0].opened(), None if state is None else state[0], *arguments
+            )
+            return (only,), tuple([item.value for item in reductions])
+        states = state if state is not None else (None,) * len(blocks)
+
+        def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
+            return function(blocks[index].opened(), states[index], *arguments)
+
+        if self._n_threads == 1:
+            new, merged = _visit_blocks(visit, range(len(blocks)))
+        else:
+            new, merged = self._visit_in_threads(visit)
+        return tuple(new), tuple(item.value for item in merged)
+
+    def _visit_in_threads(self, visit: _Visit) -> _Visited:
+        cuts = np.linspace(0, len(self.blocks), self._n_threads + 1).astype(int).tolist()
+        errors = np.geterr()
+
+        def visit_share(first: int, last: int) -> _Visited:
+            # Neither belongs to the process: both would be the defaults in a new thread.
+            with np.errstate(**errors), limit_threads(1):
+                return _visit_blocks(visit, range(first, last))
+
+        jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
+        done = [job.result() for job in jobs]
+        merged = reduce(merge_reductions, (reductions for _, reductions in done))
+        return [state for new, _ in done for state in new], merged
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._n_threads, thread_name_prefix="drlogit")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Not what is soon found again.
+        return {k: v for k, v in self.__dict__.items() if k not in ("_pool", "compact")}
+
+    def pair(self, one: Any, other: Any) -> Any:
+        """A state whose blocks are pairs of those of two states."""
+        return tuple(zip(one, other, strict=True))
+
+    def scatter(self, values: Any) -> Any:
+        """Cut a vector of length N into the state that block functions see."""
+        return tuple(np.split(np.asarray(values, dtype=np.float64), self.offsets[1:]))
+
+    def gather(self, state: Any) -> FloatArray:
+        """Put a state of one vector per block together, in the order of the samples."""
+        return np.concatenate(state)
+
+    def together(self) -> Block:
+        """All samples as one block in memory, for solvers of other packages."""
+        return join_blocks([block.opened() for block in self.blocks])
+
+    def shifted(self, shift: FloatArray) -> LocalRows:
+        """The same samples with features ``x - shift``; nothing dense is copied."""
+        rows = copy(self)
+        rows.blocks = tuple(block.shifted(shift) for block in self.blocks)
+        rows.shift = shift
+        rows.__dict__.pop("column_moments", None)
+        return rows
+
+    def with_trust(self, trust: Any) -> LocalRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        rows, parts = copy(self), zip(self.blocks, trust, strict=True)
+        rows.blocks = tuple(block.with_trust(part) for block, part in parts)
+        return rows
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the features are; else they are read for each pass."""
+        return self.blocks[0].opened() is self.blocks[0]
+
+    @cached_property
+    def compact(self) -> tuple[LocalRows, IndexArray | None] | None:
+        """The same samples, repetitions within a block merged, in the storage that suits them."""
+        if not self.in_memory:
+            return None
+        blocks, origins = zip(*map(_compact, self.blocks), strict=True)
+        if blocks == self.blocks:
+            return None
+        total = sum(nonzeros(block.X) for block in blocks)
+        rows = LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=self.shift)
+        rows.column_moments = self.column_moments
+        if rows.n_samples == self.n_samples:
+            return rows, None
+        return rows, np.concatenate(
+            [
+                offset + (np.arange(block.y.size) if origin is None else origin)
+                for offset, block, origin in zip(rows.offsets, blocks, origins, strict=True)
+            ]
+        )
+
+
+def _compact(block: Block) -> tuple[Block, IndexArray | None]:
+    """A block of which no sample occurs twice, and for each sample the one that stands for it."""
+    origin = None
+    merged = merge_repeats(block.X, block.y, block.weights, block.trust)
+    if merged is not None:
+        X, y, weights, trust, origin = merged
+        block = Block(X, y, weights, block.intercept, trust)
+    thin = thin_copy(block.X)
+    return (block if thin is None else replace(block, X=thin)), origin
+
+
+def _visit_blocks(visit: _Visit, indices: range) -> _Visited:
+    """Visit blocks one after the other; their new states and combined reductions."""
+    states: list[BlockState] = []
+    merged: tuple[Reduction, ...] | None = None
+    for index in indices:
+        state, reductions = visit(index)
+        states.append(state)
+        merged = reductions if merged is None else merge_reductions(merged, reductions)
+    return states, merged or ()
+
+
+def memory_rows(
+    X: Matrix,
+    y: FloatArray,
+    weights: FloatArray,
+    *,
+    intercept: bool,
+    trust: FloatArray | None = None,
+    n_blocks: int = 1,
+    n_threads: int = 1,
+) -> LocalRows:
+    """Rows of arrays that have been checked, in blocks of about equal length, views of them."""
+    whole = Block(held(X), y, weights, intercept, trust)
+    cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
+    blocks = [whole] if n_blocks == 1 else [whole.part(i, j) for i, j in pairwise(cuts)]
+    return LocalRows(blocks, n_threads, n_nonzeros=nonzeros(whole.X))
