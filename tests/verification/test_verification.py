@@ -428,8 +428,8 @@ MUTANTS = {
     "nothing spent": ("+ sums.spent * (1.0 + rounding)", "+ 0.0", "both"),
     "not charged": ("(1.0 - rounding) - charge", "(1.0 - rounding)", "both"),
     "labels lost": ("return state, (Sum(np.append(sums, 1.0)), Max(chain))",
-                    "sums[:-2] = block.with_signs(np.abs(block.y)).adjoint("
-                    "block.weights * (state[1] - state[2]))\n"
+                    "sums[:-2] = block.adjoint("
+                    "block.y * block.weights * (state[1] - state[2]))\n"
                     "    return state, (Sum(np.append(sums, 1.0)), Max(chain))", "plain"),
     "a dropped": ("return state, (Sum(np.append(sums, 1.0)), Max(chain))",
                   "sums = pair_sums(block.compiled, coefficients, s, None, block.trust)[1]\n"
