@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -199,5 +199,14 @@ def test_out_of_fold_of_a_table_with_weights_and_groups():
     assert found.folds == 4
     assert sum(part.n for part in found.groups) == found.n == 200
     assert found.mean_loss < found.loss < math.inf
+
+
+def test_what_cannot_be_promised_out_of_fold():
+    X, y = draw(50, 1)
     with pytest.raises(ValueError, match="a model that can be fitted again, got tuple"):
-        guarantee((COEF, INTERCEPT), *draw(50, 1), epsilon=0.1, cv=5)
+        guarantee((COEF, INTERCEPT), X, y, epsilon=0.1, cv=5)
+    clf = drlogit.DRLogisticRegression(0.05)
+    with pytest.raises(ValueError, match="must hold out no row twice"):
+        guarantee(clf.fit(X, y), X, y, cv=ShuffleSplit(3, random_state=0))
+    with pytest.raises(ValueError, match="one kappa, or one for each label"):
+        guarantee(clf.fit(X, y, kappa=np.linspace(1.0, 2.0, 50)), X, y, cv=5)

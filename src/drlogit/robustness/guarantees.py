@@ -270,6 +270,8 @@ def _out_of_fold(
         found.append(unseen.priced(lam, seen.best_gamma(every)))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
+    if np.unique(where).size < where.size:
+        raise ValueError("cv must hold out no row twice: such rows are not independent")
     pooled = _PricedRows.pooled(found, None if weights is None else weights[where])
     some = np.flatnonzero(pooled.weights > 0.0)
     _check_count(some)
@@ -285,10 +287,10 @@ def _candidate(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
         raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")
+    if isinstance(fitted_with(model).kappa, str):
+        raise ValueError("cv is for one kappa, or one for each label, not for each sample")
     tried = len(getattr(model, "cv_results_", {}).get("params", (model,)))
     if isinstance(model, DRLogisticRegressionCV):
-        if isinstance(model.kappa_, str):
-            raise ValueError("cv is for one kappa, or one for each label, not for each sample")
         known = DRLogisticRegression().get_params().keys() - {"n_jobs", "verbose"}
         given = {n: v for n, v in model.get_params(deep=False).items() if n in known}
         chosen = {"epsilon": model.epsilon_, "kappa": model.kappa_}
