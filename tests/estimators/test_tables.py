@@ -225,8 +225,8 @@ def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
         expected = -log_loss(
             Y[test], fitted.predict_proba(rows_of(X, test)), sample_weight=weights[test]
         )
-        # Fits within folds end at a gap of 1e-5.
-        assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-3)
+        # The halves are unlike: a gap of 1e-6 moves a score by 2e-3; what is learnt, by 8e-2.
+        assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=5e-3)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
