@@ -48,8 +48,10 @@ class Certificate:
     def dual_point(self, problem: Problem | ClassProblem) -> Any:
         """The point in plain numbers, of the length of the samples."""
         rows = problem.rows
+        if self.point is None:
+            return None
         if isinstance(problem, ClassProblem):
-            return None if self.point is None else class_dual_point(problem, self.point)
+            return class_dual_point(problem, self.point)
         if problem.domains is None:
             s, a = parts(problem, self.point)
             return DualPoint(rows.gather(s), rows.gather(a))

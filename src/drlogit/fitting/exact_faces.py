@@ -34,6 +34,7 @@ from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from .null_model import (
     constant_model,
+    constant_value,
     has_immovable_features,
     levelled_model,
     null_model,
@@ -100,10 +101,10 @@ def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bo
     if isinstance(problem, ClassProblem):
         used = np.ptp(coefficients[:, problem.penalised], axis=0)
         return used.size > 0 and not used.any()
-    used = np.abs(coefficients[problem.penalised])
+    used = coefficients[problem.penalised]
     if problem.domains is not None:
         low, high = problem.domains.ranges(coefficients)
-        used = np.concatenate([used, high - low, np.abs(coefficients[problem.domains.bounded])])
+        used = np.concatenate([used, high - low, coefficients[problem.domains.bounded]])
     return used.size > 0 and not used.any()
 
 
@@ -148,9 +149,8 @@ def _null_models(
     """Models without penalised features, as long as they may be optimal."""
     positive = weight_of_positives(problem)
     if not has_immovable_features(problem):
-        null, value = constant_model(problem, positive)
-        if value <= no_worse:
-            yield null
+        if constant_value(problem, positive) <= no_worse:
+            yield constant_model(problem, positive)
         return
     if math.log(2.0) <= no_worse:
         yield levelled_model(problem, positive)

@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.pair import null_model as best_of_free
-from ..problem.losses import entropy
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -38,7 +37,7 @@ _LEANING = 1e-18
 
 def has_immovable_features(problem: Problem) -> bool:
     """Whether columns besides the intercept are free."""
-    return int(problem.free.sum()) > int(problem.fit_intercept)
+    return np.count_nonzero(problem.free) > int(problem.fit_intercept)
 
 
 def weight_of_positives(problem: Problem) -> float:
@@ -95,13 +94,19 @@ def _flips(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tupl
     return None, (Stack(np.column_stack([prices, weight])),)
 
 
-def constant_model(problem: Problem, positive: float) -> tuple[FloatArray, float]:
-    """Coefficients and value of the null model without immovable features, in closed form."""
+def constant_value(problem: Problem, positive: float) -> float:
+    """The value of the null model without immovable features, in closed form."""
+    s = doubt(problem, positive)
+    return -s * math.log(s) - (1.0 - s) * math.log1p(-s)
+
+
+def constant_model(problem: Problem, positive: float) -> FloatArray:
+    """Its coefficients."""
     s = doubt(problem, positive)
     v = levelled_model(problem, positive)
     if s < 0.5:
         v[-1] = math.copysign(math.log1p(-s) - math.log(s), positive - 0.5)
-    return v, float(entropy(np.array([s]))[0])
+    return v
 
 
 def levelled_model(problem: Problem, positive: float) -> FloatArray:
@@ -116,4 +121,4 @@ def null_model(problem: Problem) -> FloatArray:
     """Coefficients of the null model of any problem."""
     if has_immovable_features(problem):
         return best_of_free(problem)
-    return constant_model(problem, weight_of_positives(problem))[0]
+    return constant_model(problem, weight_of_positives(problem))

@@ -11,7 +11,7 @@ import numbers
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -152,9 +152,7 @@ def solve(
         Coefficients, objective, certified lower bound, gap, and how it ended.  Running out
         of iterations is not an error: the best point is returned and the status says so.
     """
-    started = time.perf_counter()
-    function = _lookup(solver, JOINT_SOLVERS, "auto")
-    check_controls(tol, max_iter)
+    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options)
     classes = several_classes(y)
     build = build_problem if classes is None else partial(build_class_problem, classes=classes)
     problem = build(
@@ -162,8 +160,7 @@ def solve(
         feature_costs=feature_costs, categories=categories, bounds=bounds,
         sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
-    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
-    return call.run(problem, None, started)
+    return call.run(problem)
 
 
 def solve_problem(
@@ -185,13 +182,8 @@ def solve_problem(
     at the bound of the solver's own sums, without a dual point: the certificate of a small table
     takes as long as its fit.
     """
-    started = time.perf_counter()
-    function = _lookup(solver, JOINT_SOLVERS, "auto")
-    check_controls(tol, max_iter)
-    call = _Call(
-        function, solver, tol, max_iter, start, callback, verbose, solver_options, judged
-    )  # fmt: skip
-    return call.run(problem, None, started)
+    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, judged)
+    return call.run(problem)
 
 
 def solve_subproblem(
@@ -220,11 +212,11 @@ def solve_subproblem(
     at different λ compare.  Other parameters are those of :func:`solve`, but for ``epsilon``, which
     must be positive: at 0 no coefficient is penalised, and λ would bound nothing.
     """
-    started = time.perf_counter()
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
-    function = _lookup(solver, SUBPROBLEM_SOLVERS, None)
-    check_controls(tol, max_iter)
+    call = _Call(
+        solver, tol, max_iter, start, callback, verbose, solver_options, lam=float(lam)
+    )  # fmt: skip
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
@@ -234,15 +226,13 @@ def solve_subproblem(
             "epsilon must be > 0 for a fixed lam, got 0; it only adds epsilon * lam to the "
             "objective, so solve with another and subtract that"
         )
-    call = _Call(function, solver, tol, max_iter, start, callback, verbose, solver_options)
-    return call.run(problem, float(lam), started)
+    return call.run(problem)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of a solver and everything that goes with it."""
+    """One call of a solver and everything that goes with it, checked."""
 
-    function: Callable[..., Solution]
     name: str
     tol: float
     max_iter: int | None
@@ -251,40 +241,45 @@ class _Call:
     verbose: int
     options: dict[str, Any]
     judged: bool = True
+    lam: float | None = None
+    started: float = field(default_factory=time.perf_counter)
 
-    def run(self, problem: Problem | ClassProblem, lam: float | None, started: float) -> Result:
+    def __post_init__(self) -> None:
+        known = ["auto", *JOINT_SOLVERS] if self.lam is None else list(SUBPROBLEM_SOLVERS)
+        if self.name not in known:
+            names = ", ".join(map(repr, known))
+            raise ValueError(f"solver must be one of {names}, got {self.name!r}")
+        if not _is_real(self.tol) or not (math.isfinite(self.tol) and self.tol > 0.0):
+            raise ValueError(f"tol must be finite and > 0, got {self.tol!r}")
+        most = self.max_iter
+        whole = isinstance(most, numbers.Integral) and not isinstance(most, bool)
+        if most is not None and not (whole and most >= 1):
+            raise ValueError(f"max_iter must be a positive integer or None, got {most!r}")
+
+    def run(self, problem: Problem | ClassProblem) -> Result:
         """Solve, certify, report."""
         if isinstance(problem, Problem) and problem.epsilon == 0.0 and problem.domains is not None:
             # No adversary whom they could restrain.
             problem = replace(problem, cost=replace(problem.cost, domains=None))
-        function = self._solver_of(problem)
-        options = dict(self.options)
+        function, options = self._solver_of(problem), dict(self.options)
         if self.max_iter is not None:
             options["max_iter"] = int(self.max_iter)
         if self.start is not None:
             options["start"] = self.start
-        if lam is not None:
-            options["lam"] = lam
-        setup_time = time.perf_counter() - started
+        if self.lam is not None:
+            options["lam"] = self.lam
+        setup_time = time.perf_counter() - self.started
         monitor = Monitor(self.callback, self.verbose)
         with _cores_for_blocks(problem):
             solution = function(problem, tol=self.tol, monitor=monitor, **options)
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
-            if not self.judged and solution.proven is not None:
-                objective, bound = solution.proven
-                if objective - bound <= self.tol:
-                    return self._unjudged(solution, coef, intercept, problem, monitor)
-            returned = problem.join(coef, intercept)
-            certificate = certify(
-                problem, returned, point=solution.point, lam=lam, guess=solution.lam, tol=self.tol
-            )
-            if lam is None:
+            certificate = self._certificate(problem, solution, problem.join(coef, intercept))
+            if self.lam is None:
                 coef, intercept, certificate = on_exact_face(
                     problem, coef, intercept, certificate, self.tol
                 )
-            status = solution.status.judged(certificate.gap, self.tol)
-        solve_time = monitor.elapsed
+        status = solution.status.judged(certificate.gap, self.tol)
         result = Result(
             coef=coef,
             intercept=intercept,
@@ -297,67 +292,48 @@ class _Call:
             n_iter=solution.n_iter,
             solver=solution.info.get("solver", self.name),
             setup_time=setup_time,
-            solve_time=solve_time,
+            solve_time=monitor.elapsed,
             trace=monitor.trace,
             info=solution.info,
-            ball=None if lam is not None else problem.ball,
+            ball=None if self.lam is not None else problem.ball,
         )
-        if lam is None and self._misled(solution.status, status):
-            other = replace(self, start=None).run(problem, lam, started)
+        early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED) and self.max_iter is None
+        misled = self.start is not None and (early or status is Status.UNPROVEN)
+        if misled and self.lam is None:  # perhaps: not every solver notices
+            other = replace(self, start=None).run(problem)
             return other if other.gap < result.gap else result
         return result
 
+    def _certificate(
+        self, problem: Problem | ClassProblem, solution: Solution, returned: FloatArray
+    ) -> Certificate:
+        """That of what is returned; by the solver's own account, if that is enough."""
+        if not self.judged and solution.proven is not None:
+            objective, bound = solution.proven
+            if objective - bound <= self.tol:
+                return Certificate(objective, bound, solution.lam or 0.0, None)
+        return certify(
+            problem, returned, point=solution.point, lam=self.lam, guess=solution.lam, tol=self.tol
+        )
+
     def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
         """The solver, or the one of its name for several classes or for features with domains."""
-        own, name = ("auto", "interior-point"), self.name
+        name, function, asked = self.name, None, ""
         if isinstance(problem, ClassProblem):
-            if name not in own:
-                raise ValueError(
-                    "solver must be 'auto' or 'interior-point' for more than two classes, got "
-                    f"{name!r}"
-                )
-            return interior_point_for_classes
-        if problem.domains is not None:
-            if name not in own:
-                raise ValueError(
-                    "solver must be 'auto' or 'interior-point' for features with categories or "
-                    f"bounds, got {name!r}"
-                )
-            return interior_point_with_domains
-        if problem.cost.trust is not None and name not in _WITH_TRUST:
+            function, asked = interior_point_for_classes, "more than two classes"
+        elif problem.domains is not None:
+            function, asked = interior_point_with_domains, "features with categories or bounds"
+        elif problem.cost.trust is not None and name not in _WITH_TRUST:
             raise ValueError(
                 f"solver={name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
                 "they differ by class or by sample"
             )
-        return self.function
-
-    def _unjudged(
-        self,
-        solution: Solution,
-        coef: FloatArray,
-        intercept: Any,
-        problem: Problem | ClassProblem,
-        monitor: Monitor,
-    ) -> Result:
-        """The result by the solver's own account."""
-        assert solution.proven is not None
-        certificate = Certificate(*solution.proven, solution.lam or 0.0, None)
-        coef, intercept, certificate = on_exact_face(
-            problem, coef, intercept, certificate, self.tol
-        )
-        return Result(
-            coef=coef, intercept=intercept, lam=certificate.lam, objective=certificate.primal,
-            dual_objective=certificate.dual, gap=certificate.gap, dual=None,
-            status=Status.OPTIMAL, n_iter=solution.n_iter, solver=self.name, setup_time=0.0,
-            solve_time=monitor.elapsed, trace=monitor.trace, info=solution.info, ball=problem.ball,
-        )  # fmt: skip
-
-    def _misled(self, claimed: Status, status: Status) -> bool:
-        """Whether a fit may have failed because of its start: not every solver notices."""
-        if self.start is None or claimed is Status.UNPROVEN:  # the paper's own stopping rule
-            return False
-        early = status in (Status.MAX_ITER, Status.STALLED, Status.FAILED)
-        return status is Status.UNPROVEN or (early and self.max_iter is None)
+        if function is None:
+            table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
+            return table["interior-point" if name == "auto" else name]
+        if name not in ("auto", "interior-point"):
+            raise ValueError(f"solver must be 'auto' or 'interior-point' for {asked}, got {name!r}")
+        return function
 
 
 #: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with
@@ -373,27 +349,5 @@ def _cores_for_blocks(problem: Problem | ClassProblem) -> AbstractContextManager
     return single_threaded_blas(rows.n_nonzeros, rows.n_columns)
 
 
-def _lookup(
-    name: str, table: dict[str, Callable[..., Solution]], extra: str | None
-) -> Callable[..., Solution]:
-    known = ([extra] if extra else []) + list(table)
-    if name not in known:
-        raise ValueError(f"solver must be one of {', '.join(map(repr, known))}, got {name!r}")
-    return table[DEFAULT_JOINT if name == "auto" else name]
-
-
-#: What ``solver="auto"`` means.
-DEFAULT_JOINT = "interior-point"
-
-
 def _is_real(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def check_controls(tol: float, max_iter: int | None) -> None:
-    """``ValueError`` unless a run can be ended by these."""
-    if not _is_real(tol) or not (math.isfinite(tol) and tol > 0.0):
-        raise ValueError(f"tol must be finite and > 0, got {tol!r}")
-    whole = isinstance(max_iter, numbers.Integral) and not isinstance(max_iter, bool)
-    if max_iter is not None and not (whole and max_iter >= 1):
-        raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")

@@ -30,7 +30,7 @@ from ..rows.interface import Rows, State
 from .ball import Ball
 from .domains import Domains, check_domains, domains_of
 from .flip_pair import ROUNDING, FlipLoss, RobustLoss
-from .label_costs import flip_costs, is_stated_singly, with_flip_costs
+from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
@@ -259,8 +259,7 @@ def pose_problem(
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
     rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
-    rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names)
-    cost = replace(cost, trust=trust)
+    rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names, trust)
     constant = None if cost.domains is None else cost.domains.constant_sum
     return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
 
@@ -273,6 +272,7 @@ def ground_cost(
     categories: Any,
     bounds: Any,
     names: Sequence[Any] | None,
+    trust: Trust = None,
 ) -> tuple[Rows, TransportCost]:
     """The ground cost with domains that the samples keep to, and the samples, centred.
 
@@ -290,7 +290,7 @@ def ground_cost(
         costs[domains.columns] = np.inf
         domains = domains if rows.shift is None else domains.shifted(rows.shift)
     costs = np.append(costs, np.inf) if rows.intercept else costs
-    return rows, TransportCost(norm, costs, kappa, domains)
+    return rows, TransportCost(norm, costs, kappa, domains, trust)
 
 
 def column_names(X: Any) -> list[Any] | None:

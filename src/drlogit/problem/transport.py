@@ -46,7 +46,7 @@ class TransportCost:
         """Which features the norm moves: those whose coefficients the constraint bounds."""
         return ~self.free
 
-    @property
+    @cached_property
     def pair(self) -> FlipPair:
         """A sample as it is, and with the other label at cost κ."""
         return FlipPair(self.kappa)

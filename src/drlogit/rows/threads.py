@@ -50,7 +50,8 @@ def core_count() -> int:
 def threads_for(n_jobs: int | None, n_entries: int) -> int:
     """Threads for a fit to so many stored entries; ``n_jobs`` as in :func:`drlogit.solve`."""
     if n_jobs is None:
-        return max(1, min(thread_count(), n_entries // _ENTRIES_PER_THREAD))
+        most = n_entries // _ENTRIES_PER_THREAD
+        return min(thread_count(), most) if most > 1 else 1
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if not whole or n_jobs == 0:
         raise ValueError(f"n_jobs must be a positive or negative integer or None, got {n_jobs!r}")
