@@ -64,7 +64,7 @@ def test_watching_costs_nothing_unless_somebody_looks():
 
 def test_a_run_that_is_stopped_has_a_bound():
     X, y = drlogit.datasets.make_synthetic(500, 10, random_state=0)
-    stopped = drlogit.solve(X, y, epsilon=0.05, kappa=0.3, callback=lambda it: it.n_iter == 3)
+    stopped = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, callback=lambda it: it.n_iter == 3)
     assert stopped.status.name == "STOPPED"
     assert 1e-6 < stopped.gap < 0.1
 
