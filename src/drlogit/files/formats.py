@@ -82,8 +82,8 @@ def format_of(path: Path, given: str | None) -> str:
     zipped = start.startswith(_ARCHIVE)
     if start.startswith(_OLD_WORKBOOK) or (zipped and b".npy" not in start[:512]):
         raise ValueError(
-            f"{path} is a spreadsheet, which is not read: save the sheet as CSV (in Excel: "
-            "CSV UTF-8)"
+            f"{path} is a spreadsheet, or an archive of other files than arrays, which is not "
+            "read: save the sheet as CSV (in Excel: CSV UTF-8)"
         )
     if not start.strip():
         raise ValueError(f"{path} is empty")
