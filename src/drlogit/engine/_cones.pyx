@@ -26,7 +26,6 @@ cdef class Cone:
     cdef (double, double) longest(self) noexcept: return 1.0, 1.0
     cdef void follow(self, const double* x, double mu, bint held) noexcept: pass
     cdef double carried(self) noexcept: return 0.0
-    cdef double size(self, const double* g) noexcept: return 0.0
 
     cdef void gradient(self, double* out, bint proof) noexcept:
         """out -= what the multipliers (or those of the proof) push at (x, λ)."""
@@ -86,69 +85,6 @@ cdef class LinearCone(Cone):
         for k in range(self.proof.shape[0]): self.proof[k] = max(self.proof[k], 0.0)
 
 
-cdef class BoxCone(LinearCone):
-    """|θ_j| ≤ λ (ℓ1 transport): slacks λ-θ, λ+θ.  The whole cone counts as one product."""
-
-    def __init__(self, where, last):
-        m = len(where)
-        self.m, self.last, self.degree, self.where = m, last, 1.0 if m else 0.0, where
-        self.weight = np.full(2 * m, 0.5 / max(m, 1))
-        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, 2 * m))
-
-    cdef void open(self, const double* x, double mu) noexcept:
-        cdef Py_ssize_t j
-        for j in range(2 * self.m):
-            self.slack[j] = x[self.last] - x[self.where[j]] if j < self.m else x[self.last] + x[self.where[j - self.m]]
-            self.mult[j] = self.weight[j] * mu / self.slack[j]
-        self.dslack[:] = 0.0
-        self.dmult[:] = 0.0
-
-    cdef void pull(self, const double* mult, double* out) noexcept:
-        cdef Py_ssize_t j
-        for j in range(self.m):
-            out[self.where[j]] += mult[j] - mult[self.m + j]
-            out[self.last] -= mult[j] + mult[self.m + j]
-
-    cdef double size(self, const double* g) noexcept:
-        cdef Py_ssize_t j
-        cdef double total = 0.0
-        for j in range(self.m): total += fabs(g[self.where[j]])
-        return total
-
-    cdef void curvature(self, double* matrix, bint proof) noexcept:
-        cdef Py_ssize_t j, i, size = self.last + 1, last = self.last
-        cdef double up, low
-        for j in range(self.m):
-            i = self.where[j]
-            up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
-            matrix[i * size + i] += up + low
-            matrix[last * size + i] += low - up
-            matrix[last * size + last] += up + low
-
-    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
-        cdef Py_ssize_t j
-        cdef double up, low
-        for j in range(self.m):
-            up, low = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
-            own[self.where[j]] += up + low
-            coupling[self.where[j]] += low - up
-            coupling[self.last] += up + low
-
-    cdef void drive(self, double* rhs) noexcept:
-        cdef Py_ssize_t j
-        cdef double up, low
-        for j in range(self.m):
-            up, low = self.aim[j] / self.slack[j], self.aim[self.m + j] / self.slack[self.m + j]
-            rhs[self.where[j]] -= up - low
-            rhs[self.last] += up + low
-
-    cdef void direction(self, const double* dx) noexcept:
-        cdef Py_ssize_t k
-        for k in range(2 * self.m):
-            self.dslack[k] = dx[self.last] - dx[self.where[k]] if k < self.m else dx[self.last] + dx[self.where[k - self.m]]
-            self.dmult[k] = (self.aim[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
-
-
 cdef class CrossPolytope(LinearCone):
     """‖θ‖₁ ≤ λ (ℓ∞ transport): v_j ± θ_j ≥ 0 and λ - Σ v ≥ 0, v eliminated: diagonal plus rank one.
 
@@ -179,12 +115,6 @@ cdef class CrossPolytope(LinearCone):
         cdef Py_ssize_t j
         for j in range(self.m): out[self.where[j]] += mult[j] - mult[self.m + j]
         out[self.last] -= mult[2 * self.m]
-
-    cdef double size(self, const double* g) noexcept:
-        cdef Py_ssize_t j
-        cdef double most = 0.0
-        for j in range(self.m): most = max(most, fabs(g[self.where[j]]))
-        return most
 
     cdef void stiffness(self) noexcept:
         """γ_j = p/s + q/s', α_j = p/s - q/s'; soft: of t, with v gone."""
@@ -254,26 +184,24 @@ cdef class CrossPolytope(LinearCone):
         for j in range(2 * m + 1): self.dmult[j] = (self.aim[j] - self.mult[j] * self.dslack[j]) / self.slack[j]
 
 
-cdef class PairRows(LinearCone):
-    """Rows with two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``.
+cdef class RowCone(LinearCone):
+    """Rows with at most two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``."""
 
-    0 ≤ β_k ≤ high of groups and, last, the trust rows of features with domains, whose prices follow the
-    iterate outwards (and double while they are ``held``, carrying what pieces should).
-    """
-
-    def __init__(self, columns, entries, price, weight, costs, last):
-        self.columns, self.entries, self.price, self.weight, self.costs = columns, entries, price, weight, costs
-        self.m, self.last, self.degree, self.n_true = len(price), last, float(np.sum(weight)), len(price) - len(costs)
+    def __init__(self, columns, entries, price, weight, last):
+        self.columns, self.entries, self.price, self.weight = columns, entries, price, weight
+        self.m, self.last, self.degree = len(price), last, float(np.sum(weight))
         self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, self.m))
 
     cdef double at(self, Py_ssize_t k, const double* x) noexcept:
         return self.entries[0, k] * x[self.columns[0, k]] + self.entries[1, k] * x[self.columns[1, k]]
 
+    cdef bint binds(self, Py_ssize_t k) noexcept:
+        """Rows that take part in the proof."""
+        return True
+
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t k
         for k in range(self.m):
-            if k >= self.n_true:
-                self.price[k] = max(1.1 * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
             self.slack[k] = self.at(k, x) + self.price[k] * x[self.last]
             self.mult[k] = self.weight[k] * mu / self.slack[k]
 
@@ -299,9 +227,14 @@ cdef class PairRows(LinearCone):
             matrix[last * size + last] += stiff * self.price[k] * self.price[k]
 
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
-        """Of λ ≥ 0 alone (``no_norm``)."""
+        """Of rows with one entry."""
         cdef Py_ssize_t k
-        for k in range(self.m): coupling[self.last] += self.mult[k] / self.slack[k] * self.price[k] * self.price[k]
+        cdef double stiff, one
+        for k in range(self.m):
+            stiff, one = self.mult[k] / self.slack[k], self.entries[0, k]
+            own[self.columns[0, k]] += stiff * one * one
+            coupling[self.columns[0, k]] += stiff * one * self.price[k]
+            coupling[self.last] += stiff * self.price[k] * self.price[k]
 
     cdef void drive(self, double* rhs) noexcept:
         cdef Py_ssize_t k
@@ -322,15 +255,31 @@ cdef class PairRows(LinearCone):
         cdef Py_ssize_t k
         for k in range(self.m): self.proof[k] = self.mult[k] if self.binds(k) else 0.0
 
-    cdef bint binds(self, Py_ssize_t k) noexcept:
-        """Rows that take part in the proof.  Others (a group that nobody moves has its level free) would only disturb."""
-        return k < self.n_true and self.mult[k] > 0.1 * self.slack[k]
-
     cdef void respond(self, const double* dx) noexcept:
         cdef Py_ssize_t k
         LinearCone.respond(self, dx)
         for k in range(self.m):
             if not self.binds(k): self.proof[k] = 0.0
+
+
+cdef class PairRows(RowCone):
+    """0 ≤ β_k ≤ high of groups and, last, the trust rows of features with domains, whose prices follow the
+    iterate outwards (and double while they are ``held``, carrying what pieces should).
+    """
+
+    def __init__(self, columns, entries, price, weight, costs, last):
+        RowCone.__init__(self, columns, entries, price, weight, last)
+        self.costs, self.n_true = costs, len(price) - len(costs)
+
+    cdef bint binds(self, Py_ssize_t k) noexcept:
+        """Others (a group that nobody moves has its level free) would only disturb."""
+        return k < self.n_true and self.mult[k] > 0.1 * self.slack[k]
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        cdef Py_ssize_t k
+        for k in range(self.n_true, self.m):
+            self.price[k] = max(1.1 * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
+        RowCone.open(self, x, mu)
 
     cdef double carried(self) noexcept:
         cdef Py_ssize_t k
@@ -410,12 +359,6 @@ cdef class SecondOrderCone(Cone):
         for j in range(self.m): out[self.where[j]] -= mult[j + 1]
         out[self.last] -= mult[0]
 
-    cdef double size(self, const double* g) noexcept:
-        cdef Py_ssize_t j
-        cdef double total = 0.0
-        for j in range(self.m): total = hypot(total, g[self.where[j]])
-        return total
-
     cdef void curvature(self, double* matrix, bint proof) noexcept:
         """W⁻² = η⁻² (2 (Jw)(Jw)ᵀ - J)."""
         cdef Py_ssize_t i, j, k, size = self.last + 1, last = self.last
@@ -481,236 +424,29 @@ cdef class SecondOrderCone(Cone):
 
 
 
-cdef class BothCones(Cone):
-    """The norm's cone and the rows of domains."""
+cdef class Cones(Cone):
+    """Several cones: that of the norm and the rows of domains, say."""
 
-    def __init__(self, Cone one, Cone two):
-        self.one, self.two, self.degree = one, two, one.degree + two.degree
+    def __init__(self, *cones):
+        self.cones, self.degree, self.each = list(cones), sum([cone.degree for cone in cones]), 1.0
 
     cdef void open(self, const double* x, double mu) noexcept:
-        self.one.open(x, mu)
-        self.two.open(x, mu)
+        for cone in self.cones: (<Cone>cone).open(x, mu)
 
     cdef void gradient(self, double* out, bint proof) noexcept:
-        self.one.gradient(out, proof)
-        self.two.gradient(out, proof)
+        for cone in self.cones: (<Cone>cone).gradient(out, proof)
 
     cdef void curvature(self, double* matrix, bint proof) noexcept:
-        self.one.curvature(matrix, proof)
-        self.two.curvature(matrix, proof)
+        for cone in self.cones: (<Cone>cone).curvature(matrix, proof)
 
     cdef void aim_at(self, double centre, double share) noexcept:
-        self.one.aim_at(centre, share)
-        self.two.aim_at(centre, share)
+        for cone in self.cones: (<Cone>cone).aim_at(centre * self.each, share)
 
     cdef void drive(self, double* rhs) noexcept:
-        self.one.drive(rhs)
-        self.two.drive(rhs)
+        for cone in self.cones: (<Cone>cone).drive(rhs)
 
     cdef void direction(self, const double* dx) noexcept:
-        self.one.direction(dx)
-        self.two.direction(dx)
-
-    cdef (double, double) longest(self) noexcept:
-        cdef (double, double) a = self.one.longest(), b = self.two.longest()
-        return min(a[0], b[0]), min(a[1], b[1])
-
-    cdef double after(self, double primal, double dual) noexcept:
-        return self.one.after(primal, dual) + self.two.after(primal, dual)
-
-    cdef void move(self, double primal, double dual) noexcept:
-        self.one.move(primal, dual)
-        self.two.move(primal, dual)
-
-    cdef void raise_by(self, double factor) noexcept:
-        self.one.raise_by(factor)
-        self.two.raise_by(factor)
-
-    cdef void begin_proof(self) noexcept:
-        self.one.begin_proof()
-        self.two.begin_proof()
-
-    cdef void respond(self, const double* dx) noexcept:
-        self.one.respond(dx)
-        self.two.respond(dx)
-
-    cdef double size(self, const double* g) noexcept: return self.one.size(g) + self.two.size(g)
-    cdef double carried(self) noexcept: return self.two.carried()
-    cdef void follow(self, const double* x, double mu, bint held) noexcept: self.two.follow(x, mu, held)
-
-
-def no_norm(last):
-    """λ ≥ 0 alone: nothing can move."""
-    return PairRows(np.zeros((2, 1), np.int32), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros(0), last)
-
-
-def cone_of(norm, where, last):
-    """The cone of the transport norm's dual on the coordinates ``where`` (ascending)."""
-    where = np.ascontiguousarray(where, np.int32)
-    if not len(where): norm = "l1"
-    return {"l1": BoxCone, "l2": SecondOrderCone, "linf": CrossPolytope}[norm](where, last)
-
-
-# --- several classes: ‖(B_j - B_k)/c‖_* ≤ λ for every pair ------------------------------------------------
-
-
-cdef class RangeCone(LinearCone):
-    """0 ≤ x_j ≤ λ: the pairs under ℓ1 transport, in the gauge where the least coefficient of every feature is 0.
-
-    Slacks are x, λ - x.  The whole cone counts as one product.
-    """
-
-    def __init__(self, where, last):
-        m = len(where)
-        self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
-        self.weight = np.full(2 * m, 0.5 / m)
-        self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, 2 * m))
-
-    cdef void open(self, const double* x, double mu) noexcept:
-        cdef Py_ssize_t j
-        for j in range(2 * self.m):
-            self.slack[j] = x[self.where[j]] if j < self.m else x[self.last] - x[self.where[j - self.m]]
-            self.mult[j] = self.weight[j] * mu / self.slack[j]
-        self.dslack[:] = 0.0
-        self.dmult[:] = 0.0
-
-    cdef void pull(self, const double* mult, double* out) noexcept:
-        cdef Py_ssize_t j
-        for j in range(self.m):
-            out[self.where[j]] += mult[self.m + j] - mult[j]
-            out[self.last] -= mult[self.m + j]
-
-    cdef void curvature(self, double* matrix, bint proof) noexcept:
-        cdef Py_ssize_t j, i, size = self.last + 1, last = self.last
-        cdef double up, low
-        for j in range(self.m):
-            i = self.where[j]
-            low, up = self.mult[j] / self.slack[j], self.mult[self.m + j] / self.slack[self.m + j]
-            matrix[i * size + i] += up + low
-            matrix[last * size + i] -= up
-            matrix[last * size + last] += up
-
-    cdef void drive(self, double* rhs) noexcept:
-        cdef Py_ssize_t j
-        cdef double up, low
-        for j in range(self.m):
-            low, up = self.aim[j] / self.slack[j], self.aim[self.m + j] / self.slack[self.m + j]
-            rhs[self.where[j]] += low - up
-            rhs[self.last] += up
-
-    cdef void direction(self, const double* dx) noexcept:
-        cdef Py_ssize_t k
-        for k in range(2 * self.m):
-            self.dslack[k] = dx[self.where[k]] if k < self.m else dx[self.last] - dx[self.where[k - self.m]]
-            self.dmult[k] = (self.aim[k] - self.mult[k] * self.dslack[k]) / self.slack[k]
-
-
-cdef class PairwiseCones(Cone):
-    """A cone of the norm on x_j - x_k for each pair of classes; all together count as one product.
-
-    ``where`` are the places of a class's coefficients in the norm, ``stride`` is from one class to the next.
-    """
-
-    def __init__(self, norm, where, n_classes, stride, last):
-        m = len(where)
-        self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
-        self.n_classes, self.stride = n_classes, stride
-        self.cones = [cone_of(norm, np.arange(m), m) for _ in range(n_classes * (n_classes - 1) // 2)]
-        self.local, self.square = np.zeros(m + 1), np.zeros((m + 1, m + 1))
-
-    cdef void difference(self, const double* x, Py_ssize_t j, Py_ssize_t k) noexcept:
-        cdef Py_ssize_t i
-        for i in range(self.m): self.local[i] = x[j * self.stride + self.where[i]] - x[k * self.stride + self.where[i]]
-        self.local[self.m] = x[self.last]
-
-    cdef void spread(self, double* out, Py_ssize_t j, Py_ssize_t k) noexcept:
-        """out += the transpose of ``difference`` of what is in ``local``."""
-        cdef Py_ssize_t i
-        for i in range(self.m):
-            out[j * self.stride + self.where[i]] += self.local[i]
-            out[k * self.stride + self.where[i]] -= self.local[i]
-        out[self.last] += self.local[self.m]
-
-    cdef void open(self, const double* x, double mu) noexcept:
-        cdef Py_ssize_t j, k, q = 0
-        for k in range(1, self.n_classes):
-            for j in range(k):
-                self.difference(x, j, k)
-                (<Cone>self.cones[q]).open(&self.local[0], mu / len(self.cones))
-                q += 1
-
-    cdef void gradient(self, double* out, bint proof) noexcept:
-        cdef Py_ssize_t j, k, q = 0
-        for k in range(1, self.n_classes):
-            for j in range(k):
-                self.local[:] = 0.0
-                (<Cone>self.cones[q]).gradient(&self.local[0], proof)
-                self.spread(out, j, k)
-                q += 1
-
-    def flow(self):
-        """What the multipliers of the proof carry from class to class, a row for each pair (k, j < k)."""
-        found = np.zeros((len(self.cones), self.m))
-        for q, cone in enumerate(self.cones):
-            self.local[:] = 0.0
-            (<Cone>cone).gradient(&self.local[0], True)
-            found[q] = -np.asarray(self.local)[:self.m]
-        return found
-
-    cdef void curvature(self, double* matrix, bint proof) noexcept:
-        cdef Py_ssize_t i, l, j, k, row, column, q = 0, m = self.m, size = self.last + 1, last = self.last
-        cdef double value
-        for k in range(1, self.n_classes):
-            for j in range(k):
-                self.square[:] = 0.0
-                (<Cone>self.cones[q]).curvature(&self.square[0, 0], proof)
-                for i in range(m):
-                    for l in range(i + 1):
-                        value, row, column = self.square[i, l], self.where[i], self.where[l]
-                        matrix[(j * self.stride + row) * size + j * self.stride + column] += value
-                        matrix[(k * self.stride + row) * size + k * self.stride + column] += value
-                        matrix[(k * self.stride + row) * size + j * self.stride + column] -= value
-                        if i != l: matrix[(k * self.stride + column) * size + j * self.stride + row] -= value
-                    matrix[last * size + j * self.stride + self.where[i]] += self.square[m, i]
-                    matrix[last * size + k * self.stride + self.where[i]] -= self.square[m, i]
-                matrix[last * size + last] += self.square[m, m]
-                q += 1
-        # Shifts of all classes together change nothing; stiff, they are no part of any step.
-        for i in range(m):
-            value = 0.0
-            for k in range(self.n_classes): value += matrix[(k * self.stride + self.where[i]) * (size + 1)]
-            for k in range(self.n_classes):
-                for j in range(k + 1):
-                    row, column = k * self.stride + self.where[i], j * self.stride + self.where[i]
-                    matrix[row * size + column] += value / (self.n_classes * self.n_classes)
-
-    cdef void aim_at(self, double centre, double share) noexcept:
-        for cone in self.cones: (<Cone>cone).aim_at(centre / len(self.cones), share)
-
-    cdef void drive(self, double* rhs) noexcept:
-        cdef Py_ssize_t j, k, q = 0
-        for k in range(1, self.n_classes):
-            for j in range(k):
-                self.local[:] = 0.0
-                (<Cone>self.cones[q]).drive(&self.local[0])
-                self.spread(rhs, j, k)
-                q += 1
-
-    cdef void direction(self, const double* dx) noexcept:
-        cdef Py_ssize_t j, k, q = 0
-        for k in range(1, self.n_classes):
-            for j in range(k):
-                self.difference(dx, j, k)
-                (<Cone>self.cones[q]).direction(&self.local[0])
-                q += 1
-
-    cdef void respond(self, const double* dx) noexcept:
-        cdef Py_ssize_t j, k, q = 0
-        for k in range(1, self.n_classes):
-            for j in range(k):
-                self.difference(dx, j, k)
-                (<Cone>self.cones[q]).respond(&self.local[0])
-                q += 1
+        for cone in self.cones: (<Cone>cone).direction(dx)
 
     cdef (double, double) longest(self) noexcept:
         cdef (double, double) both
@@ -734,9 +470,133 @@ cdef class PairwiseCones(Cone):
     cdef void begin_proof(self) noexcept:
         for cone in self.cones: (<Cone>cone).begin_proof()
 
+    cdef void respond(self, const double* dx) noexcept:
+        for cone in self.cones: (<Cone>cone).respond(dx)
+
+    cdef double carried(self) noexcept:
+        cdef double total = 0.0
+        for cone in self.cones: total += (<Cone>cone).carried()
+        return total
+
+    cdef void follow(self, const double* x, double mu, bint held) noexcept:
+        for cone in self.cones: (<Cone>cone).follow(x, mu, held)
+
+
+def box(where, last, low):
+    """Rows ``λ - x_j ≥ 0`` and ``x_j + low λ ≥ 0``; the whole cone counts as one product."""
+    m, entries = len(where), np.zeros((2, 2 * len(where)))
+    entries[0] = np.repeat([-1.0, 1.0], m)
+    columns, weight = np.tile(np.asarray(where, np.int32), (2, 2)), np.full(2 * m, 0.5 / max(m, 1))
+    return RowCone(columns, entries, np.repeat([1.0, low], m), weight, last)
+
+
+def no_norm(last):
+    """λ ≥ 0 alone: nothing can move."""
+    return PairRows(np.zeros((2, 1), np.int32), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros(0), last)
+
+
+def cone_of(norm, where, last):
+    """The cone of the transport norm's dual on the coordinates ``where`` (ascending)."""
+    where = np.ascontiguousarray(where, np.int32)
+    if norm == "l1" or not len(where): return box(where, last, 1.0)
+    return {"l2": SecondOrderCone, "linf": CrossPolytope}[norm](where, last)
+
+
+# --- several classes: ‖(B_j - B_k)/c‖_* ≤ λ for every pair ------------------------------------------------
+
+
+cdef class PairwiseCones(Cones):
+    """A cone of the norm on x_j - x_k for each pair of classes; all together count as one product.
+
+    ``where`` are the places of a class's coefficients in the norm, ``stride`` is from one class to the next.
+    """
+
+    def __init__(self, norm, where, n_classes, stride, last):
+        m = len(where)
+        self.pairs = [(j, k) for k in range(1, n_classes) for j in range(k)]
+        Cones.__init__(self, *[cone_of(norm, np.arange(m), m) for _ in self.pairs])
+        self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
+        self.n_classes, self.stride, self.each = n_classes, stride, 1.0 / len(self.pairs)
+        self.local, self.square = np.zeros(m + 1), np.zeros((m + 1, m + 1))
+
+    cdef const double* difference(self, const double* x, Py_ssize_t q) noexcept:
+        """x_j - x_k of pair q, and λ."""
+        cdef Py_ssize_t i, j = self.pairs[q][0] * self.stride, k = self.pairs[q][1] * self.stride
+        for i in range(self.m): self.local[i] = x[j + self.where[i]] - x[k + self.where[i]]
+        self.local[self.m] = x[self.last]
+        return &self.local[0]
+
+    cdef void spread(self, double* out, Py_ssize_t q) noexcept:
+        """out += the transpose of ``difference`` of what is in ``local``, which is empty then."""
+        cdef Py_ssize_t i, j = self.pairs[q][0] * self.stride, k = self.pairs[q][1] * self.stride
+        for i in range(self.m):
+            out[j + self.where[i]] += self.local[i]
+            out[k + self.where[i]] -= self.local[i]
+        out[self.last] += self.local[self.m]
+        self.local[:] = 0.0
+
+    cdef void open(self, const double* x, double mu) noexcept:
+        for q, cone in enumerate(self.cones): (<Cone>cone).open(self.difference(x, q), mu * self.each)
+
+    cdef void gradient(self, double* out, bint proof) noexcept:
+        self.local[:] = 0.0
+        for q, cone in enumerate(self.cones):
+            (<Cone>cone).gradient(&self.local[0], proof)
+            self.spread(out, q)
+
+    def flow(self):
+        """What the multipliers of the proof carry from class to class, a row for each pair (k, j < k)."""
+        found = np.zeros((len(self.cones), self.m))
+        for q, cone in enumerate(self.cones):
+            self.local[:] = 0.0
+            (<Cone>cone).gradient(&self.local[0], True)
+            found[q] = -np.asarray(self.local)[:self.m]
+        return found
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        cdef Py_ssize_t i, l, j, k, row, column, q, m = self.m, size = self.last + 1, last = self.last
+        cdef double value
+        for q in range(len(self.pairs)):
+            j, k = self.pairs[q]
+            self.square[:] = 0.0
+            (<Cone>self.cones[q]).curvature(&self.square[0, 0], proof)
+            for i in range(m):
+                for l in range(i + 1):
+                    value, row, column = self.square[i, l], self.where[i], self.where[l]
+                    matrix[(j * self.stride + row) * size + j * self.stride + column] += value
+                    matrix[(k * self.stride + row) * size + k * self.stride + column] += value
+                    matrix[(k * self.stride + row) * size + j * self.stride + column] -= value
+                    if i != l: matrix[(k * self.stride + column) * size + j * self.stride + row] -= value
+                matrix[last * size + j * self.stride + self.where[i]] += self.square[m, i]
+                matrix[last * size + k * self.stride + self.where[i]] -= self.square[m, i]
+            matrix[last * size + last] += self.square[m, m]
+        # Shifts of all classes together change nothing; stiff, they are no part of any step.
+        for i in range(m):
+            value = 0.0
+            for k in range(self.n_classes): value += matrix[(k * self.stride + self.where[i]) * (size + 1)]
+            for k in range(self.n_classes):
+                for j in range(k + 1):
+                    row, column = k * self.stride + self.where[i], j * self.stride + self.where[i]
+                    matrix[row * size + column] += value / (self.n_classes * self.n_classes)
+
+    cdef void drive(self, double* rhs) noexcept:
+        self.local[:] = 0.0
+        for q, cone in enumerate(self.cones):
+            (<Cone>cone).drive(&self.local[0])
+            self.spread(rhs, q)
+
+    cdef void direction(self, const double* dx) noexcept:
+        for q, cone in enumerate(self.cones): (<Cone>cone).direction(self.difference(dx, q))
+
+    cdef void respond(self, const double* dx) noexcept:
+        for q, cone in enumerate(self.cones): (<Cone>cone).respond(self.difference(dx, q))
+
 
 def class_cone_of(norm, where, n_classes, stride, last):
-    """The cone of all pairs of classes; ``where`` are the places of one class's coefficients in the norm."""
+    """The cone of all pairs of classes; ``where`` are the places of one class's coefficients in the norm.
+
+    Under ℓ1 transport 0 ≤ x_j ≤ λ, in the gauge where the least coefficient of every feature is 0.
+    """
     if norm == "l1":
-        return RangeCone(np.concatenate([k * stride + np.asarray(where) for k in range(n_classes)]), last)
+        return box(np.concatenate([k * stride + np.asarray(where) for k in range(n_classes)]), last, 0.0)
     return PairwiseCones(norm, where, n_classes, stride, last)

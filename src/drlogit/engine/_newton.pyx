@@ -214,10 +214,6 @@ cdef class Newton:
 
     cpdef (double, double) longest(self): return self.cone.longest()
 
-    def cone_size(self, double[::1] g):
-        """The transport norm of a gradient in these coordinates."""
-        return self.cone.size(&g[0])
-
     cpdef double after(self, double primal, double dual, double[::1] predicted):
         """Complementarity after a predictor step of these lengths."""
         cdef Py_ssize_t P = self.size

@@ -31,7 +31,7 @@ from ..rows.interface import Rows, State
 from ..rows.matrix import ShiftedArray
 from ..rows.reductions import Listed, Sum
 from . import driver
-from ._cones import BothCones, PairRows, cone_of, no_norm
+from ._cones import Cones, PairRows, cone_of, no_norm
 from ._newton import Newton
 from ._pieces import PieceState, Table, follow, linearise, open_pieces
 from ._pieces import certify as certify_pieces
@@ -249,7 +249,7 @@ class TableLayout:
         places = np.flatnonzero(norm)
         cone = cone_of(self.norm.name, places, last) if places.size else no_norm(last)
         length = self.n_samples // 64 + 300
-        newton = Newton(scale, epsilon, BothCones(cone, self._rows()), known, length)
+        newton = Newton(scale, epsilon, Cones(cone, self._rows()), known, length)
         newton.open(x / scale, mu)
         return newton
 
