@@ -226,8 +226,9 @@ def test_one_price_list_for_models_of_every_kind():
     last.coef_[0] = coef
     last.intercept_[0] = ROBUST.intercept_[0] + ROBUST.coef_[0][[0, columns[2][0]]] @ scale.mean_
     same = make_pipeline(encoder, last)
-    one, other = audit({"table": ROBUST, "pipeline": same}, FRAME, Y, **ball).models
-    for a, b in zip(one.rows, other.rows, strict=True):
+    report = audit({"table": ROBUST, "pipeline": same}, FRAME, Y, **ball)
+    assert "with the categories of the fit, with the feature costs given" in str(report)
+    for a, b in zip(*(model.rows for model in report.models), strict=True):
         assert a.worst_case_loss == pytest.approx(b.worst_case_loss, rel=1e-9)
         assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
 

@@ -37,7 +37,7 @@ from .adversary import Adversary
 from .class_audit import ClassAudit
 from .features import Feature, costs_by_feature, describe
 from .linear_model import LinearModel, codes_of
-from .measured_model import ONE_HOT, MeasuredModel, measure
+from .measured_model import ONE_HOT, MeasuredModel, measure, with_the
 from .pair_audit import PairAudit
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
@@ -131,8 +131,9 @@ def _in_ball(
         costs, bounds = _carried_over(ball, features(), n_features, for_bounds=given is not None)
         space = ball[1].measured.space
     else:
-        words = " and ".join(word for word, value in stated.items() if value is not None)
-        space += f", with the {words} given" if words else ""
+        said = [word for word, value in stated.items() if value is not None]
+        space += with_the([word for word in measured.of_fit if word not in said], "of the fit")
+        space += with_the(said, "given")
     encoding = measured.encoding
     if encoding is not None:
         names = [column.name for column in encoding.columns]

@@ -11,7 +11,7 @@ bounds.  For others, the columns of a ``OneHotEncoder`` are categories.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -60,8 +60,8 @@ class MeasuredModel:
     """A linear model and samples in the space where distance is measured.
 
     ``costs``, ``categories`` and ``bounds`` are what is measured with where nobody says otherwise;
-    None for what is not known.  ``space`` says it in words, and ``features`` what is known of the
-    columns.
+    None for what is not known.  ``space`` says where in words, ``of_fit`` which of them one of our
+    fits stated, and ``features`` what is known of the columns.
     """
 
     linear: LinearModel
@@ -73,6 +73,7 @@ class MeasuredModel:
     bounds: Any = None
     names: list[Any] | None = None
     encoding: Encoding | None = None
+    of_fit: tuple[str, ...] = ()
     features: tuple[Feature, ...] = ()
 
 
@@ -148,8 +149,8 @@ def _as_fitted(last: RobustLinearClassifier, measured: MeasuredModel) -> Measure
         costs=last.feature_costs_,
         categories=last.categories_,
         bounds=last.bounds_,
+        of_fit=_stated(last),
     )
-    measured = replace(measured, space=measured.space + _stated(last))
     encoding = last.encoding_
     if encoding is None:
         return measured
@@ -164,17 +165,22 @@ def _as_fitted(last: RobustLinearClassifier, measured: MeasuredModel) -> Measure
 
 def where_measured(model: RobustLinearClassifier) -> str:
     """Where one of our models, on its own, measured distance, in words."""
-    return _GIVEN + _stated(model)
+    return _GIVEN + with_the(_stated(model), "of the fit")
 
 
-def _stated(last: RobustLinearClassifier) -> str:
+def with_the(words: Iterable[str], whose: str) -> str:
+    """What is measured with, to be said after where."""
+    listed = " and ".join(words)
+    return f", with the {listed} {whose}" if listed else ""
+
+
+def _stated(last: RobustLinearClassifier) -> tuple[str, ...]:
     stated = {
         "feature costs": last.feature_costs_,
         "categories": last.categories_,
         "bounds": last.bounds_,
     }
-    words = " and ".join(word for word, value in stated.items() if value is not None)
-    return f", with the {words} of the fit" if words else ""
+    return tuple(word for word, value in stated.items() if value is not None)
 
 
 def _with_one_hot(measured: MeasuredModel, columns: list[Column]) -> MeasuredModel:
