@@ -80,7 +80,7 @@ def certify(
         found = class_bound(problem, coefficients, point)
         return Certificate(primal, min(found.value, primal), level, found.point)
     if problem.domains is not None:
-        level, primal = primal_with_domains(problem, coefficients)
+        level, primal = primal_with_domains(problem, coefficients, guess)
         if point is None:
             return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
         bound = piece_bound(problem, coefficients, point)
@@ -119,13 +119,15 @@ def primal_value(
     return lam, value + _rounding(problem, size, value)
 
 
-def primal_with_domains(problem: Problem, coefficients: FloatArray) -> tuple[float, float]:
+def primal_with_domains(
+    problem: Problem, coefficients: FloatArray, guess: float | None
+) -> tuple[float, float]:
     """The best λ and the exact objective, with what rounding may hide of it."""
-    from ..problem.best_price import best_price  # compiled: imported only when needed
+    from ..problem.domain_loss import best_price  # compiled: imported only when needed
 
     domains = problem.domains
     assert domains is not None
-    lam, value = best_price(problem, coefficients)
+    lam, value = best_price(problem.rows, problem.cost, coefficients, problem.epsilon, guess)
     low, high = domains.ranges(coefficients)
     size = float(np.abs(coefficients) @ problem.rows.column_scale + (high - low).sum())
     size += float(np.abs(coefficients[domains.bounded]) @ domains.widths)

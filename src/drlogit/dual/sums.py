@@ -45,14 +45,21 @@ def column_sums(X: Matrix, r: FloatArray) -> tuple[FloatArray, int]:
     """``Xᵀ r``, or ``rᵀ X`` of a matrix r, and the additions behind each entry."""
     n_rows, n_columns = X.shape
     parts: list[FloatArray] = []
-    if sp.issparse(X):
-        for first in range(0, n_rows, _SPARSE):
-            rows = slice(first, min(first + _SPARSE, n_rows))
-            part = row_range(X, rows.start, rows.stop).astype(np.float64).T @ r[rows]
-            parts.append(part.T)
-        found, depth = _in_pairs(np.array(parts).reshape(-1, *r.shape[1:], n_columns))
-        return found, min(n_rows, _SPARSE) + depth
     deepest = 0
+    if sp.issparse(X):
+        for panels in row_chunks(-(-n_rows // _SPARSE), n_columns, 1):
+            rows = slice(panels.start * _SPARSE, min(panels.stop * _SPARSE, n_rows))
+            n, chunk = rows.stop - rows.start, row_range(X, rows.start, rows.stop)
+            begins = np.minimum(np.arange(0, n + _SPARSE, _SPARSE), n)
+            products = np.stack([
+                (sp.csr_array((each, np.arange(n), begins)) @ chunk).toarray()
+                for each in np.atleast_2d(r[rows].T)
+            ], axis=1)  # fmt: skip
+            part, depth = _in_pairs(products.reshape(-1, *r.shape[1:], n_columns))
+            parts.append(part)
+            deepest = max(deepest, depth)
+        found, depth = _in_pairs(np.array(parts).reshape(-1, *r.shape[1:], n_columns))
+        return found, min(n_rows, _SPARSE) + deepest + depth
     for rows in row_chunks(n_rows, n_columns, _DENSE):
         chunk = np.ascontiguousarray(X[rows], dtype=np.float64)
         weights, whole = r[rows], chunk.shape[0] // _DENSE * _DENSE

@@ -477,7 +477,7 @@ def _optimal_already(
     coefficients = problem.join(start.coef, start.intercept)
     if pieces is None or not np.isfinite(coefficients).all():
         return None
-    certificate = certify(problem, coefficients, point=pieces, tol=tol)
+    certificate = certify(problem, coefficients, point=pieces, guess=start.lam, tol=tol)
     if certificate.gap > tol:
         return None
     monitor.report(0, certificate.primal, certificate.dual, certificate.lam)

@@ -167,9 +167,9 @@ def _under_same_bound(
     """Another point, as it will be returned, with the lower bound that is known."""
     coefficients = problem.join(*problem.split(coefficients))
     if problem.domains is not None:
-        from ..problem.best_price import best_price  # compiled
+        from ..problem.domain_loss import best_price  # compiled
 
-        lam, primal = best_price(problem, coefficients)
+        lam, primal = best_price(problem.rows, problem.cost, coefficients, problem.epsilon)
         return replace(known, primal=primal, lam=lam)
     margins = problem.margins(coefficients)
     lam, primal = primal_value(problem, coefficients, margins, None, known.lam)

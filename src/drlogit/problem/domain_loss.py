@@ -32,6 +32,9 @@ from .transport import TransportCost
 from .weighted_quantile import Weighted, upper_quantile
 from .worst_moves import Envelopes, Weighed, envelopes
 
+#: The share of a guessed λ above which the best one should be.
+_BELOW = 0.95
+
 
 class Edges(NamedTuple):
     """A block's envelopes, the rates and masses of their edges, and the scores they belong to."""
@@ -71,26 +74,38 @@ class Prices:
 
 
 def prices_of(
+    rows: Rows, cost: TransportCost, coefficients: FloatArray, *, floor: float = 0.0
+) -> Prices:
+    """The prices of a model on samples with domains; with ``floor`` only those above it."""
+    if cost.domains is None:
+        raise ValueError("the features have no domains")
+    model = Weighed.by(cost.domains, coefficients)
+    least = max(cost.dual_norm(coefficients), floor)
+    tables = cost.domains.tables(rows)
+    edges, (loss,) = rows.run(_edges, tables, coefficients, cost.kappa, least, model)
+    return Prices(rows, least, float(loss), edges, model)
+
+
+def best_price(
     rows: Rows,
     cost: TransportCost,
     coefficients: FloatArray,
-    tables: State | None = None,
-    *,
-    floor: float = 0.0,
-    step: int = 1,
-) -> Prices:
-    """The prices of a model on samples with domains.
+    epsilon: float,
+    guess: float | None = None,
+) -> tuple[float, float]:
+    """The best λ of a model at a radius, and ``F`` there.
 
-    With ``floor`` only those above it, for budgets that do not buy lower ones; with ``step`` as
-    estimated from some of the samples.
+    Edges with a rate below the best λ do not matter: only those above a little less than ``guess``
+    are listed; all of them, if that was too high.
     """
-    if cost.domains is None:
-        raise ValueError("the features have no domains")
-    tables = cost.domains.tables(rows) if tables is None else tables
-    model = Weighed.by(cost.domains, coefficients)
-    least = max(cost.dual_norm(coefficients), floor)
-    edges, (loss,) = rows.run(_edges, tables, coefficients, cost.kappa, least, model, step)
-    return Prices(rows, least, float(loss), edges, model)
+    if guess is not None:
+        prices = prices_of(rows, cost, coefficients, floor=_BELOW * guess)
+        lam = prices.best_lambda(epsilon)
+        if lam > prices.least or prices.least == cost.dual_norm(coefficients):
+            return lam, prices.value(epsilon, lam)
+    prices = prices_of(rows, cost, coefficients)
+    lam = prices.best_lambda(epsilon)
+    return lam, prices.value(epsilon, lam)
 
 
 def _edges(
@@ -100,23 +115,11 @@ def _edges(
     kappa: float,
     least: float,
     model: Weighed,
-    step: int,
 ) -> tuple[Edges, tuple[Sum]]:
     margins = block.margins(coefficients)
     scores = block.y * margins
-    # Of a sample's table copies are made: compiled loops are for contiguous arrays.
-    part = ItemTable(
-        np.ascontiguousarray(table.now[::step]), np.ascontiguousarray(table.values[::step])
-    )
-    some, y, weights = (
-        np.ascontiguousarray(values[::step]) for values in (scores, block.y, block.weights)
-    )
-    flips = block.flip_costs(kappa)
-    flips = flips if flips.size == 1 else np.ascontiguousarray(flips[::step])
-    found = envelopes(some, y, flips, least, part, model)
-    mass = weights[found.own] * found.cost
-    if step > 1 and weights.any():
-        mass *= block.weights.sum() / weights.sum()
+    found = envelopes(scores, block.y, block.flip_costs(kappa), least, table, model)
+    mass = block.weights[found.own] * found.cost
     return Edges(table, scores, found, mass), (Sum(float(block.weights @ log_loss(margins))),)
 
 

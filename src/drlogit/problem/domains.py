@@ -171,11 +171,15 @@ class Domains:
 
 
 def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()]]:
+    """Made once for a block, and kept with it."""
     from .category_codes import category_codes  # compiled: imported only when needed
 
-    X = block.X
-    now = category_codes(X, domains.groups).now
-    return ItemTable(now, np.ascontiguousarray(dense_columns(block.X, domains.bounded))), ()
+    kept = block.__dict__.get("_items")
+    if kept is None or kept[0] is not domains:
+        now = category_codes(block.X, domains.groups).now
+        values = np.ascontiguousarray(dense_columns(block.X, domains.bounded))
+        kept = block.__dict__["_items"] = domains, ItemTable(now, values)
+    return kept[1], ()
 
 
 def dense_columns(X: Matrix, columns: IndexArray) -> FloatArray:
