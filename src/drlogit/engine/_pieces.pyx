@@ -9,8 +9,11 @@ feature goes to one of its ends.  So margins, adjoints and Gram matrix need the 
 and the changes beside it.
 
 Coordinates: categories, levels of immovable groups, sparse columns, high of each group, bounded
-features, dense columns, b if there is one, λ.  A row is a few sparse entries, ascending, and a dense
-*tail* from the bounded features on.  Visits are pure functions of (table, state, …).
+features, dense columns, b if there is one, λ; after these P, the *combinations* of levels of a few
+groups each, so that a row has one entry where it would have several: a Gram matrix takes the square
+of their number, and the sums over combinations are spread out to levels once, at the end.  A row is a
+few sparse entries and a dense *tail* from the bounded features on.  Visits are pure functions of
+(table, state, …).
 """
 from collections import namedtuple
 
@@ -18,7 +21,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dsyrk
 
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
@@ -53,12 +56,13 @@ cdef class Table:
     """The samples of a block in the coordinates of a layout; nothing of X is copied.
 
     ``codes`` are the coordinates of each sample's categories, movable groups first, -1 for none of the
-    columns; ``none`` the coordinate of each movable group's "none", or -1, where there is no b: then
-    b = -Σ coefficient of "none".
+    columns; ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the entries that
+    a combination stands for.
     """
     cdef const double[::1] y, w
-    cdef const int[:, ::1] codes
-    cdef const int[::1] none, tail_columns, places
+    cdef const int[:, ::1] codes, joint, levels
+    cdef const double[:, ::1] signs
+    cdef const int[::1] tail_columns, places
     cdef const double[::1] shift
     cdef const double[:, :] x64
     cdef const float[:, :] x32
@@ -69,12 +73,13 @@ cdef class Table:
     cdef bint single, wide, sparse, offset
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
     cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, L, W
+    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, L, W
 
-    def __init__(self, X, y, w, codes, layout):
+    def __init__(self, X, y, w, codes, combined, layout):
         self.y, self.w, self.codes = y, w, codes
-        self.N, self.C, self.G = y.shape[0], codes.shape[1], layout.group_costs.shape[0]
-        self.none, self.tail_columns, self.places = layout.none, layout.tail_columns, layout.places
+        self.joint, self.levels, self.signs = combined
+        self.N, self.C, self.G = y.shape[0], self.joint.shape[1], layout.group_costs.shape[0]
+        self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
         self.nb, self.high, self.start, self.offset = layout.bounded_costs.shape[0], layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
         self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), layout.group_costs, layout.bounded_costs
@@ -94,7 +99,7 @@ cdef class Table:
             self.single = X.dtype == np.float32
             if self.single: self.x32 = X
             else: self.x64 = X
-        self.L += self.C + self.G
+        self.L += self.C
 
     cdef Py_ssize_t row(self, Py_ssize_t i, int* index, double* value, double* tail) noexcept nogil:
         """The sample's own row; the number of sparse entries."""
@@ -102,12 +107,9 @@ cdef class Table:
         cdef int c
         cdef double v
         for j in range(self.C):
-            c = self.codes[i, j]
-            if c >= 0 and not (j < self.G and c == self.none[j]):
+            c = self.joint[i, j]
+            if c >= 0:
                 index[k], value[k] = c, 1.0
-                k += 1
-            if j < self.G and self.none[j] >= 0 and c != self.none[j]:
-                index[k], value[k] = self.none[j], -1.0
                 k += 1
         if self.sparse:
             for j in range(self.T): tail[j] = 0.0
@@ -128,6 +130,38 @@ cdef class Table:
         if self.offset: tail[self.T - 1] = 1.0
         return k
 
+    def extended(self, const double[::1] x):
+        """Coordinates with those of combinations: the sums of their levels'."""
+        cdef Py_ssize_t q, k
+        out = np.zeros(self.Q)
+        cdef double[::1] view = out
+        view[:self.P] = x
+        for q in range(self.Q - self.P):
+            for k in range(self.levels.shape[1]):
+                if self.levels[q, k] >= 0: view[self.P + q] += self.signs[q, k] * x[self.levels[q, k]]
+        return out
+
+    cdef void fold(self, double* sums) noexcept nogil:
+        """Sums over combinations added to those of their levels."""
+        cdef Py_ssize_t q, k
+        for q in range(self.Q - self.P):
+            for k in range(self.levels.shape[1]):
+                if self.levels[q, k] >= 0: sums[self.levels[q, k]] += self.signs[q, k] * sums[self.P + q]
+
+    cdef void fold_gram(self, double* square, double* out) noexcept nogil:
+        """The lower triangle of V + Vᵀ, where V is the square with combinations folded on both sides."""
+        cdef Py_ssize_t i, j, k, P = self.P, Q = self.Q
+        cdef double sign
+        cdef double* row
+        for j in range(P, Q):
+            for k in range(self.levels.shape[1]):
+                if self.levels[j - P, k] < 0: continue
+                row, sign = square + self.levels[j - P, k] * Q, self.signs[j - P, k]
+                for i in range(Q): row[i] += sign * square[j * Q + i]
+        for i in range(P): self.fold(square + i * Q)
+        for i in range(P):
+            for j in range(i + 1): out[i * P + j] = square[i * Q + j] + square[j * Q + i]
+
 
 cdef class Work:
     """Room for one visit, the sample it is at, and what is asked of it."""
@@ -135,7 +169,7 @@ cdef class Work:
     cdef const double[::1] kappa, slope         # of length 1 or N; slope of a linear loss, or empty
     cdef Py_ssize_t m                           # sparse entries of the sample's row
     cdef int[::1] index, columns, place
-    cdef double[::1] value, tail, one, reference, acc, local, rows, weights
+    cdef double[::1] value, tail, one, reference, acc, local, rows, square
     cdef uint64_t[::1] moved, upwards
     cdef Priced priced
     cdef Item* items
@@ -153,7 +187,7 @@ cdef class Work:
         self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
         self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
-        self.rows = np.empty(PANEL * t.T if t.T >= FEW else 1)
+        self.rows, self.square = np.empty(PANEL * t.T if t.T >= FEW else 1), np.zeros(t.T * t.T if t.T >= FEW else 1)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
         if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
         if t.nb:
@@ -271,7 +305,7 @@ cdef class Work:
 
     cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n, double sd, double* out) noexcept nogil:
         """Σ q h'' zzᵀ + Σ D δδᵀ - (ΣDδ)(ΣDδ)ᵀ/ΣD of a sample, D = q/r: in its row and a few columns, then spread out."""
-        cdef Py_ssize_t P = self.t.P, W = self.t.W, G = self.t.G, T = self.t.T, start = self.t.start, high = self.t.high, k, e, f, c = 1, ref = 0, item, split, w
+        cdef Py_ssize_t P = self.t.P, Q = self.t.Q, W = self.t.W, G = self.t.G, T = self.t.T, start = self.t.start, high = self.t.high, k, e, f, c = 1, ref = 0, item, w
         cdef uint64_t bits
         cdef double weight, value, alpha
         cdef int col
@@ -332,54 +366,48 @@ cdef class Work:
                     for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
             for e in range(c):
                 for f in range(e + 1): local[e * c + f] -= acc[e] * acc[f] / sd
-        # The row with itself (the tail with itself by BLAS, if it is long), then local columns with it and each other.
+        # Half of the row with itself (the tail with itself by BLAS, if it is long); local columns with it and each other.
         weight = local[0]
         for e in range(self.m):
-            value, target = weight * entry[e], out + <Py_ssize_t>index[e] * P
-            for f in range(e + 1): target[index[f]] += value * entry[f]
+            value, target = weight * entry[e], out + <Py_ssize_t>index[e] * Q
+            for f in range(e): target[index[f]] += value * entry[f]
+            target[index[e]] += 0.5 * value * entry[e]
         for e in range(T):
-            value, target = weight * tail[e], out + (start + e) * P
+            value, target = weight * tail[e], out + (start + e) * Q
             for f in range(self.m): target[index[f]] += value * entry[f]
             if T < FEW:
                 target += start
-                for f in range(e + 1): target[f] += value * tail[f]
+                for f in range(e): target[f] += value * tail[f]
+                target[e] += 0.5 * value * tail[e]
         if T >= FEW:
             value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
             for e in range(T): target[e] = value * tail[e]
             self.filled += 1
-            if self.filled == PANEL: self.flush(out)
+            if self.filled == PANEL: self.flush()
         for e in range(1, c):
-            col, value = columns[e], local[e * c]
-            target = out + <Py_ssize_t>col * P
+            value, target = local[e * c], out + <Py_ssize_t>columns[e] * Q
             if value != 0.0:
-                split = 0
-                while split < self.m and index[split] < col:
-                    target[index[split]] += value * entry[split]
-                    split += 1
-                if split < self.m and index[split] == col:
-                    target[col] += 2.0 * value * entry[split]
-                    split += 1
-                for f in range(split, self.m): out[index[f] * P + col] += value * entry[f]
-                split = 0
-                if col >= start:
-                    split = min(col - start, T)
-                    for f in range(split): target[start + f] += value * tail[f]
-                    if split < T:
-                        target[col] += 2.0 * value * tail[split]
-                        split += 1
-                for f in range(split, T): out[(start + f) * P + col] += value * tail[f]
-            for f in range(1, e + 1):
-                k = columns[f]
-                if k <= col: target[k] += local[e * c + f]
-                else: out[k * P + col] += local[e * c + f]
-            place[col] = -1
+                for f in range(self.m): target[index[f]] += value * entry[f]
+                for f in range(T): target[start + f] += value * tail[f]
+            for f in range(1, e): target[columns[f]] += local[e * c + f]
+            target[columns[e]] += 0.5 * local[e * c + e]
+            place[columns[e]] = -1
 
-    cdef void flush(self, double* out) noexcept nogil:
+    cdef void flush(self) noexcept nogil:
         """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order."""
-        cdef int T = self.t.T, n = self.filled, P = self.t.P
+        cdef int T = self.t.T, n = self.filled
         cdef double unit = 1.0
-        if n: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, out + self.t.start * P + self.t.start, &P)
+        if n: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
         self.filled = 0
+
+    cdef void finish(self, double* square, double* out) noexcept nogil:
+        """The Gram matrix of all samples, its lower triangle."""
+        cdef Py_ssize_t e, f, T = self.t.T, start = self.t.start, P = self.t.P
+        self.t.fold_gram(square, out)
+        if T < FEW: return
+        self.flush()
+        for e in range(T):
+            for f in range(e + 1): out[(start + e) * P + start + f] += self.square[e * T + f]
 
     cdef void local_row(self, Py_ssize_t i, const Piece* p, const uint64_t* moved, Py_ssize_t c) noexcept nogil:
         """A piece's row: one times the sample's, and its changes at the local columns."""
@@ -413,12 +441,13 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
     cdef Py_ssize_t[::1] ptr = starts
     cdef double[::1] scores = score, tops = top
     cdef Py_ssize_t i, e, k = 0, count
+    cdef const double[::1] all_x = t.extended(x)
     cdef double lam = x[t.P - 1], s, space, one, two, step, most, curved
     with nogil:
         for i in range(t.N):
             ptr[i] = k
             work.go_to(i)
-            scores[i] = work.along(&x[0])
+            scores[i] = work.along(&all_x[0])
             if not t.w[i] > 0.0: continue
             count = 2 if work.flip(i) < INFINITY else 1
             most = -INFINITY
@@ -461,7 +490,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     adjoints of P (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
     """
     cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count, n_found = 0, waiting = 0
+    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count, n_found = 0, waiting = 0
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] old_pieces = state.pieces, steps = state.step
     cdef const uint64_t[:, ::1] old_sets = state.sets
@@ -492,10 +521,11 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef Piece* f = pieces_of(found_pieces)
     cdef uint64_t* f_sets = &found_bits[0, 0] if W else NULL
     sums = np.zeros(P * P + 3 * P + SCALARS)
-    cdef double[::1] total = sums
-    cdef double* out = &total[0]
-    cdef double* adj = out + P * P
-    cdef double* tot = adj + 3 * P
+    cdef double[::1] total = sums, square = np.zeros(Q * Q) if Q > P else sums
+    cdef double[:, ::1] adjoints = np.zeros((3, Q))
+    cdef double* out = &square[0]
+    cdef double* adj = &adjoints[0, 0]
+    cdef double* tot = &total[P * P + 3 * P]
     cdef double lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
     cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, scale, cen, curved
     cdef double base[3]
@@ -584,11 +614,14 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                 for e in range(3):
                     cen = -each[e] * p[k].s * p[k].y
                     base[e] += cen
-                    adj[e * P + last] -= each[e] * p[k].cost
-                    work.spread(i, p_sets + k * W, p[k].y, cen, adj + e * P)
-            for e in range(3): work.add(base[e], adj + e * P)
+                    adj[e * Q + last] -= each[e] * p[k].cost
+                    work.spread(i, p_sets + k * W, p[k].y, cen, adj + e * Q)
+            for e in range(3): work.add(base[e], adj + e * Q)
             work.gram(i, p + a2, p_sets + a2 * W, n - a2, sd, out)
-        if t.T >= FEW: work.flush(out)
+        work.finish(out, &total[0])
+        for e in range(3):
+            t.fold(adj + e * Q)
+            memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))
         new_ptr[t.N] = n
         tot[1], tot[7] = tot[0], n
     missing = own_found[:n_found].copy(), found[:n_found].copy(), found_sets[:n_found].copy()
@@ -615,10 +648,11 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
     cdef double[::1] dscores = dscore_out, dtops = dtop_out
     cdef Step* d = <Step*>pieces_of(steps)
     sums = np.zeros((P + 3 if predictor else 2) + 2 * LEVELS)
-    cdef double[::1] total_out = sums
-    cdef double* out = &total_out[0]
-    cdef double* tot = out + P
-    cdef double* costs = tot + 3 if predictor else out + 2
+    cdef double[::1] total_out = sums, pulls = np.zeros(t.Q)
+    cdef const double[::1] all_dx = t.extended(dx)
+    cdef double* out = &pulls[0]
+    cdef double* tot = &total_out[P if predictor else 0]
+    cdef double* costs = tot + (3 if predictor else 2)
     cdef double w, dscore, wanted, push, sd, sq, total, dtop, base, pull, dq, cen, own, fall, lost, drop, taken
     cdef Piece largest
     with nogil:
@@ -626,14 +660,14 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
             a, b, w = ptr[i], ptr[i + 1], t.w[i]
             if not w > 0.0: continue
             work.go_to(i)
-            dscore = work.along(&dx[0])
+            dscore = work.along(&all_dx[0])
             sd = sq = total = 0.0
             for k in range(a, b):
                 d[k].v = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
                 push = -o[k].s * d[k].v - dx[last] * o[k].cost
                 wanted = -o[k].q if predictor else (centre * w - share * second[k].second) / o[k].r - o[k].q
                 d[k].q, d[k].r = wanted, push
-                if not predictor: out[0] += o[k].q * push
+                if not predictor: tot[0] += o[k].q * push
                 sd += o[k].q / o[k].r
                 sq += o[k].q
                 total += wanted + o[k].q / o[k].r * push
@@ -666,6 +700,9 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
                     out[last] -= dq * o[k].cost
                     work.spread(i, sets + k * W, o[k].y, cen, out)
                 work.add(pull, out)
+        if predictor:
+            t.fold(out)
+            memcpy(&total_out[0], out, P * sizeof(double))
     return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
 
@@ -685,9 +722,11 @@ def certify(Table t, state, point, const double[::1] dx):
     cdef const uint64_t* sets = bits_of(all_sets)
     cdef bint first = point is None
     cdef const double[:, ::1] old = pieces if first else point
+    cdef Py_ssize_t Q = t.Q
     made, sums = np.zeros((pieces.shape[0], 2)), np.zeros(P + 2)
     cdef double[:, ::1] new = made, moves = np.empty((pieces.shape[0], 2))      # changes of margin, of value
-    cdef double[::1] total_out = sums, panel = np.zeros(P + 1)
+    cdef double[::1] total_out = sums, all_sums = np.zeros(Q + 1), panel = np.zeros(Q + 1)
+    cdef const double[::1] all_dx = t.extended(dx)
     cdef double* out = &panel[0]                # sums of a few samples: less rounding to charge
     cdef double w, dscore, sd, sq, total, dtop, q, m, s, base, scale, before
     with nogil:
@@ -695,7 +734,7 @@ def certify(Table t, state, point, const double[::1] dx):
             a, b, w = ptr[i], ptr[i + 1], t.w[i]
             if w > 0.0:
                 work.go_to(i)
-                dscore = work.along(&dx[0])
+                dscore = work.along(&all_dx[0])
                 sd = sq = total = 0.0
                 for k in range(a, b):
                     if o[k].q < BINDS * w * o[k].r: continue
@@ -718,7 +757,7 @@ def certify(Table t, state, point, const double[::1] dx):
                     if not new[k, 0] > 0.0: continue
                     new[k, 0] *= scale
                     new[k, 1] = min(new[k, 1] * scale, new[k, 0])
-                    out[P] += new[k, 0] * entropy(new[k, 1] / new[k, 0])
+                    out[Q] += new[k, 0] * entropy(new[k, 1] / new[k, 0])
                     out[last] -= new[k, 0] * o[k].cost
                     base -= new[k, 1] * o[k].y
                     work.spread(i, sets + k * W, o[k].y, -new[k, 1] * o[k].y, out)
@@ -726,8 +765,11 @@ def certify(Table t, state, point, const double[::1] dx):
             if (i + 1) % PANEL == 0 or i + 1 == t.N:
                 most = max(most, b - begin + PANEL)
                 begin = b
-                for k in range(P + 1):
-                    total_out[k] += out[k]
+                for k in range(Q + 1):
+                    all_sums[k] += out[k]
                     out[k] = 0.0
-        total_out[P + 1] = most + t.N // PANEL + 4
+        t.fold(&all_sums[0])
+        for k in range(P): total_out[k] = all_sums[k]
+        total_out[P] = all_sums[Q]
+        total_out[P + 1] = most + t.N // PANEL + Q - P + 4
     return made, sums

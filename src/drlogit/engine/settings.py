@@ -72,6 +72,8 @@ class Settings:
     flip_margin: float = 2.0
     """Margin from which on flips pay where a run opens, as far as 1 ≤ λ ≤ .14/ε (made tables: 1 to
     4 are alike; without, up to three times the iterations at small ε and κ)."""
+    combined: float = 0.2
+    """Levels of groups are combined up to the root of so many combinations per sample."""
     stronger: float = 3.0
     """Up to how many times the radius of an earlier result, or a share of its flip cost, it is a
     start (made tables: from weaker adversaries twice the iterations, from stronger ones fewer)."""

@@ -177,9 +177,10 @@ class TableLayout:
         kept = block.__dict__.get("_table")
         if kept is None or kept[0] != self.token:
             X = block.X
+            codes = self._codes(X)
             kept = block.__dict__["_table"] = (
                 self.token,
-                Table(X, block.y, block.weights, self._codes(X), self),
+                Table(X, block.y, block.weights, codes, self._combined(codes), self),
             )
         return kept[1]
 
@@ -190,6 +191,55 @@ class TableLayout:
         for g in np.flatnonzero(self.domains.with_none):
             codes[now[:, g] < 0, g] = self.first[g + 1] - 1
         return codes
+
+    def _combined(self, codes: NDArray[np.int32]) -> tuple[Any, Any, Any]:
+        """Coordinates of the samples' combinations, the levels each stands for, and their signs.
+
+        Levels of groups are combined as long as combinations are few for so many samples; alone
+        they are their own coordinates.  Without b, rows have -1 at "none" of all groups but those
+        where they have that: then nothing.
+        """
+        held = [self.coordinate[levels] for _, levels in self.held]
+        known = [np.arange(*ends) for ends in zip(self.first[:-1], self.first[1:], strict=True)]
+        known += [np.append(levels, -1) for levels in held]  # the level left out has no entry
+        none = [*self.none, *[-1] * len(held)]
+        bundles: list[list[int]] = []
+        count, most = 0, math.sqrt(SETTINGS.combined * codes.shape[0])
+        for g, levels in enumerate(known):
+            count *= levels.size
+            if not 0 < count <= most:
+                bundles.append([])
+                count = levels.size
+            bundles[-1].append(g)
+        joint, end = [np.zeros((codes.shape[0], 0))], self.size
+        width = max((len(bundle) for bundle in bundles), default=1) * (1 if self.offset else 2)
+        entries = [(np.zeros((0, width)), np.zeros((0, width)))]
+        for bundle in bundles:
+            if len(bundle) == 1 and none[bundle[0]] < 0:
+                joint.append(codes[:, bundle])
+                continue
+            sizes = [known[g].size for g in bundle]
+            own = [
+                np.where(codes[:, g] < 0, known[g].size - 1, codes[:, g] - known[g][0])
+                for g in bundle
+            ]
+            joint.append(end + np.ravel_multi_index(own, sizes)[:, None])
+            levels = np.full((math.prod(sizes), width), -1)
+            signs = np.ones_like(levels, dtype=np.float64)
+            every = np.unravel_index(np.arange(levels.shape[0]), sizes)
+            for place, (g, which) in enumerate(zip(bundle, every, strict=True)):
+                there = known[g][which] != none[g]
+                levels[there, place] = known[g][which][there]
+                if none[g] >= 0:
+                    levels[there, -1 - place], signs[:, -1 - place] = none[g], -1.0
+            entries.append((levels, signs))
+            end += levels.shape[0]
+        levels, signs = (np.concatenate(part) for part in zip(*entries, strict=True))
+        return (
+            np.concatenate(joint, axis=1, dtype=np.int32, casting="unsafe"),
+            (levels.astype(np.int32)),
+            signs,
+        )
 
     # --- there and back ---------------------------------------------------------------------
 
