@@ -47,16 +47,16 @@ def column_sums(X: Matrix, r: FloatArray) -> tuple[FloatArray, int]:
     parts: list[FloatArray] = []
     deepest = 0
     if sp.issparse(X):
-        for panels in row_chunks(-(-n_rows // _SPARSE), n_columns, 1):
-            rows = slice(panels.start * _SPARSE, min(panels.stop * _SPARSE, n_rows))
-            n, chunk = rows.stop - rows.start, row_range(X, rows.start, rows.stop)
+        for some in row_chunks(-(-n_rows // _SPARSE), n_columns, 1):
+            rows = slice(some.start * _SPARSE, min(some.stop * _SPARSE, n_rows))
+            n, part = rows.stop - rows.start, row_range(X, rows.start, rows.stop)
             begins = np.minimum(np.arange(0, n + _SPARSE, _SPARSE), n)
             products = np.stack([
-                (sp.csr_array((each, np.arange(n), begins)) @ chunk).toarray()
+                (sp.csr_array((each, np.arange(n), begins)) @ part).toarray()
                 for each in np.atleast_2d(r[rows].T)
             ], axis=1)  # fmt: skip
-            part, depth = _in_pairs(products.reshape(-1, *r.shape[1:], n_columns))
-            parts.append(part)
+            found, depth = _in_pairs(products.reshape(-1, *r.shape[1:], n_columns))
+            parts.append(found)
             deepest = max(deepest, depth)
         found, depth = _in_pairs(np.array(parts).reshape(-1, *r.shape[1:], n_columns))
         return found, min(n_rows, _SPARSE) + deepest + depth

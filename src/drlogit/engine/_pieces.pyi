@@ -17,7 +17,9 @@ class PieceState(NamedTuple):
     missing: tuple[Any, FloatArray, Any]
 
 class Table:
-    def __init__(self, X: Any, y: FloatArray, w: FloatArray, codes: Any, layout: Any) -> None: ...
+    def __init__(
+        self, X: Any, y: FloatArray, w: FloatArray, codes: Any, combined: Any, layout: Any
+    ) -> None: ...
 
 def open_pieces(
     t: Table, kappa: FloatArray, slope: FloatArray, x: FloatArray, mu: float

@@ -211,9 +211,10 @@ class TableLayout:
                 bundles.append([])
                 count = levels.size
             bundles[-1].append(g)
-        joint, end = [np.zeros((codes.shape[0], 0))], self.size
         width = max((len(bundle) for bundle in bundles), default=1) * (1 if self.offset else 2)
-        entries = [(np.zeros((0, width)), np.zeros((0, width)))]
+        joint: list[Any] = [codes[:, :0]]
+        entries: list[Any] = [(np.zeros((0, width), dtype=np.int32), np.zeros((0, width)))]
+        end = self.size
         for bundle in bundles:
             if len(bundle) == 1 and none[bundle[0]] < 0:
                 joint.append(codes[:, bundle])
@@ -224,22 +225,18 @@ class TableLayout:
                 for g in bundle
             ]
             joint.append(end + np.ravel_multi_index(own, sizes)[:, None])
-            levels = np.full((math.prod(sizes), width), -1)
-            signs = np.ones_like(levels, dtype=np.float64)
-            every = np.unravel_index(np.arange(levels.shape[0]), sizes)
+            count = math.prod(sizes)
+            levels, signs = np.full((count, width), -1, dtype=np.int32), np.ones((count, width))
+            every = np.unravel_index(np.arange(count), sizes)
             for place, (g, which) in enumerate(zip(bundle, every, strict=True)):
                 there = known[g][which] != none[g]
                 levels[there, place] = known[g][which][there]
                 if none[g] >= 0:
                     levels[there, -1 - place], signs[:, -1 - place] = none[g], -1.0
             entries.append((levels, signs))
-            end += levels.shape[0]
+            end += count
         levels, signs = (np.concatenate(part) for part in zip(*entries, strict=True))
-        return (
-            np.concatenate(joint, axis=1, dtype=np.int32, casting="unsafe"),
-            (levels.astype(np.int32)),
-            signs,
-        )
+        return np.concatenate(joint, axis=1).astype(np.int32), levels, signs
 
     # --- there and back ---------------------------------------------------------------------
 
