@@ -37,5 +37,5 @@ def correct_pair(
     light: float,
 ) -> tuple[PairState, FloatArray]: ...
 def certify_pair(
-    rows: CompiledRows, state: PairState, point: Any, dcoef: FloatArray
+    rows: CompiledRows, both: Any, dcoef: FloatArray
 ) -> tuple[FloatArray, FloatArray]: ...

@@ -70,13 +70,14 @@ cdef void limit(double* costs, double fall, double cost) noexcept nogil:
 
 
 cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal_price, double dual_price):
-    """Longest steps that leave samples behind at no more than these prices; costs from ``first`` on."""
+    """Longest steps that leave samples behind at no more than these prices; costs, if any, from ``first`` on."""
     cdef double found[2]
     cdef double total, price
     cdef long long level
     cdef Py_ssize_t kind, k
     for kind in range(2):
         total, price, found[kind] = 0.0, primal_price if kind == 0 else dual_price, 1.0
+        if sums.shape[0] == first: continue
         for k in range(LEVELS - 1, -1, -1):
             total += sums[first + kind * LEVELS + k]
             if total > price:
@@ -395,8 +396,10 @@ cdef double corrected(double s, double ds) noexcept nogil:
     return 0.0 if not s + ds > EMPTIED * s else min(s + ds, 1.0)
 
 
-def certify_pair(CompiledRows rows, PairState state, point, const double[::1] dcoef):
-    """The dual point (s, a) after one more correction, its adjoint and entropy."""
+def certify_pair(CompiledRows rows, both, const double[::1] dcoef):
+    """The dual point (s, a) after one more correction, its adjoint and entropy; of a state, or (state, last point)."""
+    cdef PairState state
+    state, point = both if isinstance(both, tuple) else (both, None)
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     cdef bint first = point is None, flips = state.kappa.shape[0] > 0
     cdef double w, s, a, now_s, du, part, total = 0.0, spent = 0.0, dlam = dcoef[last]

@@ -39,8 +39,6 @@ from .settings import SETTINGS
 #: Coefficients of all classes together up to which the system is formed: 130 MB then.
 MOST_COEFFICIENTS = 4000
 
-_NO_LIMITS = 2 * 320
-
 
 class ClassState(NamedTuple):
     """What a block remembers: labels, their costs, (scores, slacks, multipliers), and its step.
@@ -87,7 +85,7 @@ class ClassSamples:
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         if not self.flips:
-            return state, np.zeros(dcoef.size + 3 + _NO_LIMITS)
+            return state, np.zeros(dcoef.size + 3)
         return self._visit(_predict, state, dcoef, self.light)
 
     def correct(

@@ -51,7 +51,6 @@ from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
 _LOG_LOSS = np.zeros(0)
-LEVELS = 320
 
 
 class PairSamples:
@@ -70,7 +69,7 @@ class PairSamples:
         self, function: Callable[..., Any], state: Any, *arguments: Any
     ) -> tuple[State, FloatArray]:
         self.visits += 1
-        state, (sums,) = self.rows.run(function, state, *arguments)
+        state, (sums,) = self.rows.run(_visit, state, function, *arguments)
         return state, sums
 
     def open(self, coef: FloatArray, mu: float) -> State:
@@ -81,25 +80,25 @@ class PairSamples:
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_linearise_pair, state, coef, primal, dual, self.gram)
+        return self._visit(linearise_pair, state, coef, primal, dual, self.gram)
 
     def weights(self, state: State) -> State:
         weights: State = self.rows.run(_weights_pair, state)[0]
         return weights
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return self._visit(_predict_pair, state, dcoef, self.light)
+        return self._visit(predict_pair, state, dcoef, self.light)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_correct_pair, state, dcoef, centre, share, self.light)
+        return self._visit(correct_pair, state, dcoef, centre, share, self.light)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
         both = state if point is None else self.rows.pair(state, point)
-        return self._visit(_certify_pair, both, dcoef)
+        return self._visit(certify_pair, both, dcoef)
 
 
 class LossSamples(PairSamples):
@@ -110,14 +109,12 @@ class LossSamples(PairSamples):
         self.newton = newton
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return state, np.zeros(dcoef.size + 3 + 2 * LEVELS)
+        return state, np.zeros(dcoef.size + 3)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        limits = np.zeros(2 + 2 * LEVELS)
-        limits[:2] = self.newton.parabola()
-        return state, limits
+        return state, np.array(self.newton.parabola())
 
 
 # --- visits to a block ---------------------------------------------------------------------------
@@ -130,31 +127,15 @@ def _open_pair(
     return open_pair(block.compiled, block.flip_costs(kappa), slopes, coef, mu), ()
 
 
-def _linearise_pair(
-    block: Block, state: PairState, *arguments: Any
-) -> tuple[PairState, tuple[Sum]]:
-    state, sums = linearise_pair(block.compiled, state, *arguments)
+def _visit(
+    block: Block, state: Any, function: Callable[..., Any], *arguments: Any
+) -> tuple[Any, tuple[Sum]]:
+    state, sums = function(block.compiled, state, *arguments)
     return state, (Sum(sums),)
 
 
 def _weights_pair(block: Block, state: PairState) -> tuple[FloatArray, tuple[()]]:
     return block.weights * state.curvature(), ()
-
-
-def _predict_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
-    state, sums = predict_pair(block.compiled, state, *arguments)
-    return state, (Sum(sums),)
-
-
-def _correct_pair(block: Block, state: PairState, *arguments: Any) -> tuple[PairState, tuple[Sum]]:
-    state, sums = correct_pair(block.compiled, state, *arguments)
-    return state, (Sum(sums),)
-
-
-def _certify_pair(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
-    state, point = both if isinstance(both, tuple) else (both, None)
-    point, sums = certify_pair(block.compiled, state, point, dcoef)
-    return point, (Sum(sums),)
 
 
 # --- the problem in the engine's coordinates ------------------------------------------------------
