@@ -5,8 +5,7 @@
 One thread each; the worker is a process of its own with Dask's settings as they come, and keeps X
 and y before the clock starts: in arrays of its own, as if it had read them, and once more as the
 client sent them, which mostly is at addresses that BLAS cannot read.  Processor time of both
-processes and time on the wall, the least of a few runs in turns.  A *visit* is one call of a
-function for all samples, a *pass* one that reads X.  Rows go to
+processes and time on the wall, the least of a few runs in turns.  Rows go to
 ``benchmarks/results/places.jsonl``.
 """
 
@@ -16,8 +15,7 @@ import argparse
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,61 +24,9 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 import drlogit
-from drlogit.rows.blocks import Block
-from drlogit.rows.interface import Rows
 
 from . import store
 from .measure import circumstances, thread_limits
-
-#: Methods of a block that read its features.
-READING = ("margins", "adjoint", "gram", "gram_and_adjoint", "squared_columns")
-
-
-@contextmanager
-def counted(n_samples: int) -> Iterator[list[str]]:
-    """Names of the functions that visit all samples."""
-    visits: list[str] = []
-    run = Rows.run
-
-    def noted(self: Rows, function: Any, *arguments: Any, **named: Any) -> Any:
-        if self.n_samples == n_samples:
-            visits.append(function.__name__)
-        return run(self, function, *arguments, **named)
-
-    Rows.run = noted  # type: ignore[method-assign]
-    try:
-        yield visits
-    finally:
-        Rows.run = run  # type: ignore[method-assign]
-
-
-@contextmanager
-def readers() -> Iterator[set[str]]:
-    """Names of the functions that read features, wherever they run: found out in memory."""
-    found: set[str] = set()
-    run, methods = Rows.run, {name: getattr(Block, name) for name in READING}
-    current = [""]
-
-    def noted(self: Rows, function: Any, *arguments: Any, **named: Any) -> Any:
-        current[0] = function.__name__
-        return run(self, function, *arguments, **named)
-
-    def reading(method: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*arguments: Any, **named: Any) -> Any:
-            found.add(current[0])
-            return method(*arguments, **named)
-
-        return wrapper
-
-    Rows.run = noted  # type: ignore[method-assign]
-    for name, method in methods.items():
-        setattr(Block, name, reading(method))
-    try:
-        yield found
-    finally:
-        Rows.run = run  # type: ignore[method-assign]
-        for name, method in methods.items():
-            setattr(Block, name, method)
 
 
 def measured(
@@ -101,22 +47,19 @@ def measured(
 
     for epsilon, kappa in ((0.02, 1.0), (0.02, math.inf)):
         options: dict[str, Any] = {"epsilon": epsilon, "kappa": kappa, "n_jobs": 1}
-        with readers() as reading:
-            drlogit.solve(X, y, **options)
         best: dict[str, store.Row] = {}
         for _ in range(repeat):
             for place, (features, labels) in places.items():
-                with counted(X.shape[0]) as visits:
-                    cpu, wall = processor(), time.perf_counter()
-                    result = drlogit.solve(features, labels, **options)
-                    wall, cpu = time.perf_counter() - wall, processor() - cpu
+                cpu, wall = processor(), time.perf_counter()
+                result = drlogit.solve(features, labels, **options)
+                wall, cpu = time.perf_counter() - wall, processor() - cpu
                 before = best.get(place, {"cpu_seconds": math.inf, "seconds": math.inf})
                 best[place] = {
                     "suite": "places", "data": str(X.shape), "place": place, "epsilon": epsilon,
                     "kappa": str(kappa), "cpu_seconds": min(cpu, before["cpu_seconds"]),
-                    "seconds": min(wall, before["seconds"]), "visits": len(visits),
-                    "passes": sum(name in reading for name in visits), "grams": result.n_iter,
-                    "sample_grams": result.info.get("sample_grams"), "gap": result.gap,
+                    "seconds": min(wall, before["seconds"]), "visits": result.info["visits"],
+                    "grams": result.info["grams"], "sample_grams": result.info["sample_grams"],
+                    "objective": result.objective, "gap": result.gap,
                     **circumstances(1),
                 }  # fmt: skip
         for row in best.values():
@@ -142,8 +85,8 @@ def main() -> None:
             print(
                 f"{row['place']:10s} kappa {row['kappa']:4s} processor {row['cpu_seconds']:.2f} s "
                 f"({row['ratio']:.2f} times memory), wall {row['seconds']:.2f} s "
-                f"({row['ratio_wall']:.2f} times), {row['visits']} visits, {row['passes']} passes, "
-                f"{row['grams']} Gram matrices, gap {row['gap']:.1e}",
+                f"({row['ratio_wall']:.2f} times), {row['visits']} visits, {row['grams']:.2f} Gram "
+                f"matrices, objective {row['objective']:.12f}, gap {row['gap']:.1e}",
                 flush=True,
             )
 
