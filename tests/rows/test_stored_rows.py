@@ -192,6 +192,19 @@ def test_errors_name_the_block():
         drlogit.RowBlocks.from_array(X[:, 0])
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_data_that_turn_bad_during_the_fit_are_an_error(n_jobs):
+    X, y = data()
+    blocks = in_blocks(X, CUTS[17])
+
+    def spoil(iterate):
+        if iterate.n_iter == 2:
+            X[40] = np.nan
+
+    with pytest.raises(ValueError, match=r"block 2 of X \(rows 32 to 47\).*NaN"):
+        drlogit.solve(blocks, y, callback=spoil, n_jobs=n_jobs, **OPTIONS)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory as Linux reports it")
 def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(tmp_path):
     """Resident memory, beyond what a small fit of the same width takes.

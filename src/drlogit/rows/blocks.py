@@ -127,6 +127,9 @@ class Block:
         """The block for one pass; what it reads or compiles may be kept with it."""
         return self
 
+    def check(self) -> None:
+        """``ValueError`` if the features are no longer finite; in memory they do not change."""
+
     def with_trust(self, trust: FloatArray) -> Block:
         """The same samples, whose labels cost these multiples of κ to flip."""
         return replace(self, trust=trust)

@@ -16,7 +16,7 @@ from .arrays import FloatArray, IndexArray, Matrix
 from .blocks import Block, join_blocks
 from .interface import BlockFunction, BlockState, Rows
 from .matrix import held, nonzeros, thin_copy
-from .reductions import Reduction, merge_reductions
+from .reductions import Reduction, has_nan, merge_reductions
 from .repeats import merge_repeats
 from .threads import limit_threads
 
@@ -53,14 +53,14 @@ class LocalRows(Rows):
         """Apply a block function to every block; new state and combined reductions."""
         blocks = self.blocks
         if len(blocks) == 1:  # nothing to combine, and small fits notice
-            only, reductions = function(
-                blocks[0].opened(), None if state is None else state[0], *arguments
+            only, reductions = _visit(
+                blocks[0], function, None if state is None else state[0], arguments
             )
             return (only,), tuple([item.value for item in reductions])
         states = state if state is not None else (None,) * len(blocks)
 
         def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
-            return function(blocks[index].opened(), states[index], *arguments)
+            return _visit(blocks[index], function, states[index], arguments)
 
         if self._n_threads == 1:
             new, merged = _visit_blocks(visit, range(len(blocks)))
@@ -155,6 +155,17 @@ def _compact(block: Block) -> tuple[Block, IndexArray | None]:
         block = Block(X, y, weights, block.intercept, trust)
     thin = thin_copy(block.X)
     return (block if thin is None else replace(block, X=thin)), origin
+
+
+def _visit(
+    block: Block, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
+) -> tuple[BlockState, tuple[Reduction, ...]]:
+    opened = block.opened()
+    new, reductions = function(opened, state, *arguments)
+    if opened is not block and has_nan(reductions):
+        # Arithmetic at a trial point, or a file that is no longer what it was?
+        block.check()
+    return new, reductions
 
 
 def _visit_blocks(visit: _Visit, indices: range) -> _Visited:

@@ -97,6 +97,13 @@ def _fieldwise(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     return combine(one, other)
 
 
+def has_nan(reductions: tuple[Reduction, ...]) -> bool:
+    """Whether any of the numbers is not a number."""
+    numbers = (item.value for item in reductions if not isinstance(item, Listed))
+    parts = (part for value in numbers for part in (value if isinstance(value, tuple) else [value]))
+    return any(bool(np.isnan(part).any()) for part in parts)
+
+
 def merge_reductions(
     left: tuple[Reduction, ...], right: tuple[Reduction, ...]
 ) -> tuple[Reduction, ...]:

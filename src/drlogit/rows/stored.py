@@ -73,6 +73,10 @@ class StoredBlock(Block):
         """A copy, which keeps what it reads for as long as it is there."""
         return self._with()
 
+    def check(self) -> None:
+        """``ValueError`` with the name of the block if its features are no longer finite."""
+        _checked(self.source, self.index)
+
     def shifted(self, shift: FloatArray) -> StoredBlock:
         """The same samples with features ``x - shift``."""
         return self._with(shift=shift)
