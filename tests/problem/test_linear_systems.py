@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg.lapack import dpotrs
 
-from drlogit.engine.conjugate_gradients import conjugate_gradients
+from drlogit.engine.wide import conjugate_gradients
 from drlogit.problem.shifted_cholesky import shifted_cholesky, unit_scale
 
 

@@ -472,11 +472,10 @@ def pays(problem: Problem) -> bool:
     Rare features are in few rows of a sample, and rows of few entries crowd at the kink: sparse
     rows are left to the driver (a7a, a9a, w8a: 0.8 to 3.9 times as long by way of samples).
     """
-    rows, flips = problem.rows, math.isfinite(problem.kappa)
+    rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
     many = rows.n_samples >= SETTINGS.many_samples * rows.n_columns
-    least = SETTINGS.least_entries if flips else SETTINGS.least_entries_loss
-    return many and dense and rows.n_nonzeros >= least and bool(_shares(rows))
+    return many and dense and rows.n_nonzeros >= SETTINGS.many_entries and bool(_shares(rows))
 
 
 def _shares(rows: Rows) -> list[float]:

@@ -26,8 +26,14 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.earlier import dual_point_of, is_for
-from ..starts.start import Start, sampling_error, start_from, with_lambda
+from ..starts.start import (
+    Start,
+    dual_point_of,
+    is_for,
+    sampling_error,
+    start_from,
+    with_lambda,
+)
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton

@@ -93,7 +93,9 @@ class Settings:
     # --- many samples (``large``): chosen on standard normal features, (20000, 50), (60000, 20),
     # (20000, 200), (200000, 15), and on a7a, a9a, w8a; seeds below 1000 ---
     many_samples: int = 80
-    """Samples per coefficient from which some of them lead to all (2 to 8 times faster)."""
+    """Samples per coefficient from which some of them lead to all (2 to 5 times faster), ..."""
+    many_entries: int = 200_000
+    """... if X has so many entries ((4000, 14): .9 to 1.6 times as long, (8000, 35): .5 to 1.2)."""
     growth: int = 4
     """Each sample has so many times the rows of the one before ..."""
     least_samples: int = 20
@@ -128,9 +130,7 @@ class Settings:
     near_nats: float = 0.02
     """... and in nats, up to which a model of the loss at it is better than opening near it,"""
     least_entries: int = 50_000
-    """... if X has so many entries (569 × 30, a1a: as long either way); for samples with flips."""
-    least_entries_loss: int = 300_000
-    """The same without flips: (4000, 40) is slower, (8000, 60) faster by way of them."""
+    """... if X has so many entries (569 × 30, a1a: as long either way)."""
     least_ratio: int = 4
     """Near starts are opened near where rows are fewer than so many for each coefficient."""
 

@@ -14,6 +14,7 @@ than the identity.  Everything of size N stays with its block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from .conjugate_gradients import conjugate_gradients
 
 #: Coefficients beyond which no n×n matrix is formed, and from which an N×N one is preferred.
 DENSE_LIMIT = 4000
@@ -145,3 +145,39 @@ def _woodbury(
     root = np.sqrt(d)
     solved, _ = dpotrs(factor, root * block.margins(v), lower=1)
     return weights, (Sum(block.adjoint(root * solved)),)
+
+
+def conjugate_gradients(
+    product: Callable[[FloatArray], FloatArray],
+    precondition: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    *,
+    rtol: float,
+    max_steps: int,
+) -> FloatArray:
+    """``x`` with ``A x ≈ right``: ``product`` is ``v ↦ A v``, ``precondition`` is ``r ↦ M⁻¹ r``.
+
+    SciPy's ``cg`` ends at a residual of ``rtol ‖b‖``.  Here columns differ in scale by many orders
+    of magnitude and a system may be singular, so the residual is measured in the norm of the
+    preconditioner, ``√(rᵀ M⁻¹ r)``, which does not depend on scales, and the method ends at a
+    direction without curvature instead of dividing by it.
+    """
+    x = np.zeros_like(right)
+    r = right.copy()
+    z = precondition(r)
+    direction = z
+    rho = first = float(r @ z)
+    for _ in range(max_steps):
+        if not rho > rtol**2 * first:
+            break
+        image = product(direction)
+        curvature = float(direction @ image)
+        if not curvature > 0.0:
+            break
+        alpha = rho / curvature
+        x += alpha * direction
+        r -= alpha * image
+        z = precondition(r)
+        rho, previous = float(r @ z), rho
+        direction = z + (rho / previous) * direction
+    return x

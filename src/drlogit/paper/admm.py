@@ -25,7 +25,7 @@ from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
-from ..starts.earlier import flip_shares_of_start
+from ..starts.start import flip_shares_of_start
 from . import fixed_lambda
 from .beta_step import BetaStep
 from .cuts import cut_of

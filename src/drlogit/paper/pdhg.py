@@ -31,7 +31,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
-from ..starts.earlier import flip_shares_of_start
+from ..starts.start import flip_shares_of_start
 from . import fixed_lambda
 from .fixed_lambda import FixedLambdaStep, shares_bound
 from .scaled_ball import ScaledBall

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..problem.dual_point import DualPoint
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
+from ..rows.interface import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +27,12 @@ class Start:
         By how much its objective is expected to be above the optimum, in nats.
     sampled : bool
         Whether that is a sampling error: it is the best model for other samples like these.
-    dual : DualPoint, optional
-        A point of the dual problem of these samples.
     """
 
     model: FloatArray
     lam: float
     distance: float
     sampled: bool = False
-    dual: DualPoint | None = None
 
 
 def sampling_error(n_columns: int, n_samples: int, other: float = np.inf) -> float:
@@ -67,13 +65,8 @@ def start_from(problem: Problem, result: Result) -> Start | None:
             return Start(model, np.nan, _UNKNOWN)
         change += epsilon * (kappa / ball.kappa - 1.0) ** 2
         lam *= ball.kappa / kappa
-    return Start(
-        model,
-        lam,
-        error + 0.5 * lam * change,
-        not same and error > 0.5 * lam * change,
-        result.dual if same else None,
-    )
+    change *= 0.5 * lam
+    return Start(model, lam, error + change, not same and error > change)
 
 
 def with_lambda(problem: Problem, start: Start) -> Start:
@@ -81,6 +74,31 @@ def with_lambda(problem: Problem, start: Start) -> Start:
     if start.lam > 0.0 and problem.allows(start.model, start.lam):
         return start
     return replace(start, lam=problem.best_lambda(start.model))
+
+
+def is_for(problem: Problem, start: Result) -> bool:
+    """Whether a result is one for this radius and flip cost, as far as it says."""
+    ball = start.ball
+    return ball is None or (ball.epsilon, ball.kappa) == (problem.epsilon, problem.kappa)
+
+
+def dual_point_of(problem: Problem, start: Result) -> State | None:
+    """``(s, a)`` of a result for as many samples, as a state of the rows; None if it has none."""
+    dual, rows = start.dual, problem.rows
+    if dual is None or dual.s.shape != (rows.n_samples,):
+        return None
+    return rows.pair(rows.scatter(dual.s), rows.scatter(dual.flip_share))
+
+
+def flip_shares_of_start(problem: Problem, start: Result) -> State:
+    """``a`` of a result, zeros if it has none for these samples."""
+    return problem.rows.run(_flip_shares, dual_point_of(problem, start))[0]
+
+
+def _flip_shares(
+    block: Block, point: tuple[FloatArray, FloatArray] | None
+) -> tuple[FloatArray, tuple[()]]:
+    return np.zeros(block.y.size) if point is None else point[1], ()
 
 
 #: Distance of a result of which nothing is known, in nats: a tenth of what a constant model has.
