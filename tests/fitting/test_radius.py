@@ -13,6 +13,7 @@ from scipy.special import expit
 import drlogit
 from drlogit import suggest_radius
 from drlogit.fitting import suggested_radius
+from drlogit.fitting.null_model import null_model
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import build_problem
 
@@ -110,8 +111,8 @@ def test_scores_are_centred_where_no_intercept_does_it(few, monkeypatch):
 
 def test_constant_model_has_the_log_odds_of_the_weights():
     weights = np.where(Y > 0, 3.0 * (Y < 0).sum(), (Y > 0).sum())
-    problem = build_problem(X, Y, epsilon=1.0, kappa=1.0, sample_weight=weights)
-    null = suggested_radius._null_model(problem)
+    problem = build_problem(X, Y, epsilon=1.0, kappa=math.inf, sample_weight=weights)
+    null = null_model(problem)
     assert null.tolist() == [0.0] * 6 + [pytest.approx(math.log(3.0))]
 
 

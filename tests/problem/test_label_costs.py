@@ -181,7 +181,7 @@ def test_radii_of_constant_models_need_not_be_an_interval():
         (np.ones(3), r"shape \(40,\)"),
         (np.full(40, np.nan), ">= 0"),
         ([[1.0, 2.0], [2.0, 0.0]], "zero on its diagonal"),
-        (np.ones((3, 3)), "a row and a column"),
+        (np.ones((3, 3)), "a row for each observed label"),
     ],
 )
 def test_costs_that_are_none(kappa, said):

@@ -21,7 +21,7 @@ from ..rows.interface import State
 from ..rows.reductions import Listed
 from .classes import class_bound, class_dual_point, primal_of_classes
 from .flip_shares import flip_shares_of
-from .pair import judge, pair_bound, parts, settle
+from .pair import judge, parts, settle
 from .pieces import PieceMasses, piece_bound
 
 _UNIT = 2.0**-53
@@ -90,15 +90,10 @@ def certify(
     level, primal = primal_value(problem, coefficients, margins, lam, guess)
     if lam is not None and not problem.allows(coefficients, lam):
         primal = math.inf
-    wanted = primal - tol
     if point is None and problem.cost.pair.flips:
         shares = flip_shares_of(problem, margins, level)
         judged = judge(problem, coefficients, shares, lam)
-    bound = settle(problem, coefficients, judged, lam=lam, wanted=wanted)
-    if bound.value < wanted and point is not None and problem.cost.pair.flips:
-        shares = flip_shares_of(problem, margins, level)
-        other = pair_bound(problem, coefficients, shares, lam=lam, wanted=wanted)
-        bound = max(bound, other, key=lambda found: found.value)
+    bound = settle(problem, coefficients, judged, lam=lam, wanted=primal - tol)
     return Certificate(primal, min(bound.value, primal), level, bound.point)
 
 

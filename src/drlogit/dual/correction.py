@@ -20,8 +20,9 @@ The model has no samples: ADMM on it, in the metric of H's diagonal, costs no pa
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrf
 
-from ..problem.shifted_cholesky import ScaledFactor
 from ..rows.arrays import FloatArray
 from ._certificate import IN_NORM, Coordinates
 
@@ -55,14 +56,18 @@ class Correction:
         least = _FLAT * self.scale**2
         diagonal = np.maximum(np.diagonal(self.hessian), np.where(least > 0.0, least, 1.0))
         self.metric = np.where(coordinates.kind == IN_NORM, _RHO * diagonal, 0.0)
-        self.factor = _factor(self.hessian + np.diag(self.metric))
+        matrix = self.hessian + np.diag(self.metric)
+        diagonal = np.diagonal(matrix)
+        # At a unit diagonal one shift suits all columns.
+        self.unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        self.factor = _factor(self.unit[:, None] * matrix * self.unit)
 
     def step(
         self, gradient: FloatArray, x: FloatArray, radius: float, lam: float | None = None
     ) -> FloatArray:
         """``t - x`` for the solution t of the model; ``radius`` is r, ``lam`` is λ if fixed."""
         inside, theta = self.inside, x / self.costs
-        inverse = self.factor.inverse(inside)
+        inverse = self._shifted(np.eye(x.size)[:, inside])[inside]
         right = self.costs * gradient + self.hessian @ theta
         rho = self.metric[inside]
         solved = self.solved(right)
@@ -93,13 +98,22 @@ class Correction:
         """What H and the metric take to ``right``, refined once."""
         matrix = self.hessian
         with np.errstate(over="ignore", invalid="ignore"):  # no such step will be taken
-            first = self.factor.solve(right)
+            first = self._shifted(right)
             left = right - matrix @ first - self.metric * first
-            return np.asarray(first + self.factor.solve(left))
+            return np.asarray(first + self._shifted(left))
+
+    def _shifted(self, right: FloatArray) -> FloatArray:
+        """What the factored matrix takes to ``right``, or to each of its columns."""
+        unit = self.unit if right.ndim == 1 else self.unit[:, None]
+        return np.asarray(unit * cho_solve((self.factor, True), unit * right, check_finite=False))
 
 
-def _factor(matrix: FloatArray) -> ScaledFactor:
-    """A factor, whatever the matrix: the last shift is larger than all else together."""
-    found = ScaledFactor.of(matrix, (*_SHIFTS, 2.0 * len(matrix)))
-    assert found is not None
-    return found
+def _factor(matrix: FloatArray) -> FloatArray:
+    """The lower Cholesky factor after the smallest shift that lets one exist."""
+    for shift in (*_SHIFTS, 2.0 * len(matrix)):  # the last is larger than all else together
+        shifted = matrix.copy()
+        np.fill_diagonal(shifted, 1.0 + shift)
+        factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            break
+    return np.asarray(factor)

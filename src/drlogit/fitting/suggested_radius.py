@@ -37,12 +37,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from ..problem.losses import log_loss_terms
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockState, State
 from ..rows.reductions import Sum
+from .null_model import constant_model, weight_of_positives
 from .solving import solve_problem
 
 #: Up to this many coefficients, draws come from the covariance matrix; beyond, from the samples.
@@ -71,21 +72,13 @@ def suggested_radius_of(
         return 0.0
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**63))  # the same draws both times
-    first = _radius(problem, _null_model(problem), confidence, n_draws, seed)
+    constant = constant_model(problem, weight_of_positives(problem))
+    first = _radius(problem, constant, confidence, n_draws, seed)
     if first == 0.0:  # constant features: there is nothing to learn by chance
         return 0.0
     fit = solve_problem(problem.with_radius(first))
     coefficients = problem.join(fit.coef, fit.intercept)
     return _radius(problem, coefficients, confidence, n_draws, seed)
-
-
-def _null_model(problem: Problem) -> FloatArray:
-    """The constant model: the log-odds of the classes, or nothing without an intercept."""
-    coefficients = np.zeros(problem.costs.size)
-    if problem.fit_intercept:
-        _, (mass,) = problem.rows.run(_positive_mass)
-        coefficients[-1] = math.log(mass / (1.0 - mass))
-    return coefficients
 
 
 def _radius(
@@ -166,10 +159,6 @@ def _from_samples(problem: Problem, margins: State, effective: Effective) -> Dra
     return draw
 
 
-def _positive_mass(block: Block, state: BlockState) -> tuple[BlockState, tuple[Sum]]:
-    return state, (Sum(float(block.weights[block.y > 0.0].sum())),)
-
-
 def _hessian_columns(block: Block, u: FloatArray, free: IntArray) -> tuple[FloatArray, tuple[Sum]]:
     """``Zᵀ W diag(s(1-s)) Z_F``."""
     Z = np.empty((u.size, free.size))
@@ -177,13 +166,14 @@ def _hessian_columns(block: Block, u: FloatArray, free: IntArray) -> tuple[Float
     picked = block.X[:, free[features]]
     Z[:, features] = picked.toarray() if sp.issparse(picked) else picked
     Z[:, ~features] = 1.0
-    d = block.weights * block.y * log_loss_terms(u).curvature
+    s = flip_probability(u)
+    d = block.weights * block.y * s * (1.0 - s)
     return u, (Sum(block.adjoint(d[:, None] * Z)),)
 
 
 def _score_moments(block: Block, u: FloatArray) -> tuple[FloatArray, tuple[Sum, ...]]:
     """``Σ w² g gᵀ``, ``Σ w² g``, ``Σ w g`` and ``Σ w²`` of the scores ``g = s z``."""
-    s, w = log_loss_terms(u).slope, block.weights
+    s, w = flip_probability(u), block.weights
     return u, (
         Sum(block.gram((w * s) ** 2)),
         Sum(block.adjoint(w**2 * s)),
@@ -197,7 +187,7 @@ def _noisy_scores(
 ) -> tuple[BlockState, tuple[Sum, ...]]:
     """``Σ w e g``, ``Σ w g`` and ``Σ w e`` for each column of the noise."""
     u, first = state
-    s, w = log_loss_terms(u).slope, block.weights
+    s, w = flip_probability(u), block.weights
     noise = _noise(seed, first, u.size, count)
     return None, (
         Sum(block.adjoint((w * s)[:, None] * noise)),

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.losses import flip_gain, log_loss_terms
+from ..problem.losses import flip_gain, flip_probability, log_loss
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
@@ -109,9 +109,9 @@ def _subgradient(
     block: Block, _: Any, beta: FloatArray, kink: float
 ) -> tuple[FloatArray, tuple[Sum, Sum]]:
     u = block.margins(beta)
-    loss, s, _ = log_loss_terms(u)
+    s = flip_probability(u)
     a = (u > kink).astype(np.float64)
-    weights, robust = block.weights, loss + flip_gain(u, kink)
+    weights, robust = block.weights, log_loss(u) + flip_gain(u, kink)
     return a, (Sum(block.adjoint(weights * (a - s))), Sum(float(weights @ robust)))
 
 

@@ -94,18 +94,13 @@ def flip_costs(
         kappa = kappa.costs(classes, totals)
     if is_stated_singly(kappa):
         return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
-    if classes.size > 2:
-        return cost_matrix(kappa, classes)
-    if isinstance(kappa, Mapping):
-        each = _of_labels(kappa, classes)
-    elif isinstance(kappa, ByClass) or is_dask(kappa):
+    if isinstance(kappa, ByClass) or is_dask(kappa):
         return kappa
-    else:
-        values = as_numbers(kappa, "kappa")
-        if values.ndim == 1:
-            return values
-        each = _of_matrix(values, classes)
-    return ByClass(*each.tolist())
+    by_label = isinstance(kappa, Mapping) or classes.size > 2 or np.ndim(kappa) > 1
+    if not by_label:
+        return as_numbers(kappa, "kappa")
+    costs = cost_matrix(kappa, classes)
+    return costs if classes.size > 2 else ByClass(float(costs[0, -1]), float(costs[-1, 0]))
 
 
 def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
@@ -127,17 +122,13 @@ def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
             )
         if not (costs >= 0.0).all():
             raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
-        _check_diagonal(costs)
+        if costs.diagonal().any():
+            raise ValueError(
+                "kappa as a matrix must be zero on its diagonal (a label that stays), got "
+                f"{costs.diagonal().tolist()}"
+            )
     np.fill_diagonal(costs, 0.0)
     return costs
-
-
-def _check_diagonal(matrix: FloatArray) -> None:
-    if matrix.diagonal().any():
-        raise ValueError(
-            "kappa as a matrix must be zero on its diagonal (a label that stays), got "
-            f"{matrix.diagonal().tolist()}"
-        )
 
 
 def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
@@ -150,17 +141,6 @@ def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
             f"{list(kappa)!r:.80}"
         )
     return np.array([check_kappa(kappa[label], least=0.0) for label in labels])
-
-
-def _of_matrix(matrix: FloatArray, classes: NDArray[Any]) -> FloatArray:
-    """The costs off the diagonal of a 2 × 2 matrix."""
-    if classes.size != 2 or matrix.shape != (2, 2):
-        raise ValueError(
-            f"kappa as a matrix must have a row and a column for each of {classes.size} labels, "
-            f"two at most, got shape {matrix.shape}"
-        )
-    _check_diagonal(matrix)
-    return matrix[[0, 1], [1, 0]]
 
 
 def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:

@@ -8,8 +8,6 @@ vectorised, allocate what they return and are exact at ``|u| = 1e4`` and beyond.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import entr
 
@@ -17,30 +15,6 @@ from ..rows.arrays import FloatArray
 
 #: max over t of t / (e^t + 1): the constant of Proposition 3.1 (printed there as 0.2785).
 LAMBDA_CONSTANT = 0.27846454276107374
-
-
-class LogLoss(NamedTuple):
-    """Log-loss and what comes with it at no further exponential.
-
-    ``value`` is ``h(u)``, ``slope`` is ``s = -h'(u) = 1/(1+e^u)`` and ``curvature`` is
-    ``h''(u) = s (1-s)``.
-    """
-
-    value: FloatArray
-    slope: FloatArray
-    curvature: FloatArray
-
-
-def log_loss_terms(u: FloatArray) -> LogLoss:
-    """``h``, ``-h'`` and ``h''`` at the margins ``u`` from one exponential each."""
-    # e^{-|u|} never overflows, and both tails keep full relative accuracy.
-    e = np.exp(-np.abs(u))
-    value = np.log1p(e)
-    value -= np.minimum(u, 0.0)
-    reciprocal = 1.0 / (1.0 + e)
-    tail = e * reciprocal
-    slope = np.where(u >= 0.0, tail, reciprocal)
-    return LogLoss(value, slope, tail * reciprocal)
 
 
 def log_loss(u: FloatArray) -> FloatArray:

@@ -96,8 +96,7 @@ class Norm:
     ``value`` is the transport norm, ``dual`` the norm that bounds the coefficients;
     ``project`` and ``project_dual`` are the projections on their balls, ``(x, radius) -> nearest
     point``, or ``(x, radius, m)`` for the nearest in the sense of ``Σ_j (p_j - x_j)² / m_j``.
-    ``aligned(x)`` has norm one and ``x·aligned(x) = dual(x)``; in ``aligned_dual`` the norms have
-    changed places.  Both are zero at zero.
+    ``aligned(x)`` has norm one and ``x·aligned(x) = dual(x)``; zero at zero.
     """
 
     name: str
@@ -106,17 +105,12 @@ class Norm:
     project: Callable[..., FloatArray]
     project_dual: Callable[..., FloatArray]
     aligned: Callable[[FloatArray], FloatArray]
-    aligned_dual: Callable[[FloatArray], FloatArray]
 
 
 NORMS = {
-    "l1": Norm(
-        "l1", _abs_sum, _largest, project_l1_ball, project_linf_ball, _longest_axis, _corner
-    ),
-    "l2": Norm("l2", _length, _length, project_l2_ball, project_l2_ball, _unit, _unit),
-    "linf": Norm(
-        "linf", _largest, _abs_sum, project_linf_ball, project_l1_ball, _corner, _longest_axis
-    ),
+    "l1": Norm("l1", _abs_sum, _largest, project_l1_ball, project_linf_ball, _longest_axis),
+    "l2": Norm("l2", _length, _length, project_l2_ball, project_l2_ball, _unit),
+    "linf": Norm("linf", _largest, _abs_sum, project_linf_ball, project_l1_ball, _corner),
 }
 
 

@@ -67,10 +67,3 @@ class TransportCost:
         move = np.zeros_like(coefficients)
         move[kept] = self.norm.aligned(coefficients[kept] / self.costs[kept]) / self.costs[kept]
         return move
-
-    def aligned_coefficients(self, gradient: FloatArray) -> FloatArray:
-        """β with ``‖C⁻¹β‖_* = 1`` and ``β·g = ‖C g‖``; zero where nothing can move."""
-        kept = self.movable
-        beta = np.zeros_like(gradient)
-        beta[kept] = self.norm.aligned_dual(gradient[kept] * self.costs[kept]) * self.costs[kept]
-        return beta

@@ -1,13 +1,11 @@
-"""Linear systems that may be singular, solved the two ways there are."""
+"""Conjugate gradients, on systems that may be singular."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.linalg.lapack import dpotrs
 
 from drlogit.engine.wide import conjugate_gradients
-from drlogit.problem.shifted_cholesky import shifted_cholesky, unit_scale
 
 
 def scaled_matrix(rank, size, seed):
@@ -49,22 +47,3 @@ def test_conjugate_gradients_end_where_there_is_no_curvature():
         conjugate_gradients(lambda v: 0.0 * v, lambda r: r, np.ones(3), rtol=1e-10, max_steps=50),
         np.zeros(3),
     )
-
-
-@pytest.mark.parametrize("rank", [3, 12])
-def test_cholesky_after_the_smallest_shift_that_serves(rank):
-    matrix = scaled_matrix(rank, 12, 0)
-    scale = unit_scale(np.diagonal(matrix))
-    unit = scale[:, None] * matrix * scale
-    factor = shifted_cholesky(unit, (1e-30, 1e-10))
-    shift = 1e-10 if rank == 3 else 1e-30
-    lower = np.tril(factor)
-    np.testing.assert_allclose(lower @ lower.T, unit + shift * np.eye(12), atol=1e-14)
-    wanted = unit @ np.ones(12)
-    found, _ = dpotrs(factor, wanted, lower=1)
-    np.testing.assert_allclose(unit @ found, wanted, atol=1e-8)
-
-
-def test_no_shift_serves_and_empty_columns():
-    assert shifted_cholesky(np.array([[1.0, 9.0], [9.0, 1.0]]), (1e-10, 1e-4)) is None
-    np.testing.assert_array_equal(unit_scale(np.array([4.0, 0.0, -1.0])), [0.5, 1.0, 1.0])
