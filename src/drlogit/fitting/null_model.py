@@ -37,7 +37,7 @@ _LEANING = 1e-18
 
 def has_immovable_features(problem: Problem) -> bool:
     """Whether columns besides the intercept are free."""
-    return np.count_nonzero(problem.free) > int(problem.fit_intercept)
+    return int(np.count_nonzero(problem.free)) > int(problem.fit_intercept)
 
 
 def weight_of_positives(problem: Problem) -> float:

@@ -318,7 +318,8 @@ class _Call:
 
     def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
         """The solver, or the one of its name for several classes or for features with domains."""
-        name, function, asked = self.name, None, ""
+        name, asked = self.name, ""
+        function: Callable[..., Solution] | None = None
         if isinstance(problem, ClassProblem):
             function, asked = interior_point_for_classes, "more than two classes"
         elif problem.domains is not None:
