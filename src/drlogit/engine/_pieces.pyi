@@ -31,7 +31,6 @@ def linearise(
     primal: float,
     dual: float,
     mu: float,
-    lift: float,
     stay: bool,
 ) -> tuple[PieceState, FloatArray]: ...
 def follow(

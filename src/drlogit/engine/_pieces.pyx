@@ -39,6 +39,7 @@ cdef enum:
     FEW = 8             # columns of the tail up to which loops beat BLAS
 cdef double BINDS = 0.003          # share of mass over slack from which a piece takes part in the proof
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
+cdef double LIFT = SETTINGS.new_slack
 
 cdef struct Piece:
     double y, cost, v, q, s, r     # label, cost, margin, multiplier, slope, slack
@@ -76,14 +77,15 @@ cdef class Table:
     cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, L, W
 
     def __init__(self, X, y, w, codes, combined, layout):
+        domains = layout.domains
         self.y, self.w, self.codes = y, w, codes
         self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = y.shape[0], self.joint.shape[1], layout.group_costs.shape[0]
+        self.N, self.C, self.G = y.shape[0], self.joint.shape[1], domains.n_groups
         self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
-        self.nb, self.high, self.start, self.offset = layout.bounded_costs.shape[0], layout.high, layout.start, layout.offset
+        self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
-        self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), layout.group_costs, layout.bounded_costs
-        self.lower, self.upper, self.bounded = layout.lower, layout.upper, layout.bounded
+        self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs, domains.bounded_costs
+        self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
         self.W = (self.G + 2 * self.nb + 63) // 64
         self.sparse = hasattr(X, "indptr")
         if self.sparse:
@@ -481,8 +483,7 @@ def no_pieces(words):
     return np.zeros(0, np.intp), np.zeros((0, 6)), np.zeros((0, words), np.uint64)
 
 
-def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, double lift,
-              bint stay):
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, bint stay):
     """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
 
     Pieces that matter there, or soon will, are taken in; they are listed as ``missing``, too.  With ``stay`` no
@@ -588,7 +589,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             for k in range(n, n + count):
                 p[k].v = p[k].y * (new_score[i] + work.shift(i, p_sets + k * W, p[k].y, &x[0]))
                 p[k].r = work.terms(i, p[k].v, &p[k].s, &curved) - lam * p[k].cost
-                top = max(top, p[k].r + lift * mu)
+                top = max(top, p[k].r + LIFT * mu)
             n += count
             tot[6] += count
             sq = sd = sw = 0.0

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..dual._certificate import FREE, IN_NORM, Coordinates
-from ..dual.certify import certify, pieces_of_dual_point
+from ..dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
@@ -29,7 +29,7 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.matrix import ShiftedArray
-from ..rows.reductions import Listed, Sum
+from ..rows.reductions import Sum
 from . import driver
 from ._cones import Cones, PairRows, cone_of, no_norm
 from ._newton import Newton
@@ -125,22 +125,6 @@ class TableLayout:
         )  # fmt: skip
 
     # --- what the compiled loops read -------------------------------------------------------
-
-    @property
-    def group_costs(self) -> FloatArray:
-        return self.domains.group_costs
-
-    @property
-    def bounded_costs(self) -> FloatArray:
-        return self.domains.bounded_costs
-
-    @property
-    def lower(self) -> FloatArray:
-        return self.domains.lower
-
-    @property
-    def upper(self) -> FloatArray:
-        return self.domains.upper
 
     @property
     def n_items(self) -> int:
@@ -345,10 +329,9 @@ def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
 
 
 class Seen(NamedTuple):
-    """A state of the rows with what the next visit has to know of all samples."""
+    """A state of the rows with the loss of all samples there."""
 
     state: State
-    lift: float
     loss: float
 
 
@@ -368,26 +351,24 @@ class PieceSamples:
         """Where a run begins; with ``slope``, s per sample, the loss is -s u."""
         self.visits += 1
         state, _ = self.rows.run(_open, slope, self.layout, kappa, coef, mu)
-        return Seen(state, SETTINGS.first_lift, 0.0)
+        return Seen(state, 0.0)
 
     def linearise(
         self, seen: Seen, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(_linearise, seen.state, coef, primal, dual, mu, seen.lift, False)
-        return self._seen(state, sums, float(sums[LOSS])), sums
+        state, sums = self._run(_linearise, seen.state, coef, primal, dual, mu, False)
+        self.n_pieces = int(sums[-1])
+        return Seen(state, float(sums[LOSS])), sums
 
     def with_missing(
         self, seen: Seen, trial: Seen, coef: FloatArray, mu: float
     ) -> tuple[Seen, FloatArray]:
         self.nulls += 1
         both, _ = self.rows.run(_join_missing, self.rows.pair(seen.state, trial.state))
-        state, sums = self._run(_linearise, both, coef, 0.0, 0.0, mu, trial.lift, True)
+        state, sums = self._run(_linearise, both, coef, 0.0, 0.0, mu, True)
+        self.n_pieces = int(sums[-1])
         sums[LOSS] = sums[LOSS + 1] = seen.loss  # the adversary was not asked
-        return self._seen(state, sums, seen.loss), sums
-
-    def _seen(self, state: State, sums: FloatArray, loss: float) -> Seen:
-        new, self.n_pieces = float(sums[-2]), int(sums[-1])
-        return Seen(state, min(max(0.2 * self.n_pieces / max(new, 1.0), 1.0), 20.0), loss)
+        return Seen(state, seen.loss), sums
 
     def predict(self, seen: Seen, dcoef: FloatArray) -> tuple[Seen, FloatArray]:
         state, sums = self._run(_follow, seen.state, dcoef, 0.0, 0.0, True)
@@ -450,8 +431,8 @@ def interior_point_with_domains(
         solution = _optimal_already(problem, start, tol, monitor)
         if solution is not None:
             return solution
-    given = problem.rows
-    rows, origin = given.compact or (given, None)
+    asked = problem
+    rows, origin = problem.rows.compact or (problem.rows, None)
     problem = replace(problem, rows=rows)
     layout = TableLayout.of(problem)
     samples, (x, mu) = PieceSamples(rows, layout), _opening(problem, layout, start)
@@ -469,8 +450,9 @@ def interior_point_with_domains(
     pieces = None
     if found.point is not None:
         pieces, _ = rows.run(_plain, found.point, layout.n_items)
-        if origin is not None:
-            pieces = _spread(pieces, rows, given, origin)
+        if origin is not None:  # a point of merged samples as one of those they stand for
+            point = dual_point_of_pieces(problem, pieces).for_samples(origin)
+            pieces = pieces_of_dual_point(asked, point)
     info = {
         "solver": "interior-point",
         "grams": found.n_iter,
@@ -543,32 +525,6 @@ def _plain(block: Block, both: Any, n_items: int) -> tuple[PieceMasses, tuple[()
     )  # fmt: skip
     flipped = state.pieces[kept, 0] != block.y[own]
     return PieceMasses(own, flipped, np.packbits(bits, axis=1), *point[kept].T.copy()), ()
-
-
-def _spread(pieces: State, rows: Rows, given: Rows, origin: IndexArray) -> State:
-    """A dual point of merged samples as one of those they stand for."""
-    _, (parts,) = rows.run(_listed, rows.pair(pieces, rows.offsets))
-    parts = sorted(parts, key=lambda part: part[0])
-    own, *others = (np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True))
-    return given.run(_copied, given.scatter(origin), PieceMasses(own, *others), rows.weights())[0]
-
-
-def _listed(block: Block, state: tuple[PieceMasses, int]) -> tuple[None, tuple[Listed]]:
-    pieces, first = state
-    return None, (Listed([(first, pieces._replace(own=pieces.own + int(first)))]),)
-
-
-def _copied(
-    block: Block, origin: FloatArray, pieces: PieceMasses, weights: FloatArray
-) -> tuple[PieceMasses, tuple[()]]:
-    merged = origin.astype(np.intp)
-    starts = np.searchsorted(pieces.own, np.arange(weights.size + 1))
-    counts = np.diff(starts)[merged] * (block.weights > 0.0)
-    own = np.repeat(np.arange(merged.size), counts)
-    places = np.arange(own.size) + np.repeat(starts[merged] - (np.cumsum(counts) - counts), counts)
-    share = block.weights[own] / weights[merged[own]]
-    copies = PieceMasses(*(values[places] for values in pieces))
-    return copies._replace(own=own, q=copies.q * share, m=copies.m * share), ()
 
 
 def critical_radius(problem: Problem, null: FloatArray) -> float:
