@@ -180,3 +180,21 @@ def test_a_model_outside_the_class_is_not_proven() -> None:
     assert found.status is not drlogit.Status.OPTIMAL
     near = drlogit.solve(X - 1e5, y, epsilon=0.02, kappa=np.inf, **far)
     assert near.status is drlogit.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [1.0, math.inf])
+def test_some_of_many_rows_precondition_all_of_them(norm: str, kappa: float) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_t(4, size=(3000, 50))
+    scores = X[:, :5] + 0.2 * rng.normal(size=(3000, 5))
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    result = drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm)
+    assert result.converged
+    assert result.n_iter <= 20
+
+
+def test_too_many_coefficients_are_refused() -> None:
+    X = np.random.default_rng(2).normal(size=(60, 1100))
+    with pytest.raises(ValueError, match="up to 4000 coefficients"):
+        drlogit.solve(X, X[:, :5].argmax(axis=1), epsilon=0.3, kappa=math.inf)

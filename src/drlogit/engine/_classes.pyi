@@ -8,11 +8,17 @@ from ..rows._products import CompiledRows
 from ..rows.arrays import FloatArray
 
 def open_classes(
-    rows: CompiledRows, codes: NDArray[Any], kappa: FloatArray, coef: FloatArray, mu: float
+    rows: CompiledRows,
+    codes: NDArray[Any],
+    which: NDArray[Any],
+    kappa: FloatArray,
+    coef: FloatArray,
+    mu: float,
 ) -> FloatArray: ...
 def linearise_classes(
     rows: CompiledRows,
     codes: NDArray[Any],
+    which: NDArray[Any],
     kappa: FloatArray,
     was: FloatArray,
     step: FloatArray | None,
@@ -20,10 +26,18 @@ def linearise_classes(
     coef: FloatArray,
     primal: float,
     dual: float,
-) -> tuple[FloatArray, FloatArray]: ...
+) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+def curvature_product(
+    rows: CompiledRows,
+    curved: FloatArray,
+    which: NDArray[Any],
+    kappa: FloatArray,
+    coef: FloatArray,
+) -> FloatArray: ...
+def curvature_gram(rows: CompiledRows, curved: FloatArray, n_classes: int) -> FloatArray: ...
 def predict_classes(
     rows: CompiledRows,
-    codes: NDArray[Any],
+    which: NDArray[Any],
     kappa: FloatArray,
     now: FloatArray,
     dcoef: FloatArray,
@@ -32,6 +46,7 @@ def predict_classes(
 def correct_classes(
     rows: CompiledRows,
     codes: NDArray[Any],
+    which: NDArray[Any],
     kappa: FloatArray,
     now: FloatArray,
     fixed: FloatArray,
@@ -43,7 +58,7 @@ def correct_classes(
 ) -> tuple[FloatArray, FloatArray]: ...
 def certify_classes(
     rows: CompiledRows,
-    codes: NDArray[Any],
+    which: NDArray[Any],
     kappa: FloatArray,
     now: FloatArray,
     point: FloatArray | None,

@@ -2,15 +2,15 @@
 
 Of sample i with scores s (a number for each of K classes) and label y the loss and its worst label are
 
-    lse(s) - s_y + (τ + s_y),      r_k = τ + s_k + κ_yk λ ≥ 0  with multipliers a_k, Σ a = 1
+    lse(s) - s_y + (τ + s_y),      r_k = τ + s_k + κ_k λ ≥ 0  with multipliers a_k, Σ a = 1
 
-Visits and their flat arrays of sums are those of ``_pair``; P counts (B row by row, with the intercepts, and λ).
-Labels that a sample cannot get (κ infinite) have a = 0 and take no part; where there is no other, the sample has
-no slacks at all.  The sample's curvature in its scores is a Laplacian with weights d_jk ≥ 0 for pairs of classes,
+Visits and their flat arrays of sums are those of ``_pair`` without a matrix; P counts (B row by row, with the
+intercepts, and λ).  ``which`` is the row of ``kappa`` that has a sample's costs.  Labels that a sample cannot get
+(κ infinite) have a = 0 and take no part; where there is no other, the sample has no slacks at all.  The sample's curvature in its scores is a Laplacian with weights d_jk ≥ 0 for pairs of classes,
 
     w (diag p - p pᵀ) + w (diag D - D Dᵀ / ΣD),  D = a / r:       d_jk = w (p_j p_k + D_j D_k / ΣD)
 
-so the matrix takes a weighted Gram matrix of the rows for every pair.
+so the matrix takes a weighted Gram matrix of the rows for every pair, and a product with it two passes.
 """
 import numpy as np
 from libc.math cimport INFINITY, exp, fabs, log
@@ -55,15 +55,6 @@ cdef Py_ssize_t others(const double* kappa, Py_ssize_t K) noexcept nogil:
     return count if count > 1 else 0
 
 
-cdef void scores(CompiledRows rows, Py_ssize_t lo, Py_ssize_t hi, const double* coef, Py_ssize_t K, double* work,
-                 double* out) noexcept nogil:
-    """out[i, k] = x_i · B_k."""
-    cdef Py_ssize_t i, k
-    for k in range(K):
-        rows.margins(lo, hi, coef + k * rows.n_columns, work)
-        for i in range(hi - lo): out[i * K + k] = work[i]
-
-
 cdef void central(const double* base, const double* kappa, Py_ssize_t K, double mu, double* r, double* a) noexcept nogil:
     """r_k = τ + base_k, a_k r_k = μ, Σ a = 1."""
     cdef double least = INFINITY, tau, total, slope
@@ -85,22 +76,22 @@ cdef void central(const double* base, const double* kappa, Py_ssize_t K, double 
         a[k] = mu / r[k]
 
 
-def open_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, const double[::1] coef, double mu):
+def open_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa, const double[::1] coef, double mu):
     """Scores, slacks and multipliers (3, N, K) on the central path."""
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0]
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1]
     cdef double lam = coef[K * rows.n_columns]
     cdef double[:, :, ::1] now = np.zeros((3, n, K))
-    cdef double[::1] work = np.empty(b), base = np.empty(K)
+    cdef double[::1] base = np.empty(K)
     rows = rows.borrow()
     for block in range((n + b - 1) // b):
         lo, hi = block * b, min(block * b + b, n)
-        scores(rows, lo, hi, &coef[0], K, &work[0], &now[0, lo, 0])
+        rows.scores(lo, hi, &coef[0], K, &now[0, lo, 0])
         for i in range(lo, hi):
-            if others(&kappa[codes[i], 0], K) == 0:
+            if others(&kappa[which[i], 0], K) == 0:
                 for k in range(K): now[1, i, k], now[2, i, k] = INFINITY, k == codes[i]
                 continue
-            for k in range(K): base[k] = now[0, i, k] + (kappa[codes[i], k] * lam if kappa[codes[i], k] != INFINITY else 0.0)
-            central(&base[0], &kappa[codes[i], 0], K, mu, &now[1, i, 0], &now[2, i, 0])
+            for k in range(K): base[k] = now[0, i, k] + (kappa[which[i], k] * lam if kappa[which[i], k] != INFINITY else 0.0)
+            central(&base[0], &kappa[which[i], 0], K, mu, &now[1, i, 0], &now[2, i, 0])
     rows.free()
     return np.asarray(now)
 
@@ -123,32 +114,30 @@ cdef void moved(const double* kappa, Py_ssize_t K, const double* r, const double
         new_a[k] /= total
 
 
-def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] was, step,
-                      const double[:, ::1] fixed, const double[::1] coef, double primal, double dual):
-    """Go by these lengths along the direction, to ``coef``: where that is, and the conditions there.
+def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa,
+                      double[:, :, ::1] was, step, const double[:, ::1] fixed, const double[::1] coef, double primal,
+                      double dual):
+    """Go by these lengths along the direction, to ``coef``: where that is, (p, D) there, and the conditions.
 
-    ``fixed`` are probabilities p, per sample, of a linear loss p·s instead of lse(s), or empty.
+    ``fixed`` are probabilities p, per sample, of a linear loss p·s instead of lse(s), or empty: its curvature is 0.
     """
-    cdef Py_ssize_t block, i, j, k, q, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
-    cdef Py_ssize_t P = K * m + 1, wide = rows.stride, Q = K * (K - 1) // 2, others_
-    cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0)
-    cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d
-    cdef double[:, ::1] columns = np.empty((4 * K, b)), pairs = np.empty((Q, b)), adjoints = np.zeros((4 * K, wide))
-    cdef double[:, :, ::1] grams = np.zeros((Q, wide, wide))
-    cdef double[::1] work = np.empty(2 * K)
-    sums = np.zeros(P * P + 3 * P + SCALARS)
+    cdef Py_ssize_t block, i, j, k, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
+    cdef Py_ssize_t P = K * m + 1, wide = rows.stride, others_
+    cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0
+    cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d, curved = np.empty((2, n, K))
+    cdef double[:, ::1] columns = np.empty((4 * K, b)), adjoints = np.zeros((4 * K, wide))
+    sums = np.zeros(5 * P + SCALARS)
     cdef double[::1] view = sums
-    cdef double* out = &view[0]
-    cdef double* adj = out + P * P
+    cdef double* out = &view[P]             # λ's column; the diagonal before it is not asked for
+    cdef double* adj = out + P
     cdef double* tot = adj + 3 * P
-    cdef double* p = &work[0]
-    cdef double* D = &work[K]
+    cdef double* p
+    cdef double* D
     cdef const double* kap
     cdef double* s
     cdef double* r
     cdef double* a
     cdef double w, lse, total, total_a, inverse, mean, over, lam = coef[K * m], corner = 0.0, value
-    cdef double curved = 0.0 if fixed.shape[0] else 1.0
     cdef double side[3]
     side[0] = side[1] = side[2] = 0.0
     if goes: d = step
@@ -157,7 +146,8 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, :
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
             for i in range(lo, hi):
-                c, w, kap, j = codes[i], rows.w[i], &kappa[codes[i], 0], i - lo
+                c, w, kap, j = codes[i], rows.w[i], &kappa[which[i], 0], i - lo
+                p, D = &curved[0, i, 0], &curved[1, i, 0]
                 others_ = others(kap, K)
                 s, r, a = &now[0, i, 0], &now[1, i, 0], &now[2, i, 0]
                 if goes:
@@ -203,33 +193,102 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const double[:, :
                     for k in range(K):
                         D[k], columns[k, j] = 0.0, w * (p[k] - (k == c))
                         columns[K + k, j] = columns[2 * K + k, j] = columns[3 * K + k, j] = 0.0
-                    total = 1.0
-                q = 0
-                for k in range(1, K):
-                    for c in range(k):
-                        pairs[q, j] = w * (curved * p[k] * p[c] + D[k] * D[c] / total)
-                        q += 1
+                if linear:
+                    for k in range(K): p[k] = 0.0
             rows.adjoint(lo, hi, &columns[0, 0], 4 * K, &adjoints[0, 0])
-            for q in range(Q): rows.gram(lo, hi, &pairs[q, 0], &grams[q, 0, 0])
-        q = 0
-        for k in range(1, K):
-            for c in range(k):
-                for i in range(m):
-                    for j in range(i + 1):
-                        value = grams[q, i, j]
-                        out[(k * m + i) * P + k * m + j] += value
-                        out[(c * m + i) * P + c * m + j] += value
-                        out[(k * m + i) * P + c * m + j] -= value
-                        if i != j: out[(k * m + j) * P + c * m + i] -= value
-                q += 1
         for k in range(K):
             for j in range(m):
                 for i in range(3): adj[i * P + k * m + j] = adjoints[i * K + k, j]
-                out[(P - 1) * P + k * m + j] = adjoints[3 * K + k, j]
-        out[P * P - 1] = corner
+                out[k * m + j] = adjoints[3 * K + k, j]
+        out[P - 1] = corner
         for j in range(3): adj[j * P + P - 1] = side[j]
     rows.free()
-    return np.asarray(now), sums
+    return np.asarray(now), np.asarray(curved), sums
+
+
+def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const int[::1] which, const double[:, ::1] kappa,
+                      const double[::1] coef):
+    """The samples' matrix times (B, λ), sample by sample: where a kink holds, ds + κ dλ is small before it is multiplied."""
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
+    cdef double[:, ::1] columns = np.empty((K, b)), ds = np.empty((b, K)), adjoint = np.zeros((K, rows.stride))
+    found = np.empty(K * m + 1)
+    cdef double[::1] out = found
+    cdef const double* p
+    cdef const double* D
+    cdef const double* kap
+    cdef double* v
+    cdef double w, mean, centre, total, lam = coef[K * m], side = 0.0, pull
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            rows.scores(lo, hi, &coef[0], K, &ds[0, 0])
+            for i in range(lo, hi):
+                w, p, D, v, kap = rows.w[i], &curved[0, i, 0], &curved[1, i, 0], &ds[i - lo, 0], &kappa[which[i], 0]
+                mean, centre, total = 0.0, 0.0, 0.0
+                for k in range(K):
+                    mean += p[k] * v[k]
+                    total += D[k]
+                    if D[k] > 0.0: centre += D[k] * (v[k] + kap[k] * lam)
+                if total > 0.0: centre /= total
+                for k in range(K):
+                    columns[k, i - lo] = w * p[k] * (v[k] - mean)
+                    if D[k] > 0.0:
+                        pull = w * D[k] * (v[k] + kap[k] * lam - centre)
+                        columns[k, i - lo] += pull
+                        side += kap[k] * pull
+            rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
+        for k in range(K):
+            for i in range(m): out[k * m + i] = adjoint[k, i]
+        out[K * m] = side
+    rows.free()
+    return found
+
+
+def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved, Py_ssize_t G):
+    """The matrix of that product for the first G classes: a weighted Gram matrix for every pair."""
+    cdef Py_ssize_t block, i, j, k, c, q, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
+    cdef Py_ssize_t Q = G * (G - 1) // 2, wide = rows.stride, size = G * m
+    cdef bint more = G < K                  # pairs with one class of these
+    cdef double[:, ::1] weights = np.empty((Q + G, b))
+    cdef double[:, :, ::1] grams = np.zeros((Q + (G if more else 0), wide, wide))
+    found = np.zeros((size, size))
+    cdef double[:, ::1] out = found
+    cdef const double* p
+    cdef const double* D
+    cdef double w, total, value
+    rows = rows.borrow()
+    with nogil:
+        for block in range((n + b - 1) // b):
+            lo, hi = block * b, min(block * b + b, n)
+            for i in range(lo, hi):
+                w, p, D, j, q, total = rows.w[i], &curved[0, i, 0], &curved[1, i, 0], i - lo, 0, 0.0
+                for k in range(K): total += D[k]
+                if total == 0.0: total = 1.0
+                for k in range(G):
+                    for c in range(k):
+                        weights[q, j] = w * (p[k] * p[c] + D[k] * D[c] / total)
+                        q += 1
+                    weights[Q + k, j] = 0.0
+                    for c in range(G, K): weights[Q + k, j] += w * (p[k] * p[c] + D[k] * D[c] / total)
+            for q in range(grams.shape[0]): rows.gram(lo, hi, &weights[q, 0], &grams[q, 0, 0])
+        q = 0
+        for k in range(G):
+            for c in range(k + 1):
+                if c == k and not more: continue
+                for i in range(m):
+                    for j in range(i + 1):
+                        value = grams[Q + k, i, j] if c == k else grams[q, i, j]
+                        out[k * m + i, k * m + j] += value
+                        if c < k:
+                            out[c * m + i, c * m + j] += value
+                            out[k * m + i, c * m + j] -= value
+                            if i != j: out[k * m + j, c * m + i] -= value
+                if c < k: q += 1
+        for i in range(size):
+            for j in range(i): out[j, i] = out[i, j]
+    rows.free()
+    return found
 
 
 cdef void respond(const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* ds, double dlam,
@@ -264,13 +323,13 @@ cdef void book(double w, const double* kappa, Py_ssize_t K, const double* r, con
     if worst_dual < -1.0: limit(costs + LEVELS, -worst_dual, w * (own + PASSING * passed * total))
 
 
-def predict_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now,
+def predict_classes(CompiledRows rows, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now,
                     const double[::1] dcoef, double light):
     """All products to zero: how far, what is left, and the pull of the second-order terms."""
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride
     cdef double[:, ::1] second = np.zeros((n, K)), columns = np.empty((K, b)), adjoint = np.zeros((K, wide)), ds = np.empty((b, K))
-    cdef double[::1] work = np.empty(max(b, 3 * K))
+    cdef double[::1] work = np.empty(3 * K)
     sums = np.zeros(P + 3 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[P]
@@ -285,11 +344,11 @@ def predict_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
-            scores(rows, lo, hi, &dcoef[0], K, &work[0], &ds[0, 0])
+            rows.scores(lo, hi, &dcoef[0], K, &ds[0, 0])
             aim, dr, da = &work[0], &work[K], &work[2 * K]
             for k in range(K): aim[k] = -1.0
             for i in range(lo, hi):
-                w, kap, r, a = rows.w[i], &kappa[codes[i], 0], &now[1, i, 0], &now[2, i, 0]
+                w, kap, r, a = rows.w[i], &kappa[which[i], 0], &now[1, i, 0], &now[2, i, 0]
                 if others(kap, K) == 0:
                     for k in range(K): columns[k, i - lo] = 0.0
                     continue
@@ -318,13 +377,13 @@ def predict_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1
     return np.asarray(second), sums
 
 
-def correct_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now,
+def correct_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now,
                     const double[:, ::1] fixed, const double[:, ::1] second, const double[::1] dcoef, double centre,
                     double share, double light):
     """The step towards ``centre``, with a share of the predictor's second-order terms, in proportion but for the scores."""
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
     cdef double[:, :, ::1] step = np.zeros((3, n, K))
-    cdef double[::1] work = np.empty(max(b, 2 * K))
+    cdef double[::1] work = np.empty(2 * K)
     sums = np.zeros(2 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[0]
@@ -339,10 +398,10 @@ def correct_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
-            scores(rows, lo, hi, &dcoef[0], K, &work[0], &step[0, lo, 0])
+            rows.scores(lo, hi, &dcoef[0], K, &step[0, lo, 0])
             p, aim = &work[0], &work[K]
             for i in range(lo, hi):
-                w, kap, r, a, ds = rows.w[i], &kappa[codes[i], 0], &now[1, i, 0], &now[2, i, 0], &step[0, i, 0]
+                w, kap, r, a, ds = rows.w[i], &kappa[which[i], 0], &now[1, i, 0], &now[2, i, 0], &step[0, i, 0]
                 loss(&now[0, i, 0], K, fixed, i, p)
                 mean, square = 0.0, 0.0
                 for k in range(K): mean += p[k] * ds[k]
@@ -368,16 +427,16 @@ cdef void settled(double* p, Py_ssize_t K, double least) noexcept nogil:
     for k in range(K): p[k] /= total
 
 
-def certify_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, double[:, :, ::1] now, point,
+def certify_classes(CompiledRows rows, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now, point,
                     const double[::1] dcoef):
     """The dual point (p, a), (2, N, K), after one more correction, its adjoint and entropy."""
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[0], m = rows.n_columns
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride
     cdef bint first = point is None
     cdef double[:, :, ::1] after = np.empty((2, n, K))
     cdef const double[:, :, ::1] before = after if first else point
     cdef double[:, ::1] columns = np.empty((K, b)), adjoint = np.zeros((K, wide)), ds = np.empty((b, K))
-    cdef double[::1] work = np.empty(max(b, K))
+    cdef double[::1] work = np.empty(K)
     sums = np.zeros(P + 2)
     cdef double[::1] view = sums
     cdef double* p
@@ -389,10 +448,10 @@ def certify_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
-            scores(rows, lo, hi, &dcoef[0], K, &work[0], &ds[0, 0])
+            rows.scores(lo, hi, &dcoef[0], K, &ds[0, 0])
             p = &work[0]
             for i in range(lo, hi):
-                w, kap, new, shares = rows.w[i], &kappa[codes[i], 0], &after[0, i, 0], &after[1, i, 0]
+                w, kap, new, shares = rows.w[i], &kappa[which[i], 0], &after[0, i, 0], &after[1, i, 0]
                 softmax(&now[0, i, 0], K, p)
                 mean = 0.0
                 for k in range(K): mean += p[k] * ds[i - lo, k]

@@ -11,6 +11,8 @@ class Cone:
 
     degree: float
 
+    def springs(self) -> FloatArray: ...
+
 class PairRows(Cone):
     """Rows with two entries and a price."""
 

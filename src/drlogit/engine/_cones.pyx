@@ -150,6 +150,7 @@ cdef class CrossPolytope(LinearCone):
             own[i] += 4.0 * (self.mult[j] / self.slack[j]) * (self.mult[self.m + j] / self.slack[self.m + j]) / self.own[j]
             rank_one[i] += sqrt(self.soft) * self.left[j] / self.own[j]
             coupling[i] -= self.soft * self.left[j] / self.own[j]
+        rank_one[self.last] -= sqrt(self.soft)
         coupling[self.last] += self.soft
 
     cdef void drive(self, double* rhs) noexcept:
@@ -235,6 +236,10 @@ cdef class RowCone(LinearCone):
             own[self.columns[0, k]] += stiff * one * one
             coupling[self.columns[0, k]] += stiff * one * self.price[k]
             coupling[self.last] += stiff * self.price[k] * self.price[k]
+
+    def springs(self):
+        """The stiffness of each row."""
+        return np.divide(self.mult, self.slack)
 
     cdef void drive(self, double* rhs) noexcept:
         cdef Py_ssize_t k
@@ -378,6 +383,8 @@ cdef class SecondOrderCone(Cone):
             own[i] += inv
             rank_one[i] += sqrt(2.0 * inv) * self.w[j + 1]
             coupling[i] -= 2.0 * inv * self.w[0] * self.w[j + 1]
+        own[self.last] -= inv
+        rank_one[self.last] -= sqrt(2.0 * inv) * self.w[0]
         coupling[self.last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
 
     cdef void aim_at(self, double centre, double share) noexcept:
@@ -517,7 +524,7 @@ cdef class PairwiseCones(Cones):
         Cones.__init__(self, *[cone_of(norm, np.arange(m), m) for _ in self.pairs])
         self.m, self.last, self.degree, self.where = m, last, 1.0, np.ascontiguousarray(where, np.int32)
         self.n_classes, self.stride, self.each = n_classes, stride, 1.0 / len(self.pairs)
-        self.local, self.square = np.zeros(m + 1), np.zeros((m + 1, m + 1))
+        self.local, self.between = np.zeros(m + 1), np.zeros((2, len(self.pairs), m + 1))
 
     cdef const double* difference(self, const double* x, Py_ssize_t q) noexcept:
         """x_j - x_k of pair q, and λ."""
@@ -553,31 +560,16 @@ cdef class PairwiseCones(Cones):
             found[q] = -np.asarray(self.local)[:self.m]
         return found
 
-    cdef void curvature(self, double* matrix, bint proof) noexcept:
-        cdef Py_ssize_t i, l, j, k, row, column, q, m = self.m, size = self.last + 1, last = self.last
-        cdef double value
-        for q in range(len(self.pairs)):
-            j, k = self.pairs[q]
-            self.square[:] = 0.0
-            (<Cone>self.cones[q]).curvature(&self.square[0, 0], proof)
-            for i in range(m):
-                for l in range(i + 1):
-                    value, row, column = self.square[i, l], self.where[i], self.where[l]
-                    matrix[(j * self.stride + row) * size + j * self.stride + column] += value
-                    matrix[(k * self.stride + row) * size + k * self.stride + column] += value
-                    matrix[(k * self.stride + row) * size + j * self.stride + column] -= value
-                    if i != l: matrix[(k * self.stride + column) * size + j * self.stride + row] -= value
-                matrix[last * size + j * self.stride + self.where[i]] += self.square[m, i]
-                matrix[last * size + k * self.stride + self.where[i]] -= self.square[m, i]
-            matrix[last * size + last] += self.square[m, m]
-        # Shifts of all classes together change nothing; stiff, they are no part of any step.
-        for i in range(m):
-            value = 0.0
-            for k in range(self.n_classes): value += matrix[(k * self.stride + self.where[i]) * (size + 1)]
-            for k in range(self.n_classes):
-                for j in range(k + 1):
-                    row, column = k * self.stride + self.where[i], j * self.stride + self.where[i]
-                    matrix[row * size + column] += value / (self.n_classes * self.n_classes)
+    cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        """λ's column; the rest is for ``springs``, pair by pair."""
+        self.between[:], self.local[:] = 0.0, 0.0
+        for q, cone in enumerate(self.cones):
+            (<Cone>cone).parts(&self.between[0, <Py_ssize_t>q, 0], &self.between[1, <Py_ssize_t>q, 0], &self.local[0])
+            self.spread(coupling, q)
+
+    def springs(self):
+        """diag(own) and v of v vᵀ for (difference, λ) of each pair (k, j < k), after ``parts``."""
+        return np.array(self.between)
 
     cdef void drive(self, double* rhs) noexcept:
         self.local[:] = 0.0

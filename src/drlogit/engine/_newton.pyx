@@ -75,9 +75,7 @@ cdef class Newton:
         data[1] *= self.scale[self.size - 1]
         self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
         own, rank_one, coupling = np.asarray(parts)
-        coupling += data[1]
-        if self.pinned: coupling[:] = 0.0
-        return self.wide.build(weights, data[0], coupling, own, rank_one)
+        return self.wide.build(weights, data[0], data[1], coupling, own, rank_one, self.pinned)
 
     cdef void assemble(self, bint proof) noexcept:
         """The matrix at unit diagonal."""

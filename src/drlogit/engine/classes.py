@@ -20,7 +20,7 @@ from ..dual.classes import ClassCoordinates, ClassPoint
 from ..dual.coordinates import pair_coordinates
 from ..problem.classes import ClassProblem
 from ..problem.result import Monitor, Result, Solution
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
@@ -34,22 +34,23 @@ from ._classes import (
 )
 from ._cones import PairwiseCones, class_cone_of, cone_of, no_norm
 from ._newton import Newton
+from .class_system import ClassSystem, hessian
 from .settings import SETTINGS
-
-#: Coefficients of all classes together up to which the system is formed: 130 MB then.
-MOST_COEFFICIENTS = 4000
 
 
 class ClassState(NamedTuple):
-    """What a block remembers: labels, their costs, (scores, slacks, multipliers), and its step.
+    """What a block remembers: (scores, slacks, multipliers), curvatures (p, D), and its step.
 
-    ``fixed`` are probabilities of a linear loss, empty for the log-loss.
+    ``which`` row of ``costs`` has what it costs to give a sample each label.  ``fixed`` are
+    probabilities of a linear loss, empty for the log-loss.
     """
 
     codes: NDArray[np.int32]
+    which: NDArray[np.int32]
     costs: FloatArray
     fixed: FloatArray
     now: FloatArray
+    curved: FloatArray | None = None
     second: FloatArray | None = None
     step: FloatArray | None = None
 
@@ -83,6 +84,10 @@ class ClassSamples:
     ) -> tuple[State, FloatArray]:
         return self._visit(_linearise, state, coef, primal, dual)
 
+    def weights(self, state: State) -> State:
+        curved: State = self.rows.run(_curved, state)[0]
+        return curved
+
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         if not self.flips:
             return state, np.zeros(dcoef.size + 3)
@@ -104,26 +109,30 @@ def _open(
     block: Block, codes: Any, costs: FloatArray, coef: FloatArray, mu: float
 ) -> tuple[ClassState, tuple[()]]:
     codes, fixed = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
-    labels = codes.astype(np.int32)
-    now = open_classes(block.compiled, labels, costs, coef, mu)
-    return ClassState(labels, costs, fixed, now), ()
+    labels = which = codes.astype(np.int32)
+    now = open_classes(block.compiled, labels, which, costs, coef, mu)
+    return ClassState(labels, which, costs, fixed, now), ()
 
 
 def _linearise(
     block: Block, state: ClassState, coef: FloatArray, primal: float, dual: float
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, costs, fixed, now, _, step = state
-    now, sums = linearise_classes(
-        block.compiled, codes, costs, now, step, fixed, coef, primal, dual
+    codes, which, costs, fixed, now, *_, step = state
+    now, curved, sums = linearise_classes(
+        block.compiled, codes, which, costs, now, step, fixed, coef, primal, dual
     )
-    return ClassState(codes, costs, fixed, now), (Sum(sums),)
+    return ClassState(codes, which, costs, fixed, now, curved), (Sum(sums),)
+
+
+def _curved(block: Block, state: ClassState) -> tuple[Any, tuple[()]]:
+    return (state.curved, state.which, state.costs), ()
 
 
 def _predict(
     block: Block, state: ClassState, dcoef: FloatArray, light: float
 ) -> tuple[ClassState, tuple[Sum]]:
     second, sums = predict_classes(
-        block.compiled, state.codes, state.costs, state.now, dcoef, light
+        block.compiled, state.which, state.costs, state.now, dcoef, light
     )
     return state._replace(second=second, step=None), (Sum(sums),)
 
@@ -136,29 +145,52 @@ def _correct(
     share: float,
     light: float,
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, costs, fixed, now, second, _ = state
+    codes, which, costs, fixed, now, _, second, _ = state
     second = np.zeros(now.shape[1:]) if second is None else second
     step, sums = correct_classes(
-        block.compiled, codes, costs, now, fixed, second, dcoef, centre, share, light
+        block.compiled, codes, which, costs, now, fixed, second, dcoef, centre, share, light
     )
-    return ClassState(codes, costs, fixed, now, None, step), (Sum(sums),)
+    return state._replace(second=None, step=step), (Sum(sums),)
 
 
 def _certify(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     state, point = (both, None) if isinstance(both, ClassState) else both
-    found, sums = certify_classes(block.compiled, state.codes, state.costs, state.now, point, dcoef)
+    found, sums = certify_classes(block.compiled, state.which, state.costs, state.now, point, dcoef)
     return found, (Sum(sums),)
 
 
 class ClassNewton(Newton):
     """The system of the steps; with pairwise cones it keeps the flow behind its best bound."""
 
-    def __init__(self, problem: ClassProblem, scale: FloatArray, cone: Any) -> None:
+    def __init__(
+        self, problem: ClassProblem, scale: FloatArray, cone: Any, kept: IndexArray
+    ) -> None:
         self.known = ClassCoordinates(problem)
         self.flow: FloatArray | None = None
         self.units = scale[self.known.one.in_norm]
         length = 300.0 + problem.rows.n_samples / 50.0
-        super().__init__(scale, problem.epsilon, cone, self.known, length)
+        system = ClassSystem(problem.rows, scale, problem.n_classes, cone, kept)
+        super().__init__(scale, problem.epsilon, cone, self.known, length, system)
+
+    def decrement(self) -> float:
+        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more."""
+        self.wide.rtol = 1.0
+        return super().decrement()
+
+    def predictor(self) -> FloatArray:
+        """All products to zero: the direction in the user's coefficients."""
+        self.wide.rtol = SETTINGS.class_predictor
+        return super().predictor()
+
+    def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
+        """Towards ``centre``, with a share of the predictor's second-order terms."""
+        self.wide.rtol = SETTINGS.class_corrector
+        return super().corrector(centre, share, predicted)
+
+    def correction(self) -> FloatArray:
+        """Newton's step to the dual's equations, at unchanged complementarity."""
+        self.wide.rtol = SETTINGS.class_correction
+        return super().correction()
 
     def prove(self, sums: FloatArray) -> float:
         """The bound of a dual point from its sums."""
@@ -195,7 +227,7 @@ class ClassScaling:
             cone = class_cone_of(problem.norm.name, self.kept, problem.n_classes, self.width, last)
         else:
             cone = no_norm(last) if problem.epsilon > 0.0 else cone_of("l1", self.kept, last)
-        return ClassNewton(problem, self.scale, cone)
+        return ClassNewton(problem, self.scale, cone, self.kept)
 
 
 def interior_point_for_classes(
@@ -239,24 +271,16 @@ def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> floa
 
 def loss_hessian(problem: ClassProblem, coefficients: FloatArray) -> FloatArray:
     """That of the log-loss in all coefficients, class by class."""
-    trusted = replace(problem, kappa=math.inf)
-    samples, coef = ClassSamples(trusted), np.append(coefficients.ravel(), 0.0)
-    _, sums = samples.linearise(samples.open(coef, 1.0), coef, 0.0, 0.0, 1.0)
-    lower = sums[: coef.size**2].reshape(coef.size, -1)[:-1, :-1]
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    samples = ClassSamples(replace(problem, kappa=math.inf))
+    coef = np.append(coefficients.ravel(), 0.0)
+    state, _ = samples.linearise(samples.open(coef, 1.0), coef, 0.0, 0.0, 1.0)
+    return hessian(problem.rows, samples.weights(state), problem.n_classes)
 
 
 def _run(
     scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Result | None = None
 ) -> Solution:
     problem = scaling.problem
-    size = problem.n_classes * scaling.width
-    if size > MOST_COEFFICIENTS:
-        raise ValueError(
-            f"several classes in one problem take up to {MOST_COEFFICIENTS} coefficients, got "
-            f"{size}: select features, or fit one class against the rest with scikit-learn's "
-            "OneVsRestClassifier(DRLogisticRegression())"
-        )
     newton, samples = scaling.newton(), ClassSamples(problem)
     x, mu = _opening(scaling, start)
 
@@ -270,6 +294,7 @@ def _run(
     best = newton.best_model()
     info = {
         "solver": "interior-point", "grams": found.n_iter, "visits": samples.visits,
+        "products": newton.wide.products,
         "classes": problem.n_classes, **({} if problem.as_given else {"as_numbers": True}),
     }  # fmt: skip
     return Solution(
@@ -282,7 +307,7 @@ def _run(
 def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
     problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
-    x, mu = np.zeros(scaling.scale.size), SETTINGS.start_mu
+    x, mu = np.zeros(scaling.scale.size), 2.0 * SETTINGS.start_mu / K
     rows = x[:-1].reshape(K, -1)
     if problem.epsilon == 0.0:
         return x, mu

@@ -134,5 +134,19 @@ class Settings:
     least_ratio: int = 4
     """Near starts are opened near where rows are fewer than so many for each coefficient."""
 
+    # --- several classes (``class_system``): chosen on standard normal features, (5000, 50, 5),
+    # (20000, 100, 10), seed 7; judged on other seeds and shapes ---
+    class_rows: int = 8
+    """Rows for each column, beyond one for each coefficient, to make the preconditioner of."""
+    class_direct: int = 200
+    """Coefficients up to which it is made of all rows."""
+    class_predictor: float = 0.1
+    class_corrector: float = 0.03
+    class_correction: float = 1e-4
+    """How exactly steps and corrections are solved for, in the norm of the preconditioner (1e-2,
+    1e-3 and 1e-6: as many iterations, twice the products)."""
+    class_steps: int = 25
+    """Steps of conjugate gradients at most: more mean that rounding sets the accuracy."""
+
 
 SETTINGS = Settings()

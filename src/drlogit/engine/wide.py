@@ -57,16 +57,20 @@ class WideSystem:
         self,
         weights: State,
         data: FloatArray,
+        column: FloatArray,
         coupling: FloatArray,
         own: FloatArray,
         rank_one: FloatArray,
+        pinned: bool,
     ) -> bool:
         """Set up from d per block and arrays in scaled coordinates, λ last.
 
-        ``data`` is the diagonal of ``Zᵀ diag(d) Z``, ``coupling`` λ's column, ``own`` the diagonal
-        of the cone's part and ``rank_one`` the v of its ``v vᵀ``.
+        ``data`` is the diagonal of ``Zᵀ diag(d) Z`` and ``column`` λ's; of the cone's part
+        ``coupling`` is λ's column, ``own`` the diagonal, and ``rank_one`` the v of its ``v vᵀ``.
+        ``pinned``: λ stays.
         """
         data, own = data[:-1], own[:-1]
+        coupling = np.zeros_like(column) if pinned else coupling + column
         self.own, self.rank_one = own, rank_one[:-1]
         self.coupling, self.corner = coupling[:-1], float(coupling[-1])
         # Free columns have no diagonal of their own: a small share of the data's stands in.

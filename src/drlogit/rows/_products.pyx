@@ -37,6 +37,8 @@ cdef class CompiledRows:
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
         """out = X coef, the intercept last in coef."""
+    cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k, double* out) noexcept nogil:
+        """out[i, c] = x_i · coef[c, :] for k vectors, each with its intercept last."""
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k, double* out) noexcept nogil:
         """out[c, :] += Xᵀ columns[c, :] for k columns, each a panel long (stride ``panel``)."""
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
@@ -88,6 +90,13 @@ cdef class DenseRows(CompiledRows):
         for i in range(m):
             out[i] = start
         dgemv("T", &n, &m, &UNIT, <double*>self.load(lo, hi), &width, <double*>coef, &ONE, &UNIT, out, &ONE)
+
+    cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k, double* out) noexcept nogil:
+        cdef int n = self.n_columns - self.intercept, m = hi - lo, width = self.width, stride = self.n_columns
+        cdef Py_ssize_t i, c
+        for i in range(m):
+            for c in range(k): out[i * k + c] = coef[c * stride + n] if self.intercept else 0.0
+        dgemm("T", "N", &k, &m, &n, &UNIT, <double*>coef, &stride, <double*>self.load(lo, hi), &width, &UNIT, out, &k)
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k, double* out) noexcept nogil:
         cdef int n = self.n_columns - self.intercept, m = hi - lo, stride = self.panel, wide = self.stride, width = self.width
@@ -195,6 +204,17 @@ cdef class CsrRows(CompiledRows):
             for k in range(p[i], p[i + 1]):
                 total += v[k] * coef[col[k]]
             out[i] = total
+
+    cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k, double* out) noexcept nogil:
+        cdef const double* v
+        cdef const int* col
+        cdef const Py_ssize_t* p
+        cdef Py_ssize_t i, e, c, n = self.n_columns
+        self.load(lo, hi, &v, &col, &p)
+        for i in range(hi - lo):
+            for c in range(k): out[i * k + c] = coef[c * n + n - 1] if self.intercept else 0.0
+            for e in range(p[i], p[i + 1]):
+                for c in range(k): out[i * k + c] += v[e] * coef[c * n + col[e]]
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k, double* out) noexcept nogil:
         cdef const double* v

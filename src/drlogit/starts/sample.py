@@ -73,11 +73,11 @@ def part(block: Block, kept: BoolArray) -> LocalRows | None:
 
 
 def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Stack, ...]]:
-    places = _places(offset + np.arange(block.y.size))
-    return stacked(block, offset, places, np.flatnonzero(places < share))
+    where = places(offset + np.arange(block.y.size))
+    return stacked(block, offset, where, np.flatnonzero(where < share))
 
 
-def _places(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+def places(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
     """A number in [0, 1) for each sample, as if drawn at random: the mixer of SplitMix64."""
     z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
