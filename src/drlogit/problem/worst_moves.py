@@ -39,7 +39,7 @@ class Weighed(NamedTuple):
     """What a model makes of the domains: everything the loops need besides the samples.
 
     ``beta`` are the coefficients of all columns, ``low`` and ``high`` the least and greatest of
-    each group's categories (or anything below and above, which makes the adversary stronger).
+    each group's categories.
     """
 
     beta: FloatArray
@@ -51,13 +51,8 @@ class Weighed(NamedTuple):
     bounded: NDArray[np.int32]
 
     @classmethod
-    def by(
-        cls,
-        domains: Domains,
-        coefficients: FloatArray,
-        ranges: tuple[FloatArray, FloatArray] | None = None,
-    ) -> Weighed:
-        low, high = domains.ranges(coefficients) if ranges is None else ranges
+    def by(cls, domains: Domains, coefficients: FloatArray) -> Weighed:
+        low, high = domains.ranges(coefficients)
         return cls(
             np.ascontiguousarray(coefficients, dtype=np.float64), low, high, domains.group_costs,
             np.stack([domains.lower, domains.upper]), domains.bounded_costs,
