@@ -18,12 +18,12 @@ Scaled, ``p ← e_y + θ (p - e_y)`` and a likewise, a point uses θ of ε and k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..problem.classes import ClassProblem
+from ..problem.dual_point import ClassDualPoint
 from ..problem.parameters import ADMITTED
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -39,33 +39,6 @@ Point: TypeAlias = FloatArray
 
 _UNIT = 2.0**-53
 _UNDERFLOW = 1e-300
-
-
-@dataclass(frozen=True, eq=False)
-class ClassDualPoint:
-    """A feasible point of the dual problem of several classes: the proof of a lower bound.
-
-    Attributes
-    ----------
-    probabilities : array of shape (n_samples, n_classes)
-        p; the bound is ``Σ w_i H(p_i)``.  At the optimum, those that the model predicts.
-    labels : array of shape (n_samples, n_classes)
-        a: the shares of each sample that the worst case gives these labels.
-    codes : array of shape (n_samples,)
-        The labels as positions among the classes.
-    flow : array of shape (n_pairs, n_features) or None
-        What is carried from class to class, a row for each pair (k, j < k); None with ℓ1 transport.
-    """
-
-    probabilities: FloatArray
-    labels: FloatArray
-    codes: Any
-    flow: FloatArray | None = None
-
-    @property
-    def flip_share(self) -> FloatArray:
-        """The share of each sample whose label the worst case changes."""
-        return np.asarray(1.0 - self.labels[np.arange(self.codes.size), self.codes])
 
 
 class ClassCoordinates:

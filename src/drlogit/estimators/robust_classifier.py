@@ -241,11 +241,6 @@ class RobustLinearClassifier(LinearPredictions):
         if isinstance(kappa, str):
             raise ValueError("kappa must be given: the model was fitted with one for each sample")
         given = again._check_data(X, y, sample_weight, kappa)
-        if given.n_classes > 2:
-            raise ValueError(
-                f"save_proof is for two classes, got {given.n_classes}: the dual point of several "
-                "is that of drlogit.solve(...).dual"
-            )
         if self._keep_dual:
             again.result_ = self.result_
         else:
@@ -254,9 +249,10 @@ class RobustLinearClassifier(LinearPredictions):
         result = again.result_
         assert result.dual is not None
         assert result.ball is not None
-        features, signs = digest_of_features(given.X), signs_of(given.codes, 1)
+        features, several = digest_of_features(given.X), given.n_classes > 2
+        signs = np.asarray(given.codes, dtype=np.float64) if several else signs_of(given.codes, 1)
         samples = digest_of_samples(features, signs, given.weights)
-        model = model_digest(self.coef_[0], float(self.intercept_[0]), result.ball)
+        model = model_digest(self.coef_, self.intercept_, result.ball)
         save_proof(path, Proof(result.dual, samples, model))
 
     def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:

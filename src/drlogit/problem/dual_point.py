@@ -92,3 +92,35 @@ class DualPoint:
 
         moves = None if self.moves is None else self.moves.for_samples(origin)
         return DualPoint(spread(self.s), spread(self.flip_share), moves)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDualPoint:
+    """A feasible point of the dual problem of several classes: the proof of a lower bound.
+
+    Attributes
+    ----------
+    probabilities : array of shape (n_samples, n_classes)
+        p; the bound is ``Σ w_i H(p_i)``.  At the optimum, those that the model predicts.
+    labels : array of shape (n_samples, n_classes)
+        a: the shares of each sample that the worst case gives these labels.
+    codes : array of shape (n_samples,)
+        The labels as positions among the classes.
+    flow : array of shape (n_pairs, n_features) or None
+        What is carried from class to class, a row for each pair (k, j < k); None with ℓ1 transport.
+    """
+
+    probabilities: FloatArray
+    labels: FloatArray
+    codes: Any
+    flow: FloatArray | None = None
+
+    @property
+    def flip_share(self) -> FloatArray:
+        """The share of each sample whose label the worst case changes."""
+        return np.asarray(1.0 - self.labels[np.arange(self.codes.size), self.codes])
+
+    def for_samples(self, origin: IndexArray) -> ClassDualPoint:
+        """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
+        own = np.maximum(origin, 0)
+        return ClassDualPoint(self.probabilities[own], self.labels[own], self.codes[own], self.flow)

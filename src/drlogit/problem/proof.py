@@ -14,6 +14,13 @@ and, with categories or bounds, the pieces of samples that are moved or flipped
     moves_share         its share of the sample's weight, float64
     moves_s             its s, float64
 
+With several classes (:class:`~drlogit.problem.dual_point.ClassDualPoint`) there are instead
+
+    probabilities       p, float64, a row for each sample
+    labels              a, likewise
+    codes               the labels as positions among the classes, int64
+    flow                what is carried between classes, a row for each pair; none under ℓ1
+
 The bounds are computed from these arrays alone; the digests only serve to say what is wrong when
 they prove nothing.
 """
@@ -31,13 +38,17 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
 from .ball import Ball
-from .dual_point import DualPoint, Moves
+from .dual_point import ClassDualPoint, DualPoint, Moves
 
 #: Type and dimensions of the arrays; those of moves are in the order of their attributes.
 _ARRAYS = {"s": ("<f8", 1), "flip_share": ("<f8", 1), "data": ("U", 0), "model": ("U", 0)}
 _MOVES = {
     "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
     "moves_share": ("<f8", 1), "moves_s": ("<f8", 1),
+}  # fmt: skip
+_CLASSES = {
+    "probabilities": ("<f8", 2), "labels": ("<f8", 2), "codes": ("<i8", 1), "flow": ("<f8", 2),
+    "data": ("U", 0), "model": ("U", 0),
 }  # fmt: skip
 
 
@@ -49,31 +60,41 @@ class BrokenProofError(ValueError):
 class Proof:
     """A dual point, and digests of the samples and the model that it is about, if it tells."""
 
-    point: DualPoint
+    point: DualPoint | ClassDualPoint
     data: str = ""
     model: str = ""
 
 
-def model_digest(coef: FloatArray, intercept: float, ball: Ball) -> str:
+def model_digest(coef: FloatArray, intercept: Any, ball: Ball) -> str:
     """SHA-256 of a linear model and of what it was fitted against.
 
     κ by class or by sample is not told: it shows in what a proof proves.
     """
     kappa = ball.kappa if ball.trust is None else np.nan
-    numbers = np.append(np.asarray(coef, dtype="<f8"), [intercept, ball.epsilon, kappa])
+    parts = (coef, intercept, ball.epsilon, kappa)
+    numbers = np.concatenate([np.ravel(part) for part in parts])
     return hashlib.sha256(numbers.astype("<f8").tobytes() + ball.norm.encode()).hexdigest()
 
 
 def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
     """Write a proof; if that is cut short, the digest tells."""
-    point = proof.point
-    arrays: dict[str, Any] = {
-        "s": in_memory(point.s), "flip_share": in_memory(point.flip_share),
-        "data": np.array(proof.data), "model": np.array(proof.model),
-    }  # fmt: skip
+    point, digests = proof.point, {"data": np.array(proof.data), "model": np.array(proof.model)}
+    arrays: dict[str, Any]
+    if isinstance(point, ClassDualPoint):
+        flow = np.zeros((0, 0)) if point.flow is None else point.flow
+        codes = np.asarray(point.codes, dtype=np.int64)
+        found = (point.probabilities, point.labels, codes, flow)
+        arrays = dict(zip(_CLASSES, found, strict=False)) | digests
+        _write(path, arrays)
+        return
+    arrays = {"s": in_memory(point.s), "flip_share": in_memory(point.flip_share)} | digests
     if point.moves is not None:
         arrays["flip_share"] = np.zeros_like(arrays["s"])  # flips are among the moves
         arrays |= dict(zip(_MOVES, point.moves.arrays, strict=True))
+    _write(path, arrays)
+
+
+def _write(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
     with open(path, "wb") as file:  # of a path, ``savez`` would change the name
         np.savez_compressed(file, **arrays, digest=np.array(_digest(arrays)))
 
@@ -83,6 +104,7 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             kinds = _ARRAYS | (_MOVES if "moves_s" in archive else {})
+            kinds = _CLASSES if "probabilities" in archive else kinds
             arrays = {name: _checked(archive[name], name, *kinds[name]) for name in kinds}
             digest = str(archive["digest"])
     except Exception as error:  # whatever is wrong with it
@@ -92,6 +114,10 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
         raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
     if _digest(arrays) != digest:
         raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
+    if "probabilities" in arrays:
+        p, a, codes, flow, data, model = arrays.values()
+        point = ClassDualPoint(p, a, codes, flow if flow.size else None)
+        return Proof(point, str(data), str(model))
     s, a, data, model = (arrays.pop(name) for name in _ARRAYS)
     if s.shape != a.shape or len({len(array) for array in arrays.values()}) > 1:
         raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")

@@ -272,7 +272,12 @@ class Result:
         """
         data = ""
         if X is not None:
-            signs = check_labels(in_memory(y), len(self.flip_share))
+            labels = in_memory(y)
+            signs = (
+                check_labels(labels, len(self.flip_share))
+                if self.coef.ndim == 1
+                else (np.unique(labels, return_inverse=True)[1].astype(np.float64))
+            )
             weights = None if sample_weight is None else in_memory(sample_weight)
             data = digest_of_samples(digest_of_features(X), signs, weights)
         save_proof(path, self.proof(data))

@@ -28,7 +28,7 @@ from .samples import SamplesInBall
 
 #: The class of models, and what rounding of means and deviations can make of it.
 ADMITTED = 1e4
-_CLASS = 1.0 + 1e-9
+CLASS = 1.0 + 1e-9
 
 #: A column counts as one whose standard deviation is at least its root mean square over this.
 _FAR = 64.0
@@ -87,7 +87,7 @@ def lower_bound(samples: SamplesInBall, s: FloatArray, moves: Moves) -> float:
     sums = _sums(samples, r, size, moves, label * m, most)
     constant = Enclosed(np.array(exact_sum(r)), np.array(gamma(most) * exact_sum(size) + TINY))
     charge = float(constant.size) if samples.offset else 0.0
-    spread, inside = _spread(samples, sums), samples.in_norm
+    spread, inside = spread_of(samples, sums.mean, sums.squares), samples.in_norm
     at_means = sums.columns.minus(sums.mean, constant) if samples.offset else sums.columns
     counted = samples.free & (spread > 0.0)  # others are a multiple of the constant
     with np.errstate(over="ignore"):
@@ -102,7 +102,7 @@ def lower_bound(samples: SamplesInBall, s: FloatArray, moves: Moves) -> float:
     entropies = exact_sum(own * entropy(s)) + exact_sum(mass * entropy(moves.s))
     spent = exact_sum(mass * sums.costs) * (1.0 + gamma(domain.n_items + 8)) * UP
     used = (used + spent) / total * UP
-    value = entropies / total * DOWN - ADMITTED * _CLASS * charge / total * UP - TINY
+    value = entropies / total * DOWN - ADMITTED * CLASS * charge / total * UP - TINY
     if used > samples.epsilon:
         value *= samples.epsilon / used * DOWN
     return float(max(value * DOWN, 0.0))
@@ -183,12 +183,12 @@ def _changes(
     )
 
 
-def _spread(samples: SamplesInBall, sums: _Sums) -> FloatArray:
+def spread_of(samples: SamplesInBall, mean: FloatArray, squares: FloatArray) -> FloatArray:
     """Standard deviations of the columns, or root mean squares without an offset."""
     if not samples.offset:
-        spread = np.sqrt(sums.squares)
+        spread = np.sqrt(squares)
     else:
-        variance = np.maximum(sums.squares - sums.mean**2, sums.squares / _FAR**2)
+        variance = np.maximum(squares - mean**2, squares / _FAR**2)
         spread = np.sqrt(variance)
     bounded, widths = samples.domain.bounded, samples.domain.upper - samples.domain.lower
     varies = spread[bounded] > _RANGE * widths

@@ -37,8 +37,8 @@ def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam:
     price = samples.epsilon * lam
     if samples.epsilon == 0.0:  # the limit λ = ∞ costs nothing
         lam, price = math.inf, 0.0
-    margins, domain = _margins(samples, coef, intercept), samples.domain
-    u, flips = margins.value, samples.flip_costs
+    found, domain = margins(samples, coef, intercept), samples.domain
+    u, flips = found.value, samples.flip_costs
     own, other = log_loss(u), log_loss(-u)
     for rows, part in samples.parts() if domain.n_items else ():
         rates, costs = _items(domain, coef, part)
@@ -47,12 +47,12 @@ def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam:
         other[rows] = _worst(-u[rows], ~up, rates, costs, lam)
     some = (flips > 0.0) & np.isfinite(flips)
     other[some] -= flips[some] * lam * DOWN
-    worst = np.maximum(own, np.where(np.isinf(flips), 0.0, other)) + margins.error
+    worst = np.maximum(own, np.where(np.isinf(flips), 0.0, other)) + found.error
     mean = exact_sum(samples.weights * worst * UP + TINY) / samples.total_weight
     return float((mean + price) * UP)
 
 
-def _margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclosed:
+def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclosed:
     """``y_i (x_i·β + b)``."""
     exact = Fraction(intercept)
     for j in np.flatnonzero(samples.shift * coef):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.training_data import with_class_weights
 from ..problem.ball import Ball
+from ..problem.dual_point import ClassDualPoint
 from ..problem.label_costs import BY_SAMPLE, ByClass
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proof
 from ..problem.result import Result
@@ -27,6 +28,7 @@ from ..rows.chunks import (
     in_memory,
     shape_of,
 )
+from .classes import class_lower_bound, class_upper_bound
 from .lower import lower_bound, pieces_of
 from .samples import samples_of
 from .upper import upper_bound
@@ -82,7 +84,7 @@ def verify(
     Parameters
     ----------
     model : Result or estimator
-        A fit of two classes; also a search that ended with one, or a pipeline that does.
+        A fit; also a search that ended with one, or a pipeline that does.
     X, y, sample_weight
         The samples that it was fitted to, in any form that :func:`drlogit.solve` takes; for an
         estimator that was fitted to a table, that table; for a pipeline, the samples before its
@@ -107,29 +109,44 @@ def verify(
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
     X = checked_features(fit.X)
     n_samples, n_features = shape_of(X)
-    if n_features != coef.size:
-        raise ValueError(f"X has {n_features} features, but the model has {coef.size}")
-    y = in_memory(y)
+    if n_features != coef.shape[-1]:
+        raise ValueError(f"X has {n_features} features, but the model has {coef.shape[-1]}")
+    y, several = in_memory(y), coef.ndim > 1
     given_weights = fit.weights(y, None if sample_weight is None else in_memory(sample_weight))
-    signs = np.where(codes_of(fit.linear, y, n_samples)[0] > 0, 1.0, -1.0)
-    costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
+    codes = codes_of(fit.linear, y, n_samples)[0]
+    signs = codes.astype(np.float64) if several else np.where(codes > 0, 1.0, -1.0)
+    if several:
+        costs = _label_prices(ball, codes, len(coef), kappa)
+    else:
+        costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
     upper = math.inf
     try:
-        samples = samples_of(X, signs, check_weights(given_weights, n_samples), ball, costs)
-        upper = upper_bound(samples, coef, fit.linear.intercept, result.lam)
+        labels = np.ones(n_samples) if several else signs
+        samples = samples_of(X, labels, check_weights(given_weights, n_samples), ball, costs)
+        above = (samples, costs) if several else (samples,)
+        bound: Any = class_upper_bound if several else upper_bound
+        upper = bound(*above, coef, fit.linear.intercept, result.lam)
         found = _proof_of(fit, proof)
+        if isinstance(found.point, ClassDualPoint) != several:
+            raise BrokenProofError("another model: the proof is about other classes")
         data = found.data and digest_of_samples(digest_of_features(X), signs, given_weights)
-        lengths = {len(found.point.s), len(found.point.flip_share)}
+        if isinstance(found.point, ClassDualPoint):
+            lengths = {len(found.point.codes)}
+        else:
+            lengths = {len(found.point.s), len(found.point.flip_share)}
         if lengths != {n_samples} or found.data != data:
             raise BrokenProofError("other data: the proof is about other samples or weights")
         if found.model and found.model != model_digest(coef, fit.linear.intercept, ball):
             raise BrokenProofError(
                 "another model: the proof is about other coefficients, epsilon, kappa or norm"
             )
-        pieces = pieces_of(found.point, samples)
+        if isinstance(found.point, ClassDualPoint):
+            lower = class_lower_bound(samples, costs, found.point)
+        else:
+            pieces = pieces_of(found.point, samples)
+            lower = lower_bound(samples, in_memory(found.point.s), pieces)
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
-    lower = lower_bound(samples, in_memory(found.point.s), pieces)
     if not upper <= result.objective + CLAIM:
         reason = (
             f"other coefficients: these promise at most {upper:.12g}, and the model claims "
@@ -163,6 +180,19 @@ def _flip_costs(ball: Ball, signs: FloatArray, kappa: Any) -> FloatArray:
     return found
 
 
+def _label_prices(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArray:
+    """What it costs to give each sample each label; at ε = 0 only what is free can be had."""
+    if kappa is not None:
+        raise ValueError("kappa by sample is for two classes")
+    matrix = np.broadcast_to(
+        np.asarray(ball.kappa, dtype=np.float64), (n_classes, n_classes)
+    ).copy()
+    np.fill_diagonal(matrix, 0.0)
+    if ball.epsilon == 0.0:
+        matrix = np.where(matrix > 0.0, np.inf, 0.0)
+    return np.asarray(matrix[codes])
+
+
 class _FittedModel(NamedTuple):
     """What is asked about: a linear model, the samples where it measures distance, its claims."""
 
@@ -185,8 +215,6 @@ def _fit_of(model: Any, X: Any) -> _FittedModel:
     if not isinstance(last, Result | RobustLinearClassifier):
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     result = last if isinstance(last, Result) else last.result_
-    if result.coef.ndim > 1:
-        raise ValueError("verify is for two classes, got a model of several")
     if isinstance(last, Result):
         return _FittedModel(as_linear(last), X, last)
     measured = measure(model, X, "fitted")

@@ -1,0 +1,127 @@
+"""Both bounds of a softmax, rounded outwards; those of two classes are in ``lower`` and ``upper``.
+
+For probabilities p and label shares a of each sample, ``G = Σ w (p - a) xᵀ`` and every model,
+
+    promise  ≥  Σ w H(p) + λ (ε - N(G) - Σ w κ·a) + ⟨G, B⟩ over the free columns
+
+where ``N(G)`` is at most ``½ Σ c |G|`` under ℓ1 transport, and else ``Σ ‖c M‖`` of a flow M between
+the classes whose divergence is G: what that of the given one misses, r, is made up for by
+``(r_j - r_k)/K``.  Columns of G total zero, so that ``⟨G, B⟩`` is at most half of ``Σ |G|`` times
+the largest difference between two classes.  A model promises at most
+``ελ + Σ w [lse(s) + max_k(-s_k - κ_k λ)]`` for any λ that all differences of its rows allow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..problem.dual_point import ClassDualPoint
+from ..problem.proof import BrokenProofError
+from ..rows.arrays import FloatArray
+from .lower import ADMITTED, CLASS, spread_of
+from .rounding import DOWN, TINY, UNIT, UP, Enclosed, EnclosedSum, exact_sum, gamma, norm_of
+from .samples import SamplesInBall
+from .upper import margins
+
+
+def class_lower_bound(samples: SamplesInBall, prices: FloatArray, point: ClassDualPoint) -> float:
+    """What a point proves; ``prices`` is what it costs to give each sample each label."""
+    p, a = _settled(point.probabilities, prices.shape), _settled(point.labels, prices.shape)
+    if (a[np.isinf(prices)] > 0.0).any():
+        raise BrokenProofError("infeasible dual point: it gives samples labels they cannot get")
+    K, total, most = p.shape[1], samples.total_weight, p.shape[1] + 8
+    r = samples.weights[:, None] * (p - a)
+    size = samples.weights[:, None] * (p + a)
+    n = samples.costs.size
+    found, mean, squares = [EnclosedSum(n) for _ in range(K)], np.zeros(n), np.zeros(n)
+    for rows, part in samples.parts():
+        Z, w = samples.shifted(part), samples.weights[rows]
+        for k in range(K):
+            found[k].add(np.ascontiguousarray(r[rows, k]), np.ascontiguousarray(size[rows, k]), Z)
+        mean += w @ Z
+        squares += w @ Z**2
+    mean, squares = mean / total, squares / total
+    G, charge = [], 0.0
+    for k in range(K):
+        columns = found[k].value(most + 4)
+        constant = Enclosed(
+            np.array(exact_sum(r[:, k])), np.array(gamma(most) * exact_sum(size[:, k]) + TINY)
+        )
+        if samples.offset:
+            charge += float(constant.size)
+            columns = columns.minus(mean, constant)
+        G.append(columns)
+    spread, inside = spread_of(samples, mean, squares), samples.in_norm
+    counted = samples.free & (spread > 0.0)
+    sizes = np.stack([one.size for one in G])
+    charge += exact_sum(sizes[:, counted] / spread[counted])
+    used = _flow_norm(samples, [Enclosed(g.value[inside], g.error[inside]) for g in G], point.flow)
+    spent = exact_sum(samples.weights * (a * np.where(np.isinf(prices), 0.0, prices)).sum(axis=1))
+    used = (used + spent * (1.0 + gamma(most)) * UP) / total * UP
+    # Of p whose sum is 1 + δ, that of p/(1 + δ) is meant.
+    entropies = -(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1) * (1.0 - gamma(most + 32))
+    value = (exact_sum(samples.weights * entropies) / total - 4.0 * gamma(most)) * DOWN
+    value -= 0.5 * ADMITTED * CLASS * charge / total * UP + TINY
+    if used > samples.epsilon:
+        value *= samples.epsilon / used * DOWN
+    return float(max(value * DOWN, 0.0))
+
+
+def _settled(shares: Any, shape: tuple[int, ...]) -> FloatArray:
+    """On the simplex, up to rounding; ``BrokenProofError`` if that is far away."""
+    found = np.asarray(shares, dtype=np.float64)
+    if found.shape != shape or not (found >= 0.0).all() or not (found <= 1.0).all():
+        raise BrokenProofError("infeasible dual point: it is not made of shares of the samples")
+    totals = found.sum(axis=1, keepdims=True)
+    if not (np.abs(totals - 1.0) <= 1e-9).all():
+        raise BrokenProofError("infeasible dual point: shares of a sample do not add up to it")
+    return np.asarray(found / totals)
+
+
+def _flow_norm(samples: SamplesInBall, G: list[Enclosed], given: FloatArray | None) -> float:
+    """At least N(G)."""
+    costs, K = samples.costs[samples.in_norm], len(G)
+    if samples.norm == "l1":
+        return 0.5 * exact_sum(np.stack([one.size for one in G]) * costs) * UP
+    k, j = np.tril_indices(K, -1)
+    flow = np.zeros((k.size, costs.size)) if given is None else np.asarray(given, dtype=np.float64)
+    if flow.shape != (k.size, costs.size) or not np.isfinite(flow).all():
+        raise BrokenProofError("infeasible dual point: its flow is of other features")
+    missing = np.stack([one.value for one in G])
+    error = np.stack([one.error for one in G]).max(axis=0)
+    size = np.abs(missing).sum(axis=0) + 2.0 * np.abs(flow).sum(axis=0)
+    np.subtract.at(missing, j, flow)
+    np.add.at(missing, k, flow)
+    flow = np.abs(flow + (missing[j] - missing[k]) / K) + 2.0 * error + 8.0 * K * UNIT * size
+    return math.fsum(norm_of(samples.norm, costs * row * UP) for row in flow) * UP
+
+
+def class_upper_bound(
+    samples: SamplesInBall, prices: FloatArray, coef: FloatArray, intercept: Any, lam: float
+) -> float:
+    """What a softmax promises at most, at λ or the least that is allowed."""
+    inside, K = samples.in_norm, len(coef)
+    dual_norm = {"l1": "linf", "linf": "l1", "l2": "l2"}[samples.norm]
+    for k in range(K):
+        for j in range(k):
+            step = np.abs(coef[j, inside] - coef[k, inside]) * (1.0 + 4.0 * UNIT)
+            lam = max(lam, norm_of(dual_norm, step / samples.costs[inside] * UP))
+    price = samples.epsilon * lam
+    if samples.epsilon == 0.0:  # the limit λ = ∞ costs nothing
+        lam, price = math.inf, 0.0
+    found = [margins(samples, coef[k], float(intercept[k])) for k in range(K)]
+    scores, error = (np.column_stack([one[part] for one in found]) for part in (0, 1))
+    most = scores.max(axis=1, keepdims=True)
+    lse = most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True))
+    some = np.isfinite(prices) & (prices > 0.0)
+    paid = np.where(
+        np.isinf(prices), np.inf, np.where(some, prices, 0.0) * (lam if some.any() else 0.0)
+    )
+    paid *= DOWN
+    worst = (lse - scores - paid).max(axis=1)
+    hidden = 2.0 * error.max(axis=1) + gamma(K + 40) * (1.0 + 2.0 * np.abs(scores).max(axis=1))
+    mean = exact_sum(samples.weights * (worst + hidden) * UP + TINY) / samples.total_weight
+    return float((mean + price) * UP)

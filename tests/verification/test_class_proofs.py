@@ -1,0 +1,60 @@
+"""Proofs of several classes: what they prove, and what is no proof."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import drlogit
+
+MATRIX = np.array([[0.0, 1.0, 2.0], [math.inf, 0.0, 1.0], [0.5, 0.0, 0.0]])
+
+
+def samples(n_samples: int = 80) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n_samples, 4))
+    return X, (X[:, :3] + rng.gumbel(size=(n_samples, 3))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kappa", [1.0, math.inf, MATRIX])
+@pytest.mark.parametrize("more", [{}, {"feature_costs": [1.0, 2.0, math.inf, 1.0]}])
+def test_a_proof_proves_what_the_fit_claims(
+    norm: str, kappa: Any, more: dict[str, Any], tmp_path: Path
+) -> None:
+    X, y = samples()
+    X[:, 1] += 1e4
+    weights = np.linspace(0.5, 2.0, y.size)
+    fit = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm, sample_weight=weights, **more)
+    fit.save_proof(tmp_path / "p.npz", X, y, weights)
+    found = drlogit.verify(fit, X, y, tmp_path / "p.npz", sample_weight=weights)
+    assert found, found.reason
+    assert found.gap <= fit.gap + 2e-9
+    assert found.lower <= fit.objective
+
+
+def test_an_estimator_of_several_classes(tmp_path: Path) -> None:
+    X, y = samples()
+    names = np.array(["a", "b", "c"])[y]
+    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0).fit(X, names)
+    model.save_proof(tmp_path / "p.npz", X, names)
+    assert drlogit.verify(model, X, names, tmp_path / "p.npz")
+    assert not drlogit.verify(model, 1.01 * X, names, tmp_path / "p.npz")
+
+
+@pytest.mark.parametrize("part", ["probabilities", "labels", "flow"])
+def test_what_is_no_proof(part: str) -> None:
+    X, y = samples()
+    fit = drlogit.solve(X, y, epsilon=0.02, kappa=math.inf, norm="l2")
+    assert fit.dual is not None
+    good = getattr(fit.dual, part)
+    for wrong in (good[:-1], good + 0.1, -good, np.full_like(good, np.nan)):
+        spoiled = replace(fit, dual=replace(fit.dual, **{part: wrong}))
+        found = drlogit.verify(spoiled, X, y)
+        assert not found
+        assert found.lower <= fit.objective
