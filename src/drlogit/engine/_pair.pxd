@@ -15,4 +15,4 @@ cdef class PairState:
     cdef double[:, ::1] second          # of predict: second-order terms of both products
     cdef double[:, ::1] step            # of correct: changes of u, t, r, c (that of a is minus that of c)
 
-cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal_price, double dual_price)
+cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double price)

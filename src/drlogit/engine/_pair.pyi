@@ -10,9 +10,7 @@ class PairState:
 
     def curvature(self) -> FloatArray: ...
 
-def longest(
-    sums: FloatArray, first: int, primal_price: float, dual_price: float
-) -> tuple[float, float]: ...
+def longest(sums: FloatArray, first: int, price: float) -> tuple[float, float]: ...
 def open_pair(
     rows: CompiledRows, kappa: FloatArray, slope: Any, coef: FloatArray, mu: float
 ) -> PairState: ...
@@ -26,7 +24,7 @@ def linearise_pair(
     **options: Any,
 ) -> tuple[PairState, FloatArray]: ...
 def predict_pair(
-    rows: CompiledRows, state: PairState, dcoef: FloatArray, light: float
+    rows: CompiledRows, state: PairState, dcoef: FloatArray
 ) -> tuple[PairState, FloatArray]: ...
 def correct_pair(
     rows: CompiledRows,
@@ -34,7 +32,6 @@ def correct_pair(
     dcoef: FloatArray,
     centre: float,
     share: float,
-    light: float,
 ) -> tuple[PairState, FloatArray]: ...
 def certify_pair(
     rows: CompiledRows, both: Any, dcoef: FloatArray

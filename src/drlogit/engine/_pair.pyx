@@ -69,14 +69,14 @@ cdef void limit(double* costs, double fall, double cost) noexcept nogil:
     costs[level if level < LEVELS - 1 else LEVELS - 1] += cost
 
 
-cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double primal_price, double dual_price):
-    """Longest steps that leave samples behind at no more than these prices; costs, if any, from ``first`` on."""
+cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double price):
+    """Longest primal and dual steps that pass samples at no more than this price; costs, if any, from ``first`` on."""
     cdef double found[2]
-    cdef double total, price
+    cdef double total
     cdef long long level
     cdef Py_ssize_t kind, k
     for kind in range(2):
-        total, price, found[kind] = 0.0, primal_price if kind == 0 else dual_price, 1.0
+        total, found[kind] = 0.0, 1.0
         if sums.shape[0] == first: continue
         for k in range(LEVELS - 1, -1, -1):
             total += sums[first + kind * LEVELS + k]
@@ -169,12 +169,11 @@ cdef void predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, In
     side[0] -= spent
 
 
-cdef void book(Py_ssize_t n, In w, double light, In t, In r, In c, In a, In dt, In dr, In dc, double* costs) noexcept nogil:
-    """Book the samples that do not allow the whole step; none of hardly any weight."""
+cdef void book(Py_ssize_t n, In w, In t, In r, In c, In a, In dt, In dr, In dc, double* costs) noexcept nogil:
+    """Book the samples that do not allow the whole step."""
     cdef Py_ssize_t i
     cdef double own
     for i in range(n):
-        if not w[i] > light: continue
         own = c[i] * t[i] + a[i] * r[i]
         if t[i] + dt[i] < 0.0 or r[i] + dr[i] < 0.0:
             limit(costs, max(-dt[i] / t[i], -dr[i] / r[i]), w[i] * (own + PASSING * max(-dt[i], -dr[i])))
@@ -321,7 +320,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     return new_state(state, after), sums
 
 
-def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double light):
+def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
     """All products to zero: how far, what is left, and the pull of the second-order terms."""
     cdef Py_ssize_t block, lo, m, i, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     sums = np.zeros(last + 4 + 2 * LEVELS)
@@ -349,14 +348,14 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
             towards(m, kap, v[T], v[R], v[C], v[A], v[Q], du, dcoef[last], 0.0, 0.0, v[T], v[R], dt, dr, dc)
             predicted(m, w, y, kap, v[T], v[R], v[C], v[A], v[Q], dt, dr, dc, &second[0, lo], &second[1, lo], col, tot,
                       &view[last])
-            book(m, w, light, v[T], v[R], v[C], v[A], dt, dr, dc, tot + 3)
+            book(m, w, v[T], v[R], v[C], v[A], dt, dr, dc, tot + 3)
             rows.adjoint(lo, lo + m, col, 1, &view[0])
     rows.free()
     found.second = second
     return found, sums
 
 
-def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share, double light):
+def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share):
     """Towards ``centre``, with a share of the predictor's second-order terms."""
     cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
     cdef bint linear = state.slope.shape[0] > 0
@@ -384,7 +383,7 @@ def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
                 if not linear: curvature += w[i] * v[S][i] * (1.0 - v[S][i]) * d[0][i] * d[0][i]
             towards(m, &state.kappa[lo], v[T], v[R], v[C], v[A], v[Q], d[0], dlam, centre, share, &second[0, lo],
                     &second[1, lo], d[1], d[2], d[3])
-            book(m, w, light, v[T], v[R], v[C], v[A], d[1], d[2], d[3], tot + 2)
+            book(m, w, v[T], v[R], v[C], v[A], d[1], d[2], d[3], tot + 2)
         tot[0], tot[1] = slope, curvature
     rows.free()
     found.step = step

@@ -110,10 +110,9 @@ def run(
             if not max(distance, comp) > max(SETTINGS.exhausted * tol, 1e-14):  # rounding
                 return ended(iteration + 1, Status.STALLED)
         price = SETTINGS.blocking * comp
-        late = price if mu > SETTINGS.rough_mu else 0.0
         # Predictor.
         state, predicted = samples.predict(state, newton.predictor())
-        primal, dual = longest(predicted, size + 3, price, late)
+        primal, dual = longest(predicted, size + 3, price)
         cone_primal, cone_dual = newton.longest()
         primal, dual = min(primal, cone_primal), min(dual, cone_dual)
         # Corrector: as far along as the predictor suggests, not far ahead of the residuals.
@@ -125,13 +124,11 @@ def run(
         share = min(primal, dual)
         dcoef = newton.corrector(sigma * mu, share, predicted)
         state, limits = samples.correct(state, dcoef, sigma * mu, share)
-        primal, dual = longest(limits, 2, price, late)
+        primal, dual = longest(limits, 2, price)
         cone_primal, cone_dual = newton.longest()
         primal, dual = shortened(min(primal, cone_primal), mu), shortened(min(dual, cone_dual), mu)
         slope, curvature = limits[0], limits[1]
-        allowed = max(
-            SETTINGS.allowance * max(min(decrement, SETTINGS.most_rise * loss), comp), 1e-14
-        )
+        allowed = max(SETTINGS.allowance * max(min(decrement, loss), comp), 1e-14)
         if not max(primal, dual) > SETTINGS.least_step:
             return ended(iteration + 1, Status.STALLED)
     return ended(max_iter, Status.MAX_ITER)

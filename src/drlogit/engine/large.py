@@ -138,8 +138,7 @@ class ModelSamples:
     def __init__(self, near: Block, kappa: float, parabola: Parabola, least: float) -> None:
         self.rows, self.kappa, self.parabola = near.compiled, near.flip_costs(kappa), parabola
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
-        self.least, self.light = least, 1e-9 * float(near.weights.sum()) / max(near.y.size, 1)
-        self.gram_rows = 0.0
+        self.least, self.gram_rows = least, 0.0
 
     def open(self, coef: FloatArray, mu: float) -> Any:
         return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
@@ -157,11 +156,11 @@ class ModelSamples:
         return (pairs, coef, slope), sums
 
     def predict(self, state: Any, dcoef: FloatArray) -> Any:
-        pairs, sums = predict_pair(self.rows, state[0], dcoef, self.light)
+        pairs, sums = predict_pair(self.rows, state[0], dcoef)
         return (pairs, *state[1:]), sums
 
     def correct(self, state: Any, dcoef: FloatArray, centre: float, share: float) -> Any:
-        pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share, self.light)
+        pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share)
         sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.parabola.gram @ dcoef
         return (pairs, *state[1:]), sums
 

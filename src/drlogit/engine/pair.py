@@ -69,7 +69,6 @@ class PairSamples:
     def __init__(self, rows: Rows, kappa: float, slopes: State | None = None) -> None:
         self.rows, self.kappa, self.slopes = rows, kappa, slopes
         self.visits, self.gram = 0, not is_wide(rows)
-        self.light = 1e-9 / rows.n_samples  # samples that weigh less never hold a step up
 
     def _visit(
         self, function: Callable[..., Any], state: Any, *arguments: Any
@@ -93,12 +92,12 @@ class PairSamples:
         return weights
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return self._visit(predict_pair, state, dcoef, self.light)
+        return self._visit(predict_pair, state, dcoef)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(correct_pair, state, dcoef, centre, share, self.light)
+        return self._visit(correct_pair, state, dcoef, centre, share)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
