@@ -302,8 +302,8 @@ def test_memory_maps_are_read_where_they_are(tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     problem = build_problem(mapped, Y, n_blocks=3, **OPTIONS)
-    for index in range(3):
-        assert np.shares_memory(problem.rows.block(index).X, mapped)
+    shared, _ = problem.rows.run(lambda block, _: (np.shares_memory(block.X, mapped), ()), None)
+    assert list(shared) == [True] * 3
     assert problem.objective(V) == pytest.approx(build_problem(X, Y, **OPTIONS).objective(V))
 
 
