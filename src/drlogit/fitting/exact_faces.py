@@ -12,9 +12,9 @@ certified solution is compared with the points that it is close to,
 and gives way to them.  This can do no harm.  The lower bound holds for every β: of the new point
 it proves a gap that is within ``tol`` if that of the old one was.  The null model must not be
 worse by more than a thousandth of ``tol``; a face may cost, where margins leave the kink of the
-loss, as much as the gap, which is what the solver left undecided anyhow.  It takes one product with
-the data, and none where there is nothing to move.  With domains, and with several classes, there is
-the null model only.
+loss, as much as the gap, which is what the solver left undecided anyhow.  It takes a product or two
+with the data, and none where there is nothing to move.  With domains, and with several classes,
+there is the null model only.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ from .null_model import (
 _UNDECIDED = 1e-3
 _ROUNDING = 1e-14
 
-#: Coefficients count as negligible up to this multiple of ``gap/ε``.  A multiplier of the order
-#: of ε keeps them where they are, and a product of both is part of the gap.
-_NEXT_TO = 10.0
+#: Coefficients count as negligible up to these multiples of ``gap/ε``, fewer of them where all
+#: together cost too much.  A multiplier of the order of ε keeps them where they are, and a product
+#: of both is part of the gap.
+_NEXT_TO = (10.0, 1.0)
 
 #: ... but never if they are more than this share of the largest.
 _LARGE = 1e-3
@@ -88,8 +89,10 @@ def on_exact_face(
             return *problem.split(null), _under_same_bound(problem, null, certificate)
     if problem.domains is not None:
         return coef, intercept, certificate
-    face = _face(problem, coefficients, certificate)
-    if face is not None:
+    for next_to in _NEXT_TO:
+        face = _face(problem, coefficients, certificate, next_to)
+        if face is None:
+            break
         moved = _under_same_bound(problem, face, certificate)
         if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
             return *problem.split(face), moved
@@ -177,14 +180,14 @@ def _under_same_bound(
 
 
 def _face(
-    problem: Problem, coefficients: FloatArray, certificate: Certificate
+    problem: Problem, coefficients: FloatArray, certificate: Certificate, next_to: float
 ) -> FloatArray | None:
     """The coefficients with those next to a bound moved there; None if there are none."""
     kept = problem.penalised
     theta = coefficients[kept] / problem.costs[kept]
     size = np.abs(theta)
     largest = float(size.max())
-    near = min(_NEXT_TO * certificate.gap / problem.epsilon, _LARGE * largest)
+    near = min(next_to * certificate.gap / problem.epsilon, _LARGE * largest)
     if problem.norm.name == "linf":
         exact = np.where(size <= near, 0.0, theta)
     elif problem.norm.name == "l1" and certificate.lam <= largest + near:
