@@ -393,9 +393,13 @@ def test_tune(folder, cancer, run, answer):
     assert (folder / "scores.png").read_bytes().startswith(b"\x89PNG")
     again = answer("evaluate tuned.json small.csv")
     assert again["worst_case"]["log_loss"] == pytest.approx(found["fits"][0]["objective"], abs=1e-9)
+    promised = drlogit.guarantee(search, cancer[0][:150, :4], cancer[1][:150], cv=2)
+    assert found["guarantee"]["loss"] == pytest.approx(promised.loss, abs=1e-4)
+    assert (found["guarantee"]["folds"], found["guarantee"]["tried"]) == (2, 6)
     code, out, _ = run(command)
     assert code == cli.DONE
     assert re.search(r"^ *chosen +[\d.e-]+ ", out, re.M)
+    assert "each fitted without a fold" in out
 
 
 def test_path(folder, run, answer):

@@ -3,7 +3,7 @@
 Fit over radii and flip costs on every fold, take the pair with the smallest log-loss on held-out
 samples, and fit it to all. Folds from the same source reward robustness only where it helps on
 data like these; if you expect a shift that the folds do not show, choose epsilon and kappa by
-what they mean.
+what they mean. It ends with what holds for new data like these, out of fold.
 
     drlogit tune data.csv --standardize -o model.json
     drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10 --plot scores.png
@@ -20,6 +20,7 @@ import numpy as np
 from ..problem.label_costs import kappa_text
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
+from .guarantee import guarantee_record
 from .outputs import certificate_record, explain_fit, explain_written, save_plot, table
 from .training import Training, parameters, read_training
 
@@ -59,6 +60,7 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
+    from ..robustness.guarantees import LEAST_ROWS, guarantee
 
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
@@ -78,7 +80,14 @@ def run(arguments: Namespace, console: Console) -> int:
         from ..report import CVSurfaceDisplay
 
         save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
-    console.answer(_record(search, training, arguments), lambda: _text(search, arguments))
+    given, promised = training.samples, None
+    if given.kappa is None and training.labels.size >= LEAST_ROWS:
+        promised = guarantee(
+            search, given.X, training.labels, sample_weight=given.weights, cv=arguments.folds
+        )
+    record = _record(search, training, arguments)
+    record |= {} if promised is None else {"guarantee": guarantee_record(promised)}
+    console.answer(record, lambda: _text(search, promised, arguments))
     folds = (search.cv_results_["max_gap"] <= max(arguments.tol, FOLD_TOL)).all()
     return DONE if folds and (search.dual_gap_ <= arguments.tol).all() else NOT_CONVERGED
 
@@ -100,7 +109,7 @@ def _record(search: Any, training: Training, arguments: Namespace) -> dict[str, 
     }
 
 
-def _text(search: Any, arguments: Namespace) -> str:
+def _text(search: Any, promised: Any, arguments: Namespace) -> str:
     found = search.cv_results_
     losses = arguments.scoring is None
     order = np.argsort(found["rank_test_score"], kind="stable")[:8]
@@ -127,5 +136,6 @@ def _text(search: Any, arguments: Namespace) -> str:
         f"Chosen: epsilon = {search.epsilon_:.6g}, kappa = {kappa_text(search.kappa_)}. Fitted to "
         "all samples, and on these:",
         *explain_fit(search.result_),
+        *([] if promised is None else ["", str(promised)]),
         *explain_written(arguments.output, arguments.plot),
     ])  # fmt: skip
