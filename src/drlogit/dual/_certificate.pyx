@@ -36,7 +36,8 @@ cdef class Coordinates:
         self.power = {"l1": L1, "l2": L2, "linf": LINF}[norm.name]
         cdef Py_ssize_t j
         for j in range(self.kinds.shape[0]):
-            if self.kinds[j] < 0: self.n_groups += 1
+            if self.kinds[j] < 0: self.n_groups = max(self.n_groups, -self.kinds[j])
+            elif self.kinds[j] >= GROUPED: self.n_groups = max(self.n_groups, self.kinds[j] - GROUPED + 1)
             if self.kinds[j] == NORM: self.n_inside += 1
 
     @property
