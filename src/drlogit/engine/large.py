@@ -481,7 +481,8 @@ def _shares(rows: Rows) -> list[float]:
     """Shares of the samples, ascending, that lead to all of them."""
     shares: list[float] = []
     share = 1.0 / SETTINGS.growth
-    while share * rows.n_samples >= SETTINGS.least_samples * rows.n_columns:
+    least = min(SETTINGS.least_samples * rows.n_columns, share * rows.n_samples)
+    while share * rows.n_samples >= least:
         if share * rows.n_nonzeros <= most_entries(rows):
             shares.insert(0, share)
         share /= SETTINGS.growth

@@ -89,14 +89,16 @@ class Settings:
 
     # --- many samples (``large``): chosen on standard normal features, (20000, 50), (60000, 20),
     # (20000, 200), (200000, 15), and on a7a, a9a, w8a; seeds below 1000 ---
-    many_samples: int = 80
-    """Samples per coefficient from which some of them lead to all (2 to 5 times faster), ..."""
+    many_samples: int = 32
+    """Samples per coefficient from which some of them lead to all (2 to 5 times faster; between 32
+    and 80, on seven shapes of 4,000 to 20,000 rows, .5 times as long, 1.3 near ε_max), ..."""
     many_entries: int = 200_000
     """... if X has so many entries ((4000, 14): .9 to 1.6 times as long, (8000, 35): .5 to 1.2)."""
     growth: int = 4
     """Each sample has so many times the rows of the one before ..."""
     least_samples: int = 20
-    """... and the first one at least so many rows for each coefficient."""
+    """... and, but for the largest, at least so many rows for each coefficient (8: a cliff near
+    ε_max at (90000, 110))."""
     sample_tolerance: float = 0.01
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .02)."""
     inner: float = 0.002
