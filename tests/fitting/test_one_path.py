@@ -130,7 +130,7 @@ def test_the_command_line_fits_as_the_estimator_does(both, name, options, parame
     for attribute in ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "n_iter_"):
         ours_here, theirs_here = getattr(ours, attribute), getattr(theirs, attribute)
         # Old versions of pandas read numbers from files up to a last bit.
-        np.testing.assert_allclose(ours_here, theirs_here, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(ours_here, theirs_here, rtol=1e-12, atol=1e-12)
     assert ours.epsilon_ == pytest.approx(theirs.epsilon_, rel=1e-12)
     assert ours.classes_.tolist() == theirs.classes_.tolist()
     converged = theirs.result_.converged

@@ -16,6 +16,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
@@ -185,8 +186,12 @@ def _combine(*parts: tuple[Reduction, ...]) -> tuple[Reduction, ...]:
     return reduce(merge_reductions, parts)
 
 
-class _BlockCall(NamedTuple):
-    """A block function, its further arguments, and how NumPy is to treat errors."""
+@dataclass(frozen=True, eq=False)
+class _BlockCall:
+    """A block function, its further arguments, and how NumPy is to treat errors.
+
+    No tuple: Dask may take one that begins with a function for a task.
+    """
 
     function: BlockFunction
     arguments: tuple[Any, ...]
