@@ -53,12 +53,11 @@ Report = Callable[[float, float, float], bool]
 
 @dataclass
 class Work:
-    """What a fit took, in Gram matrices of all its samples; visits and iterations are counted."""
+    """What a fit took, in Gram matrices of all its samples; visits are counted."""
 
     grams: float = 0.0
     sample_grams: float = 0.0
     near_grams: float = 0.0
-    iterations: int = 0
     visits: int = 0
 
     @property
@@ -345,7 +344,6 @@ class Level:
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
         found = driver.run(samples, newton, samples.open(newton.trial(0.0), mu), mu, target, 60)
-        self.work.iterations += found.n_iter
         self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
