@@ -168,8 +168,8 @@ def test_blocks_are_read_only_by_functions_that_need_them():
     assert len(reads) == 3
     margins = problem.margins(np.ones(7))
     assert len(reads) == 6
-    problem.best_lambda(np.ones(7), margins)
-    problem.objective_at(margins, 1.0)
+    problem.flip_loss(np.ones(7), margins).best(problem.epsilon)
+    problem.flip_loss(np.ones(7), margins).value(problem.epsilon, 9.0)
     assert len(reads) == 6
 
 

@@ -20,7 +20,6 @@ from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Listed
 from .classes import class_bound, class_dual_point, primal_of_classes
-from .flip_shares import flip_shares_of
 from .pair import judge, parts, settle
 from .pieces import PieceMasses, piece_bound
 
@@ -88,10 +87,8 @@ def certify(
     judged = judge(problem, coefficients, point, lam)
     margins = problem.rows.run(_margins, judged.state)[0]
     level, primal = primal_value(problem, coefficients, margins, lam, guess)
-    if lam is not None and not problem.allows(coefficients, lam):
-        primal = math.inf
-    if point is None and problem.cost.pair.flips:
-        shares = flip_shares_of(problem, margins, level)
+    if point is None and problem.cost.flips:
+        shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
         judged = judge(problem, coefficients, shares, lam)
     bound = settle(problem, coefficients, judged, lam=lam, wanted=primal - tol)
     return Certificate(primal, min(bound.value, primal), level, bound.point)
@@ -105,11 +102,11 @@ def primal_value(
     guess: float | None = None,
 ) -> tuple[float, float]:
     """λ, by default the best, and the objective, with what rounding may hide of it."""
+    loss = problem.flip_loss(coefficients, margins)
     if lam is None:
-        loss = problem.flip_loss(coefficients, margins)
         lam, value = loss.best(problem.epsilon, math.nan if guess is None else guess)
     else:
-        value = problem.objective_at(margins, lam)
+        value = loss.value(problem.epsilon, lam)
     size = float(np.abs(coefficients) @ problem.rows.column_scale)
     return lam, value + _rounding(problem, size, value)
 
@@ -206,3 +203,8 @@ def _no_pieces(block: Block, _: None) -> tuple[PieceMasses, tuple[()]]:
 
 def _margins(block: Block, state: FloatArray) -> tuple[FloatArray, tuple[()]]:
     return state[0], ()
+
+
+def _flips_that_pay(block: Block, u: FloatArray, kink: float) -> tuple[FloatArray, tuple[()]]:
+    """The flip shares of a model that comes without: 1 above the kink, 0 on it and below."""
+    return (u > block.flip_costs(kink)).astype(np.float64), ()

@@ -130,7 +130,7 @@ def parts(problem: Problem, point: State) -> tuple[State, State]:
 def _sums(problem: Problem, visit: object, *arguments: object) -> tuple[State, DualSums]:
     state, (sums, chain) = problem.rows.run(visit, *arguments)  # type: ignore[arg-type]
     entropy, flips, n_blocks = sums[-3:].tolist()
-    spent = problem.cost.pair.spent(flips)
+    spent = problem.cost.spent(flips)
     return state, DualSums(sums[:-3], spent, entropy, float(chain) + n_blocks)
 
 

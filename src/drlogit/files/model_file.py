@@ -24,12 +24,12 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.label_noise import noise_matrix
 from ..estimators.tables.encoding import EncodedColumn, Encoding
-from ..problem.ball import Ball
 from ..problem.domains import check_domains
 from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_trust
 from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
+from ..problem.transport import Ball
 from . import strict_json
 from .atomic import write_text
 

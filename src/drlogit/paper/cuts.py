@@ -63,10 +63,10 @@ def _cut(
 ) -> tuple[Cut, FloatArray]:
     """The cut after shrinking (s, a) of the classes; and their ``Σ w (s - a)``."""
     shares, sums = problem.rows.run(
-        _dual_point, step.before, step.beta, step.rho, problem.cost.pair.kink(lam), factors
+        _dual_point, step.before, step.beta, step.rho, problem.cost.kink(lam), factors
     )
     value, gradient, flips, classes = sums
-    slope = problem.epsilon - problem.transport_norm(gradient) - problem.cost.pair.spent(flips)
+    slope = problem.epsilon - problem.transport_norm(gradient) - problem.cost.spent(flips)
     left = np.abs(gradient[problem.free])
     if (left > _ROUNDING * problem.rows.column_scale[problem.free]).any():
         return Cut(-math.inf, slope, shares), classes

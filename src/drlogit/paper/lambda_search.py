@@ -191,12 +191,11 @@ class LambdaSearch:
 
     def _improve_primal(self, lam: float, beta: FloatArray) -> float:
         """Objective at ``lam``; on the way, the objective of (P) at the best λ for β."""
-        problem = self.problem
-        margins = problem.margins(beta)
-        value = problem.objective_at(margins, problem.best_lambda(beta, margins))
+        loss = self.problem.flip_loss(beta, self.problem.margins(beta))
+        _, value = loss.best(self.problem.epsilon)
         if value < self.best:
             self.best, self.beta = value, beta
-        return problem.objective_at(margins, lam)
+        return loss.value(self.problem.epsilon, lam)
 
     def _improve_dual(self, cut: Cut) -> None:
         """Keep a cut if the bound of (P) is better with it."""

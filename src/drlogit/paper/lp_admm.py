@@ -94,7 +94,7 @@ def lp_admm_steps(
     eta: float = 0.0,
 ) -> Iterator[FixedLambdaStep]:
     """The iterates of Algorithm 1, without end; ``eta`` is the linearised ADMM's (see there)."""
-    rows, kink = problem.rows, problem.cost.pair.kink(lam)
+    rows, kink = problem.rows, problem.cost.kink(lam)
     penalty = _Penalty(first.rho, gamma)
     beta, residual = first.beta, math.inf
     state, (target,) = rows.run(_first_target, first.state, penalty.now)

@@ -74,7 +74,7 @@ def pdhg_steps(
     problem: Problem, lam: float, start: Result | None = None, sigma: float | None = None
 ) -> Iterator[FixedLambdaStep]:
     """The iterates, without end."""
-    rows, kink = problem.rows, problem.cost.pair.kink(lam)
+    rows, kink = problem.rows, problem.cost.kink(lam)
     ball = ScaledBall.of(problem)
     curvature = ball.curvature
     if sigma is None:

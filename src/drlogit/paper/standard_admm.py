@@ -78,7 +78,7 @@ def standard_admm_steps(
     problem: Problem, lam: float, first: AdmmStart, beta_step: BetaStep, *, sigma: float = 1.0
 ) -> Iterator[FixedLambdaStep]:
     """The iterates of Algorithm 3, without end."""
-    rows, kink = problem.rows, problem.cost.pair.kink(lam)
+    rows, kink = problem.rows, problem.cost.kink(lam)
     rho = 1.0 if first.rho is None else first.rho
     beta, residual = first.beta, math.inf
     state, (target,) = rows.run(_first_state, first.state, rho, kink)

@@ -68,7 +68,7 @@ def subgradient_steps(
     problem: Problem, lam: float, start: Result | None = None, step: float | None = None
 ) -> Iterator[FixedLambdaStep]:
     """The best iterate so far after each iteration, without end."""
-    rows, kink = problem.rows, problem.cost.pair.kink(lam)
+    rows, kink = problem.rows, problem.cost.kink(lam)
     ball = ScaledBall.of(problem)
     radius = ball.radius(lam) if step is None else step
     beta, state = np.zeros(problem.costs.size), None

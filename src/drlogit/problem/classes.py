@@ -27,11 +27,11 @@ from ..rows.blocks import Block
 from ..rows.centring import exact_dot
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from .ball import Ball
 from .label_costs import cost_matrix, is_stated_singly
 from .norms import Norm
 from .parameters import check_epsilon
 from .problem import pose_problem
+from .transport import Ball
 
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]

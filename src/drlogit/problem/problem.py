@@ -17,24 +17,25 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
-from .ball import Ball
 from .domains import Domains, check_domains, domains_of
-from .flip_pair import ROUNDING, FlipLoss, RobustLoss
 from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
-from .losses import LAMBDA_CONSTANT
+from .losses import LAMBDA_CONSTANT, FlipLoss
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
-from .transport import TransportCost
+from .transport import Ball, TransportCost
+
+if TYPE_CHECKING:
+    from .domain_loss import Prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,7 @@ class Problem:
 
     Coefficients travel as one vector: features first, then the intercept if there is one.  Where
     the rows are shifted (see :mod:`drlogit.rows.centring`) it is the intercept of the shifted
-    features; :meth:`split` and :meth:`join` are the way out and in.  Without an intercept the
-    coefficients of a group that has a 1 in every row, ``constant_sum``, do the same.
+    features; :meth:`split` and :meth:`join` are the way out and in.
 
     With domains (:mod:`drlogit.problem.domains`) the norm leaves their columns alone, and what the
     adversary does to them is in :mod:`drlogit.problem.domain_loss`.
@@ -54,7 +54,6 @@ class Problem:
     epsilon: float
     cost: TransportCost
     fit_intercept: bool
-    constant_sum: IndexArray | None = None
 
     @property
     def norm(self) -> Norm:
@@ -124,7 +123,7 @@ class Problem:
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """``(β, b)`` of a coefficient vector."""
         if not self.fit_intercept:
-            return self._moved_constant(coefficients, -1.0), 0.0
+            return coefficients.copy(), 0.0
         beta, intercept = coefficients[:-1].copy(), float(coefficients[-1])
         if self.rows.shift is None:
             return beta, intercept
@@ -138,19 +137,9 @@ class Problem:
             raise ValueError(
                 f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
             )
-        if not self.fit_intercept:
-            return self._moved_constant(vector, 1.0)
-        if self.rows.shift is not None:
+        if self.rows.shift is not None:  # then there is an intercept
             vector[-1] = exact_dot(np.append(self.rows.shift, 1.0), vector)
         return vector
-
-    def _moved_constant(self, coefficients: FloatArray, sign: float) -> FloatArray:
-        """Without an intercept: the shift's part of all scores, put into those of a group."""
-        moved = coefficients.copy()
-        if self.rows.shift is not None:
-            assert self.constant_sum is not None  # or nothing would have been shifted
-            moved[self.constant_sum] += sign * exact_dot(self.rows.shift, coefficients)
-        return moved
 
     def dual_norm(self, coefficients: FloatArray) -> float:
         """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ (0 at ε = 0)."""
@@ -158,47 +147,35 @@ class Problem:
 
     def allows(self, coefficients: FloatArray, lam: float) -> bool:
         """Whether ``‖β / c‖_* ≤ λ``, up to rounding."""
-        return self.dual_norm(coefficients) * (1.0 - ROUNDING) <= lam
+        return self.dual_norm(coefficients) * (1.0 - 1e-12) <= lam
 
     def transport_norm(self, gradient: FloatArray) -> float:
         """``‖c g‖`` over the penalised coordinates of a gradient-like vector."""
         return self.cost.move_norm(gradient) if self.epsilon > 0.0 else 0.0
 
-    def budget_used(self, gradient: FloatArray, share: float) -> float:
-        """``‖c g‖ + κ Σ w a``, which a dual point keeps below ε; ``share`` is ``Σ w a``.
-
-        With multiples of κ it is what flips cost in units, which ``Block.flip_sizes`` tells.
-        """
-        return self.transport_norm(gradient) + self.cost.pair.spent(share)
-
     def margins(self, coefficients: FloatArray) -> State:
         """The margins ``Z v``, as a state of one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
-    def robust_loss(self, coefficients: FloatArray, margins: State | None = None) -> RobustLoss:
-        """The objective of a model as a function of λ; ``margins`` are its own, if at hand."""
+    def robust_loss(self, coefficients: FloatArray) -> FlipLoss | Prices:
+        """The objective of a model as a function of λ."""
         if self.domains is not None:
             from .domain_loss import prices_of  # compiled: imported only when needed
 
             return prices_of(self.rows, self.cost, coefficients)
-        margins = self.margins(coefficients) if margins is None else margins
-        return self.flip_loss(coefficients, margins)
+        return self.flip_loss(coefficients, self.margins(coefficients))
 
     def flip_loss(self, coefficients: FloatArray, margins: State) -> FlipLoss:
-        """The same where features have no domains."""
-        return FlipLoss(self.rows, margins, self.cost.pair, self.dual_norm(coefficients))
+        """The same for margins at hand, where features have no domains."""
+        return FlipLoss(self.rows, margins, self.cost, self.dual_norm(coefficients))
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
         """Value of (P) at ``(β, b)`` and ``lam``, by default at the best λ."""
         return self.robust_loss(coefficients).value(self.epsilon, lam)
 
-    def objective_at(self, margins: State, lam: float) -> float:
-        """``ελ + Σ w_i [h(u_i) + (u_i - κλ)_+]`` for margins at hand."""
-        return FlipLoss(self.rows, margins, self.cost.pair, 0.0).value(self.epsilon, lam)
-
-    def best_lambda(self, coefficients: FloatArray, margins: State | None = None) -> float:
+    def best_lambda(self, coefficients: FloatArray) -> float:
         """The λ that minimises (P) for given coefficients."""
-        return self.robust_loss(coefficients, margins).best_lambda(self.epsilon)
+        return self.robust_loss(coefficients).best_lambda(self.epsilon)
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:
@@ -260,8 +237,7 @@ def pose_problem(
     rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names, trust)
-    constant = None if cost.domains is None else cost.domains.constant_sum
-    return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
+    return Problem(rows, epsilon, cost, bool(fit_intercept))
 
 
 def ground_cost(
@@ -284,8 +260,7 @@ def ground_cost(
         declared = check_domains(categories, bounds, costs.size, names)
         domains, costs = domains_of(declared, costs, rows, names)
         still = np.concatenate([still, *declared.groups])
-    constant = domains is not None and domains.constant_sum is not None
-    rows = centred(rows, still, constant=constant)
+    rows = centred(rows, still)
     if domains is not None:
         costs[domains.columns] = np.inf
         domains = domains if rows.shift is None else domains.shifted(rows.shift)

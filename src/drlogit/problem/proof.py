@@ -37,8 +37,8 @@ import numpy as np
 
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
-from .ball import Ball
 from .dual_point import ClassDualPoint, DualPoint, Moves
+from .transport import Ball
 
 #: Type and dimensions of the arrays; those of moves are in the order of their attributes.
 _ARRAYS = {"s": ("<f8", 1), "flip_share": ("<f8", 1), "data": ("U", 0), "model": ("U", 0)}

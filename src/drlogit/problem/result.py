@@ -19,10 +19,10 @@ import numpy as np
 from ..rows.arrays import FloatArray
 from ..rows.checks import check_labels
 from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
-from .ball import Ball
 from .dual_point import DualPoint
 from .parameters import ADMITTED
 from .proof import Proof, model_digest, save_proof
+from .transport import Ball
 
 
 class Status(enum.Enum):

@@ -1,4 +1,4 @@
-"""What it costs the adversary to move a sample: a norm of the move, and κ for the label.
+"""What it costs the adversary to move a sample; the ball that a model is fitted against.
 
     d((x, y), (x', y')) = ‖C (x - x')‖ + κ 1[y ≠ y']
 
@@ -11,14 +11,14 @@ as the intercept is: the constant feature does not move either.  Features with d
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ..rows.arrays import BoolArray, FloatArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .domains import Domains
-from .flip_pair import FlipPair
 from .label_costs import Trust
 from .norms import Norm
 
@@ -46,10 +46,18 @@ class TransportCost:
         """Which features the norm moves: those whose coefficients the constraint bounds."""
         return ~self.free
 
-    @cached_property
-    def pair(self) -> FlipPair:
-        """A sample as it is, and with the other label at cost κ."""
-        return FlipPair(self.kappa)
+    @property
+    def flips(self) -> bool:
+        """Whether labels can flip at all."""
+        return math.isfinite(self.kappa)
+
+    def kink(self, lam: float) -> float:
+        """The margin ``κλ`` from which flipping pays, infinitely far off if it never does."""
+        return self.kappa * lam if self.flips else math.inf
+
+    def spent(self, share: float) -> float:
+        """``κ`` times the weight that is flipped, and 0 rather than ∞·0."""
+        return self.kappa * share if share > 0.0 else 0.0
 
     def dual_norm(self, coefficients: FloatArray) -> float:
         """``‖C⁻¹β‖_*`` over the movable features: the least feasible λ."""
@@ -67,3 +75,25 @@ class TransportCost:
         move = np.zeros_like(coefficients)
         move[kept] = self.norm.aligned(coefficients[kept] / self.costs[kept]) / self.costs[kept]
         return move
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """ε, κ, the transport norm by name, a cost for each feature, and whether there is an intercept.
+
+    ``trust`` is how many times κ a flip costs, by class, if classes differ; if samples do, it says
+    so, and who asks about samples has to say what their flips cost.
+    ``feature_costs`` is None where every feature costs 1.  ``groups`` are columns of categories,
+    also of those that cannot change if each sample has one, and ``lower`` and ``upper`` are the
+    ends of what each feature can be, infinite for none.
+    """
+
+    epsilon: float
+    kappa: float
+    norm: str
+    feature_costs: FloatArray | None = None
+    fit_intercept: bool = True
+    groups: tuple[IndexArray, ...] = ()
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    trust: Trust = None

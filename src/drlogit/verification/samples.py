@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..problem.ball import Ball
 from ..problem.proof import BrokenProofError
+from ..problem.transport import Ball
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.chunks import chunks_of, shape_of
 from .rounding import PANEL, exact_sum

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.training_data import with_class_weights
-from ..problem.ball import Ball
 from ..problem.dual_point import ClassDualPoint
 from ..problem.label_costs import BY_SAMPLE, ByClass
 from ..problem.proof import BrokenProofError, Proof, model_digest, read_proof
 from ..problem.result import Result
+from ..problem.transport import Ball
 from ..robustness.linear_model import LinearModel, as_linear, codes_of, last_step
 from ..robustness.measured_model import measure
 from ..rows.arrays import FloatArray
