@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit.estimators.folds import choose
-from drlogit.fitting.grids import check_kappas, check_radii, kappas_around, radii_below
+from drlogit.fitting.paths import check_kappas, check_radii, kappas_around, radii_below
 from drlogit.fitting.solving import JOINT_SOLVERS
 
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from drlogit.problem.flip_pair import FlipPair
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
-from drlogit.problem.flip_pair import FlipPair
 from drlogit.problem.losses import (
     LAMBDA_CONSTANT,
     entropy,

@@ -156,14 +156,14 @@ def test_noise_of_the_samples_does_not_pass_through_the_driver(kind, monkeypatch
     """Both ways of drawing agree up to chance, and nothing of length N is scattered."""
     X, y, _ = samples()
     problem = build_problem(kind(X)[0], y, epsilon=1.0, kappa=np.inf)
-    direct = suggested_radius.suggested_radius_of(problem, n_draws=400)
+    direct = suggested_radius.suggested_radius(problem, n_draws=400)
 
     def refuse(*_):
         raise AssertionError("scattered")
 
     monkeypatch.setattr(type(problem.rows), "scatter", refuse)
     monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
-    drawn = suggested_radius.suggested_radius_of(problem, n_draws=400)
+    drawn = suggested_radius.suggested_radius(problem, n_draws=400)
     assert drawn == pytest.approx(direct, rel=0.1)
 
 

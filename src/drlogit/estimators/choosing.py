@@ -15,9 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..fitting.grids import check_count, check_radii, radii_below
-from ..fitting.paths import solve_radii, warn_about_gaps
-from ..fitting.radii import largest_radius, suggested_radius
+from ..fitting.critical_radius import largest_radius
+from ..fitting.paths import (
+    check_count,
+    check_radii,
+    radii_below,
+    solve_radii,
+    warn_about_gaps,
+)
+from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, kappa_text
 from ..problem.norms import Norm

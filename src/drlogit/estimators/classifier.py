@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..fitting.radii import suggested_radius
+from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import can_flip, flips_in_words, kappa_text
 from ..problem.problem import Problem

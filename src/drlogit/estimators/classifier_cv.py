@@ -13,7 +13,8 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting.grids import (
+from ..fitting.critical_radius import largest_radius
+from ..fitting.paths import (
     check_count,
     check_kappas,
     check_radii,
@@ -22,9 +23,8 @@ from ..fitting.grids import (
     kappas_around,
     radii_after,
     radii_below,
+    warn_about_gaps,
 )
-from ..fitting.paths import warn_about_gaps
-from ..fitting.radii import largest_radius
 from ..problem.classes import ClassProblem, scaled_costs
 from ..problem.label_costs import is_stated_singly
 from ..problem.problem import Problem

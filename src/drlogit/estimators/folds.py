@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
+from ..fitting.critical_radius import constant_model
 from ..fitting.paths import solve_radii
-from ..fitting.radii import constant_model
 from ..problem.classes import ClassProblem, scaled_costs
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix

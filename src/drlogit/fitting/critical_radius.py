@@ -32,18 +32,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
+from ..engine.classes import null_model_of_classes
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
+from ..problem.classes import ClassProblem
 from ..problem.losses import flip_gain, flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
+from .class_radii import epsilon_max_of_classes
 from .null_model import Flips, has_immovable_features, null_model, weight_of_positives
 
 #: Relative difference up to which budgets count as the same.
@@ -60,8 +64,10 @@ _TOL = 1e-10
 _ROUNDS = 40
 
 
-def epsilon_max_of(problem: Problem) -> float:
+def largest_radius(problem: Problem | ClassProblem) -> float:
     """The radius from which on the model of a problem is constant; its own ε plays no role."""
+    if isinstance(problem, ClassProblem):
+        return epsilon_max_of_classes(problem)
     rows, _ = problem.rows.compact or (problem.rows, None)  # as the fits that follow will take them
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
@@ -80,6 +86,25 @@ def epsilon_max_of(problem: Problem) -> float:
     if found > level * (1.0 + _SAME):
         return found
     return _below(problem, level, last) if _has_one_price(problem) else level
+
+
+def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
+    """Coefficients and intercept of the model from that radius on, at the problem's own ε.
+
+    None where a complete group stands for the intercept: there it takes a fit.
+    """
+    if isinstance(problem, ClassProblem):
+        none = np.zeros((problem.n_classes, problem.costs.size))
+        return problem.split(null_model_of_classes(problem) if problem.free.any() else none)
+    if _group_for_intercept(problem):
+        return None
+    return problem.split(null_model(problem.as_numbers))
+
+
+def _group_for_intercept(problem: Problem) -> bool:
+    """Whether a complete group is as good as one: the same data as numbers know nothing of it."""
+    domains = problem.domains
+    return domains is not None and not (problem.fit_intercept or domains.with_none.all())
 
 
 def _typical(problem: Problem) -> float:
@@ -135,8 +160,7 @@ def _below(problem: Problem, level: float, last: FloatArray) -> float:
 def _with_domains(problem: Problem) -> float:
     domains, numbers = problem.domains, problem.as_numbers
     assert domains is not None
-    # A complete group is as good as an intercept, of which the same data as numbers know nothing.
-    grouped = not (problem.fit_intercept or domains.with_none.all())
+    grouped = _group_for_intercept(problem)
     if math.isinf(problem.kappa):
         null = _null_of_groups(problem) if grouped else null_model(numbers)
     elif grouped:
@@ -149,7 +173,7 @@ def _with_domains(problem: Problem) -> float:
     if math.isinf(problem.kappa) or grouped:
         return found
     level = _level(numbers, null)
-    return found if found > level * (1.0 + _SAME) else epsilon_max_of(numbers)
+    return found if found > level * (1.0 + _SAME) else largest_radius(numbers)
 
 
 def _null_of_groups(problem: Problem) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Fits at many radii: the regularisation path.
+"""Fits at many radii: which radii ε and flip costs κ to try, and the regularisation path.
 
 The data are checked and scaled once; every fit then differs only in ε and κ.  Radii are visited
 from the largest to the smallest, each fit starting from the one before.
@@ -6,13 +6,17 @@ from the largest to the smallest, each fit starting from the one before.
 
 from __future__ import annotations
 
+import math
+import numbers
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..problem.classes import ClassProblem
+from ..problem.parameters import check_epsilon, check_kappa
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
@@ -48,3 +52,71 @@ def warn_about_gaps(
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+
+def radii_below(largest: float, count: int, min_fraction: float) -> FloatArray:
+    """``count`` radii from ``largest`` down to a fraction of it, evenly spaced in logarithm.
+
+    Where ``largest`` is 0 the model is constant (or not penalised at all) at every radius, and
+    any radii will do.
+    """
+    wanted = isinstance(min_fraction, numbers.Real) and not isinstance(min_fraction, bool)
+    if not wanted or not 0.0 < min_fraction < 1.0:
+        raise ValueError(f"min_fraction must be between 0 and 1, got {min_fraction!r}")
+    fractions = np.geomspace(1.0, min_fraction, count)
+    return (largest if largest > 0.0 else 1.0) * fractions
+
+
+def radii_after(radii: FloatArray) -> FloatArray:
+    """Radii that go on as these do, a third as many, in steps of a decade at most."""
+    step = max(radii[-1] / radii[-2], 0.1)
+    count = -(-(radii.size - 1) // 3)
+    return np.asarray(radii[-1] * step ** np.arange(1, count + 1))
+
+
+def kappas_around(radius: float, count: int) -> FloatArray:
+    """``count`` flip costs on the scale of the data: geometric, the last one infinite.
+
+    ``radius`` is ε_max at κ = ∞.  At twice that flips and moves matter alike; far below it the
+    adversary only flips labels (and only ε/κ matters), far above it only moves features.
+    """
+    scale = 2.0 * radius if radius > 0.0 else 1.0
+    return np.append(scale * np.geomspace(0.1, 3.0, count - 1), math.inf)
+
+
+def factors(count: int) -> FloatArray:
+    """``count`` factors of flip costs that are stated: one, or from a third of them to thrice."""
+    return np.geomspace(1.0 / 3.0, 3.0, count) if count > 1 else np.ones(1)
+
+
+def check_radii(epsilons: Any) -> FloatArray:
+    """Distinct radii in descending order, or ``ValueError``."""
+    values = [check_epsilon(epsilon) for epsilon in _listed(epsilons, "epsilons")]
+    return np.array(sorted(set(values), reverse=True))
+
+
+def check_kappas(kappas: Any) -> FloatArray:
+    """Distinct flip costs in ascending order, or ``ValueError``."""
+    return np.array(sorted({check_kappa(kappa) for kappa in _listed(kappas, "kappas")}))
+
+
+def check_count(count: Any, name: str) -> int:
+    """A positive whole number, or ``ValueError``."""
+    if not is_count(count) or count < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {count!r}")
+    return int(count)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number (and not a truth value)."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _listed(values: Any, name: str) -> list[Any]:
+    try:
+        listed = list(np.ravel(values)) if not isinstance(values, str) else []
+    except (TypeError, ValueError):
+        listed = []
+    if not listed:
+        raise ValueError(f"{name} must hold at least one number, got {values!r:.80}")
+    return listed

@@ -37,12 +37,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from ..problem.classes import ClassProblem
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import BlockState, State
 from ..rows.reductions import Sum
+from .class_radii import suggested_radius_of_classes
 from .null_model import constant_model, weight_of_positives
 from .solving import solve_problem
 
@@ -60,13 +62,15 @@ _CHUNK = 64
 _PAGE = 1024
 
 
-def suggested_radius_of(
-    problem: Problem,
+def suggested_radius(
+    problem: Problem | ClassProblem,
     confidence: float = 0.95,
     n_draws: int = 2000,
     random_state: int | np.random.Generator | None = 0,
 ) -> float:
     """The quantile for a problem; its own ε and κ play no role."""
+    if isinstance(problem, ClassProblem):
+        return suggested_radius_of_classes(problem, confidence, n_draws, random_state)
     problem = problem.with_radius(1.0, math.inf)
     if not problem.penalised.any() and problem.domains is None:
         return 0.0
