@@ -72,21 +72,16 @@ def certify(
     with domains or several classes their own.  Work on the bound ends as soon as the gap is within
     ``tol``.  ``guess`` is about the best λ.
     """
-    if isinstance(problem, ClassProblem):
-        level, primal = primal_of_classes(problem, coefficients, guess)
+    if isinstance(problem, ClassProblem) or problem.domains is not None:
+        level, primal = primal_value(problem, coefficients, guess)
         if point is None:
             return Certificate(primal, 0.0, level, None)
-        found = class_bound(problem, coefficients, point)
-        return Certificate(primal, min(found.value, primal), level, found.point)
-    if problem.domains is not None:
-        level, primal = primal_with_domains(problem, coefficients, guess)
-        if point is None:
-            return Certificate(primal, 0.0, level, problem.rows.run(_no_pieces, None)[0])
-        bound = piece_bound(problem, coefficients, point)
+        prove: Any = class_bound if isinstance(problem, ClassProblem) else piece_bound
+        bound = prove(problem, coefficients, point)
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     judged = judge(problem, coefficients, point, lam)
     margins = problem.rows.run(_margins, judged.state)[0]
-    level, primal = primal_value(problem, coefficients, margins, lam, guess)
+    level, primal = _primal_of_margins(problem, coefficients, margins, lam, guess)
     if point is None and problem.cost.flips:
         shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
         judged = judge(problem, coefficients, shares, lam)
@@ -95,13 +90,24 @@ def certify(
 
 
 def primal_value(
+    problem: Problem | ClassProblem, coefficients: FloatArray, guess: float | None
+) -> tuple[float, float]:
+    """The best λ of a model and the objective, with what rounding may hide of it."""
+    if isinstance(problem, ClassProblem):
+        return primal_of_classes(problem, coefficients, guess)
+    if problem.domains is not None:
+        return _primal_with_domains(problem, coefficients, guess)
+    return _primal_of_margins(problem, coefficients, problem.margins(coefficients), None, guess)
+
+
+def _primal_of_margins(
     problem: Problem,
     coefficients: FloatArray,
     margins: State,
     lam: float | None,
-    guess: float | None = None,
+    guess: float | None,
 ) -> tuple[float, float]:
-    """λ, by default the best, and the objective, with what rounding may hide of it."""
+    """At λ, by default the best, where features have no domains."""
     loss = problem.flip_loss(coefficients, margins)
     if lam is None:
         lam, value = loss.best(problem.epsilon, math.nan if guess is None else guess)
@@ -111,10 +117,9 @@ def primal_value(
     return lam, value + _rounding(problem, size, value)
 
 
-def primal_with_domains(
+def _primal_with_domains(
     problem: Problem, coefficients: FloatArray, guess: float | None
 ) -> tuple[float, float]:
-    """The best λ and the exact objective, with what rounding may hide of it."""
     from ..problem.domain_loss import best_price  # compiled: imported only when needed
 
     domains = problem.domains
@@ -192,13 +197,6 @@ def _pieces(
         np.concatenate([left, q]),
         np.concatenate([left * s, q * mine.s]),
     ), ()
-
-
-def _no_pieces(block: Block, _: None) -> tuple[PieceMasses, tuple[()]]:
-    n = block.y.size
-    none = np.zeros((n, 1), dtype=np.uint8)
-    no = np.zeros(n)
-    return PieceMasses(np.arange(n), np.zeros(n, dtype=bool), none, block.weights, no), ()
 
 
 def _margins(block: Block, state: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -48,7 +48,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from .class_radii import epsilon_max_of_classes
-from .null_model import Flips, has_immovable_features, null_model, weight_of_positives
+from .null_model import Flips, has_immovable_features, null_model
 
 #: Relative difference up to which budgets count as the same.
 _SAME = 1e-6
@@ -85,7 +85,8 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         return 0.0
     if found > level * (1.0 + _SAME):
         return found
-    return _below(problem, level, last) if _has_one_price(problem) else level
+    one_price = Flips.of_larger_class(problem).prices.size <= 1
+    return _below(problem, level, last) if one_price else level
 
 
 def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
@@ -126,14 +127,8 @@ def _level(problem: Problem, last: FloatArray) -> float:
         return 0.0
     if has_immovable_features(problem):
         return flip_budget(problem, last, free_only=True)[0]
-    positive = weight_of_positives(problem)
-    flips, excess = Flips.of_larger_class(problem, positive), abs(positive - 0.5)
-    return flips.least(excess) if problem.fit_intercept else 0.0
-
-
-def _has_one_price(problem: Problem) -> bool:
-    """Whether flips in the larger class all cost the same."""
-    return Flips.of_larger_class(problem, weight_of_positives(problem)).prices.size <= 1
+    excess = 0.5 * float(abs(np.diff(problem.rows.class_weights)[0]))
+    return Flips.of_larger_class(problem).least(excess) if problem.fit_intercept else 0.0
 
 
 def _below(problem: Problem, level: float, last: FloatArray) -> float:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,11 @@ from .null_model import (
     has_immovable_features,
     levelled_model,
     null_model,
-    weight_of_positives,
 )
 
 #: The null model may be worse than the solution by this share of ``tol``, which is not for last
-#: bits to decide, and by the relative error of an objective: 1e-16 times the root of some thousand.
+#: bits to decide.
 _UNDECIDED = 1e-3
-_ROUNDING = 1e-14
 
 #: Coefficients count as negligible up to these multiples of ``gap/ε``, fewer of them where all
 #: together cost too much.  A multiplier of the order of ε keeps them where they are, and a product
@@ -53,11 +50,6 @@ _NEXT_TO = (10.0, 1.0)
 
 #: ... but never if they are more than this share of the largest.
 _LARGE = 1e-3
-
-#: With immovable features the null model is fitted if the solution without the other coefficients
-#: has a gap of at most this multiple of √tol: it is not yet the null model, and next to a kink of
-#: the loss its distance from that, not the square of it, adds to the gap.
-_PLAUSIBLE = 1.0
 
 
 def on_exact_face(
@@ -71,28 +63,13 @@ def on_exact_face(
     coefficients = problem.join(coef, intercept)
     if is_constant(problem, coefficients):
         return coef, intercept, certificate
-    rounding = certificate.primal * (1.0 + _ROUNDING)
     room = min(certificate.primal + _UNDECIDED * tol, certificate.dual + tol)
-    no_worse = max(rounding, room)
-    if isinstance(problem, ClassProblem):
-        return _null_of_classes(problem, coefficients, certificate, tol, no_worse)
-    numbers = problem
-    if problem.domains is not None:
-        numbers = problem.as_numbers
-    elif not problem.penalised.any():
-        return coef, intercept, certificate
-    nulls = _null_models(numbers, coefficients, certificate, tol, no_worse)
-    if numbers is not problem and not problem.fit_intercept:  # a group may stand for the intercept
-        nulls = chain([_levelled(problem, coefficients)], nulls)
-    for null in nulls:
-        if problem.objective(problem.join(*problem.split(null))) <= no_worse:
-            return *problem.split(null), _under_same_bound(problem, null, certificate)
-    if problem.domains is not None:
-        return coef, intercept, certificate
-    for next_to in _NEXT_TO:
-        face = _face(problem, coefficients, certificate, next_to)
-        if face is None:
-            break
+    no_worse = max(certificate.primal, room)
+    for null in _null_models(problem, coefficients, certificate, tol, no_worse):
+        moved = _under_same_bound(problem, null, certificate)
+        if moved.primal <= no_worse:
+            return *problem.split(null), moved
+    for face in _faces(problem, coefficients, certificate):
         moved = _under_same_bound(problem, face, certificate)
         if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
             return *problem.split(face), moved
@@ -111,91 +88,76 @@ def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bo
     return used.size > 0 and not used.any()
 
 
-def _null_of_classes(
-    problem: ClassProblem,
+def _under_same_bound(
+    problem: Problem | ClassProblem, coefficients: FloatArray, known: Certificate
+) -> Certificate:
+    """Another point, as it will be returned, with the lower bound that is known."""
+    returned = problem.join(*problem.split(coefficients))
+    lam, primal = primal_value(problem, returned, known.lam)
+    return replace(known, primal=primal, lam=lam)
+
+
+def _null_models(
+    problem: Problem | ClassProblem,
     coefficients: FloatArray,
     certificate: Certificate,
     tol: float,
     no_worse: float,
-) -> tuple[FloatArray, Any, Certificate]:
-    """The null model of several classes, if it is no worse."""
-    alone = np.where(problem.free, coefficients, 0.0)  # a rough null model
-    plausible = problem.penalised.any() and (
-        problem.objective(alone) - certificate.dual <= _PLAUSIBLE * math.sqrt(tol)
-    )
-    if plausible:
-        found = null_model_of_classes(problem) if problem.free.any() else alone
-        coef, intercept = problem.split(found)
-        lam, value = problem.best(problem.join(coef, intercept))
-        if value <= no_worse:
-            return coef, intercept, replace(certificate, primal=value, lam=lam)
-    return *problem.split(coefficients), certificate
+) -> Iterator[FloatArray]:
+    """Models without features that the adversary can move, as long as they may be optimal."""
+    numbers = problem if isinstance(problem, ClassProblem) else problem.as_numbers
+    if not numbers.penalised.any():
+        return
+    alone = _levelled(problem, coefficients)
+    if isinstance(numbers, Problem):
+        if numbers is not problem and not numbers.fit_intercept:  # a group may stand for it
+            yield alone
+        if not has_immovable_features(numbers):
+            if constant_value(numbers) <= no_worse:
+                yield constant_model(numbers)
+            return
+        if math.log(2.0) <= no_worse:
+            yield levelled_model(numbers)
+    # Without its other coefficients the solution is a rough null model.  It is not yet the best
+    # one, and next to a kink of the loss its distance from that, not the square of it, adds to the
+    # gap; but far above the bound, no better one will be optimal.
+    if _under_same_bound(problem, alone, certificate).gap <= math.sqrt(tol):
+        if isinstance(numbers, Problem):
+            yield null_model(numbers)
+        else:
+            yield null_model_of_classes(numbers) if numbers.free.any() else alone
 
 
-def _levelled(problem: Problem, coefficients: FloatArray) -> FloatArray:
+def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> FloatArray:
     """The solution without what it says of features that the adversary can move."""
     level = np.where(problem.free, coefficients, 0.0)
-    if problem.domains is not None:
+    if isinstance(problem, Problem) and problem.domains is not None:
         level[problem.domains.bounded] = 0.0
         for group, none in zip(problem.domains.groups, problem.domains.with_none, strict=True):
             level[group] = 0.0 if none else level[group].mean()
     return level
 
 
-def _null_models(
-    problem: Problem,
-    coefficients: FloatArray,
-    certificate: Certificate,
-    tol: float,
-    no_worse: float,
+def _faces(
+    problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate
 ) -> Iterator[FloatArray]:
-    """Models without penalised features, as long as they may be optimal."""
-    positive = weight_of_positives(problem)
-    if not has_immovable_features(problem):
-        if constant_value(problem, positive) <= no_worse:
-            yield constant_model(problem, positive)
+    """The coefficients with those next to a bound moved there, as long as there are any."""
+    if isinstance(problem, ClassProblem) or problem.domains is not None:
         return
-    if math.log(2.0) <= no_worse:
-        yield levelled_model(problem, positive)
-    # Without its other coefficients the solution is a rough null model: far above the bound, no
-    # better one will be optimal.
-    alone = _levelled(problem, coefficients)
-    if _under_same_bound(problem, alone, certificate).gap <= _PLAUSIBLE * math.sqrt(tol):
-        yield null_model(problem)
-
-
-def _under_same_bound(
-    problem: Problem, coefficients: FloatArray, known: Certificate
-) -> Certificate:
-    """Another point, as it will be returned, with the lower bound that is known."""
-    coefficients = problem.join(*problem.split(coefficients))
-    if problem.domains is not None:
-        from ..problem.domain_loss import best_price  # compiled
-
-        lam, primal = best_price(problem.rows, problem.cost, coefficients, problem.epsilon)
-        return replace(known, primal=primal, lam=lam)
-    margins = problem.margins(coefficients)
-    lam, primal = primal_value(problem, coefficients, margins, None, known.lam)
-    return replace(known, primal=primal, lam=lam)
-
-
-def _face(
-    problem: Problem, coefficients: FloatArray, certificate: Certificate, next_to: float
-) -> FloatArray | None:
-    """The coefficients with those next to a bound moved there; None if there are none."""
     kept = problem.penalised
     theta = coefficients[kept] / problem.costs[kept]
     size = np.abs(theta)
-    largest = float(size.max())
-    near = min(next_to * certificate.gap / problem.epsilon, _LARGE * largest)
-    if problem.norm.name == "linf":
-        exact = np.where(size <= near, 0.0, theta)
-    elif problem.norm.name == "l1" and certificate.lam <= largest + near:
-        exact = np.where(largest - size <= near, np.copysign(largest, theta), theta)
-    else:
-        return None  # λ is larger than any coefficient, or the ball is round
-    if (exact == theta).all():
-        return None
-    moved = coefficients.copy()
-    moved[kept] = np.where(exact == theta, coefficients[kept], exact * problem.costs[kept])
-    return moved
+    largest = float(size.max(initial=0.0))
+    for next_to in _NEXT_TO if kept.any() else ():
+        near = min(next_to * certificate.gap / problem.epsilon, _LARGE * largest)
+        if problem.norm.name == "linf":
+            exact = np.where(size <= near, 0.0, theta)
+        elif problem.norm.name == "l1" and certificate.lam <= largest + near:
+            exact = np.where(largest - size <= near, np.copysign(largest, theta), theta)
+        else:
+            return  # λ is larger than any coefficient, or the ball is round
+        if (exact == theta).all():
+            return
+        moved = coefficients.copy()
+        moved[kept] = np.where(exact == theta, coefficients[kept], exact * problem.costs[kept])
+        yield moved

@@ -35,25 +35,50 @@ _EQUAL = 1e-12
 _LEANING = 1e-18
 
 
+def null_model(problem: Problem) -> FloatArray:
+    """Coefficients of the null model of any problem."""
+    return best_of_free(problem) if has_immovable_features(problem) else constant_model(problem)
+
+
 def has_immovable_features(problem: Problem) -> bool:
     """Whether columns besides the intercept are free."""
     return int(np.count_nonzero(problem.free)) > int(problem.fit_intercept)
 
 
-def weight_of_positives(problem: Problem) -> float:
-    """The share of the positive class in the weights."""
-    return float(problem.rows.class_weights[1])
+def constant_model(problem: Problem) -> FloatArray:
+    """Coefficients of the null model without immovable features, in closed form."""
+    v, s = levelled_model(problem), doubt(problem)
+    if s < 0.5:
+        v[-1] = math.copysign(math.log1p(-s) - math.log(s), _lean(problem))
+    return v
 
 
-def doubt(problem: Problem, positive: float) -> float:
-    """``s`` about the larger class in the null model without immovable features."""
+def constant_value(problem: Problem) -> float:
+    """Its value."""
+    s = doubt(problem)
+    return -s * math.log(s) - (1.0 - s) * math.log1p(-s)
+
+
+def levelled_model(problem: Problem) -> FloatArray:
+    """No coefficients, and an intercept that does no more than lean to the larger class."""
+    v, lean = np.zeros(problem.costs.size), _lean(problem)
+    if problem.fit_intercept and abs(lean) > _EQUAL:
+        v[-1] = math.copysign(_LEANING, lean)
+    return v
+
+
+def doubt(problem: Problem) -> float:
+    """S of the larger class in the null model without immovable features."""
     if not problem.fit_intercept:
         return 0.5
-    if problem.cost.trust is None:
-        share = problem.epsilon / problem.kappa
-    else:
-        share = Flips.of_larger_class(problem, positive).most(problem.epsilon)
-    return min(min(positive, 1.0 - positive) + share, 0.5)
+    return min(
+        0.5 - abs(_lean(problem)) + Flips.of_larger_class(problem).most(problem.epsilon), 0.5
+    )
+
+
+def _lean(problem: Problem) -> float:
+    """By how much the positive class has more than half of the weight."""
+    return float(problem.rows.class_weights[1]) - 0.5
 
 
 class Flips(NamedTuple):
@@ -64,11 +89,12 @@ class Flips(NamedTuple):
     prices: FloatArray
 
     @classmethod
-    def of_larger_class(cls, problem: Problem, positive: float) -> Flips:
+    def of_larger_class(cls, problem: Problem) -> Flips:
         """Those of the class that the null model predicts."""
-        sign = 1.0 if positive >= 0.5 else -1.0
-        found = np.array([[problem.kappa, max(positive, 1.0 - positive)]])
+        lean = _lean(problem)
+        found = np.array([[problem.kappa, 0.5 + abs(lean)]])
         if problem.cost.trust is not None:
+            sign = 1.0 if lean >= 0.0 else -1.0
             _, (found,) = problem.rows.run(_flips, None, sign, problem.kappa)
         prices, places = np.unique(found[:, 0], return_inverse=True)
         weight = np.bincount(places, found[:, 1], minlength=prices.size)
@@ -92,33 +118,3 @@ def _flips(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tupl
     prices, places = np.unique(costs, return_inverse=True)
     weight = np.bincount(places, block.weights[own], minlength=prices.size)
     return None, (Stack(np.column_stack([prices, weight])),)
-
-
-def constant_value(problem: Problem, positive: float) -> float:
-    """The value of the null model without immovable features, in closed form."""
-    s = doubt(problem, positive)
-    return -s * math.log(s) - (1.0 - s) * math.log1p(-s)
-
-
-def constant_model(problem: Problem, positive: float) -> FloatArray:
-    """Its coefficients."""
-    s = doubt(problem, positive)
-    v = levelled_model(problem, positive)
-    if s < 0.5:
-        v[-1] = math.copysign(math.log1p(-s) - math.log(s), positive - 0.5)
-    return v
-
-
-def levelled_model(problem: Problem, positive: float) -> FloatArray:
-    """No coefficients, and an intercept that does no more than lean to the larger class."""
-    v = np.zeros(problem.costs.size)
-    if problem.fit_intercept and abs(positive - 0.5) > _EQUAL:
-        v[-1] = math.copysign(_LEANING, positive - 0.5)
-    return v
-
-
-def null_model(problem: Problem) -> FloatArray:
-    """Coefficients of the null model of any problem."""
-    if has_immovable_features(problem):
-        return best_of_free(problem)
-    return constant_model(problem, weight_of_positives(problem))

@@ -57,11 +57,11 @@ _WITH_TRUST = ("auto", "interior-point", "conic")
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
     "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
-    "linearized-admm": _when_asked("..paper.linearized_admm", "linearized_admm"),
+    "linearized-admm": _when_asked("..paper.lp_admm", "linearized_admm"),
     "standard-admm": _when_asked("..paper.standard_admm", "standard_admm"),
     "pdhg": _when_asked("..paper.pdhg", "pdhg"),
     "subgradient": _when_asked("..paper.subgradient", "subgradient"),
-    "conic": _when_asked("..paper.conic", "conic_subproblem"),
+    "conic": _when_asked("..paper.conic", "conic"),
 }
 
 

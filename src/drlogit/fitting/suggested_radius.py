@@ -45,7 +45,7 @@ from ..rows.blocks import Block
 from ..rows.interface import BlockState, State
 from ..rows.reductions import Sum
 from .class_radii import suggested_radius_of_classes
-from .null_model import constant_model, weight_of_positives
+from .null_model import constant_model
 from .solving import solve_problem
 
 #: Up to this many coefficients, draws come from the covariance matrix; beyond, from the samples.
@@ -76,8 +76,7 @@ def suggested_radius(
         return 0.0
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**63))  # the same draws both times
-    constant = constant_model(problem, weight_of_positives(problem))
-    first = _radius(problem, constant, confidence, n_draws, seed)
+    first = _radius(problem, constant_model(problem), confidence, n_draws, seed)
     if first == 0.0:  # constant features: there is nothing to learn by chance
         return 0.0
     fit = solve_problem(problem.with_radius(first))

@@ -1,4 +1,4 @@
-"""What the ADMM variants for (B) share: units, starting points, running to a certified gap.
+"""What the ADMM variants for (B) share: units and starting points.
 
 All of them split off the margins, ``Zβ = μ``, with multiplier w, and have (C) as their β-step.
 
@@ -14,22 +14,17 @@ The state of a block is a tuple that begins with (μ, v).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..problem.result import Monitor, Result, Solution
+from ..problem.result import Result
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..starts.start import flip_shares_of_start
-from . import fixed_lambda
-from .beta_step import BetaStep
-from .cuts import cut_of
-from .fixed_lambda import FixedLambdaStep
 
 #: ``L_f`` per unit of sample weight: the largest curvature of the log-loss.
 LIPSCHITZ = 0.25
@@ -88,26 +83,3 @@ def check_penalty(rho: float | None, gamma: float | None = None) -> None:
         raise ValueError(f"rho must be finite and > 0, or None, got {rho!r}")
     if gamma is not None and not (math.isfinite(gamma) and gamma >= 1.0):
         raise ValueError(f"gamma must be finite and >= 1, or None, got {gamma!r}")
-
-
-def run_admm(
-    problem: Problem,
-    lam: float,
-    steps: Iterator[FixedLambdaStep],
-    beta_step: BetaStep,
-    *,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int,
-    warm: bool,
-) -> Solution:
-    """Any ADMM variant to a certified gap, with the cuts of its iterates as cheap bounds."""
-
-    def dual_point(step: FixedLambdaStep) -> tuple[float, State]:
-        cut = cut_of(problem, lam, step)
-        return cut.at(lam), cut.shares
-
-    return fixed_lambda.run(
-        problem, lam, steps, dual_point, tol=tol, monitor=monitor, max_iter=max_iter, warm=warm,
-        info={"inner_steps": beta_step.inner_steps},
-    )  # fmt: skip

@@ -86,21 +86,13 @@ class NormBall(NamedTuple):
         return _ROUNDING * self.radius * self.norm.value(c)
 
 
-class Inner(NamedTuple):
-    """A solution of (C), its gap, and the steps it took."""
-
-    theta: FloatArray
-    gap: float
-    n_iter: int
-
-
-#: ``(c, ball, start, tol) -> Inner``, made once per H.
-InnerSolver: TypeAlias = Callable[[FloatArray, NormBall, FloatArray, float], Inner]
+#: ``(c, ball, start, tol) -> θ``, made once per H.
+InnerSolver: TypeAlias = Callable[[FloatArray, NormBall, FloatArray, float], FloatArray]
 
 
 def projected_gradient(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> Inner:
+) -> FloatArray:
     """Accelerated projected gradient (Algorithm 5), for every norm."""
     step = 1.0 / H.largest_eigenvalue
     theta = ball.project(start)
@@ -113,31 +105,28 @@ def projected_gradient(
         point = theta + (momentum / (momentum + 3)) * (theta - previous)
         momentum += 1
         # The gap wants the gradient at θ itself: look at it only now and then.
-        if k % 10 == 0:
-            gap = ball.gap(H.gradient(theta, c), theta)
-            if gap <= tol:
-                return Inner(theta, gap, k + 1)
-    return Inner(theta, ball.gap(H.gradient(theta, c), theta), _MAX_STEPS)
+        if k % 10 == 0 and ball.gap(H.gradient(theta, c), theta) <= tol:
+            break
+    return theta
 
 
 def coordinate_minimization(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> Inner:
+) -> FloatArray:
     """Cyclic exact minimisation over one coordinate at a time, for the box."""
     theta = ball.project(start)
     gradient = H.gradient(theta, c)
-    gap, k = ball.gap(gradient, theta), 0
-    while gap > tol and k < _MAX_STEPS:
+    k = 0
+    while ball.gap(gradient, theta) > tol and k < _MAX_STEPS:
         # Ten sweeps at a time; the gradient is then formed afresh, which removes its drift.
         k += sweep(np.ascontiguousarray(H.matrix), gradient, theta, ball.radius, tol, 10)
         gradient = H.gradient(theta, c)
-        gap = ball.gap(gradient, theta)
-    return Inner(theta, gap, k)
+    return theta
 
 
 def active_set_cg(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> Inner:
+) -> FloatArray:
     """Conjugate gradients on the coordinates off the bounds (Algorithm 6), for the box."""
     radius = ball.radius
     theta = ball.project(start)
@@ -145,15 +134,14 @@ def active_set_cg(
     direction = np.zeros_like(theta)
     free, length, restart = np.zeros(theta.size, dtype=bool), 0.0, True
     for k in range(_MAX_STEPS):
-        gap = ball.gap(gradient, theta)
-        if gap <= tol:
-            return Inner(theta, gap, k)
+        if ball.gap(gradient, theta) <= tol:
+            break
         # A coordinate stays on its bound while the gradient presses it there.
         free, before = ~((np.abs(theta) >= radius) & (gradient * theta <= 0.0)), free
         residual = np.where(free, -gradient, 0.0)
         length, previous = float(residual @ residual), length
         if length == 0.0:
-            return Inner(theta, gap, k)
+            break
         restart = restart or k % 100 == 0 or not np.array_equal(free, before)
         direction = residual if restart else residual + (length / previous) * direction
         product = H.matrix @ direction
@@ -178,7 +166,7 @@ def active_set_cg(
             moved = ball.project(theta + first * direction)
             slope = H.gradient(moved, c)
         theta, gradient, restart = moved, slope, True
-    return Inner(theta, ball.gap(H.gradient(theta, c), theta), _MAX_STEPS)
+    return theta
 
 
 def _longest(room: FloatArray, speed: FloatArray) -> float:
@@ -189,7 +177,7 @@ def _longest(room: FloatArray, speed: FloatArray) -> float:
 
 def secular_equation(
     H: Quadratic, c: FloatArray, ball: NormBall, start: FloatArray, tol: float
-) -> Inner:
+) -> FloatArray:
     """Euclidean ball: ``θ = (H + τI)⁻¹c`` with ``τ ≥ 0`` and ``‖θ‖ = r`` unless ``τ = 0``.
 
     In the eigenvectors of H this is a root of ``1/‖θ(τ)‖ - 1/r``, nearly linear in τ, so
@@ -200,24 +188,22 @@ def secular_equation(
     radius = ball.radius
     # Where H has no curvature, c has no component but rounding.
     flat = values <= 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
-    tau, k = 0.0, 0
+    tau = 0.0
     inverse = np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, values))
     theta = inverse * projections
-    while k < _MAX_STEPS:
+    for _ in range(_MAX_STEPS):
         length = float(np.linalg.norm(theta))
         if length <= radius * (1.0 + 1e-15):
             break
-        k += 1
         slope = float(theta @ (inverse * theta)) / length**2  # -d log‖θ‖ / dτ
         tau += (length / radius - 1.0) / slope
         inverse = np.where(flat, 0.0, 1.0 / (np.where(flat, 1.0, values) + tau))
         theta = inverse * projections
-    solution = ball.project(vectors @ theta)
-    return Inner(solution, ball.gap(H.gradient(solution, c), solution), k)
+    return ball.project(vectors @ theta)
 
 
 #: The inner solvers by transport norm; the first is what ``auto`` means.
-INNER_SOLVERS: dict[str, dict[str, Callable[..., Inner]]] = {
+INNER_SOLVERS: dict[str, dict[str, Callable[..., FloatArray]]] = {
     "l1": {
         "coordinate": coordinate_minimization,
         "active-set-cg": active_set_cg,

@@ -13,7 +13,7 @@ the paper's up to a factor 1/N, which the penalty ρ absorbs (see ``lp_admm``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
@@ -36,7 +36,7 @@ _RANK_TOLERANCE = 1e-12
 class BetaStep:
     """``target ↦ argmin ½βᵀHβ - targetᵀβ`` over the ball: all that does not change with it.
 
-    Made once per H and shared by all λ; ``inner_steps`` counts what the inner solver did.
+    Made once per H and shared by all λ.
     """
 
     problem: Problem
@@ -46,7 +46,6 @@ class BetaStep:
     coupling: FloatArray  # H_FK, scaled
     inverse: FloatArray  # pseudo-inverse of H_FF
     inner: InnerSolver
-    inner_steps: list[int] = field(default_factory=list)
 
     @classmethod
     def build(cls, problem: Problem, inner: str = "auto") -> BetaStep:
@@ -72,9 +71,7 @@ class BetaStep:
             c = self.scale * target[self.kept] - self.coupling.T @ pull
             ball = NormBall(self.problem.norm, lam)
             start = beta[self.kept] / self.scale
-            solution = self.inner(c, ball, start, max(tol, ball.rounding(c)))
-            theta = solution.theta
-            self.inner_steps.append(solution.n_iter)
+            theta = self.inner(c, ball, start, max(tol, ball.rounding(c)))
         result[self.kept] = self.scale * theta
         result[self.free] = pull - self.inverse @ (self.coupling @ theta)
         return result

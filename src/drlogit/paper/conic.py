@@ -49,17 +49,20 @@ _DUAL_NORMS: dict[str, Any] = {"l1": "inf", "l2": 2, "linf": 1}
 def conic(
     problem: Problem,
     *,
+    lam: float | None = None,
     tol: float,
     monitor: Monitor,
     max_iter: int | None = None,
     start: Result | None = None,
 ) -> Solution:
-    """Solve (A) jointly in β, b and λ with Clarabel.
+    """Solve (A) jointly in β, b and λ with Clarabel, or (B) at a given ``lam``.
 
     Parameters
     ----------
     problem : Problem
         Any instance of (P) whose rows are in the memory of this process.
+    lam : float, optional
+        λ, where it is fixed.
     tol : float
         Wanted duality gap; Clarabel is asked for far less.
     monitor : Monitor
@@ -74,19 +77,6 @@ def conic(
     Solution
         With the flip shares from Clarabel's multipliers.
     """
-    return conic_subproblem(problem, lam=None, tol=tol, monitor=monitor, max_iter=max_iter)
-
-
-def conic_subproblem(
-    problem: Problem,
-    *,
-    lam: float | None,
-    tol: float,
-    monitor: Monitor,
-    max_iter: int | None = None,
-    start: Result | None = None,
-) -> Solution:
-    """Solve (B), the same at fixed ``lam``; other parameters are those of :func:`conic`."""
     cp = _import_cvxpy()
     Z, weights = signed_rows(problem)
     # A sample of weight zero would leave its t without an upper bound: no interior solution.

@@ -1,26 +1,46 @@
-"""Running a method for the fixed-λ problem (B): when to certify, and what to return.
+"""Running a method for the fixed-λ problem (B): its lower bounds, when to certify, what to return.
 
-A method is an iterator of :class:`FixedLambdaStep` and a function that reads a dual point off a
-step: a cheap lower bound and the flip shares behind it.  Everything else is here, so that all
-methods stop by one rule, a certified gap within ``tol``, and none pays for a certificate (which
-needs a Hessian) at every iteration.
+A method is an iterator of :class:`FixedLambdaStep`.  Everything else is here, so that all methods
+stop by one rule, a certified gap within ``tol``, and none pays for a certificate (which needs a
+Hessian) at every iteration.
+
+A dual point (s, a) bounds the value q(λ) of (B) from below, not only at the λ where it was
+found but at every λ, by a line, a *cut*:
+
+    q(λ) ≥ Σ w_i H(s_i) + λ (ε - κ Σ w_i a_i - ‖c Σ w_i (s_i - a_i) z_i‖)
+
+if the sum vanishes on the free columns.  When the point is optimal, the slope of the line is
+the derivative q'(λ) (envelope theorem).
+
+The β-step of an ADMM iteration hands over a good one for free.  With the v and μ it started from
+it makes ``ZᵀWv'``, ``v' = v - ρ(Zβ - μ)``, normal to the ball at β, and zero on free columns.  The
+best (s, a) with ``s - a = v'`` is in closed form, and its bound loses nothing to the norm, where
+``s = 1/(1+e^{Zβ})`` loses the sum of all errors of the gradient.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..dual.pair import DualBound, pair_bound
+from ..problem.losses import entropy
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Solution, Status
 from ..rows.arrays import FloatArray
+from ..rows.blocks import Block
 from ..rows.interface import BlockFunction, State
+from ..rows.reductions import Sum
 
 #: Iterations between the first looks at the gap; later ones are a quarter of the way apart,
 #: so that they cost a tenth of the time and few iterations are done in vain.
 CHECK_EVERY = 10
+
+#: What the free columns' equations of a cut may be off, relative to the columns.
+_ROUNDING = 1e-9
 
 
 class FixedLambdaStep(NamedTuple):
@@ -33,39 +53,28 @@ class FixedLambdaStep(NamedTuple):
     residual: float = math.nan  # ‖Zβ - μ‖ for the ADMM variants
 
 
-#: ``step -> (lower bound, flip shares)``
-DualPoint: TypeAlias = Callable[[FixedLambdaStep], tuple[float, State]]
-
-
 def next_check(k: int) -> int:
     """The iteration after ``k`` at which to look at the gap again."""
     return k + max(CHECK_EVERY, k // 4)
-
-
-def shares_bound(
-    problem: Problem, lam: float, step: FixedLambdaStep, shares_of: BlockFunction
-) -> tuple[float, State]:
-    """A dual point from flip shares in the state and ``s = 1/(1+e^{Zβ})``, as it stands."""
-    shares, _ = problem.rows.run(shares_of, step.state)
-    return pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value, shares
 
 
 def run(
     problem: Problem,
     lam: float,
     steps: Iterator[FixedLambdaStep],
-    dual_point: DualPoint,
+    shares_of: BlockFunction | None = None,
     *,
     tol: float,
     monitor: Monitor,
     max_iter: int,
     warm: bool = False,
-    info: dict[str, Any] | None = None,
 ) -> Solution:
     """Iterate until the certified gap is within ``tol``; the best point seen on the way.
 
-    Certifies when the cheap bound promises success, whenever the iterations have doubled,
-    and at the end.  The callback is called at every look at the gap.
+    Certifies when a cheap bound promises success, whenever the iterations have doubled,
+    and at the end.  The cheap bound is that of the flip shares that ``shares_of`` reads off a state
+    with ``s = 1/(1+e^{Zβ})``, or the cut of an ADMM iterate.  The callback is called at every look
+    at the gap.
     """
     best, beta = math.inf, None
     bound: DualBound | None = None
@@ -79,7 +88,12 @@ def run(
         value = problem.objective(step.beta, lam)
         if value < best or beta is None:
             best, beta = value, step.beta
-        cheap, shares = dual_point(step)
+        if shares_of is None:
+            cut = cut_of(problem, lam, step)
+            cheap, shares = cut.at(lam), cut.shares
+        else:
+            shares, _ = problem.rows.run(shares_of, step.state)
+            cheap = pair_bound(problem, step.beta, shares, lam=lam, wanted=-math.inf).value
         lower = max(lower, cheap)
         stopped = monitor.report(k, best, lower, lam, residual=step.residual, rho=step.rho)
         if best - cheap <= promising or k >= certify_at or stopped or last:
@@ -97,4 +111,56 @@ def run(
             break
     assert beta is not None, "a method yields at least one step"
     assert bound is not None, "the last step is certified"
-    return Solution(beta, status, k, bound.point, info=dict(info or {}))
+    return Solution(beta, status, k, bound.point)
+
+
+class Cut(NamedTuple):
+    """The lower bound ``intercept + slope·λ`` of q, and the flip shares behind it."""
+
+    intercept: float  # Σ w H(s); -∞ if the dual point is not feasible, and the bound void
+    slope: float  # ε - κ Σ w a - ‖Σ w (s-a) z‖
+    shares: State  # a
+
+    @property
+    def valid(self) -> bool:
+        return math.isfinite(self.intercept)
+
+    def at(self, lam: float) -> float:
+        return self.intercept + self.slope * lam
+
+
+def cut_of(problem: Problem, lam: float, step: FixedLambdaStep) -> Cut:
+    """The cut of an ADMM iterate; its state begins with (μ, v).
+
+    It is void as long as v' is out of the range of s - a, as it may be early on.
+    """
+    shares, (value, gradient, flips) = problem.rows.run(
+        _dual_point, step.before, step.beta, step.rho, problem.cost.kink(lam)
+    )
+    slope = problem.epsilon - problem.transport_norm(gradient) - problem.cost.spent(flips)
+    left = np.abs(gradient[problem.free])
+    if (left > _ROUNDING * problem.rows.column_scale[problem.free]).any():
+        return Cut(-math.inf, slope, shares)
+    # What rounding left of the free equations multiplies the free coefficients.
+    value -= 2.0 * float(left @ np.abs(step.beta[problem.free]))
+    return Cut(value, slope, shares)
+
+
+def _dual_point(
+    block: Block, state: tuple[Any, ...], beta: FloatArray, rho: float, kink: float
+) -> tuple[FloatArray, tuple[Sum, ...]]:
+    mu, v = state[:2]
+    v = np.clip(v - rho * (block.margins(beta) - mu), -1.0, 1.0)
+    if math.isinf(kink):
+        s, a = np.maximum(v, 0.0), np.zeros_like(v)
+    else:
+        # max H(s) - κλ a over s - a = v: s as on the kink, as far as s and a stay in [0, 1]
+        on_kink = 1.0 / (1.0 + math.exp(min(kink, 700.0)))
+        s = np.clip(on_kink, np.maximum(v, 0.0), np.minimum(1.0 + v, 1.0))
+        a = s - v
+    weights = block.weights
+    return a, (
+        Sum(float(weights @ entropy(s))),
+        Sum(block.adjoint(weights * (s - a))),
+        Sum(float(weights @ a)),
+    )

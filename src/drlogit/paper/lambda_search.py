@@ -9,8 +9,8 @@ q is convex, and its derivative is free from the multipliers:
 ``derivative``  a safeguarded secant method on q', which needs far fewer subproblems
 
 A *probe* is an LP-ADMM run at one λ.  Each of its iterates, good or bad, gives an upper bound of
-(P), the objective at the best λ for its β, and a cut (see ``cuts``), which bounds q from below at
-every λ.  Wherever a cut is above the best value found, λ* is not: so the cuts bracket it.  A
+(P), the objective at the best λ for its β, and a cut (``fixed_lambda``), which bounds q from below
+at every λ.  Wherever a cut is above the best value found, λ* is not: so the cuts bracket it.  A
 falling and a rising cut bound (P) from below where they meet, by the convex combination of their
 dual points, which is feasible for (P).  A search ends when these certify (P), which may be long
 before λ itself is known as well.
@@ -35,10 +35,10 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
-from .admm import AdmmStart, check_penalty, first_point, in_weights, run_admm
+from . import fixed_lambda
+from .admm import AdmmStart, check_penalty, first_point, in_weights
 from .beta_step import BetaStep
-from .cuts import Cut, cut_of
-from .fixed_lambda import CHECK_EVERY, next_check
+from .fixed_lambda import CHECK_EVERY, Cut, cut_of, next_check
 from .lp_admm import lp_admm_steps
 
 #: The derivative search leaves a subproblem when its own gap is this share of what is unknown
@@ -96,9 +96,7 @@ def lambda_search(
         # Plain logistic regression, where λ is free to be so large that flips do not pay.
         plain = problem.with_radius(0.0, math.inf)
         steps = lp_admm_steps(plain, 0.0, first, beta_step, gamma=gamma)
-        return run_admm(
-            plain, 0.0, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter, warm=False
-        )
+        return fixed_lambda.run(plain, 0.0, steps, tol=tol, monitor=monitor, max_iter=max_iter)
     rho = in_weights(problem, rho)
     search = LambdaSearch(problem, beta_step, tol, monitor, max_iter, rho, gamma)
     _SEARCHES[lambda_search](search, first, None if start is None else start.lam)
@@ -171,33 +169,27 @@ class LambdaSearch:
             if k < check and self.n_iter < self.max_iter:
                 continue
             check = next_check(k)
-            upper = self._improve_primal(lam, step.beta)
+            loss = self.problem.flip_loss(step.beta, self.problem.margins(step.beta))
+            upper, at_best = loss.value(self.problem.epsilon, lam), loss.value(self.problem.epsilon)
+            if at_best < self.best:
+                self.best, self.beta = at_best, step.beta
             cut = cut_of(self.problem, lam, step)
-            self._improve_dual(cut)
+            self._improve_bound(cut)
             stopped = self.monitor.report(
                 self.n_iter, self.best, self.lower, lam, residual=step.residual, rho=step.rho
             )
-            if self.status is None and self._certified():
-                self.status = Status.OPTIMAL
-            if self.status is None and stopped:
-                self.status = Status.STOPPED
-            if self.status is None and self.n_iter >= self.max_iter:
-                self.status = Status.MAX_ITER
+            if self.status is None:
+                if self._certified():
+                    self.status = Status.OPTIMAL
+                elif stopped or self.n_iter >= self.max_iter:
+                    self.status = Status.STOPPED if stopped else Status.MAX_ITER
             low, high = self.bracket()
             known = cut.valid and (upper - cut.at(lam) <= wanted() or not low <= lam <= high)
             if self.status is not None or known:
                 break
         return Probe(lam, upper, cut, AdmmStart(step.beta, step.state, step.rho))
 
-    def _improve_primal(self, lam: float, beta: FloatArray) -> float:
-        """Objective at ``lam``; on the way, the objective of (P) at the best λ for β."""
-        loss = self.problem.flip_loss(beta, self.problem.margins(beta))
-        _, value = loss.best(self.problem.epsilon)
-        if value < self.best:
-            self.best, self.beta = value, beta
-        return loss.value(self.problem.epsilon, lam)
-
-    def _improve_dual(self, cut: Cut) -> None:
+    def _improve_bound(self, cut: Cut) -> None:
         """Keep a cut if the bound of (P) is better with it."""
         if not cut.valid:
             return
@@ -234,12 +226,7 @@ class LambdaSearch:
         if self.status is not Status.OPTIMAL:
             self._certify()
         assert self.certificate is not None, "certified just above, or when it was optimal"
-        info = {
-            "lambda_search": name,
-            "n_subproblems": len(self.lambdas),
-            "lambdas": self.lambdas,
-            "inner_steps": self.beta_step.inner_steps,
-        }
+        info = {"lambda_search": name, "lambdas": self.lambdas}
         status = self.status or Status.STALLED
         return Solution(self.beta, status, self.n_iter, self.certificate.point, info=info)
 

@@ -6,7 +6,11 @@
 Algorithm 1 of Li, Huang and So (2019): the β-step solves (C), the μ-step takes the log-loss at
 its linearisation and the kink exactly, so that it is a shrinkage in closed form.
 
-Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ → ``rho / N``, γ → ``gamma``;
+Linearised ADMM, method (c) of their Section 5.2 and a baseline, is the same except that the μ-step
+also has the classic term ``(η/2)‖μ - μ^k‖²``, η > L_f.
+
+Paper → code: x → ``beta``, y → ``mu``, A → Z, w → ``weights * v``, ρ → ``rho / N``, γ → ``gamma``,
+η → ``eta / N``;
 f(μ) = Σ w_i (h(μ_i) + ½(μ_i - κλ)) and P(μ) = ½ Σ w_i |μ_i - κλ|.  Units are those of ``admm``.
 
 Deviations: starts from ``v = s - a`` of the null model; the published code starts from ``w = 1``,
@@ -31,7 +35,15 @@ from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .admm import PROVEN_PENALTY, AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
+from . import fixed_lambda
+from .admm import (
+    LIPSCHITZ,
+    PROVEN_PENALTY,
+    AdmmStart,
+    check_penalty,
+    first_point,
+    inner_tolerance,
+)
 from .beta_step import BetaStep
 from .fixed_lambda import FixedLambdaStep
 
@@ -47,6 +59,7 @@ def lp_admm(
     rho: float | None = None,
     gamma: float | None = None,
     inner: str = "auto",
+    eta: float = 0.0,
 ) -> Solution:
     """Solve (B) by LP-ADMM.
 
@@ -74,14 +87,35 @@ def lp_admm(
         1 keeps it constant; None lets it follow the residuals, within bounds.
     inner : str
         Solver of (C): ``"auto"`` or a name in :data:`~drlogit.paper.ball_qp.INNER_SOLVERS`.
+    eta : float
+        Weight η of linearised ADMM's term, in the units of the paper.
     """
     check_penalty(rho, gamma)
-    beta_step = BetaStep.build(problem, inner)
-    steps = lp_admm_steps(problem, lam, first_point(problem, start, rho), beta_step, gamma=gamma)
-    return run_admm(
-        problem, lam, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter,
-        warm=start is not None,
-    )  # fmt: skip
+    if not (math.isfinite(eta) and eta >= 0.0):
+        raise ValueError(f"eta must be finite and >= 0, got {eta!r}")
+    beta_step, first = BetaStep.build(problem, inner), first_point(problem, start, rho)
+    weight = eta * problem.rows.n_samples
+    steps = lp_admm_steps(problem, lam, first, beta_step, gamma=gamma, eta=weight)
+    return fixed_lambda.run(
+        problem, lam, steps, tol=tol, monitor=monitor, max_iter=max_iter, warm=start is not None
+    )
+
+
+def linearized_admm(
+    problem: Problem, *, eta: float | None = None, max_iter: int = 50_000, **options: Any
+) -> Solution:
+    """Solve (B) by linearised ADMM.
+
+    Parameters
+    ----------
+    eta : float, optional
+        Weight η of the proximal term, in the units of the paper; None for 1 % above ``L_f``.
+    problem, max_iter, options
+        As in :func:`lp_admm`.
+    """
+    if eta is None:
+        eta = 1.01 * LIPSCHITZ / problem.rows.n_samples
+    return lp_admm(problem, eta=eta, max_iter=max_iter, **options)
 
 
 def lp_admm_steps(
@@ -93,7 +127,7 @@ def lp_admm_steps(
     gamma: float | None = None,
     eta: float = 0.0,
 ) -> Iterator[FixedLambdaStep]:
-    """The iterates of Algorithm 1, without end; ``eta`` is the linearised ADMM's (see there)."""
+    """The iterates of Algorithm 1, without end; ``eta`` per unit of sample weight."""
     rows, kink = problem.rows, problem.cost.kink(lam)
     penalty = _Penalty(first.rho, gamma)
     beta, residual = first.beta, math.inf

@@ -33,7 +33,7 @@ from ..rows.interface import State
 from ..rows.reductions import Sum
 from ..starts.start import flip_shares_of_start
 from . import fixed_lambda
-from .fixed_lambda import FixedLambdaStep, shares_bound
+from .fixed_lambda import FixedLambdaStep
 from .scaled_ball import ScaledBall
 
 
@@ -45,29 +45,15 @@ def pdhg(
     monitor: Monitor,
     max_iter: int = 200_000,
     start: Result | None = None,
-    sigma: float | None = None,
 ) -> Solution:
     """Solve (B) by the primal-dual hybrid gradient method.
 
-    Parameters
-    ----------
-    sigma : float, optional
-        Dual step σ; the primal step follows.  None for the ratio of the sizes of y and β.
-    problem, lam, tol, monitor, max_iter, start
-        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
+    Parameters are those of :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
-    if sigma is not None and not (math.isfinite(sigma) and sigma > 0.0):
-        raise ValueError(f"sigma must be finite and > 0, or None, got {sigma!r}")
     return fixed_lambda.run(
-        problem,
-        lam,
-        pdhg_steps(problem, lam, start, sigma),
-        lambda step: shares_bound(problem, lam, step, _shares),
-        tol=tol,
-        monitor=monitor,
-        max_iter=max_iter,
-        warm=start is not None,
-    )
+        problem, lam, pdhg_steps(problem, lam, start), _shares, tol=tol, monitor=monitor,
+        max_iter=max_iter, warm=start is not None,
+    )  # fmt: skip
 
 
 def pdhg_steps(

@@ -31,7 +31,8 @@ from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .admm import AdmmStart, check_penalty, first_point, inner_tolerance, run_admm
+from . import fixed_lambda
+from .admm import AdmmStart, check_penalty, first_point, inner_tolerance
 from .beta_step import BetaStep
 from .fixed_lambda import FixedLambdaStep
 
@@ -64,14 +65,11 @@ def standard_admm(
     check_penalty(rho)
     if not 0.0 < sigma < 0.5 * (1.0 + math.sqrt(5.0)):
         raise ValueError(f"sigma must be between 0 and 1.618, got {sigma!r}")
-    beta_step = BetaStep.build(problem, inner)
-    steps = standard_admm_steps(
-        problem, lam, first_point(problem, start, rho), beta_step, sigma=sigma
+    first = first_point(problem, start, rho)
+    steps = standard_admm_steps(problem, lam, first, BetaStep.build(problem, inner), sigma=sigma)
+    return fixed_lambda.run(
+        problem, lam, steps, tol=tol, monitor=monitor, max_iter=max_iter, warm=start is not None
     )
-    return run_admm(
-        problem, lam, steps, beta_step, tol=tol, monitor=monitor, max_iter=max_iter,
-        warm=start is not None,
-    )  # fmt: skip
 
 
 def standard_admm_steps(

@@ -27,7 +27,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from . import fixed_lambda
-from .fixed_lambda import FixedLambdaStep, shares_bound
+from .fixed_lambda import FixedLambdaStep
 from .scaled_ball import ScaledBall
 
 
@@ -39,38 +39,24 @@ def subgradient(
     monitor: Monitor,
     max_iter: int = 100_000,
     start: Result | None = None,
-    step: float | None = None,
 ) -> Solution:
     """Solve (B) by the projected subgradient method.
 
-    Parameters
-    ----------
-    step : float, optional
-        R in the step lengths ``R/√k``; None for the radius of the ball.
-    problem, lam, tol, monitor, max_iter, start
-        As in :func:`~drlogit.paper.lp_admm.lp_admm`.
+    Parameters are those of :func:`~drlogit.paper.lp_admm.lp_admm`.
     """
-    if step is not None and not (math.isfinite(step) and step > 0.0):
-        raise ValueError(f"step must be finite and > 0, or None, got {step!r}")
     return fixed_lambda.run(
-        problem,
-        lam,
-        subgradient_steps(problem, lam, start, step),
-        lambda step: shares_bound(problem, lam, step, _shares),
-        tol=tol,
-        monitor=monitor,
-        max_iter=max_iter,
-        warm=start is not None,
-    )
+        problem, lam, subgradient_steps(problem, lam, start), _shares, tol=tol, monitor=monitor,
+        max_iter=max_iter, warm=start is not None,
+    )  # fmt: skip
 
 
 def subgradient_steps(
-    problem: Problem, lam: float, start: Result | None = None, step: float | None = None
+    problem: Problem, lam: float, start: Result | None = None
 ) -> Iterator[FixedLambdaStep]:
     """The best iterate so far after each iteration, without end."""
     rows, kink = problem.rows, problem.cost.kink(lam)
     ball = ScaledBall.of(problem)
-    radius = ball.radius(lam) if step is None else step
+    radius = ball.radius(lam)
     beta, state = np.zeros(problem.costs.size), None
     if start is not None:
         beta = ball.project(problem.join(start.coef, start.intercept), lam)
