@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 import drlogit
-from drlogit.paper.admm import LIPSCHITZ, first_point
-from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.admm import LIPSCHITZ, BetaStep, first_point
 from drlogit.paper.fixed_lambda import FixedLambdaStep
 from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.paper.pdhg import pdhg_steps

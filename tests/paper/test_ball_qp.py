@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from drlogit.paper.admm import BetaStep, gram
 from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
     NormBall,
@@ -16,7 +17,6 @@ from drlogit.paper.ball_qp import (
     make_inner_solver,
     projected_gradient,
 )
-from drlogit.paper.beta_step import BetaStep, gram
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import build_problem
 from zoo import NORM_NAMES, planted

@@ -12,8 +12,7 @@ from scipy.optimize import minimize_scalar
 import drlogit
 from drlogit.datasets import make_synthetic
 from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
-from drlogit.paper.admm import first_point
-from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.pdhg import pdhg_steps
 from drlogit.paper.standard_admm import semismooth_newton, standard_admm_steps
 from drlogit.problem.result import Status

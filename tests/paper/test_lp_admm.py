@@ -7,13 +7,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from drlogit.paper.cuts import cut_of
 
 import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.paper.admm import first_point
+from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.ball_qp import INNER_SOLVERS
-from drlogit.paper.beta_step import BetaStep
-from drlogit.paper.cuts import cut_of
 from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.problem.problem import Problem, build_problem
 from drlogit.problem.result import Status

@@ -18,8 +18,7 @@ from scipy.special import expit
 
 import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.paper.admm import PROVEN_PENALTY, first_point
-from drlogit.paper.beta_step import BetaStep
+from drlogit.paper.admm import PROVEN_PENALTY, BetaStep, first_point
 from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.problem.problem import Problem, build_problem
 from zoo import NORM_NAMES, planted

@@ -2,7 +2,7 @@
 
     minimise  ½ θᵀHθ - cᵀθ   subject to  ‖θ‖_* ≤ r
 
-The β-step of every ADMM variant here, with H fixed (ZᵀWZ in the coordinates of ``beta_step``)
+The β-step of every ADMM variant here, with H fixed (ZᵀWZ in the coordinates of ``admm``)
 and only c moving, so that everything that depends on H alone is worked out once.  All solvers
 start from the last θ and stop on the duality gap ``⟨g, θ⟩ + r‖g‖``, ``g = Hθ - c``.
 

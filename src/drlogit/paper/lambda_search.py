@@ -36,8 +36,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from . import fixed_lambda
-from .admm import AdmmStart, check_penalty, first_point, in_weights
-from .beta_step import BetaStep
+from .admm import AdmmStart, BetaStep, check_penalty, first_point, in_weights
 from .fixed_lambda import CHECK_EVERY, Cut, cut_of, next_check
 from .lp_admm import lp_admm_steps
 

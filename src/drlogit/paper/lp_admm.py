@@ -40,11 +40,11 @@ from .admm import (
     LIPSCHITZ,
     PROVEN_PENALTY,
     AdmmStart,
+    BetaStep,
     check_penalty,
     first_point,
     inner_tolerance,
 )
-from .beta_step import BetaStep
 from .fixed_lambda import FixedLambdaStep
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
+from .admm import gram
 from .ball_qp import Quadratic
-from .beta_step import gram
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,7 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from . import fixed_lambda
-from .admm import AdmmStart, check_penalty, first_point, inner_tolerance
-from .beta_step import BetaStep
+from .admm import AdmmStart, BetaStep, check_penalty, first_point, inner_tolerance
 from .fixed_lambda import FixedLambdaStep
 
 #: Semi-smooth Newton: the largest gradient it leaves, and the steps it may take.
