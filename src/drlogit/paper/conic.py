@@ -27,6 +27,7 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray, Matrix
 from ..rows.matrix import density
+from .scaled_ball import ScaledBall
 
 #: Rows that share one copy of β, where more than half of the entries are stored.  Between N = 3300
 #: and 3400 the factor of a dense problem without copies grows fivefold: as it seems, Clarabel's
@@ -95,7 +96,7 @@ def conic(
         some = np.flatnonzero(present)[np.isfinite(kappas)]
         shares[some] = np.clip(model.flips.dual_value / weights[some], 0.0, 1.0)
     if lam is not None:
-        coefficients = inside_ball(problem, coefficients, lam)
+        coefficients = ScaledBall.of(problem).project(coefficients, lam)
     point = problem.rows.scatter(shares)
     certificate = certify(problem, coefficients, lam=lam, point=point, tol=tol)
     monitor.report(n_iter, certificate.primal, certificate.dual, certificate.lam)
@@ -117,14 +118,6 @@ def signed_rows(problem: Problem) -> tuple[Matrix, FloatArray]:
         return Z.tocsr(), block.weights
     Z = block.y[:, None] * np.asarray(block.X)
     return (np.column_stack([Z, block.y]) if problem.fit_intercept else Z), block.weights
-
-
-def inside_ball(problem: Problem, coefficients: FloatArray, lam: float) -> FloatArray:
-    """Shrink the penalised coefficients by what a solver's tolerance let them exceed λ."""
-    excess = problem.dual_norm(coefficients)
-    if excess <= lam:
-        return coefficients
-    return np.where(problem.penalised, coefficients * (lam / excess), coefficients)
 
 
 class _Model(NamedTuple):

@@ -186,30 +186,21 @@ def build_problem(
     X: Any,
     y: ArrayLike,
     *,
-    epsilon: float,
     kappa: Any,
-    norm: str | Norm = "l1",
-    fit_intercept: bool = True,
-    feature_costs: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    categories: Any = None,
-    bounds: Any = None,
     n_jobs: int | None = None,
     n_blocks: int | None = None,
+    **model: Any,
 ) -> Problem:
     """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
 
-    ``y`` holds two distinct labels; the one that sorts last is the positive class.  ``categories``
-    and ``bounds`` are the domains of features, as in :func:`drlogit.solve`.
+    ``y`` holds two distinct labels; the one that sorts last is the positive class.  All else is as
+    in :func:`drlogit.solve`.
     """
     if not is_stated_singly(kappa):
         kappa = flip_costs(kappa, labels_of(y), None)
-    return pose_problem(
-        partial(build_rows, X, y, sample_weight, n_jobs=n_jobs, n_blocks=n_blocks),
-        epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
-        feature_costs=feature_costs, categories=categories, bounds=bounds,
-        names=column_names(X),
-    )  # fmt: skip
+    rows = partial(build_rows, X, y, sample_weight, n_jobs=n_jobs, n_blocks=n_blocks)
+    return pose_problem(rows, kappa=kappa, names=column_names(X), **model)
 
 
 def pose_problem(

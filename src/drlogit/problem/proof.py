@@ -40,15 +40,15 @@ from ..rows.chunks import in_memory
 from .dual_point import ClassDualPoint, DualPoint, Moves
 from .transport import Ball
 
-#: Type and dimensions of the arrays; those of moves are in the order of their attributes.
-_ARRAYS = {"s": ("<f8", 1), "flip_share": ("<f8", 1), "data": ("U", 0), "model": ("U", 0)}
+#: Type and dimensions of the arrays of each kind of proof, in the order of the points' attributes.
+_DIGESTS = {"data": ("U", 0), "model": ("U", 0)}
+_PAIR = {"s": ("<f8", 1), "flip_share": ("<f8", 1)}
 _MOVES = {
     "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
     "moves_share": ("<f8", 1), "moves_s": ("<f8", 1),
 }  # fmt: skip
 _CLASSES = {
     "probabilities": ("<f8", 2), "labels": ("<f8", 2), "codes": ("<i8", 1), "flow": ("<f8", 2),
-    "data": ("U", 0), "model": ("U", 0),
 }  # fmt: skip
 
 
@@ -78,23 +78,18 @@ def model_digest(coef: FloatArray, intercept: Any, ball: Ball) -> str:
 
 def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
     """Write a proof; if that is cut short, the digest tells."""
-    point, digests = proof.point, {"data": np.array(proof.data), "model": np.array(proof.model)}
-    arrays: dict[str, Any]
+    point = proof.point
     if isinstance(point, ClassDualPoint):
         flow = np.zeros((0, 0)) if point.flow is None else point.flow
         codes = np.asarray(point.codes, dtype=np.int64)
-        found = (point.probabilities, point.labels, codes, flow)
-        arrays = dict(zip(_CLASSES, found, strict=False)) | digests
-        _write(path, arrays)
-        return
-    arrays = {"s": in_memory(point.s), "flip_share": in_memory(point.flip_share)} | digests
-    if point.moves is not None:
+        values: tuple[Any, ...] = (point.probabilities, point.labels, codes, flow)
+        arrays = dict(zip(_CLASSES, values, strict=True))
+    else:
+        arrays = {"s": in_memory(point.s), "flip_share": in_memory(point.flip_share)}
+    arrays |= {"data": np.array(proof.data), "model": np.array(proof.model)}
+    if isinstance(point, DualPoint) and point.moves is not None:
         arrays["flip_share"] = np.zeros_like(arrays["s"])  # flips are among the moves
         arrays |= dict(zip(_MOVES, point.moves.arrays, strict=True))
-    _write(path, arrays)
-
-
-def _write(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
     with open(path, "wb") as file:  # of a path, ``savez`` would change the name
         np.savez_compressed(file, **arrays, digest=np.array(_digest(arrays)))
 
@@ -103,8 +98,8 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
     """Read what :func:`save_proof` wrote; nothing in the file is trusted."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            kinds = _ARRAYS | (_MOVES if "moves_s" in archive else {})
-            kinds = _CLASSES if "probabilities" in archive else kinds
+            kinds = _PAIR | _DIGESTS | (_MOVES if "moves_s" in archive else {})
+            kinds = _CLASSES | _DIGESTS if "probabilities" in archive else kinds
             arrays = {name: _checked(archive[name], name, *kinds[name]) for name in kinds}
             digest = str(archive["digest"])
     except Exception as error:  # whatever is wrong with it
@@ -114,15 +109,15 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
         raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
     if _digest(arrays) != digest:
         raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
+    data, model = (str(arrays.pop(name)) for name in _DIGESTS)
     if "probabilities" in arrays:
-        p, a, codes, flow, data, model = arrays.values()
-        point = ClassDualPoint(p, a, codes, flow if flow.size else None)
-        return Proof(point, str(data), str(model))
-    s, a, data, model = (arrays.pop(name) for name in _ARRAYS)
+        p, a, codes, flow = arrays.values()
+        return Proof(ClassDualPoint(p, a, codes, flow if flow.size else None), data, model)
+    s, a = (arrays.pop(name) for name in _PAIR)
     if s.shape != a.shape or len({len(array) for array in arrays.values()}) > 1:
         raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
     moves = Moves(*arrays.values()) if arrays else None
-    return Proof(DualPoint(s, a, moves), str(data), str(model))
+    return Proof(DualPoint(s, a, moves), data, model)
 
 
 def _checked(array: Any, name: str, kind: str, n_dimensions: int) -> Any:
