@@ -26,22 +26,13 @@ PROFILE = settings()
 POINTS = settings(max_examples=30 if PROFILE.derandomize else PROFILE.max_examples)
 
 #: Every combination of options for which a solution can be planted.
+OPTIONS = {
+    "norm": zoo.NORM_NAMES, "kappa": (0.3, 2.0, math.inf), "fit_intercept": (True, False),
+    "weighted": (True, False), "costs": (0.0, 0.7), "n_free": (0, 2, 5), "binding": (True, False),
+}  # fmt: skip
 STRUCTURES = [
-    {
-        "norm": norm,
-        "kappa": kappa,
-        "fit_intercept": fit_intercept,
-        "weighted": weighted,
-        "costs": costs,
-        "n_free": n_free,
-        "binding": binding,
-    }
-    for norm, kappa, fit_intercept, weighted, costs, n_free, binding in itertools.product(
-        zoo.NORM_NAMES, (0.3, 2.0, math.inf), (True, False), (True, False), (0.0, 0.7), (0, 2, 5),
-        (True, False),
-    )
-    if binding or weighted  # without a binding norm the weights are unequal anyway
-]  # fmt: skip
+    dict(zip(OPTIONS, values, strict=True)) for values in itertools.product(*OPTIONS.values())
+]
 
 
 def told(case: zoo.Planted, problem: Problem):
@@ -146,17 +137,6 @@ def test_certificate_is_tight_at_planted_solutions(structure):
             assert at_lam.lam == lam
 
 
-@pytest.mark.parametrize("structure", STRUCTURES[::5], ids=lambda s: "-".join(map(str, s.values())))
-def test_shares_on_the_kink_are_found_where_they_are_even(structure):
-    """No flip shares handed over: above the kink 1, below 0, on it whatever the budget leaves."""
-    case = zoo.planted(4, even=True, **structure)
-    problem = case.build()
-    result = certify(problem, case.coefficients)
-    assert result.gap < 1e-8
-    found = result.dual_point(problem).flip_share
-    np.testing.assert_allclose(found, case.flip_share, atol=1e-4)
-
-
 # --- close to the truth near solutions -----------------------------------------------------
 
 
@@ -242,7 +222,6 @@ def test_certificates_do_not_depend_on_the_cutting(n_blocks):
             other = certify(cut, v, point=told(case, cut))
             assert other.primal == pytest.approx(one.primal, rel=1e-13)
             assert other.dual == pytest.approx(one.dual, rel=1e-8)
-            assert certify(cut, v).dual == pytest.approx(certify(whole, v).dual, rel=1e-6)
 
 
 # --- awkward problems never give NaN, and no warnings ----------------------------------------
@@ -268,15 +247,6 @@ def test_point_outside_the_ball_has_no_value_but_a_bound():
     result = certify(problem, case.coefficients, lam=0.9 * case.lam)
     assert result.primal == result.gap == math.inf
     assert 0.0 < result.dual < math.inf
-
-
-def test_separable_data_without_radius_are_bounded_by_zero():
-    X, y = np.array([[1.0], [-1.0], [2.0]]), np.array([1, -1, 1])
-    for kappa in (1.0, math.inf):
-        problem = build_problem(X, y, epsilon=0.0, kappa=kappa)
-        result = certify(problem, np.array([20.0, 0.0]))
-        assert result.dual >= 0.0
-        assert result.gap < 1e-8
 
 
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
@@ -323,12 +293,3 @@ def test_too_many_flips_are_cut_back():
         ones = problem.rows.scatter(np.ones(40))
         result = certify(problem, np.zeros(5), point=ones)
         assert result.dual_point(problem).flip_share.mean() <= 0.1 + ROUNDING
-
-
-def test_infinite_flip_cost_ignores_shares():
-    case = zoo.planted(0, kappa=math.inf)
-    problem = case.build()
-    ones = problem.rows.scatter(np.ones(problem.rows.n_samples))
-    result = certify(problem, case.coefficients, point=ones)
-    assert result.gap < 1e-9
-    assert not result.dual_point(problem).flip_share.any()

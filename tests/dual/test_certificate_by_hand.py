@@ -74,12 +74,10 @@ def test_one_sample(norm, kappa, copies):
     }[norm]
     u = math.log(price / epsilon - 1.0)
     best = costs * steepest * u / LENGTHS[norm](scaled)
-    certificate = certify(problem, best)
+    flips = epsilon / kappa if kappa < LENGTHS[norm](scaled) else 0.0  # where cheaper than moves
+    certificate = certify(problem, best, point=problem.rows.scatter(np.full(copies, flips)))
     assert certificate.primal == pytest.approx(optimum, abs=1e-12)
     assert certificate.dual == pytest.approx(optimum, abs=1e-8)
-    if kappa < LENGTHS[norm](scaled):  # flips are cheaper than moves
-        flipped = certificate.dual_point(problem).flip_share
-        assert problem.rows.weights() @ flipped == pytest.approx(epsilon / kappa, abs=1e-6)
     rng = np.random.default_rng(0)
     for _ in range(50):
         v, dual = 3.0 * rng.standard_normal((2, 3))
@@ -97,7 +95,8 @@ def test_intercept_alone(epsilon, kappa):
     problem = build_problem(np.zeros((4, 1)), y, epsilon=epsilon, kappa=kappa, sample_weight=weight)
     share = 0.8 - epsilon / kappa
     log_odds = math.log(share / (1.0 - share))
-    certificate = certify(problem, np.array([0.0, log_odds]))
+    flips = problem.rows.scatter(np.where(y > 0, epsilon / kappa / 0.8, 0.0))
+    certificate = certify(problem, np.array([0.0, log_odds]), point=flips)
     assert certificate.primal == pytest.approx(entropy(share), abs=1e-12)
     assert certificate.dual == pytest.approx(entropy(share), abs=1e-8)
     for intercept in np.linspace(-4.0, 4.0, 41):

@@ -31,34 +31,6 @@ def test_a_constant_model_does_not_predict_from_noise(cancer):
     assert model.dual_gap_[0] <= 1e-6
 
 
-def test_cross_validation_does_not_choose_a_constant_model(cancer):
-    X, y = cancer
-    search = drlogit.DRLogisticRegressionCV(
-        epsilons=[0.6, 0.5, 0.4, 0.1], kappas=[1.0], cv=3, scoring="accuracy"
-    )
-    with pytest.warns(UserWarning, match="the smallest radius given"):
-        search.fit(X, y)
-    assert search.epsilon_ == 0.1
-    constant = search.cv_results_["mean_test_score"][search.cv_results_["param_epsilon"] > 0.35]
-    np.testing.assert_allclose(constant, y.mean(), atol=2e-3)
-
-
-@pytest.mark.parametrize("solver", ["auto", "lp-admm"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("kappa", [0.5, np.inf])
-def test_zero_from_the_critical_radius_on(kappa, norm, fit_intercept, solver):
-    X, y = drlogit.datasets.make_synthetic(120, 4, 3)
-    options = {"kappa": kappa, "norm": norm, "fit_intercept": fit_intercept}
-    limit = drlogit.epsilon_max(X, y, **options)
-    for fraction in (1.0 + 1e-9, 1.5) if solver == "auto" else (1.5,):
-        fit = drlogit.solve(X, y, epsilon=fraction * limit, solver=solver, **options)
-        assert not fit.coef.any()
-        assert fit.gap <= 1e-6
-    below = drlogit.solve(X, y, epsilon=0.95 * limit, tol=1e-8, **options)
-    assert below.coef.any()
-
-
 @pytest.mark.parametrize("kappa", [1.0, np.inf])
 def test_zero_beside_immovable_features(kappa):
     X, y = drlogit.datasets.make_synthetic(150, 3, 5)

@@ -13,7 +13,6 @@ from scipy.special import expit
 import drlogit
 from drlogit import suggest_radius
 from drlogit.fitting import suggested_radius
-from drlogit.fitting.null_model import null_model
 from drlogit.problem.norms import NORMS
 from drlogit.problem.problem import build_problem
 
@@ -36,16 +35,8 @@ def score_at_truth(rng, n_samples, n_features, *, size, intercept, shift=0.0):
     return X + shift, y, slope(fitted) @ (X + shift) / n_samples
 
 
-# 1000 repetitions (500 of the second row), 500 draws each; ‖β*‖ is the size of the signal.
-#
-#     N     n   ‖β*‖   coverage at 80 %: l1, l2, linf   at 95 %               ε / exact quantile
-#     400    5    1    0.79, 0.78, 0.82                 0.96, 0.96, 0.96      1.03, 1.02, 1.03
-#    2000   20    1    0.79, 0.76, 0.82                 0.96, 0.94, 0.97      1.02, 0.99, 1.03
-#     300   40    1    0.89, 0.86, 0.90                 0.98, 0.97, 0.98      1.07, 1.05, 1.10
-#     300   40    4    1.00, 0.99, 1.00                 1.00, 1.00, 1.00      1.35, 1.24, 1.52
-#      60  100    2    1.00, 1.00, 0.99                 1.00, 1.00, 1.00      1.30, 1.29, 1.26
-#
-# So it is right where samples are many, and too large where the preliminary model is shrunk.
+# With 1000 repetitions, 95 % are 0.96 in the first case and 0.98 to 1.00 in the others: it is right
+# where samples are many, and too large where the preliminary model is shrunk.
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "size", "low", "repeats"),
     [(400, 5, 1.0, 0.88, 80), (300, 40, 1.0, 0.92, 30), (60, 100, 2.0, 0.97, 15)],
@@ -64,31 +55,17 @@ def test_coverage(n_samples, n_features, size, low, repeats):
         assert count / repeats >= low, name
 
 
-def test_radius_is_not_wasteful():
-    """With many samples it is the quantile itself, not a bound on it."""
-    rng = np.random.default_rng(3)
-    draws = [score_at_truth(rng, 400, 5, size=1.0, intercept=0.5) for _ in range(400)]
-    for name, norm in NORMS.items():
-        exact = np.quantile([norm.value(score) for _, _, score in draws], 0.9)
-        found = [suggest_radius(X, y, norm=name, confidence=0.9) for X, y, _ in draws[:10]]
-        assert np.mean(found) == pytest.approx(exact, rel=0.08)
-
-
 @pytest.mark.parametrize("norm", NORMS)
 def test_scale_shift_and_labels(norm):
     epsilon = suggest_radius(X, Y, norm=norm)
     assert suggest_radius(3.0 * X, Y, norm=norm) == pytest.approx(3.0 * epsilon, rel=1e-6)
+    assert suggest_radius(0.0 * X, Y, norm=norm) == 0.0
     assert suggest_radius(X + 50.0, Y, norm=norm) == pytest.approx(epsilon, rel=1e-6)
     assert suggest_radius(X, np.where(Y > 0, "b", "a"), norm=norm) == epsilon
     costs = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
     assert suggest_radius(X, Y, norm=norm, feature_costs=costs) == pytest.approx(
         suggest_radius(X * costs, Y, norm=norm), rel=1e-6
     )
-
-
-def test_without_an_intercept_the_origin_matters():
-    epsilon = suggest_radius(X, Y, fit_intercept=False)
-    assert suggest_radius(X + 50.0, Y, fit_intercept=False) > 5.0 * epsilon
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -107,13 +84,6 @@ def test_scores_are_centred_where_no_intercept_does_it(few, monkeypatch):
     scores -= w @ scores
     draws = np.random.default_rng(1).standard_normal((20_000, 300)) @ (w[:, None] * scores)
     assert found == pytest.approx(np.median(np.abs(draws).sum(axis=1)), rel=0.03)
-
-
-def test_constant_model_has_the_log_odds_of_the_weights():
-    weights = np.where(Y > 0, 3.0 * (Y < 0).sum(), (Y > 0).sum())
-    problem = build_problem(X, Y, epsilon=1.0, kappa=math.inf, sample_weight=weights)
-    null = null_model(problem)
-    assert null.tolist() == [0.0] * 6 + [pytest.approx(math.log(3.0))]
 
 
 def test_confidence_and_size():
@@ -147,15 +117,6 @@ def test_weights():
     assert unequal > equal
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_draws_from_samples_and_from_the_covariance_agree(norm, monkeypatch):
-    costs = [1.0, math.inf, 2.0, 1.0, 1.0, 1.0]
-    options = {"norm": norm, "feature_costs": costs, "n_draws": 4000}
-    direct = suggest_radius(X, Y, **options)
-    monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
-    assert suggest_radius(X, Y, **options) == pytest.approx(direct, rel=0.03)
-
-
 def test_separable_data_and_sparse_data():
     y = np.where(X[:, 0] > 0.0, 1, -1)
     epsilon = suggest_radius(X, y)
@@ -167,10 +128,6 @@ def test_separable_data_and_sparse_data():
     assert suggest_radius(sp.csr_array(thin), Y, feature_costs=costs) == pytest.approx(
         dense, rel=1e-6
     )
-
-
-def test_constant_features_need_no_radius():
-    assert suggest_radius(np.zeros((40, 3)), np.arange(40) % 2) == 0.0
 
 
 def test_reproducible():

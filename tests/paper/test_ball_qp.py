@@ -13,7 +13,6 @@ from drlogit.paper.ball_qp import (
     INNER_SOLVERS,
     NormBall,
     Quadratic,
-    active_set_cg,
     make_inner_solver,
     projected_gradient,
 )
@@ -75,14 +74,12 @@ def test_gap_is_small_for_every_solver_and_matrix(norm, name, kind):
         ball = NormBall(NORMS[norm], radius)
         tol = max(1e-9 * radius * ball.norm.value(c), ball.rounding(c))
         start = np.zeros(c.size)
-        result = solve(c, ball, start, tol)
+        theta = solve(c, ball, start, tol)
         assert not start.any()
-        assert ball.norm.dual(result.theta) <= radius * (1.0 + 1e-12)
+        assert ball.norm.dual(theta) <= radius * (1.0 + 1e-12)
         # The gap is computed here, not believed.
-        gradient = H @ result.theta - c
-        gap = float(gradient @ result.theta) + radius * ball.norm.value(gradient)
-        assert gap <= tol
-        assert result.gap == pytest.approx(gap, rel=1e-3, abs=1e-12)
+        gradient = H @ theta - c
+        assert float(gradient @ theta) + radius * ball.norm.value(gradient) <= tol
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,7 +94,7 @@ def test_box_agrees_with_scipy(name, kind):
     right = np.where(root > 1e-7, vectors.T @ c / np.where(root > 1e-7, root, 1.0), 0.0)
     theirs = lsq_linear((vectors * root).T, right, (-radius, radius), tol=1e-14).x
     solve = make_inner_solver(name, Quadratic(H), NORMS["l1"])
-    ours = solve(c, NormBall(NORMS["l1"], radius), np.zeros(c.size), 0.0).theta
+    ours = solve(c, NormBall(NORMS["l1"], radius), np.zeros(c.size), 0.0)
 
     def value(theta):
         return float(0.5 * theta @ H @ theta - c @ theta)
@@ -116,20 +113,15 @@ def test_names_are_checked():
         BetaStep.build(wide)
 
 
-def test_steps_of_the_paper():
-    # On a quadratic without active bounds, conjugate gradients end after n steps.
-    H, c = make_qp("well-conditioned")
-    free = NormBall(NORMS["l1"], 1e3)
-    result = active_set_cg(Quadratic(H), c, free, np.zeros(8), 1e-9)
-    assert result.n_iter <= 9
-    # Algorithm 5 as misprinted, with the gradient at x^k, does not get there.
+def test_algorithm_5_as_misprinted_does_not_get_there():
+    """With the gradient at x^k instead of the extrapolated point."""
     H, c = make_qp("ill-conditioned", n=20)
     ball = NormBall(NORMS["l1"], radii(H, c, "l1")[2])
     tol = 1e-10 * ball.radius * ball.norm.value(c)
     right = projected_gradient(Quadratic(H), c, ball, np.zeros(20), tol)
-    assert right.gap <= tol
+    assert ball.gap(H @ right - c, right) <= tol
     step, x, before = 1.0 / np.linalg.eigvalsh(H)[-1], np.zeros(20), np.zeros(20)
-    for k in range(right.n_iter):
+    for k in range(1000):
         point = x + k / (k + 3) * (x - before)
         before, x = x, ball.project(point - step * (H @ x - c))
     assert ball.gap(H @ x - c, x) > 10.0 * tol

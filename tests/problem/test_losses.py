@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from drlogit.problem.flip_pair import FlipPair
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -39,9 +38,6 @@ def test_log_loss_is_log1p_exp_at_all_sizes():
 def test_tails_are_exact(u):
     assert (log_loss(one(u))[0], flip_probability(one(u))[0]) == (0.0, 0.0)
     assert (log_loss(one(-u))[0], flip_probability(one(-u))[0]) == (u, 1.0)
-
-
-def test_tails_keep_relative_accuracy():
     for function in (log_loss, flip_probability):
         assert function(one(700.0))[0] == pytest.approx(math.exp(-700.0), rel=1e-14)
 
@@ -80,12 +76,6 @@ def test_flips_gain_beyond_the_kink_if_there_is_one():
     u = np.array([-2.0, 1.0, 4.0, np.inf])
     np.testing.assert_array_equal(flip_gain(u, 1.0), [0.0, 0.0, 3.0, np.inf])
     np.testing.assert_array_equal(flip_gain(u, np.inf), np.zeros(4))
-
-
-def test_the_pair_of_pieces():
-    pair, alone = FlipPair(2.0), FlipPair(np.inf)
-    assert (pair.flips, pair.kink(1.5), pair.spent(0.25)) == (True, 3.0, 0.5)
-    assert (alone.flips, alone.kink(0.0), alone.spent(0.0)) == (False, np.inf, 0.0)
 
 
 def test_constant_of_proposition_3_1():
