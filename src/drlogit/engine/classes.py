@@ -150,11 +150,14 @@ def _correct(
     share: float,
     light: float,
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, which, costs, fixed, now, _, second, _ = state
+    codes, which, costs, fixed, now, curved, second, _ = state
+    assert curved is not None
     second = np.zeros(now.shape[1:]) if second is None else second
+    slopes, linear = (fixed, True) if fixed.size else (curved[0], False)
     step, sums = correct_classes(
-        block.compiled, codes, which, costs, now, fixed, second, dcoef, centre, share, light
-    )
+        block.compiled, codes, which, costs, now, slopes, linear, second, dcoef, centre, share,
+        light,
+    )  # fmt: skip
     return state._replace(second=None, step=step), (Sum(sums),)
 
 
@@ -178,14 +181,12 @@ class ClassNewton(Newton):
         super().__init__(scale, problem.epsilon, cone, self.known, length, system)
 
     def decrement(self) -> float:
-        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more."""
+        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more.
+
+        So is the predictor after it.
+        """
         self.wide.rtol = 1.0
         return super().decrement()
-
-    def predictor(self) -> FloatArray:
-        """All products to zero: the direction in the user's coefficients."""
-        self.wide.rtol = SETTINGS.class_predictor
-        return super().predictor()
 
     def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
         """Towards ``centre``, with a share of the predictor's second-order terms."""

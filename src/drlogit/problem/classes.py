@@ -37,6 +37,9 @@ from .problem import pose_problem
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]
 
+#: Weights of samples, what they gain by each label, and what that costs.
+Changing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+
 #: Tangents after which λ is good enough: a piecewise linear function takes 10 to 20.
 _TANGENTS = 60
 
@@ -168,12 +171,13 @@ class ClassProblem:
         """The same for scores at hand: the minimum of a convex piecewise linear function.
 
         Two tangents, one falling and one rising, meet where no value can be lower; a new tangent is
-        taken there until the value is that.
+        taken there until the value is that.  What keeps its label at the least λ keeps it at others.
         """
+        changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
 
         def tangent(lam: float) -> tuple[float, float]:
-            _, (loss, flips) = self.rows.run(_worst_labels, scored, self.label_costs, lam)
-            return float(loss) + self.epsilon * lam, self.epsilon - float(flips)
+            _, (gains, paid) = self.rows.run(_worst_labels, changing, lam)
+            return float(loss) + float(gains) + self.epsilon * lam, self.epsilon - float(paid)
 
         low, (at_low, slope_low) = least, tangent(least)
         if slope_low >= 0.0 or not self.epsilon > 0.0:
@@ -259,17 +263,25 @@ def _extreme_costs(
     return codes, (Min(least), Min(positive), Max(np.max(each[np.isfinite(each)], initial=0.0)))
 
 
-def _worst_labels(
-    block: Block, scored: Scored, costs: LabelCosts, lam: float
-) -> tuple[Scored, tuple[Sum, Sum]]:
-    """``Σ w [lse(s) + max_k(-s_k - κ_k λ)]`` and ``Σ w κ`` of the labels that attain it."""
+def _changing(
+    block: Block, scored: Scored, costs: LabelCosts, least: float
+) -> tuple[Changing, tuple[Sum]]:
+    """The samples that some label may gain at λ or more, and the loss with the labels as they are."""
     scores, codes = scored
+    ahead = scores - np.take_along_axis(scores, codes[:, None], axis=1)
+    most = ahead.max(axis=1)
+    loss = block.weights @ (most + np.log(np.exp(ahead - most[:, None]).sum(axis=1)))
     price = costs.of(block, codes)
-    paid = np.where(np.isfinite(price), lam * np.where(np.isfinite(price), price, 0.0), np.inf)
-    values = -scores - paid
-    worst = values.argmax(axis=1)
-    own = np.arange(codes.size)
-    most = scores.max(axis=1)
-    lse = most + np.log(np.exp(scores - most[:, None]).sum(axis=1))
-    w = block.weights
-    return scored, (Sum(float(w @ (lse + values[own, worst]))), Sum(float(w @ price[own, worst])))
+    gains = np.where(np.isfinite(price), -ahead, -np.inf)
+    price = np.where(np.isfinite(price), price, 0.0)
+    some = np.flatnonzero((gains - least * price).max(axis=1) > 0.0)
+    return (block.weights[some], gains[some], price[some]), (Sum(float(loss)),)
+
+
+def _worst_labels(block: Block, state: Changing, lam: float) -> tuple[Changing, tuple[Sum, Sum]]:
+    """``Σ w max_k(s_y - s_k - κ_k λ)`` and ``Σ w κ`` of the labels that attain it."""
+    w, gains, price = state
+    values = gains - lam * price
+    at = values.argmax(axis=1)[:, None]
+    worst, paid = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (values, price))
+    return state, (Sum(float(w @ worst)), Sum(float(w @ paid)))
