@@ -10,11 +10,13 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
-from drlogit.problem.label_costs import cost_matrix
 
 
 def generated(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Samples of 2 to 5 classes and a ball: scales, weights, costs, κ of 0 and ∞, asymmetric."""
+    """Samples of 2 to 5 classes and a ball: scales, weights, costs, κ of 0 and ∞, asymmetric.
+
+    Of every third three, κ are those of samples.
+    """
     rng = np.random.default_rng(seed)
     K, n = int(rng.integers(2, 6)), int(rng.integers(1, 7))
     N = int(rng.integers(3 * K, 25 * K))
@@ -34,6 +36,8 @@ def generated(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         kappa[rng.random((K, K)) < 0.25 * (kind > 2)] = math.inf
         kappa[rng.random((K, K)) < 0.15 * (kind > 3)] = 0.0
         np.fill_diagonal(kappa, 0.0)
+    if seed // 3 % 3 == 2:
+        kappa = size * rng.choice([0.0, 0.3, 1.0, 4.0, math.inf], N, p=[0.1, 0.2, 0.2, 0.2, 0.3])
     ball = {
         "epsilon": size * 10 ** rng.uniform(-3, 0.3), "kappa": kappa,
         "norm": ("l1", "l2", "linf")[seed % 3], "feature_costs": costs,
@@ -46,13 +50,15 @@ def conic_value(X: np.ndarray, y: np.ndarray, ball: dict[str, Any]) -> float:
     """The optimum by cvxpy and Clarabel."""
     cp = pytest.importorskip("cvxpy")
     K, (N, n) = int(y.max()) + 1, X.shape
-    kappa, w = cost_matrix(ball["kappa"], np.arange(K)), ball["sample_weight"]
+    w, kappa = ball["sample_weight"], np.asarray(ball["kappa"])
+    prices = kappa[y] if kappa.ndim == 2 else np.ones((N, K)) * kappa.reshape(-1, 1)
+    prices = np.where(np.arange(K) == y[:, None], 0.0, prices)
     B, b, lam, tau = cp.Variable((K, n)), cp.Variable((1, K)), cp.Variable(), cp.Variable(N)
     scores = X @ B.T + (np.ones((N, 1)) @ b if ball["fit_intercept"] else 0.0)
     rules = [lam >= 0, cp.sum(B, axis=0) == 0, cp.sum(b) == 0]
-    for own, other in zip(*np.nonzero(np.isfinite(kappa)), strict=True):
-        rows = np.flatnonzero(y == own)
-        rules.append(tau[rows] + scores[rows, other] + kappa[own, other] * lam >= 0)
+    for k in range(K):
+        rows = np.flatnonzero(np.isfinite(prices[:, k]))
+        rules.append(tau[rows] + scores[rows, k] + prices[rows, k] * lam >= 0)
     costs = ball["feature_costs"]
     moved, dual = (
         np.flatnonzero(np.isfinite(costs)),
@@ -153,6 +159,8 @@ def test_a_large_radius_is_the_constant_model() -> None:
         (np.ones((2, 2)), "shape \\(3, 3\\)"),
         (np.ones((3, 3)), "zero on its diagonal"),
         (-1.0, "kappa must be"),
+        (np.ones(4), "shape \\(90,\\)"),
+        (np.append(np.ones(89), -1.0), "kappa must be numbers >= 0"),
     ],
 )
 def test_label_costs_that_make_no_sense_are_refused(kappa: Any, said: str) -> None:
@@ -168,6 +176,28 @@ def test_costs_by_label_are_the_matrix_of_these_rows() -> None:
     full = drlogit.solve(X, y, epsilon=0.05, kappa=matrix)
     assert by_label.objective == pytest.approx(full.objective, abs=1e-9)
     assert not by_label.flip_share[y == "b"].any()
+    each = np.array([{"a": 1.0, "b": math.inf, "c": 0.5}[label] for label in y])
+    by_sample = drlogit.solve(X, y, epsilon=0.05, kappa=each)
+    assert by_sample.objective == pytest.approx(full.objective, abs=1e-9)
+
+
+def test_what_costs_nothing_can_be_had_without_a_radius() -> None:
+    X, y = three_classes()
+    each = np.where(np.arange(y.size) < 20, 0.0, 1.0)
+    result = drlogit.solve(X, y, epsilon=0.0, kappa=each)
+    near = drlogit.solve(X, y, epsilon=1e-9, kappa=each)
+    assert result.objective == pytest.approx(near.objective, abs=3e-6)
+    assert drlogit.verify(result, X, y, kappa=each)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_from_epsilon_max_on_the_model_is_constant(seed: int) -> None:
+    X, y = three_classes(30)
+    kappa = np.random.default_rng(seed).choice([0.0, 0.1, 1.0, 9.0, math.inf], y.size)
+    largest = drlogit.epsilon_max(X, y, kappa=kappa)
+    for factor in (0.9, 1.001, 1.5, 5.0, 50.0):
+        fit = drlogit.solve(X, y, epsilon=factor * largest, kappa=kappa, tol=1e-9)
+        assert bool(fit.coef.any()) == (factor < 1.0)
 
 
 def test_a_model_outside_the_class_is_not_proven() -> None:

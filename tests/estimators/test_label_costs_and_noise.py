@@ -14,6 +14,7 @@ from drlogit.estimators.label_noise import noise_matrix, true_probabilities
 X, SIGNS = zoo.logistic_data(150, 3)
 Y = np.where(SIGNS > 0, "good", "bad")
 BY_LABEL = {"good": 1.0, "bad": np.inf}
+THREE = np.array(["good", "bad", "odd"])[X.argmax(axis=1)]
 BY_SAMPLE = np.random.default_rng(0).choice([0.5, 2.0, np.inf], size=150)
 
 
@@ -36,26 +37,31 @@ def test_weights_and_repeats_keep_to_their_costs():
     assert model.worst_case_loss_[0] == pytest.approx(wanted, abs=1e-7)
 
 
-@pytest.mark.parametrize("stated", [BY_LABEL, BY_SAMPLE], ids=["label", "sample"])
-def test_a_search_takes_factors_and_cuts_costs_into_folds(stated):
+@pytest.mark.parametrize(
+    ("y", "stated"),
+    [(Y, BY_LABEL), (Y, BY_SAMPLE), (THREE, BY_SAMPLE)],
+    ids=["label", "sample", "three"],
+)
+def test_a_search_takes_factors_and_cuts_costs_into_folds(y, stated):
     by_label = isinstance(stated, dict)
     search = drlogit.DRLogisticRegressionCV(
         [0.02], [1.0, 4.0], kappa=stated if by_label else None, cv=3
-    ).fit(X, Y, kappa=None if by_label else stated)
+    ).fit(X, y, kappa=None if by_label else stated)
     factor = search.cv_results_["param_kappa"][search.best_index_]
     each = stated if not by_label else np.where(Y == "good", 1.0, np.inf)
-    alone = drlogit.solve(X, Y, epsilon=search.epsilon_, kappa=factor * each)
+    alone = drlogit.solve(X, y, epsilon=search.epsilon_, kappa=factor * each)
     assert search.worst_case_loss_[0] == pytest.approx(alone.objective, abs=2e-6)
     assert "flip_budget" not in search.cv_results_
     with pytest.raises(ValueError, match="by label or by sample"):
-        drlogit.DRLogisticRegressionCV(kappa=2.0).fit(X, Y)
+        drlogit.DRLogisticRegressionCV(kappa=2.0).fit(X, y)
 
 
-def test_costs_are_routed_like_weights():
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two", "three"])
+def test_costs_are_routed_like_weights(y):
     with sklearn.config_context(enable_metadata_routing=True):
         model = drlogit.DRLogisticRegression(0.05).set_fit_request(kappa=True)
         found = cross_validate(
-            model, X, Y, cv=3, params={"kappa": BY_SAMPLE}, return_estimator=True
+            model, X, y, cv=3, params={"kappa": BY_SAMPLE}, return_estimator=True
         )
     assert {each.kappa_ for each in found["estimator"]} == {"by sample"}
 
@@ -69,19 +75,23 @@ def test_tolerances_of_a_class_are_shares_of_it():
     assert f"at most {100 * share:.3g} % of all samples" in drlogit.allowances(model)[0]
 
 
-@pytest.mark.parametrize("kappa", [BY_LABEL, BY_SAMPLE], ids=["label", "sample"])
-def test_files_and_proofs(kappa, tmp_path):
+@pytest.mark.parametrize(
+    ("y", "kappa"),
+    [(Y, BY_LABEL), (Y, BY_SAMPLE), (THREE, BY_SAMPLE)],
+    ids=["label", "sample", "three"],
+)
+def test_files_and_proofs(y, kappa, tmp_path):
     again = None if isinstance(kappa, dict) else kappa
-    model = drlogit.DRLogisticRegression(0.05, kappa, label_noise={"good": 0.1}).fit(X, Y)
+    model = drlogit.DRLogisticRegression(0.05, kappa, label_noise={"good": 0.1}).fit(X, y)
     drlogit.save_model(model, tmp_path / "model.json")
     read = drlogit.load_model(tmp_path / "model.json")
     assert read.kappa_ == model.kappa_
     np.testing.assert_array_equal(read.predict_proba(X), model.predict_proba(X))
-    model.save_proof(tmp_path / "proof.npz", X, Y, kappa=again)
+    model.save_proof(tmp_path / "proof.npz", X, y, kappa=again)
     for each in (model, read):
-        assert drlogit.verify(each, X, Y, tmp_path / "proof.npz", kappa=again).ok
+        assert drlogit.verify(each, X, y, tmp_path / "proof.npz", kappa=again).ok
     if again is not None:
-        wrong = drlogit.verify(model, X, Y, tmp_path / "proof.npz", kappa=0.5 * BY_SAMPLE)
+        wrong = drlogit.verify(model, X, y, tmp_path / "proof.npz", kappa=0.5 * BY_SAMPLE)
         assert not wrong.ok
 
 

@@ -27,7 +27,10 @@ from drlogit.problem.norms import NORMS
 
 
 def case(seed: int):
-    """A softmax of three to five classes, its samples, and the ball: κ of 0 and ∞, any norm."""
+    """A softmax of three to five classes, its samples, and the ball: κ of 0 and ∞, any norm.
+
+    κ is one for all, a matrix, or one for each sample; the costs are those of samples' labels.
+    """
     rng = np.random.default_rng(seed)
     K, n = int(rng.integers(3, 6)), int(rng.integers(12, 40))
     X, y = rng.standard_normal((n, 3)), rng.integers(0, K, n)
@@ -36,19 +39,23 @@ def case(seed: int):
     kappa = rng.choice([0.0, 0.2, 0.7, 2.0, math.inf], (K, K))
     kappa = kappa if seed % 2 else np.full((K, K), math.exp(rng.uniform(-2.0, 1.0)))
     np.fill_diagonal(kappa, 0.0)
+    if seed % 4 == 3:
+        kappa = rng.choice([0.0, 0.2, 0.7, 2.0, math.inf], n)
+    costs = np.repeat(kappa[:, None], K, axis=1) if seed % 4 == 3 else kappa[y]
+    costs[np.arange(n), y] = 0.0
     ball = {
         "epsilon": math.exp(rng.uniform(-4.0, 0.5)), "norm": tuple(NORMS)[seed % 3],
         "sample_weight": rng.random(n),
     }  # fmt: skip
-    return model, X, y, kappa, ball
+    return model, X, y, kappa, costs, ball
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_worst_cases_are_those_of_linear_programs(seed):
-    model, X, y, kappa, ball = case(seed)
+    model, X, y, kappa, costs, ball = case(seed)
     epsilon, dual = ball["epsilon"], NORMS[ball["norm"]].dual
-    scores, (n, K) = model.decision_function(X), (len(y), len(kappa))
-    w, costs = ball["sample_weight"] / ball["sample_weight"].sum(), kappa[y]
+    scores, (n, K) = model.decision_function(X), costs.shape
+    w = ball["sample_weight"] / ball["sample_weight"].sum()
     gaps = scores[np.arange(n), y][:, None] - scores
     norms = np.array([[dual(a - b) for b in model.coef_] for a in model.coef_])
     # Shares of samples with each label, and what moves get of the budget, at their steepest.
@@ -79,8 +86,8 @@ def test_worst_cases_are_those_of_linear_programs(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_confusion_adds_up_to_the_errors(seed):
-    model, X, y, kappa, ball = case(seed)
-    radius, K = ball.pop("epsilon"), len(kappa)
+    model, X, y, kappa, costs, ball = case(seed)
+    radius, K = ball.pop("epsilon"), costs.shape[1]
     report = audit(model, X, y, kappa=kappa, epsilons=[0.0, radius], **ball)
     shown, w = report.data["models"][0], ball["sample_weight"]
     expected = confusion_matrix(y, model.predict(X), sample_weight=w / w.sum())
@@ -90,7 +97,7 @@ def test_confusion_adds_up_to_the_errors(seed):
         assert table.sum() == pytest.approx(1.0, abs=1e-5)
         assert 1.0 - np.trace(table) == pytest.approx(error, abs=1e-5)
         # Who is moved keeps the label; only flips change how many there are of each.
-        if np.isinf(kappa[~np.eye(K, dtype=bool)]).all():
+        if np.isinf(costs[np.arange(K) != y[:, None]]).all():
             assert table.sum(axis=1) == pytest.approx(expected.sum(axis=1), abs=1e-5)
     assert "in the worst case for the error" in str(report)
     assert 'id="confusion-table"' in report.to_html()
@@ -119,12 +126,14 @@ def test_confusion_by_hand():
 @pytest.mark.parametrize("tol", [1e-2, 1e-5])
 @pytest.mark.parametrize("seed", range(18))
 def test_a_worst_distribution_lies_in_the_ball_and_is_as_bad_as_it_says(seed, tol):
-    model, X, y, kappa, ball = case(seed)
+    model, X, y, kappa, costs, ball = case(seed)
+    K = costs.shape[1]
     ball["feature_costs"] = np.array([0.5, 1.0, 3.0 if seed % 4 else math.inf])
     if seed % 3 == 0:  # labels as they are, all of one class
-        seen = y == seed % len(kappa)
+        seen = y == seed % K
         X, y, ball["sample_weight"] = X[seen], y[seen], ball["sample_weight"][seen]
-        kappa = np.where(np.eye(len(kappa)) > 0.0, 0.0, math.inf)
+        kappa = np.where(np.eye(K) > 0.0, 0.0, math.inf)
+        costs = kappa[y]
     found = worst_case_distribution(model, X, y, kappa=kappa, tol=tol, **ball)
     points = found.points(X)
     moves = points - X[found.index]
@@ -137,7 +146,7 @@ def test_a_worst_distribution_lies_in_the_ball_and_is_as_bad_as_it_says(seed, to
     )
     assert not moves[:, np.isinf(ball["feature_costs"])].any()
     assert (found.flipped == (found.label != y[found.index])).all()
-    cost = float(found.mass @ (paid + kappa[y[found.index], found.label]))
+    cost = float(found.mass @ (paid + costs[found.index, found.label]))
     assert cost <= ball["epsilon"] * (1.0 + 1e-9)
     assert cost == pytest.approx(found.transport_cost, rel=1e-9)
     assert found.mass @ losses == pytest.approx(found.expected_loss, abs=1e-7)
@@ -166,7 +175,7 @@ def test_a_softmax_of_a_table_is_audited_as_one_model():
 
 
 def test_an_audit_of_our_own_on_its_training_data_is_the_fit():
-    _, X, y, _, ball = case(3)
+    _, X, y, _, _, ball = case(3)
     model = DRLogisticRegression(epsilon=0.05, kappa=0.7, norm=ball["norm"]).fit(X, y)
     fit = float(model.worst_case_loss_[0])
     assert worst_case_loss(model, X, y, epsilon=0.05, kappa=0.7) == pytest.approx(fit, abs=1e-9)

@@ -13,6 +13,7 @@ import pytest
 import drlogit
 
 MATRIX = np.array([[0.0, 1.0, 2.0], [math.inf, 0.0, 1.0], [0.5, 0.0, 0.0]])
+BY_SAMPLE = np.random.default_rng(0).choice([0.0, 0.5, 2.0, math.inf], 80)
 
 
 def samples(n_samples: int = 80) -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +23,7 @@ def samples(n_samples: int = 80) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("kappa", [1.0, math.inf, MATRIX])
+@pytest.mark.parametrize("kappa", [1.0, math.inf, MATRIX, BY_SAMPLE])
 @pytest.mark.parametrize("more", [{}, {"feature_costs": [1.0, 2.0, math.inf, 1.0]}])
 def test_a_proof_proves_what_the_fit_claims(
     norm: str, kappa: Any, more: dict[str, Any], tmp_path: Path
@@ -32,8 +33,12 @@ def test_a_proof_proves_what_the_fit_claims(
     weights = np.linspace(0.5, 2.0, y.size)
     fit = drlogit.solve(X, y, epsilon=0.05, kappa=kappa, norm=norm, sample_weight=weights, **more)
     fit.save_proof(tmp_path / "p.npz", X, y, weights)
-    found = drlogit.verify(fit, X, y, tmp_path / "p.npz", sample_weight=weights)
+    again = kappa if np.ndim(kappa) == 1 else None
+    data = (X, y, tmp_path / "p.npz")
+    found = drlogit.verify(fit, *data, sample_weight=weights, kappa=again)
     assert found, found.reason
+    if again is not None:
+        assert not drlogit.verify(fit, *data, sample_weight=weights, kappa=0.5 * again)
     assert found.gap <= fit.gap + 2e-9
     assert found.lower <= fit.objective
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..problem.classes import ClassProblem
 from ..problem.dual_point import ClassDualPoint
+from ..problem.label_costs import LabelCosts
 from ..problem.parameters import ADMITTED
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -139,11 +140,11 @@ def class_dual_point(problem: ClassProblem, point: ClassPoint) -> ClassDualPoint
 
 
 def _sums(
-    block: Block, state: tuple[Point, FloatArray], costs: FloatArray
+    block: Block, state: tuple[Point, FloatArray], costs: LabelCosts
 ) -> tuple[Point, tuple[Sum, Sum, Max, Sum]]:
     """The point on its simplices, and G, (``Σ w κ·a``, ``Σ w H(p)``), the additions behind them."""
     given, codes = state
-    price = costs[codes.astype(np.intp)]
+    price = costs.of(block, codes.astype(np.intp))
     reached = np.isfinite(price)
     p = np.maximum(given[0], 0.0)
     a = np.where(reached, np.maximum(given[1], 0.0), 0.0)

@@ -123,7 +123,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] wh
     """
     cdef Py_ssize_t block, i, j, k, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride, others_
-    cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0
+    cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0, some
     cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d, curved = np.empty((2, n, K))
     cdef double[:, ::1] columns = np.empty((4 * K, b)), adjoints = np.zeros((4 * K, wide))
     sums = np.zeros(5 * P + SCALARS)
@@ -144,7 +144,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] wh
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
+            lo, hi, some = block * b, min(block * b + b, n), False
             for i in range(lo, hi):
                 c, w, kap, j = codes[i], rows.w[i], &kappa[which[i], 0], i - lo
                 p, D = &curved[0, i, 0], &curved[1, i, 0]
@@ -161,6 +161,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] wh
                 for k in range(K): value -= p[k] * s[k]
                 tot[5] += w * value
                 if others_:
+                    some = True
                     total, total_a, inverse, over, mean = 0.0, 0.0, 0.0, -INFINITY, 0.0
                     for k in range(K):
                         if kap[k] == INFINITY:
@@ -195,7 +196,7 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] wh
                         columns[K + k, j] = columns[2 * K + k, j] = columns[3 * K + k, j] = 0.0
                 if linear:
                     for k in range(K): p[k] = 0.0
-            rows.adjoint(lo, hi, &columns[0, 0], 4 * K, &adjoints[0, 0])
+            rows.adjoint(lo, hi, &columns[0, 0], 4 * K if some else K, &adjoints[0, 0])
         for k in range(K):
             for j in range(m):
                 for i in range(3): adj[i * P + k * m + j] = adjoints[i * K + k, j]
@@ -378,17 +379,20 @@ def predict_classes(CompiledRows rows, const int[::1] which, const double[:, ::1
 
 
 def correct_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now,
-                    const double[:, ::1] fixed, const double[:, ::1] second, const double[::1] dcoef, double centre,
-                    double share, double light):
-    """The step towards ``centre``, with a share of the predictor's second-order terms, in proportion but for the scores."""
+                    const double[:, ::1] slopes, bint linear, const double[:, ::1] second, const double[::1] dcoef,
+                    double centre, double share, double light):
+    """The step towards ``centre``, with a share of the predictor's second-order terms, in proportion but for the scores.
+
+    ``slopes`` are those of the loss, p.
+    """
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
     cdef double[:, :, ::1] step = np.zeros((3, n, K))
-    cdef double[::1] work = np.empty(2 * K)
+    cdef double[::1] work = np.empty(K)
     sums = np.zeros(2 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[0]
-    cdef double* p
-    cdef double* aim
+    cdef double* aim = &work[0]
+    cdef const double* p
     cdef const double* kap
     cdef const double* r
     cdef const double* a
@@ -399,15 +403,14 @@ def correct_classes(CompiledRows rows, const int[::1] codes, const int[::1] whic
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
             rows.scores(lo, hi, &dcoef[0], K, &step[0, lo, 0])
-            p, aim = &work[0], &work[K]
             for i in range(lo, hi):
                 w, kap, r, a, ds = rows.w[i], &kappa[which[i], 0], &now[1, i, 0], &now[2, i, 0], &step[0, i, 0]
-                loss(&now[0, i, 0], K, fixed, i, p)
+                p = &slopes[i, 0]
                 mean, square = 0.0, 0.0
                 for k in range(K): mean += p[k] * ds[k]
                 for k in range(K): square += p[k] * (ds[k] - mean) * (ds[k] - mean)
                 tot[0] += w * (mean - ds[codes[i]])
-                if fixed.shape[0] == 0: tot[1] += w * square
+                if not linear: tot[1] += w * square
                 if others(kap, K) == 0: continue
                 for k in range(K):
                     if kap[k] != INFINITY: aim[k] = centre / (a[k] * r[k]) - 1.0 - share * second[i, k]

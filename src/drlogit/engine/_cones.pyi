@@ -11,7 +11,7 @@ class Cone:
 
     degree: float
 
-    def springs(self) -> FloatArray: ...
+    def stiffness(self) -> FloatArray: ...
 
 class PairRows(Cone):
     """Rows with two entries and a price."""

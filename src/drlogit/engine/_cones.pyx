@@ -237,7 +237,7 @@ cdef class RowCone(LinearCone):
             coupling[self.columns[0, k]] += stiff * one * self.price[k]
             coupling[self.last] += stiff * self.price[k] * self.price[k]
 
-    def springs(self):
+    def stiffness(self):
         """The stiffness of each row."""
         return np.divide(self.mult, self.slack)
 
@@ -561,13 +561,13 @@ cdef class PairwiseCones(Cones):
         return found
 
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
-        """λ's column; the rest is for ``springs``, pair by pair."""
+        """λ's column; the rest is for ``stiffness``, pair by pair."""
         self.between[:], self.local[:] = 0.0, 0.0
         for q, cone in enumerate(self.cones):
             (<Cone>cone).parts(&self.between[0, <Py_ssize_t>q, 0], &self.between[1, <Py_ssize_t>q, 0], &self.local[0])
             self.spread(coupling, q)
 
-    def springs(self):
+    def stiffness(self):
         """diag(own) and v of v vᵀ for (difference, λ) of each pair (k, j < k), after ``parts``."""
         return np.array(self.between)
 

@@ -8,7 +8,7 @@ column the eigenvalues of one matrix with respect to the other are about ``(1 ±
 the preconditioner, exact where there are few rows or small matrices.
 
 Shifts of all classes together change nothing but the distances to the bounds of ``RangeCone``,
-whose springs weaken with μ: they are eliminated, and the last class stands still.
+whose stiffness falls with μ: they are eliminated, and the last class stands still.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 Curved: TypeAlias = tuple[FloatArray, NDArray[np.int32], FloatArray]
 
 
-class Springs:
+class RangeStiffness:
     """The cone under ℓ1 transport: ``low x² + up (λ - x)²``, least over shifts of a feature.
 
     Each feature is to the classes what a sample is: pushes that total zero.
@@ -83,11 +83,11 @@ class Springs:
         return found, float((self.lows * self.ups) @ self.inverse)
 
 
-class PairSprings:
+class PairStiffness:
     """A cone for each pair of classes: diag(own) + v vᵀ for (difference, λ)."""
 
-    def __init__(self, springs: FloatArray, where: IndexArray, shape: tuple[int, int]) -> None:
-        self.own, self.v = springs
+    def __init__(self, stiffness: FloatArray, where: IndexArray, shape: tuple[int, int]) -> None:
+        self.own, self.v = stiffness
         self.where, self.pairs, self.shape = where, pairs(shape[0]), shape
 
     def _spread(self, push: FloatArray) -> tuple[FloatArray, float]:
@@ -167,17 +167,17 @@ class ClassSystem:
     ) -> bool:
         """Set up from (p, D) of the samples and what Newton's ``build`` knows of the rest."""
         self.curved, self.pinned = curved, pinned
-        self.springs: Springs | PairSprings
+        self.stiffness: RangeStiffness | PairStiffness
         if isinstance(self.cone, PairwiseCones):
-            self.springs = PairSprings(self.cone.springs(), self.kept, self.shape)
+            self.stiffness = PairStiffness(self.cone.stiffness(), self.kept, self.shape)
         else:
             low, up = np.zeros((2, *self.shape))
             if self.kept.size:
-                up[:, self.kept], low[:, self.kept] = self.cone.springs().reshape(
+                up[:, self.kept], low[:, self.kept] = self.cone.stiffness().reshape(
                     2, self.shape[0], -1
                 )
-            self.springs = Springs(low, up)
-        pushed, corner = self.springs.column()
+            self.stiffness = RangeStiffness(low, up)
+        pushed, corner = self.stiffness.column()
         self.rest = 0.0 if corner > 0.0 else float(coupling[-1])  # of λ ≥ 0 alone
         traces = self.rows.run(_traces, curved)[0]
         rate = 0.0 if self.every else self._rate(traces)
@@ -191,7 +191,7 @@ class ClassSystem:
         blocks = gram.reshape(self.shape[0] - 1, self.shape[1], self.shape[0] - 1, self.shape[1])
         blocks *= self.scale
         blocks *= self.scale[:, None, None]
-        self.springs.add(blocks)
+        self.stiffness.add(blocks)
         return self._factorise(np.block([[gram, border[:-1, None]], [border]]))
 
     def _factorise(self, matrix: FloatArray) -> bool:
@@ -219,7 +219,7 @@ class ClassSystem:
     def solve(self, rhs: FloatArray) -> FloatArray:
         """(dx, dλ) for a right-hand side."""
         given = rhs[:-1].reshape(self.shape)
-        right, more = self.springs.reduced(given)
+        right, more = self.stiffness.reduced(given)
         lam = 0.0 if self.pinned else rhs[-1] + more
         right = np.append(right[:-1].ravel(), lam)
         if self.rtol >= 1.0:
@@ -230,7 +230,7 @@ class ClassSystem:
                 max_steps=SETTINGS.class_steps,
             )  # fmt: skip
         x = self._with_last(found[:-1])
-        return np.append(self.springs.shifted(x, found[-1], given.sum(axis=0)).ravel(), found[-1])
+        return np.append(self.stiffness.shifted(x, found[-1], given.sum(axis=0)).ravel(), found[-1])
 
     def _with_last(self, x: FloatArray) -> FloatArray:
         return np.vstack([x.reshape(-1, self.shape[1]), np.zeros(self.shape[1])])
@@ -244,7 +244,7 @@ class ClassSystem:
         x, lam = self._with_last(v[:-1]), float(v[-1])
         coef = np.append((self.scale * x).ravel(), self.unit * lam)
         _, (data,) = self.rows.run(_weighted_product, self.curved, coef)
-        pushed, side = self.springs.product(x, lam)
+        pushed, side = self.stiffness.product(x, lam)
         image = self.scale * data[:-1].reshape(self.shape) + pushed
         corner = lam if self.pinned else self.unit * data[-1] + side + self.rest * lam
         return np.append(image[:-1].ravel(), corner)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..dual.coordinates import pair_coordinates
 from ..problem.classes import ClassProblem
+from ..problem.label_costs import LabelCosts
 from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
@@ -106,12 +107,16 @@ class ClassSamples:
 
 
 def _open(
-    block: Block, codes: Any, costs: FloatArray, coef: FloatArray, mu: float
+    block: Block, codes: Any, costs: LabelCosts, coef: FloatArray, mu: float
 ) -> tuple[ClassState, tuple[()]]:
     codes, fixed = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
     labels = which = codes.astype(np.int32)
-    now = open_classes(block.compiled, labels, which, costs, coef, mu)
-    return ClassState(labels, which, costs, fixed, now), ()
+    if block.trust is None:
+        table = costs.of(block, np.arange(len(costs.matrix)))
+    else:
+        which, table = np.arange(codes.size, dtype=np.int32), costs.of(block, codes.astype(np.intp))
+    now = open_classes(block.compiled, labels, which, table, coef, mu)
+    return ClassState(labels, which, table, fixed, now), ()
 
 
 def _linearise(
@@ -145,11 +150,14 @@ def _correct(
     share: float,
     light: float,
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, which, costs, fixed, now, _, second, _ = state
+    codes, which, costs, fixed, now, curved, second, _ = state
+    assert curved is not None
     second = np.zeros(now.shape[1:]) if second is None else second
+    slopes, linear = (fixed, True) if fixed.size else (curved[0], False)
     step, sums = correct_classes(
-        block.compiled, codes, which, costs, now, fixed, second, dcoef, centre, share, light
-    )
+        block.compiled, codes, which, costs, now, slopes, linear, second, dcoef, centre, share,
+        light,
+    )  # fmt: skip
     return state._replace(second=None, step=step), (Sum(sums),)
 
 
@@ -173,14 +181,12 @@ class ClassNewton(Newton):
         super().__init__(scale, problem.epsilon, cone, self.known, length, system)
 
     def decrement(self) -> float:
-        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more."""
+        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more.
+
+        So is the predictor after it.
+        """
         self.wide.rtol = 1.0
         return super().decrement()
-
-    def predictor(self) -> FloatArray:
-        """All products to zero: the direction in the user's coefficients."""
-        self.wide.rtol = SETTINGS.class_predictor
-        return super().predictor()
 
     def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
         """Towards ``centre``, with a share of the predictor's second-order terms."""
@@ -257,8 +263,7 @@ def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> floa
     newton, samples = scaling.newton(), ClassSamples(problem, fixed)
     newton.pinned = True
     x = np.zeros(scaling.scale.size)
-    finite = problem.label_costs[np.isfinite(problem.label_costs) & (problem.label_costs > 0.0)]
-    x[-1] = 1.0 / min(1.0, float(finite.min(initial=np.inf)) / scaling.sigma)
+    x[-1] = 1.0 / min(1.0, problem.least_flip_cost / scaling.sigma)
     if problem.norm.name == "l1":
         x[:-1].reshape(problem.n_classes, -1)[:, scaling.kept] = 0.5 * x[-1]
     lam, mu = x[-1] / scaling.sigma, SETTINGS.start_mu
@@ -311,9 +316,8 @@ def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, f
     rows = x[:-1].reshape(K, -1)
     if problem.epsilon == 0.0:
         return x, mu
-    off = problem.label_costs[~np.eye(K, dtype=bool)]
-    finite = off[np.isfinite(off)]
-    kappa = float(finite.mean()) / sigma if finite.size else 0.0
+    kappa = problem.least_flip_cost / sigma
+    kappa = kappa if math.isfinite(kappa) else 0.0
     x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
     model = None if start is None else _model_of(problem, start)
     if start is not None and model is not None:

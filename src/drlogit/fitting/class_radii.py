@@ -43,8 +43,7 @@ def epsilon_max_of_classes(problem: ClassProblem) -> float:
     typical = problem.norm.value((problem.rows.column_scale * problem.costs)[kept])
     if not (kept.any() and typical > 0.0):
         return 0.0
-    finite = problem.label_costs[np.isfinite(problem.label_costs)]
-    size = typical + float(finite.max(initial=0.0))
+    size = typical + float(problem.flip_costs.max(initial=0.0))
 
     def budget(epsilon: float) -> float:
         here = problem.with_radius(epsilon)

@@ -106,8 +106,8 @@ def solve(
     kappa : float, dict, array of shape (n_samples,) or matrix
         Cost of flipping a label, positive; ``inf`` if labels are beyond doubt.  The
         adversary can flip at most a share ``epsilon / kappa`` of the labels.  By label, as
-        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or, with two
-        kinds, one for each sample; 0 for labels that are unknown.
+        ``{"good": 5.0, "bad": inf}`` or a matrix whose rows are the observed labels, or one for
+        each sample, whatever its label becomes; 0 for labels that are unknown.
     norm : {"l1", "l2", "linf"}
         Transport norm on the features.  ``"l1"`` bounds ``max|β_j|`` by λ, ``"linf"`` bounds
         ``Σ|β_j|``.

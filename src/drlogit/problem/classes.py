@@ -4,7 +4,8 @@
     subject to               ‖(B_j - B_k) / c‖_* ≤ λ  for every two classes,   s_i = B x_i + b
 
 ``κ(y, k) ≥ 0`` is what it costs to turn the label y into k, ``κ(y, y) = 0``; it may be infinite,
-and needs neither symmetry nor a triangle inequality, as a plan moves every sample once.  With two
+and needs neither symmetry nor a triangle inequality, as a plan moves every sample once.  Or each
+sample has a cost of its own, whatever its label becomes.  With two
 classes this is (P) with ``β = B_2 - B_1``.  Only differences between classes count; a model is
 returned with rows that sum to zero.
 
@@ -26,8 +27,8 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.centring import exact_dot
 from ..rows.interface import Rows, State
-from ..rows.reductions import Sum
-from .label_costs import cost_matrix, is_stated_singly
+from ..rows.reductions import Max, Min, Sum
+from .label_costs import LabelCosts, Trust, cost_matrix, flip_costs, is_stated_singly
 from .norms import Norm
 from .parameters import check_epsilon
 from .problem import pose_problem
@@ -35,6 +36,9 @@ from .transport import Ball
 
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]
+
+#: Weights of samples, what they gain by each label, and what that costs.
+Changing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 #: Tangents after which λ is good enough: a piecewise linear function takes 10 to 20.
 _TANGENTS = 60
@@ -60,22 +64,36 @@ class ClassProblem:
     kappa: Any
     fit_intercept: bool
     as_given: bool = True
+    trust: Trust = None  # whether the rows carry multiples of κ
 
     @property
     def n_classes(self) -> int:
         return int(self.classes.size)
 
     @cached_property
-    def label_costs(self) -> FloatArray:
-        """``κ(y, k)``, rows for the observed label; at ε = 0 only what is free can be had."""
-        found = cost_matrix(self.kappa, self.classes)
-        return np.where(found > 0.0, np.inf, 0.0) if self.epsilon == 0.0 else found
+    def label_costs(self) -> LabelCosts:
+        """``κ(y, k)``."""
+        return LabelCosts(cost_matrix(self.kappa, self.classes), self.epsilon == 0.0)
+
+    @cached_property
+    def flip_costs(self) -> FloatArray:
+        """The finite costs of other labels; of samples, the least, positive, and largest."""
+        found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
+        if self.trust is not None:
+            costs = self.label_costs._replace(free=False)
+            _, extremes = self.rows.run(_extreme_costs, self.codes, costs)
+            found = np.array(extremes, dtype=np.float64)
+        return np.asarray(found[np.isfinite(found)])
+
+    @property
+    def least_flip_cost(self) -> float:
+        """The least of them that is positive, infinite if there is none."""
+        return float(self.flip_costs[self.flip_costs > 0.0].min(initial=np.inf))
 
     @property
     def flips(self) -> bool:
         """Whether any label can become another."""
-        off = ~np.eye(self.n_classes, dtype=bool)
-        return bool(np.isfinite(self.label_costs[off]).any())
+        return self.flip_costs.size > 0 and (self.epsilon > 0.0 or not self.flip_costs.all())
 
     @cached_property
     def free(self) -> BoolArray:
@@ -91,11 +109,15 @@ class ClassProblem:
         """The ball in plain numbers."""
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         plain = None if (costs == 1.0).all() else costs
-        return Ball(self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept)
+        return Ball(
+            self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept, trust=self.trust
+        )
 
     @property
     def stated_kappa(self) -> Any:
-        """κ in a user's terms: one number, by label, or a matrix."""
+        """κ in a user's terms: one number, by label, by sample, or a matrix."""
+        if self.trust is not None:
+            return self.trust
         if is_stated_singly(self.kappa):
             return self.kappa
         rows = [row[k != np.arange(row.size)] for k, row in enumerate(self.kappa)]
@@ -149,12 +171,13 @@ class ClassProblem:
         """The same for scores at hand: the minimum of a convex piecewise linear function.
 
         Two tangents, one falling and one rising, meet where no value can be lower; a new tangent is
-        taken there until the value is that.
+        taken there until the value is that.  What keeps its label at the least λ keeps it at others.
         """
+        changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
 
         def tangent(lam: float) -> tuple[float, float]:
-            _, (loss, flips) = self.rows.run(_worst_labels, scored, self.label_costs, lam)
-            return float(loss) + self.epsilon * lam, self.epsilon - float(flips)
+            _, (gains, paid) = self.rows.run(_worst_labels, changing, lam)
+            return float(loss) + float(gains) + self.epsilon * lam, self.epsilon - float(paid)
 
         low, (at_low, slope_low) = least, tangent(least)
         if slope_low >= 0.0 or not self.epsilon > 0.0:
@@ -209,15 +232,20 @@ def pose_classes(
     **model: Any,
 ) -> ClassProblem:
     """The problem on the rows that ``make_rows(intercept=…)`` gives, labels all +1."""
-    if not is_stated_singly(kappa):
-        kappa = cost_matrix(kappa, classes)
-    cost_matrix(kappa, classes)
-    given = pose_problem(make_rows, epsilon=epsilon, kappa=math.inf, **model)
+    by_sample = np.ndim(kappa) == 1
+    if by_sample:
+        kappa = flip_costs(kappa, classes, codes)
+    else:
+        costs = cost_matrix(kappa, classes)
+        kappa = float(kappa) if is_stated_singly(kappa) else costs
+    given = pose_problem(
+        make_rows, epsilon=epsilon, kappa=kappa if by_sample else math.inf, **model
+    )
     plain = given.as_numbers
-    kappa = float(kappa) if is_stated_singly(kappa) else kappa
     return ClassProblem(
         plain.rows, plain.rows.scatter(codes), classes, plain.epsilon, plain.norm, plain.costs,
-        kappa, plain.fit_intercept, given.domains is None,
+        plain.kappa if by_sample else kappa, plain.fit_intercept, given.domains is None,
+        plain.cost.trust,
     )  # fmt: skip
 
 
@@ -226,17 +254,34 @@ def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[
     return (scores, codes.astype(np.intp)), ()
 
 
-def _worst_labels(
-    block: Block, scored: Scored, costs: FloatArray, lam: float
-) -> tuple[Scored, tuple[Sum, Sum]]:
-    """``Σ w [lse(s) + max_k(-s_k - κ_k λ)]`` and ``Σ w κ`` of the labels that attain it."""
+def _extreme_costs(
+    block: Block, codes: FloatArray, costs: LabelCosts
+) -> tuple[FloatArray, tuple[Min, Min, Max]]:
+    """The least, the least positive, and the largest finite of samples' own costs."""
+    each = costs.of(block, codes.astype(np.intp)).max(axis=1)
+    least, positive = (np.min(part, initial=np.inf) for part in (each, each[each > 0.0]))
+    return codes, (Min(least), Min(positive), Max(np.max(each[np.isfinite(each)], initial=0.0)))
+
+
+def _changing(
+    block: Block, scored: Scored, costs: LabelCosts, least: float
+) -> tuple[Changing, tuple[Sum]]:
+    """The samples that some label may gain at λ or more, and the loss with the labels as they are."""
     scores, codes = scored
-    price = costs[codes]
-    paid = np.where(np.isfinite(price), lam * np.where(np.isfinite(price), price, 0.0), np.inf)
-    values = -scores - paid
-    worst = values.argmax(axis=1)
-    own = np.arange(codes.size)
-    most = scores.max(axis=1)
-    lse = most + np.log(np.exp(scores - most[:, None]).sum(axis=1))
-    w = block.weights
-    return scored, (Sum(float(w @ (lse + values[own, worst]))), Sum(float(w @ price[own, worst])))
+    ahead = scores - np.take_along_axis(scores, codes[:, None], axis=1)
+    most = ahead.max(axis=1)
+    loss = block.weights @ (most + np.log(np.exp(ahead - most[:, None]).sum(axis=1)))
+    price = costs.of(block, codes)
+    gains = np.where(np.isfinite(price), -ahead, -np.inf)
+    price = np.where(np.isfinite(price), price, 0.0)
+    some = np.flatnonzero((gains - least * price).max(axis=1) > 0.0)
+    return (block.weights[some], gains[some], price[some]), (Sum(float(loss)),)
+
+
+def _worst_labels(block: Block, state: Changing, lam: float) -> tuple[Changing, tuple[Sum, Sum]]:
+    """``Σ w max_k(s_y - s_k - κ_k λ)`` and ``Σ w κ`` of the labels that attain it."""
+    w, gains, price = state
+    values = gains - lam * price
+    at = values.argmax(axis=1)[:, None]
+    worst, paid = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (values, price))
+    return state, (Sum(float(w @ worst)), Sum(float(w @ paid)))

@@ -96,8 +96,7 @@ def flip_costs(
         return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
     if isinstance(kappa, ByClass) or is_dask(kappa):
         return kappa
-    by_label = isinstance(kappa, Mapping) or classes.size > 2 or np.ndim(kappa) > 1
-    if not by_label:
+    if not isinstance(kappa, Mapping) and np.ndim(kappa) == 1:
         return as_numbers(kappa, "kappa")
     costs = cost_matrix(kappa, classes)
     return costs if classes.size > 2 else ByClass(float(costs[0, -1]), float(costs[-1, 0]))
@@ -117,8 +116,9 @@ def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
         costs = as_numbers(kappa, "kappa").copy()
         if costs.shape != (K, K):
             raise ValueError(
-                f"kappa for {K} classes must be a number, a dict of labels to costs or an array of "
-                f"shape ({K}, {K}), a row for each observed label; got shape {costs.shape}"
+                f"kappa for {K} classes must be a number, a dict of labels to costs, one for each "
+                f"sample or an array of shape ({K}, {K}), a row for each observed label; got shape "
+                f"{costs.shape}"
             )
         if not (costs >= 0.0).all():
             raise ValueError(f"kappa must be >= 0, got {costs[~(costs >= 0.0)][0]}")
@@ -129,6 +129,26 @@ def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
             )
     np.fill_diagonal(costs, 0.0)
     return costs
+
+
+class LabelCosts(NamedTuple):
+    """What it costs to turn a sample's label into another, several classes.
+
+    ``matrix`` has a row for each observed label; samples may have multiples of it, where it is one
+    number.  At ε = 0 only what is ``free`` can be had.
+    """
+
+    matrix: FloatArray
+    free: bool = False
+
+    def of(self, block: Block, codes: NDArray[np.intp]) -> FloatArray:
+        """Those of a block's samples, with a column for each label."""
+        found = self.matrix[codes]
+        if block.trust is not None:
+            each = block.flip_costs(self.matrix[0, 1])
+            known = (block.trust > _UNKNOWN) | np.isinf(each)
+            found = np.where((found > 0.0) & known[:, None], each[:, None], 0.0)
+        return np.where(found > 0.0, np.inf, 0.0) if self.free else found
 
 
 def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:

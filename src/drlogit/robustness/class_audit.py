@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..problem.classes import ClassProblem, Scored
-from ..problem.label_costs import StatedKappa, cost_matrix
+from ..problem.label_costs import LabelCosts, StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from .adversary import Adversary, Ends
@@ -66,8 +66,9 @@ class ClassAudit(Adversary):
     @cached_property
     def label_costs(self) -> FloatArray:
         """What each sample's label costs to turn into the others."""
-        costs = cost_matrix(self.problem.kappa, self.problem.classes)  # at every radius
-        return np.asarray(costs[self.codes])
+        problem, rows = self.problem, self.problem.rows
+        costs = problem.label_costs._replace(free=False)  # at every radius
+        return np.asarray(rows.gather(rows.run(_costs, problem.codes, costs)[0]))
 
     @cached_property
     def flip_costs(self) -> FloatArray:
@@ -234,3 +235,7 @@ class ClassAudit(Adversary):
 
 def _scores(block: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
     return scored[0], ()
+
+
+def _costs(block: Block, codes: FloatArray, costs: LabelCosts) -> tuple[FloatArray, tuple[()]]:
+    return costs.of(block, codes.astype(np.intp)), ()

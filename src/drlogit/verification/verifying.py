@@ -115,10 +115,11 @@ def verify(
     given_weights = fit.weights(y, None if sample_weight is None else in_memory(sample_weight))
     codes = codes_of(fit.linear, y, n_samples)[0]
     signs = codes.astype(np.float64) if several else np.where(codes > 0, 1.0, -1.0)
+    kappa = None if kappa is None else in_memory(kappa)
     if several:
         costs = _label_prices(ball, codes, len(coef), kappa)
     else:
-        costs = _flip_costs(ball, signs, None if kappa is None else in_memory(kappa))
+        costs = _flip_costs(ball, signs, kappa)
     upper = math.inf
     try:
         labels = np.ones(n_samples) if several else signs
@@ -167,30 +168,36 @@ def verify(
 
 def _flip_costs(ball: Ball, signs: FloatArray, kappa: Any) -> FloatArray:
     """What it costs to flip each label."""
+    found = _costs_by_sample(ball, signs.size, kappa)
+    if found is not None:
+        return found
+    if isinstance(ball.trust, ByClass):
+        costs = ball.trust.times(ball.kappa)
+        return np.where(signs > 0.0, costs.positive, costs.negative)
+    return np.full(signs.size, ball.kappa)
+
+
+def _costs_by_sample(ball: Ball, n_samples: int, kappa: Any) -> FloatArray | None:
+    """κ as given, None if there is not one for each sample."""
     if (kappa is None) == (ball.trust == BY_SAMPLE):
         raise ValueError(
             "kappa must be given if the model was fitted with one for each sample, and only then"
         )
-    if isinstance(ball.trust, ByClass):
-        costs = ball.trust.times(ball.kappa)
-        return np.where(signs > 0.0, costs.positive, costs.negative)
-    found = np.full(signs.size, ball.kappa) if kappa is None else as_numbers(kappa, "kappa")
-    if found.shape != signs.shape or not (found >= 0.0).all():
-        raise ValueError(f"kappa must be {signs.size} numbers >= 0, got shape {found.shape}")
+    if kappa is None:
+        return None
+    found = as_numbers(kappa, "kappa")
+    if found.shape != (n_samples,) or not (found >= 0.0).all():
+        raise ValueError(f"kappa must be {n_samples} numbers >= 0, got shape {found.shape}")
     return found
 
 
 def _label_prices(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArray:
     """What it costs to give each sample each label; at ε = 0 only what is free can be had."""
-    if kappa is not None:
-        raise ValueError("kappa by sample is for two classes")
-    matrix = np.broadcast_to(
-        np.asarray(ball.kappa, dtype=np.float64), (n_classes, n_classes)
-    ).copy()
-    np.fill_diagonal(matrix, 0.0)
-    if ball.epsilon == 0.0:
-        matrix = np.where(matrix > 0.0, np.inf, 0.0)
-    return np.asarray(matrix[codes])
+    each = _costs_by_sample(ball, codes.size, kappa)
+    matrix = np.broadcast_to(np.asarray(ball.kappa, dtype=np.float64), (n_classes, n_classes))
+    prices = matrix[codes] if each is None else np.repeat(each[:, None], n_classes, axis=1)
+    prices[np.arange(codes.size), codes] = 0.0
+    return np.where(prices > 0.0, np.inf, 0.0) if ball.epsilon == 0.0 else prices
 
 
 class _FittedModel(NamedTuple):
