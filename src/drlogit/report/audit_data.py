@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
 def _model(
     outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    found = audit.breakpoints(float(radii[-1]))
+    found = audit.breakpoints()
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = audit.with_labels_right() if can_flip(audit.kappa) else audit
     spent = budget(audit, radii, _NAMED_FEATURES)
@@ -170,7 +170,7 @@ def _closer_look(
 
 def _distributions(audit: Adversary, radii: FloatArray) -> Iterator[WorstCaseDistribution]:
     """A distribution next to the worst at each radius, one at a time."""
-    found = audit.breakpoints(float(radii[-1]))
+    found = audit.breakpoints()
     for radius in radii.tolist():
         yield distribution_at(audit, radius, _DRAWN_TOL, found)
 

@@ -132,14 +132,9 @@ class Adversary(ABC):
     def exact_crossings(self) -> bool:
         """Whether the costs to break are the least, and not a little below."""
 
-    @property
     @abstractmethod
-    def worst_loss(self) -> float:
-        """The worst-case log-loss at the radius of the problem."""
-
-    @abstractmethod
-    def breakpoints(self, upto: float | None = None) -> Breakpoints:
-        """Those of all samples, or at least those that a budget of ``upto`` pays for."""
+    def breakpoints(self) -> Breakpoints:
+        """Those of all samples."""
 
     @abstractmethod
     def ends(self, index: IndexArray, piece: IndexArray) -> Ends:

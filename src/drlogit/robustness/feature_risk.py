@@ -20,7 +20,6 @@ import scipy.sparse as sp
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .breakpoints import Breakpoints
-from .domain_breakpoints import changed_features, item_costs
 from .pair_audit import PairAudit
 
 
@@ -29,7 +28,7 @@ def budget(audit: Adversary, radii: FloatArray, n_named: int) -> dict[str, Any]:
 
     Features that take most are named; the others are taken together.
     """
-    found = audit.breakpoints(float(radii[-1]))
+    found = audit.breakpoints()
     use, flips, unspent = _parts(audit, found, radii)
     most = use.max(axis=0)
     order = np.argsort(-most, kind="stable")
@@ -55,7 +54,7 @@ def budget(audit: Adversary, radii: FloatArray, n_named: int) -> dict[str, Any]:
 
 
 def _losses(audit: Adversary, radii: FloatArray) -> FloatArray:
-    return audit.loss_curve(audit.breakpoints(float(radii[-1]))).at(radii)
+    return audit.loss_curve().at(radii)
 
 
 def _parts(
@@ -80,14 +79,10 @@ def _parts(
 
 def _paid(audit: PairAudit, sample: IndexArray, piece: IndexArray) -> Any:
     """What samples have paid for each feature at a piece of theirs."""
-    domains = audit.problem.domains
-    assert domains is not None
-    changed = changed_features(audit.domain_loss, domains, audit.signs, sample, piece)
+    domains, changed = audit.domains, audit.changed_features(sample, piece)
     owner = np.empty(audit.problem.costs.size, dtype=np.intp)
     for f, feature in enumerate(audit.features):
         owner[feature.columns] = f
     first = [*(group[0] for group in domains.groups), *domains.bounded]
     ones = np.ones(len(first)), (np.arange(len(first)), owner[np.array(first, dtype=np.intp)])
-    return item_costs(domains, changed) @ sp.csr_array(
-        ones, shape=(len(first), len(audit.features))
-    )
+    return audit.item_costs(changed) @ sp.csr_array(ones, shape=(len(first), len(audit.features)))

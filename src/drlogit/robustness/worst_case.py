@@ -97,7 +97,7 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return audit.worst_loss
+    return float(audit.loss_curve().at(audit.problem.epsilon))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,9 +237,9 @@ def distribution_at(
 ) -> WorstCaseDistribution:
     """A distribution within ``tol`` of the worst at radius ε.
 
-    ``found`` are the breakpoints of at least that budget, if they are known.
+    ``found`` are the breakpoints, if they are known.
     """
-    found = audit.breakpoints(epsilon) if found is None else found
+    found = audit.breakpoints() if found is None else found
     supremum = float(audit.loss_curve(found).at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
     (index, piece, mass), left = found.pieces(audit.weights, budget)
