@@ -16,13 +16,18 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.calibration import CONFUSED, calibration, confusion, worst_confusions
 from ..robustness.coefficients import coefficients, deviations_and_means, opposites
 from ..robustness.feature_risk import budget
 from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
-from ..robustness.misclassification import best_error, worst_error
+from ..robustness.misclassification import (
+    CONFUSED,
+    best_error,
+    confusion,
+    worst_confusions,
+    worst_error,
+)
 from ..robustness.pair_audit import PairAudit
-from ..robustness.shifted_features import shifted_features
+from ..robustness.shifted_data import calibration, shifted_features
 from ..robustness.subgroups import subgroup_risks
 from ..robustness.worst_case import WorstCaseDistribution, distribution_at
 from ..rows.arrays import FloatArray

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..problem.domains import dense_columns
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
 from .breakpoints import Breakpoints, Crossings, Curve
 from .features import Feature, describe
 from .measured_model import MeasuredModel
@@ -171,6 +173,12 @@ class Adversary(ABC):
         """The labels of samples, as given."""
         return list(np.asarray(self.classes)[self.codes[index]].tolist())
 
+    def values_of(self, columns: IndexArray) -> FloatArray:
+        """Some columns of the matrix, as they were before any shift."""
+        rows = self.problem.rows
+        found = rows.gather(rows.run(_columns, None, columns)[0])
+        return np.asarray(found if rows.shift is None else found + rows.shift[columns])
+
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
         every = np.arange(self.flip_costs.size)
@@ -197,3 +205,7 @@ class Adversary(ABC):
     def with_labels_right(self: _Same) -> _Same:
         """The same, if labels were certain."""
         return self.with_radius(self.problem.epsilon, np.inf)
+
+
+def _columns(block: Block, _: None, columns: IndexArray) -> tuple[FloatArray, tuple[()]]:
+    return dense_columns(block.X, columns), ()

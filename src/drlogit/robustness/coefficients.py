@@ -15,7 +15,6 @@ from ..rows.blocks import Block
 from ..rows.reductions import Sum
 from .adversary import Adversary
 from .pair_audit import PairAudit
-from .sample_values import covariances_of
 
 #: Columns whose correlations are looked at: those with the largest effects.
 _COMPARED = 200
@@ -70,7 +69,7 @@ def opposites(audit: PairAudit) -> list[dict[str, Any]]:
     chosen = np.array(sorted(numbers, key=lambda j: -abs(effects[j]))[:_COMPARED], dtype=np.intp)
     if chosen.size < 2:
         return []
-    covariances = covariances_of(audit, chosen)
+    covariances = np.cov(audit.values_of(chosen), rowvar=False, ddof=0, aweights=audit.weights)
     scale = np.sqrt(np.maximum(np.diag(covariances), np.finfo(float).tiny))
     correlations = covariances / np.outer(scale, scale)
     found = []

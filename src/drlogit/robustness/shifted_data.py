@@ -1,4 +1,8 @@
-"""The worst-case distribution of single features, beside that of the data."""
+"""The worst-case distribution beside the data: probabilities against what happens, and features.
+
+It is the one that is worst for the log-loss; that of the error is another
+(:mod:`.misclassification`).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,43 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from ..rows.arrays import FloatArray, IndexArray
 from .features import Feature, plain_number
 from .pair_audit import PairAudit
-from .sample_values import levels_of, values_of
 from .worst_case import WorstCaseDistribution
 
-#: Between the 1st and the 99th percentile; what lies outside has a bin at each end.
+#: Bins of probabilities.
+_TENTHS = 10
+
+#: Bins of a number between the 1st and the 99th percentile; what lies outside has one at each end.
 _BINS = 18
 
 #: Levels of a category that are told apart; the others are taken together.
 _LEVELS = 8
+
+
+def calibration(audit: PairAudit, distribution: WorstCaseDistribution) -> dict[str, Any]:
+    """Of each tenth of the probabilities: mass, mean probability, and share of positive labels.
+
+    Of empty tenths the latter two are 0; the expected calibration ``error`` is how far apart they
+    are on average.
+    """
+    scores = (audit.signs * audit.u)[distribution.index] + audit.sensitivity * distribution.shift
+    if distribution.changes is not None:
+        scores = scores + distribution.changes @ audit.coefficients[:-1]
+    positive = (audit.codes[distribution.index] == 1) != distribution.flipped
+    p, w = expit(scores), distribution.mass
+    places = np.minimum((p * _TENTHS).astype(np.intp), _TENTHS - 1)
+    mass, predicted, observed = (
+        np.bincount(places, values, minlength=_TENTHS).astype(np.float64)
+        for values in (w, w * p, w * positive)
+    )
+    some = np.where(mass > 0.0, mass, 1.0)
+    probability, share = predicted / some, observed / some
+    error = float(mass @ np.abs(probability - share))
+    return {"mass": mass, "probability": probability, "observed": share, "error": error}
 
 
 def shifted_features(
@@ -95,10 +124,10 @@ class _Bins:
 def _bins_of(audit: PairAudit, feature: Feature) -> _Bins:
     """Cut a feature into bins; "none of its levels" is the last of a category."""
     if feature.levels is not None:
-        places = levels_of(audit, feature.columns)
-        places = np.where(places < 0, feature.columns.size, places)
+        levels = audit.values_of(feature.columns)
+        places = np.where(levels.any(axis=1), levels.argmax(axis=1), feature.columns.size)
         return _Bins(feature, (*feature.levels, feature.otherwise), places)
-    values = values_of(audit, int(feature.columns[0]))
+    values = audit.values_of(feature.columns)[:, 0]
     low, high = np.quantile(values, [0.01, 0.99])
     if low == high:
         low, high = values.min(), values.max()
