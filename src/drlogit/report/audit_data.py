@@ -196,12 +196,13 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
 
 def _facts(audit: Adversary) -> dict[str, Any]:
     """How the model was fitted, and its certificate, where it is one of ours."""
-    fitted, result = audit.measured.fitted, audit.measured.fitted.result
-    if result is None:
+    fit = audit.measured.fit
+    if fit is None:
         return {}
+    result = fit.result_
     return {
-        "epsilon": fitted.epsilon,
-        "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
+        "epsilon": fit.epsilon_,
+        "kappa": _flip_cost(fit.kappa_),
         "objective": result.objective,
         "bound": result.dual_objective,
         "gap": result.gap,

@@ -21,7 +21,7 @@ from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from .breakpoints import Breakpoints, Crossings, Curve
-from .features import Feature, describe
+from .features import Feature
 from .measured_model import MeasuredModel
 
 _Same = TypeVar("_Same", bound="Adversary")
@@ -154,11 +154,10 @@ class Adversary(ABC):
     def holding(self: _Same, columns: IndexArray) -> _Same:
         """The same, if some features could not move."""
 
-    @cached_property
+    @property
     def features(self) -> tuple[Feature, ...]:
         """The columns as the features that people know."""
-        at = self.measured
-        return describe(at.costs.size, at.names, at.categories or (), at.features)
+        return self.measured.features
 
     @cached_property
     def weights(self) -> FloatArray:

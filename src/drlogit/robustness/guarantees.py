@@ -46,7 +46,7 @@ from .adversary import Adversary
 from .audit_problem import audit_problem
 from .breakpoints import Breakpoints
 from .confidence import betting_limit, student_limit
-from .measured_model import fitted_with
+from .measured_model import own_fit
 from .pair_audit import PairAudit
 from .subgroups import Subgroup, subgroups
 
@@ -196,11 +196,13 @@ def guarantee(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    radius = fitted_with(model).epsilon if epsilon is None else epsilon
-    if radius is None:
-        raise ValueError("this model has no radius of its own: say which with epsilon=")
+    if epsilon is None:
+        fit = own_fit(model)
+        if fit is None:
+            raise ValueError("this model has no radius of its own: say which with epsilon=")
+        epsilon = fit.epsilon_
     ball = {
-        "epsilon": radius, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
+        "epsilon": epsilon, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
         "categories": categories, "bounds": bounds, "space": space,
     }  # fmt: skip
     if cv is not None:
@@ -287,7 +289,8 @@ def _candidate(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
         raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")
-    if isinstance(fitted_with(model).kappa, str):
+    fit = own_fit(model)
+    if fit is not None and isinstance(fit.kappa_, str):
         raise ValueError("cv is for one kappa, or one for each label, not for each sample")
     tried = len(getattr(model, "cv_results_", {}).get("params", (model,)))
     if isinstance(model, DRLogisticRegressionCV):
@@ -332,8 +335,8 @@ def _stated(
 
 def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float) -> None:
     """Warn where the rows give the fit's own number: then they are those that it was fitted to."""
-    assert rows.audit.measured.fitted.result is not None  # which λ is from
-    fitted = rows.audit.measured.fitted.result.objective
+    assert rows.audit.measured.fit is not None  # which λ is from
+    fitted = rows.audit.measured.fit.result_.objective
     w = rows.weights[some] / rows.weights[some].sum()
     value = rows.epsilon * lam + float(w @ rows.robust_losses(lam)[some])
     if abs(value - fitted) <= 1e-9 * max(1.0, abs(fitted)):
@@ -404,11 +407,11 @@ class _UnseenRows:
 
     def own_lambda(self) -> float | None:
         """The λ of the fit, if radius, κ and norm are its own."""
-        known, problem = self.audit.measured.fitted, self.audit.problem
-        own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-        if known.result is None or not own or not np.all(known.kappa == self.audit.kappa):
+        fit, problem = self.audit.measured.fit, self.audit.problem
+        if fit is None or (fit.epsilon_, fit.norm) != (problem.epsilon, problem.norm.name):
             return None
-        return max(known.result.lam, self.audit.sensitivity)
+        same_kappa = np.all(fit.kappa_ == self.audit.kappa)
+        return max(fit.result_.lam, self.audit.sensitivity) if same_kappa else None
 
     def priced(self, lam: float, gamma: float) -> _PricedRows:
         """The rows at prices that were fixed without them."""

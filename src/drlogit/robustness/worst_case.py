@@ -78,8 +78,7 @@ def worst_case_loss(
     categories, bounds : optional
         What features can be, as in :func:`~drlogit.solve`: the worst case is then one that could be
         in the table.  By default those of the fit, if the model is ours; else, in a pipeline, the
-        columns of each ``OneHotEncoder`` are categories (``categories=[]``: they are not;
-        ``"one-hot"``: they are, though our model took them for numbers).
+        columns of each ``OneHotEncoder`` are categories (``categories=[]``: they are not).
     space : {"fitted", "given"}
         Where distance is measured: in the space in which the classifier was fitted, for a pipeline
         what its last step sees, so that the answer on the training data is that of the fit; or in
