@@ -24,8 +24,8 @@ _COMPARED = 200
 _SAME = 0.95
 
 
-def coefficients(audit: PairAudit) -> tuple[list[dict[str, Any]], float]:
-    """All coefficients, largest effects first, and the intercept that goes with them.
+def coefficients(audit: PairAudit) -> list[dict[str, Any]]:
+    """All coefficients, largest effects first.
 
     A ``value`` is the log-odds that one unit of a feature adds, in the units of the table, or that
     a level adds to the average sample; an ``effect`` that of one standard deviation of the number,
@@ -33,25 +33,18 @@ def coefficients(audit: PairAudit) -> tuple[list[dict[str, Any]], float]:
     """
     beta = audit.coefficients[:-1]
     deviations, means = deviations_and_means(audit)
-    intercept = audit.problem.split(audit.coefficients)[1]
     found: list[dict[str, Any]] = []
-    levels: tuple[str | None, ...]
     for feature in audit.features:
         columns, own = feature.columns, beta[feature.columns]
-        if feature.levels is None:
-            levels, values = (None,), own * feature.scale
-            effects = own * deviations[columns]
-            intercept += float(own[0] * feature.shift)
-        else:
-            average = float(own @ means[columns])
-            levels, values = feature.levels, own - average
-            effects = values * deviations[columns]
-            intercept += average
+        values, levels = own * feature.scale, feature.levels or (None,)
+        if feature.levels is not None:
+            values = own = own - own @ means[columns]
+        effects = own * deviations[columns]
         found += [
             {"feature": feature.name, "level": level, "value": value, "effect": effect}
             for level, value, effect in zip(levels, values, effects, strict=True)
         ]
-    return sorted(found, key=lambda each: -abs(each["effect"])), float(intercept)
+    return sorted(found, key=lambda each: -abs(each["effect"]))
 
 
 def opposites(audit: PairAudit) -> list[dict[str, Any]]:

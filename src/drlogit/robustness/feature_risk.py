@@ -46,7 +46,6 @@ def budget(audit: Adversary, radii: FloatArray, n_named: int) -> dict[str, Any]:
         "features": named,
         "others": use[:, order[n_named:]].sum(axis=1),
         "n_moved": int(order.size),
-        "n_features": len(audit.features),
         "flips": flips,
         "without_flips": _losses(audit.with_labels_right(), radii),
         "unspent": unspent,

@@ -61,12 +61,6 @@ class Feature:
         return self.levels[int(np.flatnonzero(self.columns == column)[0])]
 
 
-def plain_number(value: float, digits: int) -> str:
-    """A number with so many digits, and no power of ten where people write none."""
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:.15g}" if 1e-4 <= abs(rounded) < 1e9 else f"{rounded:g}"
-
-
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
     """What columns are called, with names or without."""
     return [f"x{j}" for j in range(n_columns)] if names is None else [str(name) for name in names]

@@ -19,7 +19,7 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.reductions import Stack
 from .crossing_costs import cheapest, is_exact
-from .features import Feature, plain_number
+from .features import Feature
 from .pair_audit import PairAudit
 
 #: Features of a change that are named; a move of all features together names the largest parts.
@@ -160,7 +160,13 @@ def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
 def _told_apart(one: float, other: float) -> tuple[str, str]:
     """Two different numbers with as few digits as tell them apart."""
     for digits in range(4, 17):
-        texts = plain_number(one, digits), plain_number(other, digits)
+        texts = _plain(one, digits), _plain(other, digits)
         if texts[0] != texts[1]:
             return texts
     return repr(one), repr(other)
+
+
+def _plain(value: float, digits: int) -> str:
+    """A number with so many digits, and no power of ten where people write none."""
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:.15g}" if 1e-4 <= abs(rounded) < 1e9 else f"{rounded:g}"

@@ -27,9 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
-from .adversary import Adversary, Ends
+from .adversary import Ends
 from .audit_problem import audit_problem
-from .breakpoints import Breakpoints
 
 
 def worst_case_loss(
@@ -228,17 +227,7 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return distribution_at(audit, audit.problem.epsilon, float(tol))
-
-
-def distribution_at(
-    audit: Adversary, epsilon: float, tol: float, found: Breakpoints | None = None
-) -> WorstCaseDistribution:
-    """A distribution within ``tol`` of the worst at radius ε.
-
-    ``found`` are the breakpoints, if they are known.
-    """
-    found = audit.breakpoints() if found is None else found
+    epsilon, found = audit.problem.epsilon, audit.breakpoints()
     supremum = float(audit.loss_curve(found).at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
     (index, piece, mass), left = found.pieces(audit.weights, budget)
