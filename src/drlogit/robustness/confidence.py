@@ -44,11 +44,17 @@ def student_limit(values: FloatArray, weights: FloatArray, confidence: float) ->
     return mean + (quantile + skewed) * deviation * math.sqrt(square)
 
 
-def betting_limit(values: FloatArray, confidence: float) -> float:
-    """Upper limit of the mean of values in [0, 1], for every number of rows."""
+def betting_limit(values: FloatArray, weights: FloatArray, confidence: float) -> float:
+    """Upper limit of the mean of values in [0, 1], for every number of rows.
+
+    ``weights`` sum to one; weighted rows count as values up to the largest weight.
+    """
     m = values.size
     if m == 0:
         return 1.0
+    relative = weights * m
+    most = float(relative.max())
+    values = values * relative / most
     # Bets may depend on what was seen before, and on m, but not on the value that is bet upon.
     counts = np.arange(1, m + 1)
     means = (0.5 + np.cumsum(values)) / (counts + 1.0)
@@ -71,4 +77,4 @@ def betting_limit(values: FloatArray, confidence: float) -> float:
             high = middle
         else:
             low = middle
-    return high
+    return min(1.0, most * high)
