@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import guarantee
-from drlogit.robustness.confidence import betting_limit, student_limit
+from drlogit.robustness.unseen_rows import betting_limit, student_limit
 
 COEF, INTERCEPT = np.array([1.5, -1.0, 0.5]), 0.3
 

@@ -16,8 +16,7 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.coefficients import coefficients, deviations_and_means, opposites
-from ..robustness.feature_risk import budget
+from ..robustness.feature_risk import budget, coefficients, deviations_and_means, opposites
 from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
 from ..robustness.misclassification import (
     CONFUSED,

@@ -157,16 +157,12 @@ def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
     return f"{feature.name}: {here} → {there}"
 
 
-def _told_apart(one: float, other: float) -> tuple[str, str]:
-    """Two different numbers with as few digits as tell them apart."""
+def _told_apart(*numbers: float) -> tuple[str, ...]:
+    """Different numbers with as few digits as tell them apart, and no powers of ten."""
     for digits in range(4, 17):
-        texts = _plain(one, digits), _plain(other, digits)
+        texts = tuple(
+            np.format_float_positional(x, digits, fractional=False, trim="-") for x in numbers
+        )
         if texts[0] != texts[1]:
-            return texts
-    return repr(one), repr(other)
-
-
-def _plain(value: float, digits: int) -> str:
-    """A number with so many digits, and no power of ten where people write none."""
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:.15g}" if 1e-4 <= abs(rounded) < 1e9 else f"{rounded:g}"
+            break
+    return texts
