@@ -111,7 +111,7 @@ def test_models_are_switched_and_looked_at(page):
     assert column(page, "now-table", 1) == ["robust"]
     page.get_by_label("plain", exact=True).check()
     page.get_by_label("at", exact=True).select_option("plain")
-    assert "plain" in page.locator("#calibration-words").inner_text()
+    assert "of plain that take least to break" in page.locator("#fragile-table").inner_text()
 
 
 def test_several_classes_follow_the_slider(chromium, tmp_path):

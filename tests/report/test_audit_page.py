@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -126,38 +125,6 @@ def test_subgroups_are_audits_of_their_own(case):
         assert shown["worst_loss"][k] == pytest.approx(worst_case_loss(model, X, Y, **again))
         error = misclassification_bounds(model, X, Y, **again).worst
         assert shown["worst_error"][k] == pytest.approx(error, rel=1e-6)
-
-
-def test_calibration_and_single_features_are_those_of_the_distribution():
-    ball = {"bounds": "data", "feature_costs": [50.0, 50.0, 0.5, 0.5, 5.0]}
-    report = audit(PIPE, FRAME, Y, kappa=3.0, epsilons=[0.0, 0.4], **ball)
-    content, k = report.data, -1
-    found = worst_case_distribution(PIPE, FRAME, Y, epsilon=0.4, kappa=3.0, tol=1e-3, **ball)
-    matrix = np.asarray(PIPE[:-1].transform(FRAME))
-    points = found.points(matrix)
-    p = expit(points @ PIPE[-1].coef_[0] + PIPE[-1].intercept_[0])
-    tenths = np.minimum((10 * p).astype(int), 9)
-    shown = content["models"][0]["calibration"][k]
-    positive = found.label == "paid"
-    for j in range(10):
-        mass = found.mass[tenths == j]
-        assert shown["mass"][j] == pytest.approx(mass.sum(), abs=1e-6)
-        if mass.sum() > 0.0:
-            observed = mass @ positive[tenths == j] / mass.sum()
-            assert shown["observed"][j] == pytest.approx(observed, abs=1e-4)
-    moved = worst_case_distribution(PIPE, FRAME, Y, epsilon=0.4, kappa=math.inf, tol=1e-3, **ball)
-    points = moved.points(matrix)
-    shown = {}
-    for feature in content["models"][0]["shifted"]:
-        shares = dict(zip(feature["labels"], feature["worst"][k], strict=True))
-        assert sum(shares.values()) == pytest.approx(1.0)
-        shown[feature["name"]] = shares, dict(zip(shares, feature["data"], strict=True))
-    worst, data = shown["job"]  # clerk and cook have columns, boss was dropped
-    one_hot = points[:, 2:4]
-    assert worst["cook"] == pytest.approx(moved.mass @ one_hot[:, 1], abs=1e-6)
-    assert worst["boss"] == pytest.approx(moved.mass @ (1 - one_hot.sum(1)), abs=1e-6)
-    assert data["boss"] == pytest.approx((FRAME.job == "boss").mean(), abs=1e-6)
-    assert worst["boss"] != pytest.approx(data["boss"], abs=1e-3)
 
 
 def test_fragile_samples_break_where_the_page_says():

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit import guarantee
-from drlogit.robustness.confidence import betting_limit, student_limit
+from drlogit.robustness.unseen_rows import betting_limit, student_limit
 
 COEF, INTERCEPT = np.array([1.5, -1.0, 0.5]), 0.3
 
@@ -28,17 +28,20 @@ def draw(n, seed):
 @pytest.mark.parametrize("share", [0.02, 0.3])
 def test_the_betting_limit_holds_as_often_as_it_says(confidence, share):
     rng = np.random.default_rng(7)
-    limits = [betting_limit((rng.random(80) < share) * 1.0, confidence) for _ in range(300)]
+    limits = [
+        betting_limit((rng.random(80) < share) * 1.0, np.full(80, 1 / 80), confidence)
+        for _ in range(300)
+    ]
     covered = np.mean(np.array(limits) >= share)
     assert covered >= confidence - 3.0 * math.sqrt(confidence * (1 - confidence) / 300)
 
 
 def test_limits_of_few_rows_say_little_and_of_many_a_lot():
-    assert betting_limit(np.zeros(0), 0.95) == 1.0
-    assert betting_limit(np.zeros(1), 0.95) == 1.0
+    assert betting_limit(np.zeros(0), np.zeros(0), 0.95) == 1.0
+    assert betting_limit(np.zeros(1), np.ones(1), 0.95) == 1.0
     assert math.isinf(student_limit(np.ones(1), np.ones(1), 0.95))
     many = (np.random.default_rng(0).random(5000) < 0.1) * 1.0
-    assert 0.1 < betting_limit(many, 0.95) < 0.12
+    assert 0.1 < betting_limit(many, np.full(many.size, 1 / many.size), 0.95) < 0.12
 
 
 @pytest.mark.parametrize("kappa", [2.0, math.inf])

@@ -31,7 +31,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import drlogit
 from drlogit import worst_case_distribution, worst_case_loss
-from drlogit.robustness.linear_model import as_linear
+from drlogit.robustness.measured_model import measure
 
 RNG = np.random.default_rng(0)
 X0 = RNG.standard_normal((60, 4)) * [1.0, 3.0, 0.2, 1.5] + 0.4
@@ -39,7 +39,7 @@ Y0 = np.where(X0 @ [0.3, -0.5, 2.0, 1.0] + RNG.standard_normal(60) > 0.5, 1, -1)
 
 
 def scores_agree(model, X):
-    linear = as_linear(model)
+    linear = measure(model, X, "given").linear
     matrix = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
     np.testing.assert_allclose(
         matrix @ linear.coef + linear.intercept, model.decision_function(X), atol=1e-9
@@ -114,8 +114,11 @@ def test_columns_by_name():
     pipe = make_pipeline(columns, LogisticRegression()).fit(frame, Y0)
     scores_agree(pipe, frame)
     ball = {"epsilon": 0.1, "kappa": 1.0}
-    expected = worst_case_loss(as_linear(pipe), X0, Y0, **ball)
-    assert worst_case_loss(pipe, frame, Y0, **ball) == pytest.approx(expected, rel=1e-12)
+    linear = measure(pipe, frame, "given").linear
+    expected = worst_case_loss(linear, X0, Y0, **ball)
+    assert worst_case_loss(pipe, frame, Y0, space="given", **ball) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_sparse_input_and_sparse_coefficients():

@@ -167,16 +167,6 @@ def test_intervals_are_categories_in_blocks_too(after):
     )
 
 
-def test_our_model_of_one_hot_columns_as_categories_where_one_says_so():
-    plain = make_pipeline(columns(OneHotEncoder()), ours()).fit(FRAME, Y)
-    ball = {"epsilon": 0.05, "kappa": 1.0}
-    found = worst_case_loss(plain, FRAME, Y, **ball, categories="one-hot")
-    Z = plain[0].transform(FRAME)
-    expected = worst_case_loss(plain[-1], Z, Y, **ball, categories=[[2, 3, 4, 5], [6, 7]])
-    assert found == pytest.approx(expected, abs=1e-12)
-    assert found < plain[-1].worst_case_loss_[0]
-
-
 @pytest.mark.parametrize(
     ("encoder", "reason"),
     [

@@ -17,7 +17,7 @@ from ..estimators.tables.text_columns import Remedies, identifies, remark_on_tex
 from ..estimators.tolerances import tolerances
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
-from ..robustness.guarantees import LEAST_ROWS
+from ..robustness.unseen_rows import LEAST_ROWS
 from .console import Console
 from .labels import keyed_by_label
 

@@ -60,7 +60,8 @@ def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
     from ..files.model_file import write_model
-    from ..robustness.guarantees import LEAST_ROWS, guarantee
+    from ..robustness.guarantees import guarantee
+    from ..robustness.unseen_rows import LEAST_ROWS
 
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(

@@ -443,38 +443,8 @@ const page = (() => {
     }
   };
 
-  const calibration = () => {
-    const { k } = state;
-    const m = models[state.focus];
-    const [now, then] = [m.calibration[0], m.calibration[k]];
-    const positive = m.classes[1];
-    fill("calibration-words", `The probabilities of ${m.name} are off by ${percent(now.error)} on average `
-      + `(expected calibration error, over tenths), and by ${percent(then.error)} under the distribution within `
-      + "this radius that is worst for its log-loss.");
-    const size = Math.min(byId("calibration-chart").clientWidth, 400);
-    const box = frame("calibration-chart", `Share of ${positive} against its probability in tenths, data and `
-      + `worst case: ${then.mass.map((w, j) => (w > 0 ? `${percent(then.probability[j], 0)} predicted, `
-        + `${percent(now.observed[j], 0)} and ${percent(then.observed[j], 0)} observed` : "")).filter(Boolean).join("; ")}`,
-    size, [46, 12, 12, 38], { low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], format: (x) => percent(x, 0),
-      name: `probability of ${positive}` }, { low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], format: (x) => percent(x, 0) }, size);
-    box.svg.append(s("line", { class: "axis", x1: box.px(0), y1: box.py(0), x2: box.px(1), y2: box.py(1) }));
-    const radius = (w) => 3 + 12 * Math.sqrt(w);
-    for (const [tenth, filled] of [[then, true], [now, false]]) {
-      tenth.mass.forEach((w, j) => {
-        if (w <= 0) return;
-        box.svg.append(telling(s("circle", { cx: box.px(tenth.probability[j]), cy: box.py(tenth.observed[j]),
-          r: radius(w), fill: filled ? m.color : "transparent", "fill-opacity": filled ? 0.75 : 0,
-          stroke: m.color, "stroke-width": 1.75 }), filled ? "worst case" : "data",
-        [["predicted", exact(tenth.probability[j])], ["observed", exact(tenth.observed[j])],
-          ["share of samples", exact(w)]]));
-      });
-    }
-    confusion([m], h("p", { class: "quiet" }, `In the worst case ${percent(missed(m.worst_confusion[k], 1))} of the samples that are `
-      + `${positive} are predicted ${m.classes[0]} (now ${percent(missed(m.confusion, 1))}), and `
-      + `${percent(missed(m.worst_confusion[k], 0))} of those that are ${m.classes[0]} are predicted ${positive} `
-      + `(now ${percent(missed(m.confusion, 0))}).`));
-  };
-  const confusion = (some, ...words) => {
+  const confusion = () => {
+    const some = shown().filter((m) => m.confusion);
     const cell = (m, j) => h("span", {}, percent(m.confusion[j]), h("span", { class: "arrow" }, "→"),
       h("strong", {}, percent(m.worst_confusion[state.k][j])));
     fill("confusion-table", some.map((m) => h("div", { class: "scroll", role: "region", tabindex: 0,
@@ -482,51 +452,18 @@ const page = (() => {
     h("table", { class: "confusion" }, some.length > 1 ? h("caption", {}, name(m)) : null,
       h("thead", {}, h("tr", {}, h("td", {}), m.classes.map((label) => h("th", { scope: "col" }, `predicted ${label}`)))),
       h("tbody", {}, m.classes.map((label, row) => h("tr", {}, h("th", { scope: "row" }, `is ${label}`),
-        m.classes.map((_, j) => h("td", {}, cell(m, m.classes.length * row + j))))))))), words);
+        m.classes.map((_, j) => h("td", {}, cell(m, m.classes.length * row + j))))))))));
+    fill("confusion-words", data.two_classes ? some.map((m) => {
+      const [negative, positive] = m.classes;
+      const [now, then] = [m.confusion, m.worst_confusion[state.k]];
+      return h("li", {}, name(m), `: in the worst case ${percent(missed(then, 1))} of the samples that are ${positive} `
+        + `are predicted ${negative} (now ${percent(missed(now, 1))}), and ${percent(missed(then, 0))} of those that `
+        + `are ${negative} are predicted ${positive} (now ${percent(missed(now, 0))}).`);
+    }) : []);
   };
   const missed = (cells, row) => {
     const total = cells[2 * row] + cells[2 * row + 1];
     return total > 0 ? cells[row ? 2 : 1] / total : 0;
-  };
-
-  const shift = () => {
-    const { k } = state;
-    const m = models[state.focus];
-    const grey = "var(--quiet)";
-    fill("shift-words", m.shifted.length
-      ? ["Where the worst case for the log-loss puts the samples if labels are right, for the features that it moves "
-        + "most: ", h("span", { class: "swatch", style: `background: ${grey}` }), " the data, ",
-      h("span", { class: "swatch", style: `background: ${m.color}` }), ` the worst case for ${m.name}.`]
-      : `At these radii no change of a feature raises the loss of ${m.name}.`);
-    fill("shift-charts", m.shifted.map((f, i) => h("figure", {}, h("figcaption", {}, f.name),
-      h("div", { class: "chart", id: `shift-${i}` }))));
-    m.shifted.forEach((f, i) => (f.edges ? histogram : pairs)(`shift-${i}`, f, f.worst[k], m, grey));
-  };
-  const both = (f, then, j, m) => [["data", exact(f.data[j])], ["worst case", exact(then[j]), m]];
-  const pairs = (id, f, then, m, grey) => {
-    const top = Math.max(...f.data, ...f.worst.flat(), 1e-9);
-    fill(id, h("div", { class: "bars pairs" }, f.labels.flatMap((label, j) => [h("div", { class: "what" }, label),
-      telling(h("div", {}, [[f.data[j], grey], [then[j], m.color]].map(([x, color]) => h("div", { class: "bar" },
-        h("i", { style: `width: calc(${((100 * x) / top).toFixed(2)}% * 0.8); background: ${color}` }),
-        h("b", {}, percent(x))))), label, both(f, then, j, m))])));
-  };
-  const histogram = (id, f, then, m, grey) => {
-    const n = f.labels.length;
-    const top = Math.max(...f.data, ...f.worst.flat(), 1e-9);
-    // A tick at every fourth edge; bin j lies between the edges j - 1 and j.
-    const every = Math.max(1, Math.round((n - 1) / 5));
-    const box = frame(id, `${f.name}, shares in the data and in the worst case: ${f.labels.map((label, j) =>
-      `${label} ${percent(f.data[j])} and ${percent(then[j])}`).join("; ")}`, 230, [46, 12, 8, 38],
-    { low: 0, high: n, name: f.name, ticks: f.edges.map((_, j) => j + 1).filter((j) => (j - 1) % every === 0),
-      format: (j) => short(f.edges[j - 1]) }, { low: 0, high: top * 1.03, format: (x) => percent(x, 0) });
-    const wide = (box.px(1) - box.px(0)) * 0.42;
-    f.labels.forEach((label, j) => {
-      const bar = (x, from, color) => s("rect", { x: box.px(j) + from, width: wide, y: box.py(x),
-        height: Math.max(box.py(0) - box.py(x), 0), fill: color });
-      box.svg.append(telling(s("g", {}, s("rect", { x: box.px(j), width: box.px(1) - box.px(0), y: box.top,
-        height: box.py(0) - box.top, fill: "transparent" }), bar(f.data[j], wide * 0.19, grey),
-      bar(then[j], wide * 1.19, m.color)), label, both(f, then, j, m)));
-    });
   };
 
   const coefficients = () => {
@@ -586,10 +523,9 @@ const page = (() => {
     worst();
     risk();
     groups();
-    if (!data.two_classes) { confusion(shown().filter((m) => m.confusion)); return; }
+    confusion();
+    if (!data.two_classes) return;
     samples();
-    calibration();
-    shift();
     coefficients();
   };
   const move = (k) => { state.k = k; draw(); };

@@ -7,7 +7,7 @@ those of :mod:`drlogit.robustness`, to seven digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,27 +16,24 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.calibration import CONFUSED, calibration, confusion, worst_confusions
-from ..robustness.coefficients import coefficients, deviations_and_means, opposites
-from ..robustness.feature_risk import budget
+from ..robustness.feature_risk import budget, coefficients, deviations_and_means, opposites
 from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
-from ..robustness.misclassification import best_error, worst_error
+from ..robustness.misclassification import (
+    CONFUSED,
+    best_error,
+    confusion,
+    worst_confusions,
+    worst_error,
+)
 from ..robustness.pair_audit import PairAudit
-from ..robustness.shifted_features import shifted_features
 from ..robustness.subgroups import subgroup_risks
-from ..robustness.worst_case import WorstCaseDistribution, distribution_at
 from ..rows.arrays import FloatArray
 
 #: Steps of the slider, beside the radii of the audit.
 _STEPS = 20
 
-#: How close to the worst case the distributions are that are drawn, in nats: closer ones move less
-#: mass, but further, which is harder to see and to believe.
-_DRAWN_TOL = 1e-3
-
-#: Features with a row of their own, those that take most, and features whose distribution is drawn.
+#: Features with a row of their own: those that take most.
 _NAMED_FEATURES = 15
-_DRAWN_FEATURES = 4
 
 #: Samples, coefficients and pairs of columns that cancel, listed for each model.
 _LISTED_SAMPLES = 8
@@ -78,7 +75,6 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "two_classes": all(isinstance(each, PairAudit) for each in audits),
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
-        "drawn_tol": _DRAWN_TOL,
         "guarantees": [
             {
                 "model": name,
@@ -114,14 +110,13 @@ def _plain(value: Any) -> Any:
 def _model(
     outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    found = audit.breakpoints(float(radii[-1]))
+    found = audit.breakpoints()
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = audit.with_labels_right() if can_flip(audit.kappa) else audit
     spent = budget(audit, radii, _NAMED_FEATURES)
     content: dict[str, Any] = {
         "name": outcome.name,
         "classes": [str(label) for label in audit.classes],
-        "space": audit.measured.space,
         "facts": _facts(audit),
         "loss": outcome.loss,
         "error": outcome.error,
@@ -139,40 +134,26 @@ def _model(
     if len(audit.classes) <= CONFUSED:
         content["confusion"] = confusion(audit).ravel()
         content["worst_confusion"] = [cells.ravel() for cells in worst_confusions(audit, radii)]
-    if isinstance(audit, PairAudit) and isinstance(moving, PairAudit):
-        most = [each["name"] for each in content["moves"]["features"][:_DRAWN_FEATURES]]
-        drawn = [feature for feature in audit.features if feature.name in most]
-        content["shifted"] = shifted_features(moving, drawn, _distributions(moving, radii))
-        content |= _closer_look(audit, radii, row_names)
+    if isinstance(audit, PairAudit):
+        content |= _closer_look(audit, row_names)
     return content
 
 
-def _closer_look(
-    audit: PairAudit, radii: FloatArray, row_names: Sequence[Any] | None
-) -> dict[str, Any]:
+def _closer_look(audit: PairAudit, row_names: Sequence[Any] | None) -> dict[str, Any]:
     """What is shown of models of two classes."""
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     one_level, share = broken_by_one_level(audit, _LISTED_SAMPLES)
     for sample in (*fragile, *one_level):
         sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
-    weighed, intercept = coefficients(audit)
+    weighed = coefficients(audit)
     return {
         "fragile": fragile,
         "one_level": one_level,
         "one_level_share": share,
-        "calibration": [calibration(audit, each) for each in _distributions(audit, radii)],
         "coefficients": weighed[:_LISTED_COEFFICIENTS],
         "n_coefficients": len(weighed),
-        "intercept": intercept,
         "opposites": opposites(audit)[:_LISTED_PAIRS],
     }
-
-
-def _distributions(audit: Adversary, radii: FloatArray) -> Iterator[WorstCaseDistribution]:
-    """A distribution next to the worst at each radius, one at a time."""
-    found = audit.breakpoints(float(radii[-1]))
-    for radius in radii.tolist():
-        yield distribution_at(audit, radius, _DRAWN_TOL, found)
 
 
 def _row(name: Any) -> Any:
@@ -191,17 +172,16 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
 
 def _facts(audit: Adversary) -> dict[str, Any]:
     """How the model was fitted, and its certificate, where it is one of ours."""
-    fitted, result = audit.measured.fitted, audit.measured.fitted.result
-    if result is None:
+    fit = audit.measured.fit
+    if fit is None:
         return {}
+    result = fit.result_
     return {
-        "epsilon": fitted.epsilon,
-        "kappa": None if fitted.kappa is None else _flip_cost(fitted.kappa),
+        "epsilon": fit.epsilon_,
+        "kappa": _flip_cost(fit.kappa_),
         "objective": result.objective,
         "bound": result.dual_objective,
         "gap": result.gap,
-        "status": str(result.status),
-        "solver": result.solver,
     }
 
 

@@ -35,8 +35,7 @@ def audit_page(
         "several": several,
         "groups": bool(content["groups"]),
         "two_classes": content["two_classes"],
-        # Of two classes, confusion is with the calibration.
-        "confusion": not content["two_classes"] and any("confusion" in each for each in models),
+        "confusion": any("confusion" in each for each in models),
     }
     page = re.sub(
         r"\{(\w+)\}((?:(?!\{end\}).)*)\{end\}",
@@ -59,7 +58,6 @@ def audit_page(
         "norm": content["norm"],
         "spaces": "; or ".join(content["spaces"]),
         "labels": _labels(content["kappa"]),
-        "drawn_tol": f"{content['drawn_tol']:g}",
     }
     written = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Template(page).substitute(

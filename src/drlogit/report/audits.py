@@ -34,8 +34,8 @@ from ..robustness.audited_models import (
     default_radii,
     own_radius,
 )
-from ..robustness.calibration import CONFUSED, confusion, worst_confusions
 from ..robustness.guarantees import ASSUMED, guarantee_of
+from ..robustness.misclassification import CONFUSED, confusion, worst_confusions
 from ..robustness.subgroups import subgroups
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page

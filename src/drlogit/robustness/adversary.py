@@ -16,10 +16,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..problem.domains import dense_columns
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
 from .breakpoints import Breakpoints, Crossings, Curve
-from .features import Feature, describe
+from .features import Feature
 from .measured_model import MeasuredModel
 
 _Same = TypeVar("_Same", bound="Adversary")
@@ -132,14 +134,9 @@ class Adversary(ABC):
     def exact_crossings(self) -> bool:
         """Whether the costs to break are the least, and not a little below."""
 
-    @property
     @abstractmethod
-    def worst_loss(self) -> float:
-        """The worst-case log-loss at the radius of the problem."""
-
-    @abstractmethod
-    def breakpoints(self, upto: float | None = None) -> Breakpoints:
-        """Those of all samples, or at least those that a budget of ``upto`` pays for."""
+    def breakpoints(self) -> Breakpoints:
+        """Those of all samples."""
 
     @abstractmethod
     def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
@@ -157,11 +154,10 @@ class Adversary(ABC):
     def holding(self: _Same, columns: IndexArray) -> _Same:
         """The same, if some features could not move."""
 
-    @cached_property
+    @property
     def features(self) -> tuple[Feature, ...]:
         """The columns as the features that people know."""
-        at = self.measured
-        return describe(at.costs.size, at.names, at.categories or (), at.features)
+        return self.measured.features
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -175,6 +171,12 @@ class Adversary(ABC):
     def observed(self, index: IndexArray) -> list[Any]:
         """The labels of samples, as given."""
         return list(np.asarray(self.classes)[self.codes[index]].tolist())
+
+    def values_of(self, columns: IndexArray) -> FloatArray:
+        """Some columns of the matrix, as they were before any shift."""
+        rows = self.problem.rows
+        found = rows.gather(rows.run(_columns, None, columns)[0])
+        return np.asarray(found if rows.shift is None else found + rows.shift[columns])
 
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
@@ -202,3 +204,7 @@ class Adversary(ABC):
     def with_labels_right(self: _Same) -> _Same:
         """The same, if labels were certain."""
         return self.with_radius(self.problem.epsilon, np.inf)
+
+
+def _columns(block: Block, _: None, columns: IndexArray) -> tuple[FloatArray, tuple[()]]:
+    return dense_columns(block.X, columns), ()

@@ -35,9 +35,9 @@ from ..rows.row_blocks import RowBlocks
 from ..rows.stored import stored_rows
 from .adversary import Adversary
 from .class_audit import ClassAudit
-from .features import Feature, costs_by_feature, describe
+from .features import Feature, costs_by_feature
 from .linear_model import LinearModel, codes_of
-from .measured_model import ONE_HOT, MeasuredModel, measure, with_the
+from .measured_model import MeasuredModel, measure, with_the, words_of
 from .pair_audit import PairAudit
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
@@ -69,10 +69,13 @@ def audit_problem(
     """
     measured = measure(model, X, space, categories)
     epsilon = check_epsilon(epsilon)
-    kappa = own_kappa(measured.fitted.kappa) if kappa is None else kappa
+    if kappa is None:
+        kappa = own_kappa(None if measured.fit is None else measured.fit.kappa_)
     if is_stated_singly(kappa):
         check_kappa(kappa)
-    transport = get_norm((measured.fitted.norm or "l1") if norm is None else norm)
+    if norm is None:
+        norm = "l1" if measured.fit is None else measured.fit.norm
+    transport = get_norm(norm)
     linear, samples = measured.linear, measured.X
     blocks = isinstance(samples, RowBlocks)
     matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
@@ -81,10 +84,7 @@ def audit_problem(
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
     _check_scores(model, linear, X, matrix)
     weights = check_weights(sample_weight, n_samples)
-    stated = {"feature costs": feature_costs, "categories": categories, "bounds": bounds}
-    if isinstance(categories, str) and categories == ONE_HOT:
-        stated["categories"] = None
-    measured = _in_ball(measured, matrix, weights, stated, ball)
+    measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
     if bounds is None and not blocks:
         measured = _widened(measured, matrix)
 
@@ -117,40 +117,41 @@ def _in_ball(
     measured: MeasuredModel,
     matrix: Matrix,
     weights: FloatArray,
-    stated: dict[str, Any],
+    costs: Any,
+    categories: Any,
+    bounds: Any,
     ball: NamedAudit | None,
 ) -> MeasuredModel:
     """With costs, categories and bounds for each column: stated, of a common ball, or the fit's."""
-    n_features = matrix.shape[1]
-    categories = measured.categories if stated["categories"] is None else stated["categories"]
-    groups = check_domains(categories, None, n_features, measured.names).groups
-    features = partial(describe, n_features, measured.names, groups, measured.features)
-    costs, bounds, space = measured.costs, measured.bounds, measured.space
-    given, limits = stated["feature costs"], stated["bounds"]
+    n_features, encoding = matrix.shape[1], measured.encoding
+    said, own = words_of(costs, categories, bounds), []
+    if measured.fit is not None:
+        own = words_of(measured.costs, measured.categories, measured.bounds)
+    groups = measured.categories if categories is None else categories
+    groups = check_domains(groups, None, n_features, measured.names).groups
+    measured = replace(measured, X=None, categories=groups)
     if ball is not None:
-        costs, bounds = _carried_over(ball, features(), n_features, for_bounds=given is not None)
-        space = ball[1].measured.space
+        there = _carried_over(ball, measured.features, n_features, for_bounds=costs is not None)
+        measured = replace(measured, costs=there[0], bounds=there[1], space=ball[1].measured.space)
     else:
-        said = [word for word, value in stated.items() if value is not None]
-        space += with_the([word for word in measured.of_fit if word not in said], "of the fit")
-        space += with_the(said, "given")
-    encoding = measured.encoding
+        of_fit = with_the([word for word in own if word not in said], "of the fit")
+        measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
     if encoding is not None:
         names = [column.name for column in encoding.columns]
     else:
         names = list(range(n_features)) if measured.names is None else measured.names
-    if isinstance(given, CostsByKind) and encoding is None:
-        costs = costs_by_feature(given, features(), standard_deviations(matrix, weights))
-    elif np.ndim(given) == 1 and np.size(given) == n_features:
-        costs = given
-    elif given is not None:
-        costs = resolve_costs(given, matrix, weights, names, encoding)
-    if limits is not None:
-        bounds = resolve_bounds(limits, matrix, names, encoding)
+    if isinstance(costs, CostsByKind) and encoding is None:
+        deviations = standard_deviations(matrix, weights)
+        costs = costs_by_feature(costs, measured.features, deviations)
+    elif costs is not None and (np.ndim(costs) != 1 or np.size(costs) != n_features):
+        costs = resolve_costs(costs, matrix, weights, names, encoding)
+    if bounds is not None:
+        bounds = resolve_bounds(bounds, matrix, names, encoding)
     return replace(
-        measured, X=None, space=space, costs=check_costs(costs, n_features), categories=groups,
-        bounds=bounds,
-    )  # fmt: skip
+        measured,
+        costs=check_costs(measured.costs if costs is None else costs, n_features),
+        bounds=measured.bounds if bounds is None else bounds,
+    )
 
 
 def _carried_over(

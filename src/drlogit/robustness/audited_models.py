@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.label_costs import StatedKappa, own_kappa
+from ..problem.label_costs import StatedKappa
 from ..rows.arrays import FloatArray
 from .adversary import Adversary
 from .audit_problem import NamedAudit, audit_problem
 from .guarantees import Guarantee
-from .linear_model import last_step
-from .measured_model import fitted_with
+from .measured_model import own_fit
 from .misclassification import best_error, worst_error
 from .subgroups import Subgroup
 
@@ -126,27 +125,23 @@ def audit_problems(
     if balls not in ("common", "own"):
         raise ValueError(f"balls must be 'common' or 'own', got {balls!r:.40}")
     models = named_models(model)
-    fits = {name: fitted_with(each) for name, each in models.items()}
-    first = next((name for name, fit in fits.items() if fit.norm is not None), next(iter(models)))
-    norm = fits[first].norm or "l1" if norm is None else norm
-    kappa = own_kappa(fits[first].kappa) if kappa is None else kappa
+    fits = {name: own_fit(each) for name, each in models.items()}
+    first = next((name for name, fit in fits.items() if fit is not None), next(iter(models)))
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
-    as_numbers = (
-        balls == "common"
-        and fits[first].norm is not None
-        and options.get("categories") is None
-        and last_step(models[first]).categories_ is None
-    )
+    chosen, categories = fits[first], options.pop("categories", None)
+    as_numbers = balls == "common" and chosen is not None and chosen.categories_ is None
     ball: NamedAudit | None = None
     found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
-        if as_numbers:
-            options["categories"] = [] if fits[name].norm is None else None
+        numbers = as_numbers and categories is None and fits[name] is None
         found[name] = audit_problem(
-            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, ball=ball, **options
-        )
-        if name == first and balls == "common" and len(models) > 1:
-            ball = first, found[first]
+            models[name], X, y, epsilon=0.0, kappa=kappa, norm=norm, ball=ball,
+            categories=[] if numbers else categories, **options,
+        )  # fmt: skip
+        if name == first:
+            kappa = found[first].kappa if kappa is None else kappa
+            norm = found[first].problem.norm if norm is None else norm
+            ball = (first, found[first]) if balls == "common" else None
     common = first if balls == "common" or len(models) == 1 else ""
     return {name: found[name] for name in models}, common
 
@@ -165,13 +160,14 @@ def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
             distances.append(mean / audit.sensitivity)
     scale = min(audits[-1].flip_unit, max(distances, default=math.inf))
     scale = scale if math.isfinite(scale) else 1.0
-    known = {e for audit in audits if (e := audit.measured.fitted.epsilon) is not None}
+    known = {fit.epsilon_ for audit in audits if (fit := audit.measured.fit) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
 
 
 def own_radius(audits: Iterable[Adversary], radii: Sequence[float]) -> float:
     """The radius that a model was fitted for, the last of several; else one of the larger ones."""
-    fitted = [e for audit in audits if (e := audit.measured.fitted.epsilon)]
+    fits = [audit.measured.fit for audit in audits]
+    fitted = [fit.epsilon_ for fit in fits if fit is not None and fit.epsilon_ > 0.0]
     return fitted[-1] if fitted else radii[(2 * len(radii)) // 3]
 
 

@@ -104,10 +104,7 @@ class Breakpoints(NamedTuple):
     def curve(
         self, weights: FloatArray, values: FloatArray, start: float = 0.0, slope: float = 0.0
     ) -> Curve:
-        """Sums over what each radius pays for, of ``values`` per breakpoint and unit of mass.
-
-        It is good up to the budget for which breakpoints are listed.
-        """
+        """Sums over what each radius pays for, of ``values`` per breakpoint and unit of mass."""
         total = np.append(0.0, np.cumsum(weights[self.sample] * values))
         return Curve(np.append(0.0, np.cumsum(self.masses(weights))), start + total, slope)
 

@@ -18,10 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..problem.domain_loss import Edges, Prices
-from ..problem.worst_moves import Reach, Weighed, reach
+from ..problem.worst_moves import Reach
 from ..rows.arrays import BoolArray, FloatArray
-from ..rows.blocks import Block
 
 #: Sets of changed categories that are tried for each sample.
 _MOST_SETS = 2000
@@ -42,33 +40,7 @@ class Crossing(NamedTuple):
         return np.asarray(self.changed @ group_costs + self.bounded.sum(axis=1) + self.further)
 
 
-def crossing_costs(
-    loss: Prices, group_costs: FloatArray, rate: float, gap: FloatArray, label: float
-) -> FloatArray:
-    """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
-
-    ``rate`` is what a unit of transport gains with features that have no domain.  ``label`` is 1
-    for samples that are to leave the side of their label, -1 for the other side.
-    """
-    rows = loss.rows
-    pairs = rows.pair(loss.edges, rows.scatter(gap))
-    return np.asarray(rows.gather(rows.run(_costs, pairs, label, loss.model, group_costs, rate)[0]))
-
-
-def _costs(
-    block: Block,
-    state: tuple[Edges, FloatArray],
-    label: float,
-    model: Weighed,
-    group_costs: FloatArray,
-    rate: float,
-) -> tuple[FloatArray, tuple[()]]:
-    edges, gap = state
-    found = cheapest(reach(label * block.y, edges.table, model), gap, group_costs, rate)
-    return found.cost(_counted(group_costs)), ()
-
-
-def _counted(group_costs: FloatArray) -> FloatArray:
+def counted(group_costs: FloatArray) -> FloatArray:
     """The costs, or lower ones of which so few differ that all sets that can be best are tried."""
     counted = group_costs.copy()
     while True:
@@ -81,12 +53,15 @@ def _counted(group_costs: FloatArray) -> FloatArray:
 
 def is_exact(group_costs: FloatArray) -> bool:
     """Whether all sets that can be best are tried."""
-    return bool((_counted(group_costs) == group_costs).all())
+    return bool((counted(group_costs) == group_costs).all())
 
 
 def cheapest(found: Reach, gap: FloatArray, group_costs: FloatArray, rate: float) -> Crossing:
-    """The cheapest way to gain ``gap``, or a cheap one where not all sets are tried."""
-    need, costs = np.maximum(gap, 0.0), _counted(group_costs)
+    """The cheapest way to gain ``gap``, or a cheap one where not all sets are tried.
+
+    ``rate`` is what a unit of transport gains with features that have no domain.
+    """
+    need, costs = np.maximum(gap, 0.0), counted(group_costs)
     alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
     ranks = np.zeros(found.groups.shape, dtype=np.intp)
     for group in alike:  # of those that cost the same, the largest gains first

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,25 @@ import numpy as np
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
 from ..rows.arrays import FloatArray, IndexArray
-from .pipeline_columns import Column
+
+
+@dataclass(frozen=True)
+class Column:
+    """``scale · x + shift`` of a column x of the input, or of one that a ``step`` made of it.
+
+    ``source`` is the place of the input's column, and ``name`` what it is called; None if it is not
+    known or not one.  ``group`` is the category of a level, ``level`` what a 1 means, and
+    ``otherwise`` what a row without a 1 in the group does.
+    """
+
+    source: int | None = None
+    name: str = "a category"
+    step: str = ""
+    group: Hashable = None
+    level: str = "yes"
+    otherwise: str = "none of these"
+    scale: float = 1.0
+    shift: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,51 +61,70 @@ class Feature:
         return self.levels[int(np.flatnonzero(self.columns == column)[0])]
 
 
-def plain_number(value: float, digits: int) -> str:
-    """A number with so many digits, and no power of ten where people write none."""
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:.15g}" if 1e-4 <= abs(rounded) < 1e9 else f"{rounded:g}"
+def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
+    """What columns are called, with names or without."""
+    return [f"x{j}" for j in range(n_columns)] if names is None else [str(name) for name in names]
 
 
-def describe(
-    n_columns: int,
-    names: Sequence[Any] | None,
-    groups: Iterable[IndexArray],
-    known: Sequence[Feature],
+def columns_of_encoding(encoding: Encoding) -> list[Column]:
+    """The columns that one of our models makes of a table."""
+    return [
+        Column(j, str(column.name))
+        if level is None
+        else Column(j, str(column.name), "encoding", j, level, "a level not seen in training")
+        for j, column in enumerate(encoding.columns)
+        for level in column.shown_levels
+    ]
+
+
+def categories_of(columns: Sequence[Column]) -> dict[Hashable, list[int]]:
+    """The places of the levels of each category."""
+    found: dict[Hashable, list[int]] = {}
+    for j, column in enumerate(columns):
+        if column.group is not None:
+            found.setdefault(column.group, []).append(j)
+    return found
+
+
+def features_of(
+    columns: Sequence[Column], labels: Sequence[str], groups: Iterable[IndexArray]
 ) -> tuple[Feature, ...]:
     """The features of a matrix whose ``groups`` are categories, in the order of the columns.
 
-    ``known`` says what there is to know of some of the columns; a category that is none of the
-    groups is a number for each of its levels.
+    ``labels`` are what columns go by of which nothing else is known.  A category that is none of
+    the groups is a number for each of its levels.
     """
-    found = {tuple(feature.columns.tolist()): feature for feature in known}
-    labels = [f"x{j}" for j in range(n_columns)] if names is None else [str(n) for n in names]
-    for feature in known:
-        for level, j in zip(feature.levels or (), feature.columns, strict=False):
-            labels[j] = f"{feature.name}={level}"
+    known = categories_of(columns)
+    shown = [
+        label if column.group is None else f"{column.name}={column.level}"
+        for column, label in zip(columns, labels, strict=True)
+    ]
     features, taken = [], set()
-    for group in groups:
-        columns = np.sort(group)
-        taken.update(columns.tolist())
-        there = found.get(tuple(columns.tolist()))
-        features.append(there if there is not None else _category(columns, labels))
-    for j in range(n_columns):
-        if j not in taken:
-            there = found.get((j,))
-            plain = there is not None and there.levels is None
-            features.append(there if there and plain else Feature(labels[j], np.array([j])))
+    for own in map(np.sort, groups):
+        first = columns[own[0]]
+        taken.update(own.tolist())
+        if known.get(first.group) == own.tolist():
+            levels = tuple(columns[j].level for j in own)
+            features.append(Feature(first.name, own, levels, first.otherwise))
+        else:
+            features.append(_category(own, [shown[j] for j in own]))
+    for j, column in enumerate(columns):
+        if j not in taken and (column.step or column.group is not None):
+            features.append(Feature(shown[j], np.array([j])))
+        elif j not in taken:
+            at = column.scale, column.shift
+            features.append(Feature(column.name, np.array([j]), None, "", *at))
     return tuple(sorted(features, key=lambda feature: int(feature.columns[0])))
 
 
 def _category(columns: IndexArray, labels: Sequence[str]) -> Feature:
     """``job=clerk`` and ``job=boss`` are the levels clerk and boss of job."""
-    own = [labels[j] for j in columns]
-    same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*own, strict=False))
+    same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*labels, strict=False))
     prefix = "".join(letters[0] for letters in same)
     cut = re.match(r".*[=_: ]", prefix, flags=re.S)
-    if len(own) == 1 or cut is None or len(cut[0]) < 2:
-        return Feature(" or ".join(own), columns, tuple(own))
-    return Feature(cut[0][:-1].strip(), columns, tuple(label[len(cut[0]) :] for label in own))
+    if len(labels) == 1 or cut is None or len(cut[0]) < 2:
+        return Feature(" or ".join(labels), columns, tuple(labels))
+    return Feature(cut[0][:-1].strip(), columns, tuple(label[len(cut[0]) :] for label in labels))
 
 
 def costs_by_feature(
@@ -108,45 +145,3 @@ def costs_by_feature(
         else:
             costs[feature.columns] = stated if is_category else stated / abs(feature.scale)
     return costs
-
-
-def of_encoding(encoding: Encoding) -> list[Feature]:
-    """The features of a table that one of our models encodes."""
-    return [
-        Feature(
-            str(column.name),
-            place,
-            None
-            if column.levels is None
-            else tuple("missing" if level is None else str(level) for level in column.levels),
-            "a level not seen in training",
-        )
-        for column, place in zip(encoding.columns, encoding.places, strict=True)
-        if not column.left_out
-    ]
-
-
-def of_steps(columns: Sequence[Column], names: Sequence[Any] | None) -> list[Feature]:
-    """What is known of columns that were followed through the steps of a pipeline.
-
-    ``names`` are those of the pipeline's input.
-    """
-    groups: dict[Any, list[int]] = {}
-    found = []
-    for j, column in enumerate(columns):
-        if column.group is not None:
-            groups.setdefault(column.group, []).append(j)
-        elif not column.step:
-            name = _input_name(column.source, names)
-            found.append(Feature(name, np.array([j]), None, "", column.scale, column.shift))
-    for own in groups.values():
-        first, levels = columns[own[0]], tuple(columns[j].level for j in own)
-        name = _input_name(first.source, names)
-        found.append(Feature(name, np.array(own), levels, first.otherwise))
-    return found
-
-
-def _input_name(source: int | None, names: Sequence[Any] | None) -> str:
-    if source is None:
-        return "a category"
-    return f"x{source}" if names is None else str(names[source])

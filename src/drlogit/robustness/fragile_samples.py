@@ -10,16 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit
 
-from ..problem.domains import Domains, ItemTable
+from ..problem.domains import ItemTable
 from ..problem.worst_moves import reach
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
+from ..rows.reductions import Stack
 from .crossing_costs import cheapest, is_exact
-from .features import Feature, plain_number
+from .features import Feature
 from .pair_audit import PairAudit
-from .sample_values import rows_of
 
 #: Features of a change that are named; a move of all features together names the largest parts.
 _NAMED = 4
@@ -30,11 +31,10 @@ def fragile_samples(audit: PairAudit, n_listed: int) -> list[dict[str, Any]]:
     least = audit.costs_to_break
     some = np.flatnonzero((audit.u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
     index = some[np.argsort(least[some], kind="stable")[:n_listed]]
-    before = rows_of(audit, index)
     if audit.problem.domains is None:
         moves = np.outer(-audit.signs[index] * least[index], audit.direction)
-        return _listed(audit, index, before, moves, least[index], True)
-    return _listed(audit, index, before, *_with_domains(audit, index, before))
+        return _listed(audit, index, moves, least[index], True)
+    return _listed(audit, index, *_with_domains(audit, index))
 
 
 def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[list[dict[str, Any]], float]:
@@ -43,32 +43,22 @@ def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[list[dict[str,
 
     Of several such categories, the one that takes a sample furthest across the boundary.
     """
-    domains, u, w = audit.problem.domains, audit.u, audit.weights
-    if domains is None or not domains.n_groups:
+    u, w = audit.u, audit.weights
+    if audit.problem.domains is None or not audit.domains.n_groups:
         return [], 0.0
-    rows = audit.problem.rows
-    state, _ = rows.run(_largest_gain, audit.domain_loss.edges, audit.domain_loss.model)
-    gain, group = np.asarray(rows.gather(state)).T
+    gains = reach(audit.signs, audit.items, audit.weighed).groups
     right = (u > 0.0) & (w > 0.0)
-    broken = np.flatnonzero(right & (gain > u))
+    broken = np.flatnonzero(right & (gains.max(axis=1) > u))
     share = float(w[broken].sum() / w[right].sum()) if right.any() else 0.0
     index = broken[np.argsort(-u[broken], kind="stable")[:n_listed]]
-    before, chosen = rows_of(audit, index), group[index].astype(np.intp)
-    changed = chosen[:, None] == np.arange(domains.n_groups)
-    moves = _changed_levels(audit, _levels_now(domains, before), changed, audit.signs[index])
-    return _listed(audit, index, before, moves, domains.group_costs[chosen], False), share
-
-
-def _largest_gain(block: Block, edges: Any, model: Any) -> tuple[FloatArray, tuple[()]]:
-    """What the best change of one category gains of each sample, and which category it is."""
-    gains = reach(block.y, edges.table, model).groups
-    return np.column_stack([gains.max(axis=1), gains.argmax(axis=1)]), ()
+    chosen = gains[index].argmax(axis=1)
+    moves = _changed_levels(audit, index, chosen[:, None] == np.arange(audit.domains.n_groups))
+    return _listed(audit, index, moves, audit.domains.group_costs[chosen], False), share
 
 
 def _listed(
     audit: PairAudit,
     index: IndexArray,
-    before: FloatArray,
     moves: FloatArray,
     costs: FloatArray,
     cheapest: bool,
@@ -78,8 +68,7 @@ def _listed(
     ``cheapest`` is whether nothing costs less, and ``n_changed`` how many features change, of which
     ``changes`` names the first.
     """
-    shift = audit.problem.rows.shift
-    before = before if shift is None else before + shift
+    before = _rows(audit, index)
     found = []
     for k, label in enumerate(audit.observed(index)):
         n_changed, named = _named(audit, before[k], moves[k])
@@ -97,44 +86,45 @@ def _listed(
     return found
 
 
-def _with_domains(
-    audit: PairAudit, index: IndexArray, before: FloatArray
-) -> tuple[FloatArray, FloatArray, bool]:
+def _with_domains(audit: PairAudit, index: IndexArray) -> tuple[FloatArray, FloatArray, bool]:
     """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
-    domains, model = audit.problem.domains, audit.domain_loss.model
-    assert domains is not None
-    now, signs, costs = _levels_now(domains, before), audit.signs[index], domains.group_costs
-    table = ItemTable(now, np.ascontiguousarray(before[:, domains.bounded]))
-    crossing = cheapest(reach(signs, table, model), audit.u[index], costs, audit.sensitivity)
-    moves = _changed_levels(audit, now, crossing.changed, signs)
-    adverse = signs[:, None] * np.sign(model.beta[domains.bounded])
+    domains, signs, costs = audit.domains, audit.signs[index], audit.domains.group_costs
+    items = ItemTable(audit.items.now[index], audit.items.values[index])
+    found = reach(signs, items, audit.weighed)
+    crossing = cheapest(found, audit.u[index], costs, audit.sensitivity)
+    moves = _changed_levels(audit, index, crossing.changed)
+    adverse = signs[:, None] * np.sign(audit.coefficients[domains.bounded])
     moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
     moves -= np.outer(signs * crossing.further, audit.direction)
     return moves, crossing.cost(costs), is_exact(costs)
 
 
-def _levels_now(domains: Domains, before: FloatArray) -> Any:
-    """The column of each sample's level in each group; -1 for none."""
-    now = np.full((before.shape[0], domains.n_groups), -1, dtype=np.int32)
-    for g, group in enumerate(domains.groups):
-        some = before[:, group].any(axis=1)
-        now[some, g] = group[before[:, group].argmax(axis=1)[some]]
-    return now
-
-
-def _changed_levels(audit: PairAudit, now: Any, changed: Any, signs: FloatArray) -> FloatArray:
+def _changed_levels(audit: PairAudit, index: IndexArray, changed: BoolArray) -> FloatArray:
     """The moves that change some categories of samples to their worst levels."""
-    domains = audit.problem.domains
-    assert domains is not None
-    targets = audit.domain_loss.model.targets(domains)
-    moves = np.zeros((now.shape[0], audit.coefficients.size - 1))
+    now, targets = audit.items.now[index], audit.weighed.targets(audit.domains)
+    moves = np.zeros((index.size, audit.coefficients.size - 1))
     for k, g in zip(*np.nonzero(changed), strict=True):
         if now[k, g] >= 0:
             moves[k, now[k, g]] -= 1.0
-        target = targets[0 if signs[k] > 0.0 else 1, g]
+        target = targets[0 if audit.signs[index[k]] > 0.0 else 1, g]
         if target >= 0:
             moves[k, target] += 1.0
     return moves
+
+
+def _rows(audit: PairAudit, index: IndexArray) -> FloatArray:
+    """The features of samples, as they were before any shift."""
+    rows = audit.problem.rows
+    order = np.argsort(index, kind="stable")
+    _, (found,) = rows.run(_chosen, rows.offsets, index[order])
+    found = np.asarray(found)[np.argsort(order)]
+    return found if rows.shift is None else found + rows.shift
+
+
+def _chosen(block: Block, first: int, index: IndexArray) -> tuple[int, tuple[Stack]]:
+    part = block.X[index[(index >= first) & (index < first + block.y.size)] - first]
+    dense = part.toarray() if sp.issparse(part) else part
+    return first, (Stack(np.asarray(dense, dtype=np.float64)),)
 
 
 def _named(audit: PairAudit, before: FloatArray, move: FloatArray) -> tuple[int, list[str]]:
@@ -167,10 +157,12 @@ def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
     return f"{feature.name}: {here} → {there}"
 
 
-def _told_apart(one: float, other: float) -> tuple[str, str]:
-    """Two different numbers with as few digits as tell them apart."""
+def _told_apart(*numbers: float) -> tuple[str, ...]:
+    """Different numbers with as few digits as tell them apart, and no powers of ten."""
     for digits in range(4, 17):
-        texts = plain_number(one, digits), plain_number(other, digits)
+        texts = tuple(
+            np.format_float_positional(x, digits, fractional=False, trim="-") for x in numbers
+        )
         if texts[0] != texts[1]:
-            return texts
-    return repr(one), repr(other)
+            break
+    return texts

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,12 @@ from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
 from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
 from ..problem.norms import Norm
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .breakpoints import Breakpoints
-from .confidence import betting_limit, student_limit
-from .measured_model import fitted_with
-from .pair_audit import PairAudit
+from .measured_model import own_fit
 from .subgroups import Subgroup, subgroups
+from .unseen_rows import LEAST_ROWS, PricedRows, UnseenRows
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
@@ -64,9 +62,6 @@ _OUT_OF_FOLD = (
     "population, and leaving out one changes a model little."
 )
 _TRIED = " That these rows chose among {tried} candidates is allowed for."
-
-#: Fewer rows than this say nothing about a population.
-LEAST_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -196,11 +191,13 @@ def guarantee(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    radius = fitted_with(model).epsilon if epsilon is None else epsilon
-    if radius is None:
-        raise ValueError("this model has no radius of its own: say which with epsilon=")
+    if epsilon is None:
+        fit = own_fit(model)
+        if fit is None:
+            raise ValueError("this model has no radius of its own: say which with epsilon=")
+        epsilon = fit.epsilon_
     ball = {
-        "epsilon": radius, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
+        "epsilon": epsilon, "kappa": kappa, "norm": norm, "feature_costs": feature_costs,
         "categories": categories, "bounds": bounds, "space": space,
     }  # fmt: skip
     if cv is not None:
@@ -222,17 +219,15 @@ def guarantee_of(
     Any λ that is known before the rows are gives a valid limit, in every ball, and the fit's own a
     good one where radius, κ and norm are its own.
     """
-    rows = _UnseenRows.of(audit)
-    some = np.flatnonzero(audit.weights > 0.0)
-    _check_count(some)
-    order = np.random.default_rng(random_state).permutation(some)
+    rows, order = UnseenRows(audit), _in_random_order(audit.weights, random_state)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    gamma, lam, judged = rows.best_gamma(choosing), rows.own_lambda(), order
-    if lam is None:
+    last_cost, lam, judged = rows.last_cost(choosing), rows.own_lambda(), order
+    if lam is None:  # else known before these rows were: all of them may speak
         lam, judged = rows.best_lambda(choosing), rest
-    else:  # known before these rows were: all of them may speak
-        _look_familiar(rows, some, lam)
-    return _stated(rows.priced(lam, gamma), audit, judged, rest, confidence, parts)
+    priced = rows.priced(lam, last_cost)
+    if judged is order and audit.measured.fit is not None:
+        _look_familiar(priced, order, audit.measured.fit.result_.objective)
+    return _stated(priced, audit, judged, rest, confidence, parts)
 
 
 def _out_of_fold(
@@ -258,24 +253,22 @@ def _out_of_fold(
         own = {} if weights is None else {f"{last}sample_weight": weights[train]}
         fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
 
-        def held_against(some: Any, fitted: Any = fitted) -> _UnseenRows:
+        def held_against(some: Any, fitted: Any = fitted) -> UnseenRows:
             w = None if weights is None else weights[some]
             audit = audit_problem(fitted, rows_of(X, some), labels[some], sample_weight=w, **ball)
-            return _UnseenRows.of(audit)
+            return UnseenRows(audit)
 
         seen, unseen = held_against(train), held_against(test)
-        every = np.flatnonzero(seen.weights > 0.0)
+        every = np.flatnonzero(seen.audit.weights > 0.0)
         lam = unseen.own_lambda()
         lam = seen.best_lambda(every) if lam is None else lam
-        found.append(unseen.priced(lam, seen.best_gamma(every)))
+        found.append(unseen.priced(lam, seen.last_cost(every)))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:
         raise ValueError("cv must hold out no row twice: such rows are not independent")
-    pooled = _PricedRows.pooled(found, None if weights is None else weights[where])
-    some = np.flatnonzero(pooled.weights > 0.0)
-    _check_count(some)
-    order = np.random.default_rng(random_state).permutation(some)
+    pooled = PricedRows.pooled(found, None if weights is None else weights[where])
+    order = _in_random_order(pooled.weights, random_state)
     place = np.full(labels.size, -1)
     place[where] = np.arange(where.size)
     parts = tuple(replace(part, members=place[part.members]) for part in parts)
@@ -287,7 +280,8 @@ def _candidate(model: Any) -> tuple[Any, int]:
     """What to fit again, and among how many candidates it was chosen."""
     if not hasattr(model, "fit"):
         raise ValueError(f"cv is for a model that can be fitted again, got {type(model).__name__}")
-    if isinstance(fitted_with(model).kappa, str):
+    fit = own_fit(model)
+    if fit is not None and isinstance(fit.kappa_, str):
         raise ValueError("cv is for one kappa, or one for each label, not for each sample")
     tried = len(getattr(model, "cv_results_", {}).get("params", (model,)))
     if isinstance(model, DRLogisticRegressionCV):
@@ -298,15 +292,18 @@ def _candidate(model: Any) -> tuple[Any, int]:
     return getattr(model, "best_estimator_", model), tried
 
 
-def _check_count(some: IndexArray) -> None:
+def _in_random_order(weights: FloatArray, random_state: int) -> IndexArray:
+    """The rows that count, if they are enough."""
+    some = np.flatnonzero(weights > 0.0)
     if some.size < LEAST_ROWS:
         raise ValueError(
             f"a guarantee needs at least {LEAST_ROWS} rows of positive weight, got {some.size}"
         )
+    return np.random.default_rng(random_state).permutation(some)
 
 
 def _stated(
-    rows: _PricedRows,
+    rows: PricedRows,
     audit: Adversary,
     judged: IndexArray,
     rest: IndexArray,
@@ -330,12 +327,9 @@ def _stated(
     return replace(found[0], groups=tuple(found[1:]))
 
 
-def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float) -> None:
+def _look_familiar(rows: PricedRows, some: IndexArray, fitted: float) -> None:
     """Warn where the rows give the fit's own number: then they are those that it was fitted to."""
-    assert rows.audit.measured.fitted.result is not None  # which λ is from
-    fitted = rows.audit.measured.fitted.result.objective
-    w = rows.weights[some] / rows.weights[some].sum()
-    value = rows.epsilon * lam + float(w @ rows.robust_losses(lam)[some])
+    value = float(rows.shares_of(some) @ (rows.robust + rows.radius_loss)[some])
     if abs(value - fitted) <= 1e-9 * max(1.0, abs(fitted)):
         warnings.warn(
             "these look like the rows that the model was fitted to: a guarantee speaks of a "
@@ -343,154 +337,3 @@ def _look_familiar(rows: _UnseenRows, some: IndexArray, lam: float) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _UnseenRows:
-    """What the adversary can do to each row, whatever the others are."""
-
-    audit: Adversary
-    epsilon: float
-    weights: FloatArray
-    losses: FloatArray  # h(u)
-    breakpoints: Breakpoints
-    to_break: FloatArray  # d: least cost of a wrong prediction
-
-    @classmethod
-    def of(cls, audit: Adversary) -> _UnseenRows:
-        cost = np.minimum(audit.costs_to_break, audit.flip_costs)
-        return cls(
-            audit,
-            audit.problem.epsilon,
-            audit.weights,
-            audit.losses,
-            audit.breakpoints(),
-            np.where(audit.u > 0.0, cost, 0.0),
-        )
-
-    def robust_losses(self, lam: float) -> FloatArray:
-        """``R_λ`` of each row."""
-        found = self.breakpoints
-        gained = np.maximum(found.gain - lam * found.cost, 0.0)
-        return self.losses + np.bincount(found.sample, gained, minlength=self.losses.size)
-
-    def wrong_shares(self, gamma: float) -> FloatArray:
-        """``(1 - γ d)_+`` of each row: 1 for those that are wrong already."""
-        if math.isinf(gamma):
-            return np.where(self.to_break == 0.0, 1.0, 0.0)
-        with np.errstate(invalid="ignore"):  # 0·∞ where nothing can be spent or reached
-            shares = np.maximum(1.0 - gamma * self.to_break, 0.0)
-        return np.where(np.isnan(shares), 1.0, shares)
-
-    def best_lambda(self, rows: IndexArray) -> float:
-        """The λ that is best for these rows."""
-        share = np.zeros_like(self.weights)
-        share[rows] = self.weights[rows] / self.weights[rows].sum()
-        spent = np.cumsum(self.breakpoints.masses(share))
-        beyond = np.flatnonzero(spent > self.epsilon)
-        rate = float(self.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
-        return max(rate, self.audit.sensitivity)
-
-    def best_gamma(self, rows: IndexArray) -> float:
-        """The best γ for these rows: one over the cost of the last error that ε pays for."""
-        if self.epsilon == 0.0:
-            return math.inf
-        order = rows[np.argsort(self.to_break[rows])]
-        spent = np.cumsum(self.weights[order] * self.to_break[order]) / self.weights[rows].sum()
-        last = int(np.searchsorted(spent, self.epsilon))
-        if last == order.size or not math.isfinite(self.to_break[order[last]]):
-            return 0.0
-        return 1.0 / float(self.to_break[order[last]])
-
-    def own_lambda(self) -> float | None:
-        """The λ of the fit, if radius, κ and norm are its own."""
-        known, problem = self.audit.measured.fitted, self.audit.problem
-        own = (known.epsilon, known.norm) == (problem.epsilon, problem.norm.name)
-        if known.result is None or not own or not np.all(known.kappa == self.audit.kappa):
-            return None
-        return max(known.result.lam, self.audit.sensitivity)
-
-    def priced(self, lam: float, gamma: float) -> _PricedRows:
-        """The rows at prices that were fixed without them."""
-        every = np.ones_like(self.weights)
-        return _PricedRows(
-            self.weights,
-            self.losses,
-            self.to_break == 0.0,
-            self.robust_losses(lam),
-            self.wrong_shares(gamma),
-            self.epsilon * lam * every,
-            0.0 * every if math.isinf(gamma) else self.epsilon * gamma * every,
-            self._greatest(),
-        )
-
-    def _greatest(self) -> float:
-        """What R cannot exceed, whatever the row: finite if every feature is bounded."""
-        if not isinstance(self.audit, PairAudit):
-            return math.inf
-        problem, b = self.audit.problem, self.audit.coefficients
-        counts = (b != 0.0) & ~np.isinf(problem.cost.costs)
-        domains = problem.domains
-        if counts.any() or domains is None:
-            return math.inf
-        immovable = (b[:-1] != 0.0) & np.isinf(problem.cost.costs[:-1])
-        immovable[domains.columns] = False
-        if immovable.any():  # any number may stand there
-            return math.inf
-        low, high = domains.ranges(b)
-        ends = np.stack([domains.lower * b[domains.bounded], domains.upper * b[domains.bounded]])
-        least = b[-1] + low.sum() + ends.min(axis=0).sum()
-        greatest = b[-1] + high.sum() + ends.max(axis=0).sum()
-        return float(np.logaddexp(0.0, max(greatest, -least)))
-
-
-@dataclass(frozen=True, eq=False)
-class _PricedRows:
-    """What rows count for at prices λ and γ that were fixed without them."""
-
-    weights: FloatArray
-    losses: FloatArray  # h(u)
-    wrong: BoolArray
-    robust: FloatArray  # R_λ, at most ``most``
-    shares: FloatArray  # (1 - γd)_+
-    radius_loss: FloatArray  # ελ
-    radius_error: FloatArray  # εγ
-    most: float
-
-    @classmethod
-    def pooled(cls, parts: list[_PricedRows], weights: FloatArray | None) -> _PricedRows:
-        """The rows of several models as one; ``weights`` are as they were given."""
-        joined = {
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(cls)
-            if field.name not in ("weights", "most")
-        }
-        weights = np.ones(joined["losses"].size) if weights is None else weights
-        return cls(weights=weights, most=max(part.most for part in parts), **joined)
-
-    def shares_of(self, rows: IndexArray) -> FloatArray:
-        """The weights of some rows, which sum to one."""
-        total = float(self.weights[rows].sum())
-        return self.weights[rows] / total if total > 0.0 else self.weights[rows]
-
-    def limits(self, judged: IndexArray, rest: IndexArray, alpha: float) -> tuple[float, float]:
-        """Those of loss and error, each with half of ``alpha``; errors from ``rest``."""
-        each, w, v = 1.0 - 0.5 * alpha, self.shares_of(judged), self.shares_of(rest)
-        R = self.robust[judged]
-        if judged.size < LEAST_ROWS:
-            loss = self.most
-        elif math.isfinite(self.most):
-            loss = _bounded_limit(R / self.most, w, each) * self.most
-        else:
-            loss = student_limit(R, w, each)
-        error = _bounded_limit(self.shares[rest], v, each) + float(v @ self.radius_error[rest])
-        return loss + float(w @ self.radius_loss[judged]), min(1.0, error)
-
-
-def _bounded_limit(values: FloatArray, shares: FloatArray, confidence: float) -> float:
-    """The limit of a mean of values in [0, 1]; weighted rows as values up to the largest weight."""
-    if not values.size:
-        return 1.0
-    relative = shares * values.size
-    most = float(relative.max())
-    return min(1.0, most * betting_limit(values * relative / most, confidence))

@@ -2,9 +2,8 @@
 
 What comes after a fit (worst case, misclassification, audit) asks of a model only its scores
 ``coef x + intercept`` and which labels they mean.  :func:`as_linear` finds both: in our own
-estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, in searches
-over them, and in pipelines, whose steps are folded into the coefficients
-(:func:`.pipeline_columns.fold`).
+estimators and a :class:`~drlogit.Result`, in scikit-learn's linear classifiers, and in searches
+over them; of a pipeline in its last step.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.checks import check_label_column, check_labels
-from .pipeline_columns import fold, follow_steps
 
 #: Classifiers of scikit-learn whose probabilities are the softmax of their scores.
 _SOFTMAX = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
@@ -59,8 +57,7 @@ def as_linear(model: Any) -> LinearModel:
     ----------
     model : estimator, Result, LinearModel or tuple (coef, intercept)
         Any fitted binary classifier with ``coef_`` and ``intercept_``, a softmax of several
-        classes, a search that ended with one (``best_estimator_``), or a pipeline that ends in one
-        and whose other steps scale, shift and choose columns.
+        classes, a search that ended with one (``best_estimator_``), or a pipeline that ends in one.
     """
     if isinstance(model, LinearModel):
         return model
@@ -75,15 +72,7 @@ def as_linear(model: Any) -> LinearModel:
             "model must be a fitted linear classifier, a Result or a tuple (coef, intercept), "
             f"got {type(model).__name__}"
         )
-    found = without_searches(model)
-    if not hasattr(found, "steps"):
-        return _of_classifier(found)
-    last, before = as_linear(found.steps[-1][1]), found.steps[:-1]
-    width = last.coef.shape[-1]
-    some = [step for _, step in before if hasattr(step, "n_features_in_")]
-    count = int(some[0].n_features_in_) if some else width
-    columns = follow_steps(before, count, width)
-    return LinearModel(*fold(columns, last.coef, last.intercept, count), last.classes)
+    return _of_classifier(last_step(model))
 
 
 def last_step(model: Any) -> Any:
@@ -104,13 +93,9 @@ def without_searches(model: Any) -> Any:
 def codes_of(linear: LinearModel, y: Any, n_samples: int) -> tuple[IndexArray, tuple[Any, ...]]:
     """Labels as positions among the classes, those of the model if it knows them."""
     labels = check_label_column(y, n_samples)
-    if linear.classes is not None:
-        known = np.asarray(linear.classes)
-    elif linear.several:
-        known = np.unique(labels)
-    else:
+    if linear.classes is None and not linear.several:
         check_labels(y, n_samples)  # two kinds, or it says so
-        known = np.unique(labels)
+    known = np.unique(labels) if linear.classes is None else np.asarray(linear.classes)
     matches = np.column_stack([np.asarray(labels == label, dtype=bool) for label in known])
     unknown = ~matches.any(axis=1)
     if unknown.any():

@@ -9,6 +9,9 @@ Esfahani and Kuhn (2015, arXiv:1509.09259) give the two linear programs whose va
 
 A margin of exactly 0 counts as wrong in the worst case and as right in the best: the bounds hold
 whatever the classifier does on its boundary, and samples may be moved right onto it.
+
+The confusion in the worst case is that of the distribution that is worst for the error: a move
+changes a prediction, a flip a label.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..problem.norms import Norm
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .breakpoints import Crossings, Curve
+
+#: Classes whose confusion is shown: a table of more columns fits no page.
+CONFUSED = 10
 
 
 class _Bounds(NamedTuple):
@@ -107,3 +113,42 @@ def _crossings(
 ) -> Crossings:
     """Samples with ``gap > 0``, by moves or flips, whichever costs less."""
     return Crossings.of(np.minimum(cost, audit.flip_costs), np.flatnonzero(gap > 0.0), weights)
+
+
+def confusion(audit: Adversary) -> FloatArray:
+    """Shares of actual labels (rows) by predicted ones, as things are.
+
+    On the boundary the first class is predicted, as scikit-learn does.
+    """
+    return _table(audit, audit.codes, audit.predicted, audit.weights)
+
+
+def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
+    """The same in the worst case for the error, at each radius; on the boundary all are wrong.
+
+    A moved sample keeps its label and goes to the nearest other class; a flipped one keeps its
+    prediction and gets the cheapest other label.
+    """
+    w, own, least = audit.weights, audit.codes, audit.costs_to_break
+    right = audit.u > 0.0
+    start = _table(audit, own, np.where(right, own, audit.nearest_class), w)
+    crossed, spent, _ = _crossings(audit, audit.u, least, w)
+    flips, own, paid = least[crossed] > audit.flip_costs[crossed], own[crossed], np.diff(spent)
+    label = np.where(flips, audit.cheapest_label[crossed], own)
+    predicted = np.where(flips, own, audit.nearest_class[crossed])
+    found = []
+    for radius in radii:
+        part = np.minimum(radius - spent[:-1], paid)
+        share = np.divide(part, paid, out=np.ones_like(paid), where=paid > 0.0)
+        moved = w[crossed] * np.maximum(share, 0.0)
+        change = _table(audit, label, predicted, moved) - _table(audit, own, own, moved)
+        found.append(np.maximum(start + change, 0.0))
+    return np.array(found)
+
+
+def _table(
+    audit: Adversary, label: IndexArray, predicted: IndexArray, mass: FloatArray
+) -> FloatArray:
+    size = len(audit.classes)
+    cells = np.bincount(size * label + predicted, mass, minlength=size * size)
+    return cells.astype(np.float64).reshape(size, size)

@@ -1,27 +1,31 @@
 """The adversary of a linear model of two classes, with domains or without.
 
 With margins ``u_i = y_i (x_i·β + b)`` and flips at a cost κ_i, a sample without domains has one
-breakpoint, ``(u_i/κ_i, κ_i, u_i)``; domains give several (:mod:`.domain_breakpoints`).  A
-prediction breaks at the distance ``u_i / L``, or by the cheapest set of changes
-(:mod:`.crossing_costs`).
+breakpoint, ``(u_i/κ_i, κ_i, u_i)``.  With domains its breakpoints are the edges of its envelope
+(:mod:`drlogit.problem.worst_moves`): piece k has the sample's k best items moved, piece ``-1 - k``
+the k best of the other label, and that label.  A prediction breaks at the distance ``u_i / L``, or
+by the cheapest set of changes (:mod:`.crossing_costs`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from ..problem.domain_loss import Prices, prices_of
+from ..problem.domains import Domains, ItemTable
 from ..problem.label_costs import StatedKappa, as_stated
 from ..problem.losses import log_loss
 from ..problem.problem import Problem
+from ..problem.worst_moves import Weighed, changes, envelopes, reach
 from ..rows.arrays import FloatArray, IndexArray
+from ..rows.blocks import Block
 from .adversary import Adversary, Ends
 from .breakpoints import Breakpoints
-from .crossing_costs import crossing_costs, is_exact
-from .domain_breakpoints import changed_features, domain_breakpoints, item_costs
+from .crossing_costs import cheapest, counted, is_exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +97,33 @@ class PairAudit(Adversary):
     def move_shares(self) -> FloatArray:
         return np.asarray(self.coefficients[:-1] * self.direction / self.sensitivity)
 
-    @cached_property
-    def worst_loss(self) -> float:
-        return float(self.problem.objective(self.coefficients))
+    @property
+    def domains(self) -> Domains:
+        """Categories and bounds; only where there are some."""
+        found = self.problem.domains
+        assert found is not None
+        return found
 
     @cached_property
-    def domain_loss(self) -> Prices:
-        """What the adversary makes of samples whose features have domains."""
-        return prices_of(self.problem.rows, self.problem.cost, self.coefficients)
+    def items(self) -> ItemTable:
+        """The categories and the bounded features of all samples."""
+        rows, tables = self.problem.rows, self.domains.tables(self.problem.rows)
+        now, values = (rows.gather(rows.run(_part, tables, part)[0]) for part in range(2))
+        return ItemTable(now, values)
 
-    def breakpoints(self, upto: float | None = None) -> Breakpoints:
-        if self.problem.domains is not None:
-            return domain_breakpoints(self.domain_loss, upto)
+    @cached_property
+    def weighed(self) -> Weighed:
+        """What the model makes of the domains."""
+        return Weighed.by(self.domains, self.coefficients)
+
+    def breakpoints(self) -> Breakpoints:
         u, kappa = self.u, self.flip_costs
+        if self.problem.domains is not None:
+            scores, least = self.signs * u, self.sensitivity
+            found = envelopes(scores, self.signs, kappa, least, self.items, self.weighed)
+            rate, cost = found.rate, found.cost
+            pieces = found.moves.astype(np.intp)
+            return Breakpoints.in_order(found.own, rate, cost, rate * cost, pieces)
         with np.errstate(divide="ignore", invalid="ignore"):  # a flip may cost nothing
             rate = u / kappa
         worth = (u > 0.0) & (rate >= self.sensitivity) & (self.weights > 0.0)
@@ -120,12 +138,11 @@ class PairAudit(Adversary):
         """
         signs = self.signs[index] * np.where(piece < 0, -1.0, 1.0)
         scores = (self.signs * self.u)[index]
-        changes, distance = None, np.zeros(index.size)
-        domains = self.problem.domains
-        if domains is not None:
-            changes = changed_features(self.domain_loss, domains, self.signs, index, piece)
-            scores = scores + changes @ self.coefficients[:-1]
-            distance = np.asarray(item_costs(domains, changes).sum(axis=1)).ravel()
+        changed, distance = None, np.zeros(index.size)
+        if self.problem.domains is not None:
+            changed = self.changed_features(index, piece)
+            scores = scores + changed @ self.coefficients[:-1]
+            distance = np.asarray(self.item_costs(changed).sum(axis=1)).ravel()
         margins, codes = signs * scores, (signs > 0.0).astype(np.intp)
         limits = log_loss(-margins)
 
@@ -133,31 +150,50 @@ class PairAudit(Adversary):
             return np.asarray(limits[some] - log_loss(self.sensitivity * far - margins[some]))
 
         tolls = np.zeros(index.size)
-        return Ends(codes, log_loss(margins), distance, changes, codes, tolls, limits, lost)
+        return Ends(codes, log_loss(margins), distance, changed, codes, tolls, limits, lost)
+
+    def changed_features(self, sample: IndexArray, piece: IndexArray) -> Any:
+        """What pieces of samples change in their features, as a sparse matrix."""
+        labels = self.signs[sample] * np.where(piece < 0, -1.0, 1.0)
+        lengths = np.where(piece < 0, -1 - piece, piece)
+        return changes(
+            sample, labels, lengths, self.sensitivity, self.items, self.weighed,
+            self.weighed.targets(self.domains), self.coefficients.size - 1,
+        )  # fmt: skip
+
+    def item_costs(self, changed: Any) -> Any:
+        """What changes cost: a group once, bounded features by how far; a column for each."""
+        domains = self.domains
+        columns = np.concatenate([*domains.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
+        ones = np.ones(columns.size), (columns, domains.group_of)
+        groups = sp.csr_array(ones, shape=(changed.shape[1], domains.n_groups))
+        touched = sp.csr_array(abs(changed) @ groups)
+        touched.data = domains.group_costs[touched.indices]
+        moved = abs(changed[:, domains.bounded]) @ sp.diags_array(domains.bounded_costs)
+        return sp.hstack([touched, moved], format="csr")
 
     @cached_property
     def costs_to_break(self) -> FloatArray:
-        return self._crossing_costs(self.u, 1.0)
+        return self._crossing_costs(self.u, self.signs)
 
     @cached_property
     def costs_to_mend(self) -> FloatArray:
-        return self._crossing_costs(-self.u, -1.0)
+        return self._crossing_costs(-self.u, -self.signs)
 
     @cached_property
     def exact_crossings(self) -> bool:
-        domains = self.problem.domains
-        return domains is None or is_exact(domains.group_costs)
+        return self.problem.domains is None or is_exact(self.domains.group_costs)
 
-    def _crossing_costs(self, gap: FloatArray, label: float) -> FloatArray:
-        """Least cost of moves that gain ``gap``.
+    def _crossing_costs(self, gap: FloatArray, signs: FloatArray) -> FloatArray:
+        """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
 
-        ``label`` is 1 if samples are to leave their own label's side, -1 if the other's.
+        Samples are to leave the side of the labels ``signs``.
         """
         if self.problem.domains is None:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 return np.asarray(np.maximum(gap, 0.0) / self.sensitivity)
-        costs = self.problem.domains.group_costs
-        return crossing_costs(self.domain_loss, costs, self.sensitivity, gap, label)
+        costs, found = self.domains.group_costs, reach(signs, self.items, self.weighed)
+        return cheapest(found, gap, costs, self.sensitivity).cost(counted(costs))
 
     def holding(self, columns: IndexArray) -> PairAudit:
         cost = self.problem.cost
@@ -166,3 +202,7 @@ class PairAudit(Adversary):
         domains = None if cost.domains is None else cost.domains.without(columns)
         held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
         return replace(self, problem=held)
+
+
+def _part(block: Block, items: ItemTable, part: int) -> tuple[Any, tuple[()]]:
+    return items[part], ()

@@ -12,13 +12,14 @@ Two encoders make distances that mean nothing and are refused.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..rows.arrays import IndexArray
+from .features import Column
 
 _REFUSED = {
     "OrdinalEncoder": (
@@ -31,27 +32,9 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True)
-class Column:
-    """``scale · x + shift`` of a column x of the input, or of one that a ``step`` made of it.
-
-    ``source`` is the column of the input, None if it is not known or not one.  ``group`` is the
-    category of a level, ``level`` what a 1 means, and ``otherwise`` what a row without a 1 in the
-    group does.
-    """
-
-    source: int | None = None
-    step: str = ""
-    group: Hashable = None
-    level: str = "yes"
-    otherwise: str = "none of these"
-    scale: float = 1.0
-    shift: float = 0.0
-
-
-def follow_steps(steps: list[tuple[str, Any]], n_inputs: int, width: int) -> list[Column]:
-    """The ``width`` columns that fitted steps make of a pipeline's input."""
-    found = _through("", steps, [Column(j) for j in range(n_inputs)], width)
+def follow_steps(steps: list[tuple[str, Any]], columns: list[Column], width: int) -> list[Column]:
+    """The ``width`` columns that fitted steps make of the columns of a pipeline's input."""
+    found = _through(steps, columns, width)
     return found if len(found) == width else _unknown(str(steps[-1][1]), width)
 
 
@@ -73,19 +56,17 @@ def fold(columns: list[Column], coef: Any, intercept: Any, n_inputs: int) -> tup
 
 
 def _through(
-    name: str, steps: list[tuple[str, Any]], columns: list[Column], width: int | None
+    steps: list[tuple[str, Any]], columns: list[Column], width: int | None
 ) -> list[Column]:
     """Through one step after the other."""
-    for place, (inner, step) in enumerate(steps):
+    for place, (name, step) in enumerate(steps):
         after = steps[place + 1][1] if place + 1 < len(steps) else None
         seen = width if after is None else getattr(after, "n_features_in_", None)
-        columns = _follow(f"{name}/{inner}", inner, step, columns, seen)
+        columns = _follow(name, step, columns, seen)
     return columns
 
 
-def _follow(
-    name: str, own: str, step: Any, columns: list[Column], width: int | None
-) -> list[Column]:
+def _follow(name: str, step: Any, columns: list[Column], width: int | None) -> list[Column]:
     """What the columns of a fitted step's output are; none if even their number is not known.
 
     ``width`` is the number of columns of the output, where it is known.
@@ -93,8 +74,8 @@ def _follow(
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return columns
     if hasattr(step, "steps"):
-        return _through(name, step.steps, columns, width)
-    words, found = f"{own!r} ({type(step).__name__})", None
+        return _through(step.steps, columns, width)
+    words, found = f"{name!r} ({type(step).__name__})", None
     for kind in type(step).__mro__:
         if not kind.__module__.startswith("sklearn."):
             continue
@@ -107,7 +88,7 @@ def _follow(
             expected = getattr(step, "n_features_in_", len(columns))
             if len(columns) != expected:  # a step before was not known, nor what it gave
                 columns = _unknown(words, expected)
-            found = _KNOWN[kind.__name__](_Step(name, words, step), columns)
+            found = _KNOWN[kind.__name__](step, words, columns)
             break
     if found is None or width not in (None, len(found)):
         return _unknown(words, width or 0)
@@ -115,26 +96,19 @@ def _follow(
 
 
 def _unknown(words: str, count: int) -> list[Column]:
-    return [Column(None, words)] * count
+    return [Column(step=words)] * count
 
 
-class _Step(NamedTuple):
-    """A step, its path in the pipeline, and what it is called."""
-
-    name: str
-    words: str
-    itself: Any
-
-    def levels(
-        self, columns: list[Column], j: int, names: Iterable[str], otherwise: str
-    ) -> list[Column]:
-        """The levels of a category that is made of a column."""
-        source = columns[j].source
-        return [Column(source, self.words, (self.name, j), each, otherwise) for each in names]
+def _levels(
+    step: Any, words: str, column: Column, j: int, names: Iterable[str], otherwise: str
+) -> list[Column]:
+    """The levels of a category that a step makes of its column j."""
+    at = column.source, column.name, words, (id(step), j)
+    return [Column(*at, each, otherwise) for each in names]
 
 
-def _one_hot_encoder(step: _Step, columns: list[Column]) -> list[Column]:
-    made, encoder = [], step.itself
+def _one_hot_encoder(encoder: Any, words: str, columns: list[Column]) -> list[Column]:
+    made = []
     merged = getattr(encoder, "infrequent_categories_", None)
     for j, known in enumerate(encoder.categories_):
         levels, otherwise = [str(level) for level in known], Column.otherwise
@@ -147,24 +121,23 @@ def _one_hot_encoder(step: _Step, columns: list[Column]) -> list[Column]:
             otherwise = "infrequent" if otherwise in rare else otherwise
         if dropped is not None:
             levels.remove(otherwise)
-        made += step.levels(columns, j, levels, otherwise)
+        made += _levels(encoder, words, columns[j], j, levels, otherwise)
     return made
 
 
-def _bins(step: _Step, columns: list[Column]) -> list[Column] | None:
+def _bins(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
     """Intervals of a number, if each has a column."""
-    if step.itself.encode == "ordinal":
+    if step.encode == "ordinal":
         return None
     made = []
-    for j, edges in enumerate(step.itself.bin_edges_):
+    for j, edges in enumerate(step.bin_edges_):
         levels = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
-        made += step.levels(columns, j, levels, Column.otherwise)
+        made += _levels(step, words, columns[j], j, levels, Column.otherwise)
     return made
 
 
-def _scaler(step: _Step, columns: list[Column]) -> list[Column] | None:
+def _scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
     """Standard, robust, and by the largest value: ``(x - centre) / scale``."""
-    scaler = step.itself
     if getattr(scaler, "clip", False):
         return None
     scale = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
@@ -174,8 +147,7 @@ def _scaler(step: _Step, columns: list[Column]) -> list[Column] | None:
     return _scaled(columns, scale, -centre * scale)
 
 
-def _min_max_scaler(step: _Step, columns: list[Column]) -> list[Column] | None:
-    scaler = step.itself
+def _min_max_scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
     return None if scaler.clip else _scaled(columns, scaler.scale_, scaler.min_)
 
 
@@ -187,43 +159,39 @@ def _scaled(columns: list[Column], scale: Any, shift: Any) -> list[Column]:
     ]
 
 
-def _selector(step: _Step, columns: list[Column]) -> list[Column]:
-    return list(itertools.compress(columns, step.itself.get_support()))
+def _selector(step: Any, words: str, columns: list[Column]) -> list[Column]:
+    return list(itertools.compress(columns, step.get_support()))
 
 
-def _function(step: _Step, columns: list[Column]) -> list[Column] | None:
-    return columns if step.itself.func is None else None
+def _function(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
+    return columns if step.func is None else None
 
 
-def _imputer(step: _Step, columns: list[Column]) -> list[Column] | None:
+def _imputer(imputer: Any, words: str, columns: list[Column]) -> list[Column] | None:
     """The identity on rows without missing values, then an indicator for each column with some."""
-    imputer = step.itself
     if not (isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)):
         return None
     indicator = getattr(imputer, "indicator_", None)
-    if indicator is None:
-        return columns
-    return columns + _missing(step._replace(itself=indicator), columns)
+    return columns if indicator is None else columns + _missing(indicator, words, columns)
 
 
-def _missing(step: _Step, columns: list[Column]) -> list[Column]:
+def _missing(step: Any, words: str, columns: list[Column]) -> list[Column]:
     """Indicators of missing numbers: categories of their own, beside the numbers."""
     return [
         level
-        for j in step.itself.features_
-        for level in step.levels(columns, int(j), ["missing"], "not missing")
+        for j in step.features_
+        for level in _levels(step, words, columns[j], int(j), ["missing"], "not missing")
     ]
 
 
-def _column_transformer(step: _Step, columns: list[Column]) -> list[Column]:
-    transformer = step.itself
+def _column_transformer(transformer: Any, words: str, columns: list[Column]) -> list[Column]:
     places = transformer.output_indices_
-    found = _unknown(step.words, max(there.stop for there in places.values()))
+    found = _unknown(words, max(there.stop for there in places.values()))
     for own, inner, chosen in transformer.transformers_:
         there = places[own]
         if there.stop > there.start:
             seen = [columns[j] for j in _chosen(transformer, chosen)]
-            part = _follow(f"{step.name}/{own}", own, inner, seen, there.stop - there.start)
+            part = _follow(own, inner, seen, there.stop - there.start)
             weight = (transformer.transformer_weights or {}).get(own, 1.0)
             found[there] = _scaled(part, weight, 0.0)
     return found
@@ -247,7 +215,7 @@ def _chosen(step: Any, columns: Any) -> IndexArray:
 
 #: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that none of
 #: them is imported by who does not use it.
-_KNOWN: dict[str, Callable[[_Step, list[Column]], list[Column] | None]] = {
+_KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "ColumnTransformer": _column_transformer,
     "FunctionTransformer": _function,
     "KBinsDiscretizer": _bins,

@@ -27,9 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
-from .adversary import Adversary, Ends
+from .adversary import Ends
 from .audit_problem import audit_problem
-from .breakpoints import Breakpoints
 
 
 def worst_case_loss(
@@ -78,8 +77,7 @@ def worst_case_loss(
     categories, bounds : optional
         What features can be, as in :func:`~drlogit.solve`: the worst case is then one that could be
         in the table.  By default those of the fit, if the model is ours; else, in a pipeline, the
-        columns of each ``OneHotEncoder`` are categories (``categories=[]``: they are not;
-        ``"one-hot"``: they are, though our model took them for numbers).
+        columns of each ``OneHotEncoder`` are categories (``categories=[]``: they are not).
     space : {"fitted", "given"}
         Where distance is measured: in the space in which the classifier was fitted, for a pipeline
         what its last step sees, so that the answer on the training data is that of the fit; or in
@@ -97,7 +95,7 @@ def worst_case_loss(
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return audit.worst_loss
+    return float(audit.loss_curve().at(audit.problem.epsilon))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,17 +227,7 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
-    return distribution_at(audit, audit.problem.epsilon, float(tol))
-
-
-def distribution_at(
-    audit: Adversary, epsilon: float, tol: float, found: Breakpoints | None = None
-) -> WorstCaseDistribution:
-    """A distribution within ``tol`` of the worst at radius ε.
-
-    ``found`` are the breakpoints of at least that budget, if they are known.
-    """
-    found = audit.breakpoints(epsilon) if found is None else found
+    epsilon, found = audit.problem.epsilon, audit.breakpoints()
     supremum = float(audit.loss_curve(found).at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
     (index, piece, mass), left = found.pieces(audit.weights, budget)
