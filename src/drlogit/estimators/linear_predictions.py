@@ -18,15 +18,6 @@ from .matrices import matrix_of
 from .tables.encoding import Encoding, numbers_only
 
 
-def refuse_label_noise(model: Any, place: str) -> None:
-    """``ValueError`` where probabilities could not be turned into those of true labels."""
-    if model.label_noise_ is not None:
-        raise ValueError(
-            f"{place} do not know of label_noise; fit without it, and correct what is "
-            "predicted where it is used"
-        )
-
-
 class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Answers of a classifier with ``coef_``, ``intercept_`` and ``classes_``."""
 
@@ -87,10 +78,9 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             A category has truth values and missing ones; or the model knows of ``label_noise``.
         """
-        from .plain_models import plain_model
+        from .exports import plain_model
 
         check_is_fitted(self, "coef_")
-        refuse_label_noise(self, "scikit-learn's own models")
         return plain_model(self)
 
     @property
