@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets
-    from .estimators.advice import UnscaledDataWarning
     from .estimators.choosing import (
         RegularizationPath,
         epsilon_max,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .estimators.classifier import DRLogisticRegression
     from .estimators.classifier_cv import DRLogisticRegressionCV
     from .estimators.exports import to_onnx
+    from .estimators.tables.by_column import UnscaledDataWarning
     from .estimators.tolerances import Tolerances, allowances, tolerances
     from .files.model_file import load_model, save_model
     from .fitting.solving import solve, solve_subproblem
@@ -83,7 +83,7 @@ _HOMES = {
     "estimators.classifier_cv": "DRLogisticRegressionCV",
     "estimators.exports": "to_onnx",
     "estimators.tolerances": "Tolerances allowances tolerances",
-    "estimators.advice": "UnscaledDataWarning",
+    "estimators.tables.by_column": "UnscaledDataWarning",
     "files.model_file": "load_model save_model",
     "fitting.solving": "solve solve_subproblem",
     "problem.dual_point": "DualPoint",

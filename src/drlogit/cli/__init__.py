@@ -114,7 +114,7 @@ def _describe(error: BaseException) -> str:
 
 def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
     """Warnings as one line each, without the place in our code they came from."""
-    from ..estimators.advice import UnscaledDataWarning
+    from ..estimators.tables.by_column import UnscaledDataWarning
 
     if issubclass(category, UnscaledDataWarning):  # its remedy as an option
         units = str(message).partition(": feature_costs=")[0]

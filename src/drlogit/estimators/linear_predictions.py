@@ -83,22 +83,6 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "coef_")
         return plain_model(self)
 
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """How much each column of X can matter: ``|β|`` of a number, the range of a category's.
-
-        The mean over classes, if there are several.  Of a table ``coef_`` has a column
-        for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
-        """
-        check_is_fitted(self, "coef_")
-        sizes = np.abs(self.coef_)
-        if self.encoding_ is None:
-            return np.asarray(sizes.mean(axis=0))
-        for group in self.encoding_.groups:
-            sizes[:, group] = np.ptp(self.coef_[:, group], axis=1)[:, None]
-        first = [place[0] if place.size else -1 for place in self.encoding_.places]
-        return np.append(sizes.mean(axis=0), 0.0)[first]  # 0 for what was left out
-
     def coefficient_table(self) -> list[dict[str, Any]]:
         """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
 
