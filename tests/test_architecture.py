@@ -70,8 +70,8 @@ def test_no_module_imports_itself_by_way_of_others():
 REACH_INS = {
     "cli/fit.py": {"_callback", "_keep_dual"},
     "cli/tune.py": {"_on_fold"},
-    "estimators/choosing.py": {"_check_data", "_model", "_pose"},
-    "estimators/folds.py": {"_check_data", "_model"},
+    "estimators/choosing.py": {"_check_data"},
+    "estimators/folds.py": {"_check_data"},
     "files/model_file.py": {"_set_result"},
 }
 

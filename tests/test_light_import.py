@@ -28,3 +28,9 @@ def test_what_is_not_needed_is_not_imported():
     assert {name for name in imported if name.startswith("drlogit")} == {"drlogit"}
     assert not used & HEAVY
     assert not used & {f"drlogit.{package}" for package in ABOVE}
+
+
+def test_help_imports_nothing_that_computes():
+    script = "import sys; from drlogit import cli; cli._build_parser([]); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not set(run.stdout.split()) & {"numpy", "scipy", "sklearn", "pandas"}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import datasets
-    from .estimators.advice import UnscaledDataWarning
     from .estimators.choosing import (
         RegularizationPath,
         epsilon_max,
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
     )
     from .estimators.classifier import DRLogisticRegression
     from .estimators.classifier_cv import DRLogisticRegressionCV
+    from .estimators.exports import to_onnx
+    from .estimators.tables.by_column import UnscaledDataWarning
     from .estimators.tolerances import Tolerances, allowances, tolerances
     from .files.model_file import load_model, save_model
-    from .files.onnx_model import register_onnx, to_onnx
     from .fitting.solving import solve, solve_subproblem
     from .problem.dual_point import DualPoint
     from .problem.result import Result, Status, Trace
@@ -64,7 +64,6 @@ __all__ = [
     "guarantee",
     "load_model",
     "misclassification_bounds",
-    "register_onnx",
     "regularization_path",
     "save_model",
     "solve",
@@ -82,10 +81,10 @@ _HOMES = {
     "estimators.choosing": "RegularizationPath epsilon_max regularization_path suggest_radius",
     "estimators.classifier": "DRLogisticRegression",
     "estimators.classifier_cv": "DRLogisticRegressionCV",
+    "estimators.exports": "to_onnx",
     "estimators.tolerances": "Tolerances allowances tolerances",
-    "estimators.advice": "UnscaledDataWarning",
+    "estimators.tables.by_column": "UnscaledDataWarning",
     "files.model_file": "load_model save_model",
-    "files.onnx_model": "register_onnx to_onnx",
     "fitting.solving": "solve solve_subproblem",
     "problem.dual_point": "DualPoint",
     "problem.result": "Result Status Trace",

@@ -1,15 +1,13 @@
 """The command line.
 
-A command is a module of this package, which says in its first lines what it is for, with two
-functions: ``add_options(parser)``, and ``run(arguments, console)``, which does the work, prints the
-answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To add a
-command, write its module and name it in ``_COMMANDS``.
+A command is a module of this package, which begins with what it does and examples to paste, and
+has two functions: ``add_options(parser)``, and ``run(arguments, console)``, which does the work,
+prints the answer through the :class:`~drlogit.cli.console.Console` and returns the exit code.  To
+add a command, write its module and name it in ``_COMMANDS``.  The module of a command is imported
+when it is asked for, and with it scikit-learn: ``drlogit --help`` needs none.
 
 Exit codes: 0 done, 1 bad input (one clear line), 2 usage, 3 not converged to the tolerance, 4 not
 proven.
-
-Written with argparse: subcommands with shared options are all that is asked of it.  What only
-one command needs is imported inside its ``run``, so that ``drlogit --help`` is quick.
 """
 
 from __future__ import annotations
@@ -19,22 +17,10 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from .. import __version__
-from ..estimators.advice import UnscaledDataWarning
-from . import (
-    audit,
-    bundled_data,
-    demo,
-    evaluate,
-    fit,
-    guarantee,
-    predict,
-    radius_path,
-    tune,
-    verify,
-)
 from .console import (
     BAD_INPUT,
     DONE,
@@ -45,21 +31,30 @@ from .console import (
     Console,
     printable,
 )
-from .options import add_command
-from .outputs import check_outputs
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_CONVERGED", "NOT_PROVEN", "USAGE", "main"]
 
 #: In the order of the help text.
 _COMMANDS = {
-    "demo": demo, "fit": fit, "predict": predict, "evaluate": evaluate, "guarantee": guarantee,
-    "tune": tune, "path": radius_path, "audit": audit, "verify": verify, "datasets": bundled_data,
-}  # fmt: skip
+    "demo": "fit, certify and explain a robust model on bundled data",
+    "fit": "fit a robust model to a file and write it as JSON",
+    "predict": "labels and probabilities for samples",
+    "evaluate": "how good a model is on labelled samples, as they are and in the worst case",
+    "guarantee": "what holds for new data, from rows that a model has not seen",
+    "tune": "choose epsilon and kappa by cross-validation",
+    "path": "the model over a range of radii",
+    "audit": "how robust are these models? worst-case loss and error against epsilon",
+    "verify": "check the bounds of a model against its data and its proof",
+    "datasets": "list the bundled data, and write them to a file",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (usage errors raise ``SystemExit(2)``)."""
-    arguments = _build_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = _build_parser(words).parse_args(words)
+    from .outputs import check_outputs
+
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -86,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def _build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """What reads these words: all commands, with the options of the one that is among them."""
     parser = argparse.ArgumentParser(
         prog="drlogit",
         description="Logistic regression that stays good when data shift and labels are wrong.",
@@ -97,8 +93,13 @@ def _build_parser() -> argparse.ArgumentParser:
         "--debug", action="store_true", help="show where an error came from, as a traceback"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module in _COMMANDS.items():
-        add_command(commands, name, module)
+    asked = next((word for word in words if word in _COMMANDS), None)
+    for name, line in _COMMANDS.items():
+        command = commands.add_parser(name, help=line)
+        if name == asked:
+            from .options import describe_command
+
+            describe_command(command, import_module(f".{name}", __package__))
     return parser
 
 
@@ -113,6 +114,8 @@ def _describe(error: BaseException) -> str:
 
 def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
     """Warnings as one line each, without the place in our code they came from."""
+    from ..estimators.tables.by_column import UnscaledDataWarning
+
     if issubclass(category, UnscaledDataWarning):  # its remedy as an option
         units = str(message).partition(": feature_costs=")[0]
         message = f"{units}: --standardize measures in standard deviations"

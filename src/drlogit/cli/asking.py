@@ -15,8 +15,8 @@ from ..estimators.tables.frames import MISSING_MARKS, columns_of
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import read_model
 from ..files.reading import read_samples
+from ..files.values import keyed_by_label, match_labels
 from .console import Console
-from .labels import keyed_by_label, match_labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from ..estimators.matrices import matrix_of
 from ..files.model_file import read_model
+from ..report.audits import audit
 from . import options
 from .asking import (
     ModelAndSamples,
@@ -56,8 +59,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..report.audits import audit
-
     asked = read_asked(arguments, console)
     models = _named(arguments, asked)
     X = asked.samples.X
@@ -116,9 +117,6 @@ def compared(model: Any, X: Any, codes: Any, weights: Any) -> Any:
 
 def _plain(X: Any, y: Any, weights: Any) -> tuple[Any, Any]:
     """Logistic regression as most fit it: on standardised features, with scikit-learn's penalty."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
     scaler = StandardScaler(with_mean=not sp.issparse(X))
     fit = LogisticRegression(max_iter=10_000).fit(scaler.fit_transform(X), y, weights)
     coef = fit.coef_ / scaler.scale_

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..files.strict_json import dumps
+from ..files.writing import json_text
 
 DONE, BAD_INPUT, USAGE, NOT_CONVERGED, NOT_PROVEN = 0, 1, 2, 3, 4
 INTERRUPTED = 130  # what shells report for SIGINT
@@ -40,7 +40,7 @@ class Console:
     def answer(self, record: Any, text: str | Callable[[], str]) -> None:
         """Print the answer of a command: as JSON if that is wanted, else as text."""
         if self.json:
-            print(dumps(record))
+            print(json_text(record))
         else:
             print(printable(text if isinstance(text, str) else text()))
 

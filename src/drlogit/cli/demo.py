@@ -17,6 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets.bundled import load_bundled
+from ..estimators.classifier import DRLogisticRegression
+from ..estimators.tolerances import allowances, tolerances
+from ..report.audits import audit
 from . import options
 from .audit import compared
 from .console import DONE, NOT_CONVERGED, Console
@@ -39,11 +43,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..datasets.bundled import load_bundled
-    from ..estimators.classifier import DRLogisticRegression
-    from ..estimators.tolerances import tolerances
-    from ..report.audits import audit
-
     table = load_bundled("loans")
     X, y = table.drop(columns="outcome"), table["outcome"].to_numpy()
     seen, unseen = slice(None, _FITTED), slice(_FITTED, None)
@@ -86,8 +85,6 @@ def _outcome(report: Any, name: str, epsilon: float) -> dict[str, Any]:
 
 
 def _text(record: dict[str, Any], model: Any, page: str | None) -> str:
-    from ..estimators.tolerances import allowances
-
     models, n_unseen = record["models"], record["n_unseen"]
     promised = [each["guarantee"] for each in models]
     tolerated = ",".join(f"{name}={share:g}" for name, share in record["tolerated"].items())

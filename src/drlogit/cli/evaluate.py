@@ -1,7 +1,8 @@
 """How good a model is on labelled samples, as they are and in the worst case.
 
 Log-loss, accuracy and area under the ROC curve on the samples as they are, and the worst case
-within the model's radius around these samples.
+within the model's radius around these samples. All of it is about labels as recorded: with
+--label-noise, too, recorded labels are compared with probabilities of recorded labels.
 
     drlogit evaluate model.json test.csv
     drlogit evaluate model.json test.csv --epsilon 0.05 --json
@@ -10,16 +11,23 @@ within the model's radius around these samples.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from copy import copy
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from ..problem.label_costs import BY_SAMPLE, kappa_text
+from ..robustness.measured_model import where_measured
+from ..robustness.misclassification import misclassification_bounds
+from ..robustness.worst_case import worst_case_loss
 from . import options
 from .asking import ModelAndSamples, read_asked
 from .console import DONE, Console
-from .labels import match_labels
 from .outputs import table
+
+#: What is compared where labels are known to be wrong at a rate.
+_COMPARED = "recorded labels with probabilities of recorded labels"
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -33,19 +41,19 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from sklearn.metrics import confusion_matrix, roc_auc_score
-
     asked = read_asked(arguments, console)
-    model, X, weights = asked.model, asked.samples.X, asked.samples.weights
+    model, X, weights = copy(asked.model), asked.samples.X, asked.samples.weights
     codes, classes = asked.codes, asked.classes
+    noisy, model.label_noise_ = model.label_noise_ is not None, None
     # In logarithms, so that a sure mistake is a large loss and not an infinite one.
     losses = -model.predict_log_proba(X)[np.arange(codes.size), codes]
-    predicted = match_labels(model.predict(X), classes, asked.samples.source)
+    predicted = np.searchsorted(model.classes_, model.predict(X))
     record: dict[str, Any] = {
         "model": arguments.model,
         "data": asked.samples.source,
         "n_samples": int(codes.size),
         "classes": classes,
+        "compared": _COMPARED if noisy else "labels with their probabilities",
         "log_loss": float(np.average(losses, weights=weights)),
         "accuracy": float(np.average(predicted == codes, weights=weights)),
         "confusion": confusion_matrix(codes, predicted, labels=np.arange(len(classes))),
@@ -65,17 +73,15 @@ def run(arguments: Namespace, console: Console) -> int:
 
 
 def _worst_case(asked: ModelAndSamples, arguments: Namespace) -> dict[str, Any]:
-    from ..robustness.misclassification import misclassification_bounds
-    from ..robustness.worst_case import worst_case_loss
-
     model, samples = asked.model, asked.samples
     epsilon = model.epsilon_ if arguments.epsilon is None else arguments.epsilon
-    kappa = asked.kappa(model.kappa_ if arguments.kappa is None else arguments.kappa)
+    kappa = asked.kappa(arguments.kappa)
+    stated = model.kappa_ if kappa is None else kappa
     ball = {"epsilon": epsilon, "kappa": kappa, "sample_weight": samples.weights}
     error = misclassification_bounds(model, samples.X, asked.labels, **ball)
     return {
         "epsilon": epsilon,
-        "kappa": kappa if samples.kappa is None else BY_SAMPLE,
+        "kappa": stated if samples.kappa is None else BY_SAMPLE,
         "log_loss": worst_case_loss(model, samples.X, asked.labels, **ball),
         "best_error": error.best,
         "worst_error": error.worst,
@@ -83,16 +89,15 @@ def _worst_case(asked: ModelAndSamples, arguments: Namespace) -> dict[str, Any]:
 
 
 def _text(record: dict[str, Any], asked: ModelAndSamples) -> str:
-    from ..robustness.measured_model import where_measured
-
     auc, worst, training = record["roc_auc"], record["worst_case"], record["training"]
     names = [str(label)[:20] for label in record["classes"]]
     counts = zip(names, record["confusion"].tolist(), strict=True)
-    rows = [[f"truly {name}", *map(str, row)] for name, row in counts]
+    noisy = record["compared"] == _COMPARED
+    rows = [[f"{'recorded' if noisy else 'truly'} {name}", *map(str, row)] for name, row in counts]
     lines = [
         f"{record['data']}: {record['n_samples']} samples",
         "",
-        "As they are",
+        f"As they are ({_COMPARED})" if noisy else "As they are",
         f"  log-loss   {record['log_loss']:.4f}",
         f"  accuracy   {record['accuracy']:.1%}",
         *([] if auc is None else [f"  ROC AUC    {auc:.4f}"]),

@@ -17,8 +17,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from ..estimators.classifier import DRLogisticRegression
 from ..estimators.tolerances import allowances
+from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
+from ..robustness.guarantees import guarantee
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
@@ -49,10 +52,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..estimators.classifier import DRLogisticRegression
-    from ..files.model_file import write_model
-    from ..robustness.guarantees import guarantee
-
     training, unseen = read_training(arguments, console), None
     if arguments.holdout is not None:
         training, unseen = training.split(arguments.holdout)

@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
+from ..robustness.guarantees import guarantee
 from . import options
 from .asking import read_asked, read_groups, warn_of_fitted_rows
 from .console import DONE, Console
@@ -33,8 +34,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..robustness.guarantees import guarantee
-
     asked = read_asked(arguments, console)
     warn_of_fitted_rows(asked, console)
     found = guarantee(

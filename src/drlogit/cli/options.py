@@ -30,19 +30,15 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return super()._get_help_string(action)
 
 
-def add_command(commands: Any, name: str, module: ModuleType) -> None:
-    """Add the parser of a command, with the options that every command has.
+def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> None:
+    """Give a parser what its command is, and its options, with those that every command has.
 
     What its module says of itself is its help: a line, what it does, and examples to paste.
     """
-    line, description, examples = (module.__doc__ or "\n\n\n\n").split("\n\n", 2)
-    parser = commands.add_parser(
-        name,
-        help=line[0].lower() + line[1:].rstrip("."),
-        description=textwrap.fill(description, 79),
-        epilog="examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  "),
-        formatter_class=_HelpFormatter,
-    )
+    _, description, examples = (module.__doc__ or "\n\n\n\n").split("\n\n", 2)
+    parser.description = textwrap.fill(description, 79)
+    parser.epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  ")
+    parser.formatter_class = _HelpFormatter
     parser.set_defaults(run=module.run)
     add = group(parser)
     add("--json", "print the answer as JSON")

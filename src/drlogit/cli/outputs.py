@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators.tables.frames import is_number
-from ..files.atomic import write_bytes
+from ..files.writing import write_bytes
 from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from ..files.writing import write_text
 from . import options
 from .asking import read_asked, read_column
 from .console import DONE, Console
@@ -32,8 +33,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..files.atomic import write_text
-
     asked = read_asked(arguments, console, with_labels=False)
     probabilities = asked.model.predict_proba(asked.samples.X)
     predictions = asked.model.predict(asked.samples.X).tolist()

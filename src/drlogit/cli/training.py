@@ -17,9 +17,9 @@ from ..estimators.tables.text_columns import Remedies, identifies, remark_on_tex
 from ..estimators.tolerances import tolerances
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
+from ..files.values import keyed_by_label
 from ..robustness.unseen_rows import LEAST_ROWS
 from .console import Console
-from .labels import keyed_by_label
 
 #: What to do about text that is no category.
 _REMEDIES = Remedies(

@@ -17,7 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
+from ..files.model_file import write_model
 from ..problem.label_costs import kappa_text
+from ..robustness.guarantees import guarantee
+from ..robustness.unseen_rows import LEAST_ROWS
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
@@ -58,11 +62,6 @@ _grid.__name__ = "number or list of numbers"
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..estimators.classifier_cv import FOLD_TOL, DRLogisticRegressionCV
-    from ..files.model_file import write_model
-    from ..robustness.guarantees import guarantee
-    from ..robustness.unseen_rows import LEAST_ROWS
-
     training = read_training(arguments, console)
     search = DRLogisticRegressionCV(
         arguments.epsilons, arguments.kappas, cv=arguments.folds, scoring=arguments.scoring,

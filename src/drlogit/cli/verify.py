@@ -15,6 +15,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
 from ..estimators.training_data import with_class_weights
+from ..verification.verifying import verify
 from . import options
 from .asking import read_asked
 from .console import DONE, NOT_PROVEN, Console
@@ -31,8 +32,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..verification.verifying import verify
-
     asked = read_asked(arguments, console)
     samples, weights = asked.samples, asked.samples.weights
     if asked.origin.get("balanced"):

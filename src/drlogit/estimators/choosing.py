@@ -255,8 +255,7 @@ sample_weight, solver, tol, max_iter
         feature_costs=feature_costs, categories=categories, bounds=bounds,
         categorical_features=categorical_features, missing=missing,
     )  # fmt: skip
-    encoding, names = learner.encoding_, learner._model()["names"]
-    shares = None if encoding is None or not fit_intercept else data.column_means()
+    names = data.model["names"]
     limit = largest_radius(problem)
     if epsilons is None:
         radii = radii_below(limit, check_count(n_epsilons, "n_epsilons"), min_fraction)
@@ -266,12 +265,10 @@ sample_weight, solver, tol, max_iter
     for result in solve_radii(
         problem, radii, warm_start=warm_start, solver=solver, tol=tol, max_iter=max_iter
     ):
-        if encoding is not None and shares is not None:
-            coef, b = encoding.relative_to_average(result.coef, result.intercept, shares)
-            result = replace(result, coef=coef, intercept=b)
-        results.append(result)
+        coef, intercept = data.reported(result.coef, result.intercept)
+        results.append(replace(result, coef=coef, intercept=intercept))
         if callback is not None:
-            callback(result)
+            callback(results[-1])
     capped = any(result.status is Status.MAX_ITER for result in results)
     warn_about_gaps(
         "regularization_path",
@@ -300,7 +297,7 @@ def _posed(
     """The problem that an estimator would be fitted to, with ε = 1, the samples and the way."""
     learner = DRLogisticRegression(1.0, kappa, **model)
     data = learner._check_data(X, y, sample_weight, kappa)
-    return learner, data, learner._pose(data, 1.0, kappa)
+    return learner, data, data.pose(1.0, kappa)
 
 
 def _is_real(value: Any) -> bool:

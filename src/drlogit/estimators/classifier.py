@@ -237,7 +237,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         self._advise(given, robust=epsilon > 0.0)
         if self.epsilon == "auto":
             # What is merged stands for several samples, of which theory wants to know.
-            posed = problem if data is given else self._pose(given, 1.0, kappa)
+            posed = problem if data is given else given.pose(1.0, kappa, self.n_jobs)
             problem = problem.with_radius(suggested_radius(posed))
         constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
         if self.epsilon == "auto" and not constant:

@@ -31,7 +31,7 @@ from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.chunks import in_memory
-from ..rows.row_blocks import is_dask, is_in_blocks
+from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import (
     Chain,
@@ -45,7 +45,6 @@ from .folds import (
     tabulate,
 )
 from .robust_classifier import RobustLinearClassifier, stated_kappa
-from .tables.by_column import is_by_column
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -439,11 +438,7 @@ tol, max_iter, class_weight, label_noise
         """What is learnt from samples is learnt from the training part of each fold."""
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
         learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
-        stated = is_by_column(self.feature_costs) or isinstance(self.bounds, str)
-        if is_in_blocks(given.X) or (self.encoding_ is None and not stated):
-            learner.feature_costs, learner.bounds = self.feature_costs_, self.bounds_
-            X, learner.categories = given.X, self.categories_
-        elif self.encoding_ is None and not is_frame(X):  # which has names
+        if self.encoding_ is None and not is_frame(X):  # which has names
             X = given.X
         weights = None if sample_weight is None else np.asarray(sample_weight)
         return [
@@ -463,7 +458,10 @@ tol, max_iter, class_weight, label_noise
         """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
         scorer = self._scorer()
         # Nobody sees these fits.
-        controls = self._controls() | {"tol": max(self.tol, FOLD_TOL), "judged": False}
+        controls = {
+            "solver": self.solver, "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
+            "judged": False,
+        }  # fmt: skip
         running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(score_fold)(
                 fold, kappas, epsilons, from_largest, controls, scorer, params,

@@ -99,12 +99,10 @@ def score_fold(
     training = learner._check_data(*given).prepared()
     X, y = rows_of(fold.X, fold.test), fold.y[fold.test]
     X = X if is_in_blocks(X) else matrix_of(learner, X, quiet=True)
-    problem = training.pose(epsilon=0.0, kappa=float(kappas[0]), **learner._model())
+    problem = training.pose(0.0, float(kappas[0]))
     unit = training.unit(problem)
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = learner.classes_, X.shape[1]
-    encoding = learner.encoding_ if learner.fit_intercept else None
-    shares = None if encoding is None else training.column_means()
     chains: list[Chain] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
         costs = scaled_costs(unit, float(kappa))
@@ -112,9 +110,7 @@ def score_fold(
         rest = time.perf_counter() - started - sum(fit.seconds for fit in fits)
         found = []
         for fit in fits:
-            coef, intercept = fit.coef, fit.intercept
-            if encoding is not None and shares is not None:
-                coef, intercept = encoding.relative_to_average(coef, intercept, shares)
+            coef, intercept = training.reported(fit.coef, fit.intercept)
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)
             found.append((

@@ -18,15 +18,6 @@ from .matrices import matrix_of
 from .tables.encoding import Encoding, numbers_only
 
 
-def refuse_label_noise(model: Any, place: str) -> None:
-    """``ValueError`` where probabilities could not be turned into those of true labels."""
-    if model.label_noise_ is not None:
-        raise ValueError(
-            f"{place} do not know of label_noise; fit without it, and correct what is "
-            "predicted where it is used"
-        )
-
-
 class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Answers of a classifier with ``coef_``, ``intercept_`` and ``classes_``."""
 
@@ -87,27 +78,10 @@ class LinearPredictions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             A category has truth values and missing ones; or the model knows of ``label_noise``.
         """
-        from .plain_models import plain_model
+        from .exports import plain_model
 
         check_is_fitted(self, "coef_")
-        refuse_label_noise(self, "scikit-learn's own models")
         return plain_model(self)
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """How much each column of X can matter: ``|β|`` of a number, the range of a category's.
-
-        The mean over classes, if there are several.  Of a table ``coef_`` has a column
-        for each level, so ``SelectFromModel(model, importance_getter="feature_importances_")``.
-        """
-        check_is_fitted(self, "coef_")
-        sizes = np.abs(self.coef_)
-        if self.encoding_ is None:
-            return np.asarray(sizes.mean(axis=0))
-        for group in self.encoding_.groups:
-            sizes[:, group] = np.ptp(self.coef_[:, group], axis=1)[:, None]
-        first = [place[0] if place.size else -1 for place in self.encoding_.places]
-        return np.append(sizes.mean(axis=0), 0.0)[first]  # 0 for what was left out
 
     def coefficient_table(self) -> list[dict[str, Any]]:
         """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.

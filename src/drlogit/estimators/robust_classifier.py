@@ -29,11 +29,16 @@ from ..problem.result import Callback, Result
 from ..rows.checks import check_unmasked, signs_of
 from ..rows.chunks import digest_of_features, digest_of_samples
 from ..rows.row_blocks import is_in_blocks
-from .advice import UnscaledDataWarning, unlike_units, unpenalised
 from .label_noise import noise_matrix
 from .linear_predictions import LinearPredictions
 from .matrices import features_to_fit
-from .tables.by_column import resolve_bounds, resolve_costs
+from .tables.by_column import (
+    UnscaledDataWarning,
+    resolve_bounds,
+    resolve_costs,
+    unlike_units,
+    unpenalised,
+)
 from .tables.encoding import FILLS, position_of
 from .training_data import TrainingData
 
@@ -90,16 +95,24 @@ class RobustLinearClassifier(LinearPredictions):
         data = TrainingData.of(X, y, sample_weight, self.class_weight)
         self.classes_ = data.classes
         self.label_noise_ = noise_matrix(self.label_noise, self.classes_)
+        costs = None
         if kappa is not None:
             costs = flip_costs(kappa, self.classes_, data.codes, data.weights)
-            data = replace(data, kappa=costs)
         names, encoding = self._names_given, self.encoding_
         self.feature_costs_ = resolve_costs(
             self.feature_costs, data.X, data.weights, names, encoding
         )
         self.bounds_ = resolve_bounds(self.bounds, data.X, names, encoding)
         self.categories_ = self._groups(names)
-        return data
+        model = {
+            "norm": self.norm,
+            "fit_intercept": self.fit_intercept,
+            "feature_costs": self.feature_costs_,
+            "categories": self.categories_,
+            "bounds": self.bounds_,
+            "names": encoding.names if encoding else getattr(self, "feature_names_in_", None),
+        }
+        return replace(data, model=model, encoding=encoding, kappa=costs)
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
@@ -131,21 +144,6 @@ class RobustLinearClassifier(LinearPredictions):
 
     # --- from samples to fitted attributes --------------------------------------------------
 
-    def _model(self) -> dict[str, Any]:
-        """What a problem is besides data, ε and κ."""
-        return {
-            "norm": self.norm,
-            "fit_intercept": self.fit_intercept,
-            "feature_costs": self.feature_costs_,
-            "categories": self.categories_,
-            "bounds": self.bounds_,
-            "names": (
-                getattr(self, "feature_names_in_", None)
-                if self.encoding_ is None
-                else self.encoding_.names
-            ),
-        }
-
     def _groups(self, names: Sequence[Any]) -> Any:
         """Groups of columns of the matrix, by position: those stated, and those encoded."""
         encoded = [] if self.encoding_ is None else self.encoding_.groups
@@ -166,23 +164,16 @@ class RobustLinearClassifier(LinearPredictions):
             places.append(found)
         return [*places, *encoded]
 
-    def _controls(self) -> dict[str, Any]:
-        """What ``solve_problem`` wants to know besides the problem."""
-        return {"solver": self.solver, "tol": self.tol, "max_iter": self.max_iter}
-
-    def _pose(self, data: TrainingData, epsilon: float, kappa: Any) -> Problem | ClassProblem:
-        return data.pose(epsilon=epsilon, kappa=kappa, n_jobs=self.n_jobs, **self._model())
-
     def _prepare(
         self, given: TrainingData, epsilon: float, kappa: Any
     ) -> tuple[TrainingData, Problem | ClassProblem]:
         """The samples as a fit takes them, and their problem."""
         data = given.prepared()
         try:
-            return data, self._pose(data, epsilon, kappa)
+            return data, data.pose(epsilon, kappa, self.n_jobs)
         except ValueError:
             if data is not given:
-                self._pose(given, epsilon, kappa)  # raises with the rows as they were given
+                given.pose(epsilon, kappa, self.n_jobs)  # raises with the rows as they were given
             raise
 
     def _fit_problem(
@@ -197,18 +188,18 @@ class RobustLinearClassifier(LinearPredictions):
 
         Returns whether the model is constant, of which there is a warning.
         """
-        controls = {**self._controls(), "verbose": verbose, "callback": self._callback}
-        result = solve_problem(problem, **controls, start=start)
+        result = solve_problem(
+            problem, solver=self.solver, tol=self.tol, max_iter=self.max_iter, start=start,
+            verbose=verbose, callback=self._callback,
+        )  # fmt: skip
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
         result = result if self._keep_dual else replace(result, dual=None)
         if result.dual is not None and data.origin is not None:
             result = replace(result, dual=result.dual.for_samples(data.origin))
-        if self.encoding_ is not None and self.fit_intercept:
-            shares = data.column_means()
-            coef, b = self.encoding_.relative_to_average(result.coef, result.intercept, shares)
-            result = replace(result, coef=coef, intercept=b)
+        coef, intercept = data.reported(result.coef, result.intercept)
+        result = replace(result, coef=coef, intercept=intercept)
         self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant

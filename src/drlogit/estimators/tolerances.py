@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import numbers as number_types
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,11 +58,11 @@ class Tolerances:
     labels: float | dict[Any, float]
     numbers: float
     categories: float
-    columns: dict[Any, float | tuple[float, str]] = field(default_factory=dict)
+    columns: dict[Any, float | str]
 
     @property
     def epsilon(self) -> float:
-        return next(iter(self._finite))
+        return self._finite[0]
 
     @property
     def kappa(self) -> float | CostsByShare:
@@ -72,32 +72,23 @@ class Tolerances:
 
     @property
     def feature_costs(self) -> CostsByKind:
-        return CostsByKind(
-            numbers=self._price(self.numbers),
-            categories=self._price(self.categories),
-            columns={
-                name: (self._price(value[0]), "std")
-                if isinstance(value, tuple)
-                else self._price(value)
-                for name, value in self.columns.items()
-            },
-        )
+        columns: dict[Any, float | tuple[float, str]] = {}
+        for name, value in self.columns.items():
+            amount = self._price(_amount(value))
+            columns[name] = (amount, "std") if isinstance(value, str) else amount
+        return CostsByKind(self._price(self.numbers), self._price(self.categories), columns)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """For an estimator: ``DRLogisticRegression(**tolerances(…).parameters)``."""
-        return {
-            "epsilon": self.epsilon,
-            "kappa": self.kappa,
-            "feature_costs": self.feature_costs,
-        }
+        names = ("epsilon", "kappa", "feature_costs")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def _finite(self) -> list[float]:
         """What may be wrong; the first is the budget, and the unit of the others."""
         labels = self.labels.values() if isinstance(self.labels, dict) else [self.labels]
-        columns = [v[0] if isinstance(v, tuple) else v for v in self.columns.values()]
-        every = [self.numbers, self.categories, *labels, *columns]
+        every = [self.numbers, self.categories, *labels, *map(_amount, self.columns.values())]
         return [value for value in every if 0.0 < value < math.inf]
 
     def _price(self, tolerance: float) -> float:
@@ -105,25 +96,24 @@ class Tolerances:
         return self.epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
 
     def __str__(self) -> str:
-        if isinstance(self.labels, dict):
-            lines = [
-                f"of labels {name}, {_share(t)} may be wrong" if t else f"labels {name} are right"
-                for name, t in self.labels.items()
-            ]
-        else:
+        by_label = self.labels if isinstance(self.labels, dict) else {}
+        lines = [
+            f"of labels {name}, {_share(t)} may be wrong" if t else f"labels {name} are right"
+            for name, t in by_label.items()
+        ]
+        if not isinstance(self.labels, dict):
             wrong = f"labels: {_share(self.labels)} may be wrong"
             lines = [wrong if self.labels else "labels are right"]
-        sure = [name for name in ("numbers", "categories") if math.isinf(getattr(self, name))]
-        if "numbers" not in sure:
+        if math.isfinite(self.numbers):
             lines.append(f"numbers may be off by {self.numbers:g} standard deviations on average")
-        if "categories" not in sure:
+        if math.isfinite(self.categories):
             lines.append(f"categories: {_share(self.categories)} of a column may be miscoded")
+        sure = [name for name in ("numbers", "categories") if math.isinf(getattr(self, name))]
         lines += [f"{name} are beyond doubt" for name in sure]
-        for name, stated in self.columns.items():
-            value, unit = stated if isinstance(stated, tuple) else (stated, "")
-            right = math.isinf(value)
-            amount = f"{value:g} {unit}".strip()
-            lines.append(f"{name} is beyond doubt" if right else f"{name}: {amount} on average")
+        for name, value in self.columns.items():
+            shown = value if isinstance(value, str) else f"{value:g}"
+            right = math.isinf(_amount(value))
+            lines.append(f"{name} is beyond doubt" if right else f"{name}: {shown} on average")
         return "; ".join([*lines, _SHARED])
 
 
@@ -171,12 +161,9 @@ def tolerances(
         _check(share, "labels", 1.0)
     _check(numbers, "numbers", math.inf, or_beyond_doubt=True)
     _check(categories, "categories", 1.0, or_beyond_doubt=True)
-    stated: dict[Any, float | tuple[float, str]] = {}
     for name, value in (columns or {}).items():
-        amount = _in_deviations(value) if isinstance(value, str) else value
-        _check(amount, f"columns[{name!r}]", math.inf, or_beyond_doubt=True)
-        stated[name] = (amount, "std") if isinstance(value, str) else amount
-    found = Tolerances(said, float(numbers), float(categories), stated)
+        _check(_amount(value), f"columns[{name!r}]", math.inf, or_beyond_doubt=True)
+    found = Tolerances(said, float(numbers), float(categories), dict(columns or {}))
     if not found._finite:
         raise ValueError("tolerances must allow something: nothing may be wrong; use epsilon=0")
     return found
@@ -282,15 +269,17 @@ def _listed(found: dict[str, str], word: str) -> str:
     return ", ".join(parts) + (", …" if len(found) > _NAMED else "")
 
 
-def _in_deviations(text: str) -> float:
-    """``"0.1 std"`` as 0.1."""
-    number, _, unit = text.strip().rpartition(" ")
+def _amount(stated: float | str) -> float:
+    """A tolerance as a number: 0.1 of ``"0.1 std"``."""
+    if not isinstance(stated, str):
+        return stated
+    number, _, unit = stated.strip().rpartition(" ")
     try:
         value = float(number)
     except ValueError:
         value = math.nan
     if unit != "std" or not value >= 0.0:
-        raise ValueError(f"a tolerance in words must be like '0.1 std', got {text!r:.40}")
+        raise ValueError(f"a tolerance in words must be like '0.1 std', got {stated!r:.40}")
     return value
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..rows.checks import check_weights, find_classes, label_array, signs_of
 from ..rows.interface import Rows
 from ..rows.repeats import distinct_samples
 from ..rows.row_blocks import is_dask, is_in_blocks
+from .tables.encoding import Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,8 @@ class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
     ``codes`` are the labels as positions among the classes; ``weights`` include those of the
-    classes.  ``kappa`` is what flips cost, as :func:`~drlogit.problem.label_costs.flip_costs` has
+    classes.  ``model`` is what a problem of theirs is besides ε and κ, ``encoding`` how a table
+    became X.  ``kappa`` is what flips cost, as :func:`~drlogit.problem.label_costs.flip_costs` has
     it, None where it has yet to be chosen.  ``origin`` has, for each sample that was given, which
     of these it has become, -1 for none; it is None if they are the same.
     """
@@ -37,6 +39,8 @@ class TrainingData:
     codes: IndexArray
     weights: FloatArray | None
     classes: np.ndarray[Any, Any]
+    model: Mapping[str, Any] = field(default_factory=dict)
+    encoding: Encoding | None = None
     kappa: Any = None
     origin: IndexArray | None = None
 
@@ -75,15 +79,19 @@ class TrainingData:
     def n_classes(self) -> int:
         return int(self.classes.size)
 
-    def pose(
-        self, *, kappa: Any, n_jobs: int | None = None, **model: Any
-    ) -> Problem | ClassProblem:
+    def pose(self, epsilon: float, kappa: Any, n_jobs: int | None = None) -> Problem | ClassProblem:
         """The problem of these samples; their own κ, if they have one, comes first."""
-        kappa = kappa if self.kappa is None else self.kappa
+        ball = {"epsilon": epsilon, "kappa": kappa if self.kappa is None else self.kappa}
         rows = partial(self._rows, n_jobs)
         if self.n_classes == 2:
-            return pose_problem(rows, kappa=kappa, **model)
-        return pose_classes(rows, self.codes, self.classes, kappa=kappa, **model)
+            return pose_problem(rows, **ball, **self.model)
+        return pose_classes(rows, self.codes, self.classes, **ball, **self.model)
+
+    def reported(self, coef: FloatArray, intercept: Any) -> tuple[Any, Any]:
+        """A model as it is shown: levels of a table relative to the average sample."""
+        if self.encoding is None or not self.model["fit_intercept"]:
+            return coef, intercept
+        return self.encoding.relative_to_average(coef, intercept, self._means)
 
     def unit(self, problem: Problem | ClassProblem) -> Any:
         """What one is in a search over κ: the samples' own κ as posed, if they have one."""
@@ -100,8 +108,8 @@ class TrainingData:
         weights = None if self.weights is None else check_weights(self.weights, signs.size)
         return checked_rows(self.X, signs, weights, intercept=intercept, n_jobs=n_jobs)
 
-    def column_means(self) -> FloatArray:
-        """Mean of every feature, where X is in memory."""
+    @cached_property
+    def _means(self) -> FloatArray:
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
         return np.asarray((weights / weights.sum()) @ self.X).ravel()
 

@@ -12,6 +12,7 @@ all, and carry a digest of their contents, so that no accident to a file makes a
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,8 +31,7 @@ from ..problem.norms import get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
-from . import strict_json
-from .atomic import write_text
+from .writing import json_text, write_text
 
 #: Version 2 has the way from a raw table to numbers, and domains; in version 1 there were none.
 #: Version 3 has κ by label or by sample, label noise, and several classes in one fit.
@@ -132,7 +132,7 @@ def _checked_classes(classes: list[Any]) -> list[Any]:
 def _digest(document: Fields) -> str:
     """Of what a file says, however it is spelt: spaces, 0.5 or 5e-1, the order of the names."""
     contents = {name: document[name] for name in sorted(document) if name != "digest"}
-    return hashlib.sha256(strict_json.dumps(contents, indent=None).encode()).hexdigest()
+    return hashlib.sha256(json_text(contents, indent=None).encode()).hexdigest()
 
 
 # --- writing --------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def write_model(model: Any, path: str | os.PathLike[str], origin: Fields) -> Non
     document = {**_document(model), "origin": dict(origin)}
     head = {name: document.pop(name) for name in ("schema", "version")}
     digest = _digest({**head, **document})
-    write_text(path, strict_json.dumps({**head, "digest": digest, **document}) + "\n")
+    write_text(path, json_text({**head, "digest": digest, **document}) + "\n")
 
 
 def _document(model: Any) -> dict[str, Any]:
@@ -207,9 +207,10 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
     """Do what :func:`load_model` does, and tell how the data were read."""
     path = Path(path)
     try:
-        document = strict_json.read(path)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a model file, or not all of one: {error}") from None
+        document = json.loads(path.read_text("utf-8-sig"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        why = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise ValueError(f"{path} is not a model file, or not all of one: {why}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else document
         raise ValueError(
@@ -232,6 +233,10 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
         return _parse(document), _field(document, "origin", dict)
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
+
+
+def _refuse(text: str) -> None:
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _field(fields: Fields, key: str, *kinds: type, of: tuple[type, ...] = ()) -> Any:

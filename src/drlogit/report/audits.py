@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..files.atomic import write_text
+from ..files.writing import write_text
 from ..problem.label_costs import can_flip, kappa_text
 from ..problem.norms import Norm
 from ..problem.parameters import check_epsilon

@@ -11,6 +11,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ..datasets.bundled import BUNDLED, load_bundled
+from ..files.writing import write_text
 from .console import DONE, Console
 from .outputs import table
 
@@ -24,9 +26,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from ..datasets.bundled import BUNDLED, load_bundled
-    from ..files.atomic import write_text
-
     if arguments.action == "export":
         if Path(arguments.file or "").suffix.lower() != ".csv":
             raise ValueError(f"export wants NAME and FILE, a .csv file, got {arguments.file}")

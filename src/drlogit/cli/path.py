@@ -17,7 +17,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 
+from ..estimators.choosing import regularization_path
+from ..estimators.training_data import with_class_weights
 from ..problem.label_costs import kappa_text
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
@@ -42,11 +45,6 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    from sklearn.preprocessing import StandardScaler
-
-    from ..estimators.choosing import regularization_path
-    from ..estimators.training_data import with_class_weights
-
     standardized = arguments.standardize
     training = read_training(arguments, console)
     samples = training.samples

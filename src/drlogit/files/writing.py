@@ -1,17 +1,36 @@
-"""Writing files whole or not at all.
+"""Writing files whole or not at all, and JSON as the standard has it.
 
-The contents go to a temporary file in the same folder, reach the disk, and only then take the
-place of the old file, which is one step for the operating system: whoever reads the file sees
+The contents of a file go to a temporary one in the same folder, reach the disk, and only then take
+the place of the old file, which is one step for the operating system: whoever reads the file sees
 all of the old contents or all of the new.  A process killed on the way leaves the old file as
-it was, and at worst a temporary file beside it (``.drlogit-….tmp``).
+it was, and at worst a temporary file beside it (``.drlogit-….tmp``).  In JSON, infinite numbers are
+the strings "inf" and "-inf", and NaN is null.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
+
+
+def json_text(value: Any, *, indent: int | None = 1) -> str:
+    """A value as JSON, on one line if ``indent`` is None; arrays count as lists."""
+    return json.dumps(_plain(value), allow_nan=False, ensure_ascii=False, indent=indent)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0.0 else "-inf")
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from drlogit.files.atomic import write_bytes, write_text
+from drlogit.files.writing import write_bytes, write_text
 
 
 def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
