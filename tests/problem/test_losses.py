@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
+from drlogit.dual._certificate import pair_sums
+from drlogit.problem._losses import log_loss_sum
 from drlogit.problem.losses import (
     LAMBDA_CONSTANT,
     entropy,
@@ -18,6 +20,7 @@ from drlogit.problem.losses import (
     flip_probability,
     log_loss,
 )
+from drlogit.rows._products import compiled_rows
 
 MARGINS = np.concatenate(
     [[0.0, -0.0, 1e-300, -1e-300], *(sign * np.logspace(-12, 4, 60) for sign in (1.0, -1.0))]
@@ -38,6 +41,37 @@ def test_log_loss_is_log1p_exp_at_all_sizes():
 def test_tails_are_exact(u):
     assert (log_loss(one(u))[0], flip_probability(one(u))[0]) == (0.0, 0.0)
     assert (log_loss(one(-u))[0], flip_probability(one(-u))[0]) == (u, 1.0)
+
+
+def test_compiled_terms_are_exact_to_a_few_units_in_the_last_place():
+    """h, s and H of compiled loops, a sample at a time, against extended precision."""
+    rng = np.random.default_rng(0)
+    u = np.concatenate([MARGINS, rng.uniform(-700.0, 700.0, 400), rng.normal(0.0, 2.0, 400)])
+    wide = u.astype(np.longdouble)
+    e = np.exp(-np.abs(wide))
+    loss = np.log1p(e) + np.maximum(-wide, 0.0)
+    s = np.where(u > 0.0, e, 1.0) / (1.0 + e)
+    rows = compiled_rows(u[:, None], np.ones(u.size), np.ones(u.size), False)
+    found = pair_sums(rows, one(1.0), None, None, None)[0][1]
+    for value, n in ((loss, [log_loss_sum(one(each), one(1.0)) for each in u]), (s, found)):
+        np.testing.assert_allclose(n, value.astype(float), rtol=1e-15, atol=1e-300)
+    p = found[(found > 1e-300) & (found < 1.0)].astype(np.longdouble)
+    exact = -p * np.log(p) - (1.0 - p) * np.log1p(-p)
+    for share, value in zip(p.astype(float), exact, strict=True):
+        sample = compiled_rows(one(0.0)[:, None], one(1.0), one(1.0), False)
+        sums = pair_sums(sample, one(0.0), one(share), None, None)[1]
+        assert sums[1] == pytest.approx(float(value), rel=1e-15)
+
+
+def test_compiled_losses_beyond_all_numbers():
+    big = [log_loss_sum(one(u), one(1.0)) for u in (1e4, np.inf, -np.inf, np.nan)]
+    assert big[0] < 1e-300
+    assert big[1] < 1e-300
+    assert big[2] == np.inf
+    assert math.isnan(big[3])
+
+
+def test_tails_keep_relative_accuracy():
     for function in (log_loss, flip_probability):
         assert function(one(700.0))[0] == pytest.approx(math.exp(-700.0), rel=1e-14)
 

@@ -5,7 +5,7 @@ a number passes through the length of a panel and a few additions more, whatever
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt
-from drlogit.problem._losses cimport entropy, loss_terms
+from drlogit.problem._losses cimport add_entropies, loss_terms
 from drlogit.problem.parameters import ADMITTED
 from drlogit.rows._products cimport CompiledRows, DenseRows
 
@@ -128,9 +128,9 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
                 other = min(other, 1.0) if other > 0.0 else 0.0
                 out[1, i], out[2, i] = own, other
                 col[i - lo] = w * (own - other) * rows.y[i]
-                partial[P] += w * entropy(own)
                 if other > 0.0: partial[P + 1] += w * other * (1.0 if trust is None else trust[i])
             rows.adjoint(lo, hi, &col[0], 1, &partial[0])
+            add_entropies(hi - lo, &rows.w[lo], &out[1, lo], &partial[P])
             if (block + 1) % stretch and block + 1 < n_panels: continue
             for j in range(P + 2):
                 before, part = total[j], partial[j]

@@ -21,7 +21,8 @@ overlap, have no branches and no calls, and so take two samples at a time.
 import numpy as np
 from libc.math cimport fabs, hypot
 from libc.string cimport memcpy
-from drlogit.problem._losses cimport entropy, loss_terms
+from drlogit.problem._losses cimport add_entropies, losses
+from drlogit.rows._clones cimport cloned
 from drlogit.rows._products cimport CompiledRows
 from .settings import SETTINGS
 
@@ -96,7 +97,7 @@ cdef void along(Py_ssize_t n, Out out, In start, double length, In step) noexcep
     for i in range(n): out[i] = start[i] + length * step[i]
 
 
-cdef void conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In s, In h, In t, In r, In c, In a, Out q,
+cdef cloned conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In s, In h, In t, In r, In c, In a, Out q,
                      double lam, double bend, double least, Out col, double* tot, double* side) noexcept nogil:
     """Columns of λ, gradient, affine and centring adjoints and of the Gram matrix; sums, with λ's share of the adjoints."""
     cdef Py_ssize_t i
@@ -131,7 +132,7 @@ cdef void conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In s,
     side[3] -= centring
 
 
-cdef void towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, double dlam, double centre, double share,
+cdef cloned towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, double dlam, double centre, double share,
                   In e, In f, Out dt, Out dr, Out dc) noexcept nogil:
     """Changes that bring the products to ``centre``, with a share of second-order terms e, f."""
     cdef Py_ssize_t i
@@ -144,7 +145,7 @@ cdef void towards(Py_ssize_t n, In kap, In t, In r, In c, In a, In q, In du, dou
         dc[i] = (a[i] * one - c[i] * other - c[i] * a[i] * dv) * q[i]
 
 
-cdef void predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, In q, In dt, In dr, In dc,
+cdef cloned predicted(Py_ssize_t n, In w, In y, In kap, In t, In r, In c, In a, In q, In dt, In dr, In dc,
                     Out e, Out f, Out col, double* tot, double* side) noexcept nogil:
     """Second-order terms, what they pull at, and what becomes of the products."""
     cdef Py_ssize_t i
@@ -258,7 +259,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     cdef Py_ssize_t square = P * P if gram else 2 * P, tables = state.now.shape[0]
     cdef bint flips = state.kappa.shape[0] > 0, linear = state.slope.shape[0] > 0
     cdef bint moved = state.step is not None and (primal != 0.0 or dual != 0.0)
-    cdef double bend = 0.0 if linear else 1.0, lam = coef[last]
+    cdef double bend = 0.0 if linear else 1.0, lam = coef[last], loss = 0.0, entropy = 0.0
     cdef double[:, ::1] was = state.now, after = np.empty((tables, n)), columns = np.empty((6, b)), step = state.step
     sums = np.zeros(square + 3 * P + SCALARS)
     cdef double[::1] view = sums
@@ -296,13 +297,14 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                     if new[C][i] <= 0.0 or new[A][i] <= 0.0: lift(&new[C][i], &new[A][i], KEPT * old[C][i], KEPT * old[A][i], -1.0)
             else:
                 for j in range(tables): memcpy(new[j], old[j], m * sizeof(double))
-            for i in range(m):
-                if linear:
+            if linear:
+                for i in range(m):
                     new[S][i] = state.slope[lo + i]
                     h[i] = -new[S][i] * new[U][i]
-                else: h[i] = loss_terms(new[U][i], &new[S][i])
-                tot[0] += w[i] * h[i]
-                tot[5] += w[i] * (h[i] + new[S][i] * new[U][i])
+            else: losses(m, new[U], new[S], h)
+            for i in range(m):
+                loss += w[i] * h[i]
+                entropy += w[i] * (h[i] + new[S][i] * new[U][i])
             if flips:
                 conditions(m, b, w, y, &state.kappa[lo], new[U], new[S], h, new[T], new[R], new[C], new[A], new[Q], lam, bend,
                            least, col, tot, side)
@@ -314,7 +316,8 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 rows.adjoint(lo, lo + m, col + b, 1, out + square)
             if gram: rows.gram(lo, lo + m, col + 4 * b, out)
             else: rows.squares(lo, lo + m, col + 4 * b, out)
-        if not flips: tot[1] = tot[0]
+        tot[0], tot[5] = loss, entropy
+        if not flips: tot[1] = loss
         for j in range(4): out[square - 1 + j * P] = side[j]
     rows.free()
     return new_state(state, after), sums
@@ -401,7 +404,7 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef):
     state, point = both if isinstance(both, tuple) else (both, None)
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     cdef bint first = point is None, flips = state.kappa.shape[0] > 0
-    cdef double w, s, a, now_s, du, part, total = 0.0, spent = 0.0, dlam = dcoef[last]
+    cdef double w, s, a, now_s, du, total = 0.0, spent = 0.0, dlam = dcoef[last]
     cdef double[:, ::1] now = state.now, after = np.empty((2, n)), columns = np.empty((2, b))
     cdef const double[:, ::1] before = after if first else point
     sums = np.zeros(last + 3)
@@ -411,7 +414,7 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef):
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo, hi, part = block * b, min(block * b + b, n), 0.0
+            lo, hi = block * b, min(block * b + b, n)
             rows.margins(lo, hi, &dcoef[0], col + b)
             for i in range(lo, hi):
                 j, w, du, now_s, a = i - lo, rows.w[i], rows.y[i] * col[b + i - lo], now[S, i], 0.0
@@ -424,9 +427,8 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef):
                     spent += w * state.kappa[i] * a
                 after[0, i], after[1, i] = s, a
                 col[j] = w * (a - s) * rows.y[i]
-                part += w * entropy(s)
             rows.adjoint(lo, hi, col, 1, out)
-            total += part
+            add_entropies(hi - lo, &rows.w[lo], &after[0, lo], &total)
         out[last], out[last + 1], out[last + 2] = -spent, total, rows.length
     rows.free()
     return np.asarray(after), sums

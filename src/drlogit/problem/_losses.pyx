@@ -1,13 +1,18 @@
 """The robust loss of the flip pair, summed over samples (:mod:`drlogit.problem.flip_pair`)."""
-from libc.math cimport exp, fabs, log1p
+from drlogit.rows._clones cimport cloned
+
+
+cdef cloned add_losses(Py_ssize_t n, const double* u, const double* w, double* total) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double s, sum_ = 0.0
+    for i in range(n): sum_ += w[i] * loss_terms(u[i], &s)
+    total[0] = sum_
 
 
 def log_loss_sum(const double[::1] u, const double[::1] w):
     """``Σ w h(u)``."""
-    cdef Py_ssize_t i
     cdef double loss = 0.0
-    with nogil:
-        for i in range(u.shape[0]): loss += w[i] * (log1p(exp(-fabs(u[i]))) + max(-u[i], 0.0))
+    with nogil: add_losses(u.shape[0], &u[0], &w[0], &loss)
     return loss
 
 
