@@ -162,7 +162,7 @@ def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):
     assert found.info["near_grams"] == 0.0
 
 
-def test_a_crowd_is_left_to_the_driver():
+def test_a_crowd_at_one_place():
     """Rows that are mostly empty have their margins at one place."""
     X, y = data(6000, seed=9)
     X[np.random.default_rng(0).random(6000) < 0.95] = 0.0
@@ -174,6 +174,6 @@ def test_callbacks_hear_of_surveys_and_stop_the_run():
     X, y = data(seed=10)
     heard = []
     result = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, callback=heard.append)
-    assert heard[-1].gap == pytest.approx(result.gap, abs=1e-8)
+    assert result.gap <= heard[-1].gap + 1e-12 <= 1e-6  # of the best λ for the model
     stopped = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
     assert stopped.status is drlogit.Status.STOPPED

@@ -8,7 +8,7 @@ matrix), and samples further from the kink than a step can carry them stay on th
 driver, unchanged, sees a matrix and the samples near the kink, which are gathered into memory.
 
 1. Start: a quarter of the rows, by the same method, and so on down to a sample that is solved as it
-   is; or a point that somebody knows.  The best multiple of it: no sample crosses the kink.
+   is; or a point that somebody knows.  A better multiple of it: no sample crosses the kink.
 2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far
    as its force goes against the curvature of the loss and the samples that it flips on its way.
 3. The driver on the model, to a small share of the distance.
@@ -28,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..dual.bound import DualSums, lower_bound
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray
@@ -184,6 +185,7 @@ class Level:
         self.hinge = math.isfinite(self.problem.kappa)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
+        self.most = math.inf  # entries of samples near the kink
 
     def solve(
         self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
@@ -193,8 +195,8 @@ class Level:
         Without ``proven`` an estimate of the distance from the optimum suffices.
         """
         here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
-        if not (start.sampled or here.objective < _CONSTANT):  # a misleading start
-            return None
+        crowd = math.inf if sampled else SETTINGS.crowded * self.rows.n_nonzeros
+        self.most = min(crowd, most_entries(self.rows))
         for _ in range(SETTINGS.most_models):
             chosen = self._choose(here, distance, sampled)
             if chosen is None:
@@ -216,8 +218,7 @@ class Level:
                 status = Status.OPTIMAL
             if status is not None:
                 return LargeFit(here.model, here.objective, self.bound, self.point, status)
-            # What was missed by crossings is no fault of the Gram matrix.
-            if 3.0 * abs(step.missed - step.unseen) > SETTINGS.keep_gram * before:
+            if distance > SETTINGS.keep_gram * before:
                 here = self._look(here.state, here.model, 1.0)
         return LargeFit(here.model, here.objective, self.bound, self.point, Status.STALLED)
 
@@ -235,25 +236,13 @@ class Level:
         return float(self.problem.epsilon * model[-1] + losses[0] + losses[1])
 
     def _open(self, start: Start) -> Here:
-        """The loss's model at the best multiple of the start."""
+        """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
         model = np.append(start.model, start.lam)
-        state, _ = self._visit(_open, None, model)
-        factor = self._multiple(state, model) if self.hinge else 1.0
+        state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
+        slope += self.problem.epsilon * start.lam
+        factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0  # Newton's method, one step
+        factor = min(max(factor, 0.5), 2.0)
         return self._look(state, factor * model, factor)
-
-    def _multiple(self, state: State, model: FloatArray) -> float:
-        """The best multiple of a model: it leaves every sample on its side of the kink."""
-        factor, kink = 1.0, self._kink(model)
-        for _ in range(8):  # Newton's method
-            _, ((over, slope, curvature),) = self.rows.run(_ray, state, factor, kink)
-            if not curvature > 0.0:
-                break
-            change = (slope - over - self.problem.epsilon * float(model[-1])) / curvature
-            change = min(max(change, -0.8 * factor), 4.0 * factor)
-            factor += change
-            if abs(change) <= 0.01 * factor:
-                break
-        return max(factor, SETTINGS.least_multiple)
 
     def _look(self, state: State, model: FloatArray, factor: float) -> Here:
         """The Gram matrix, the gradient with flips above the kink, and the objective."""
@@ -285,7 +274,7 @@ class Level:
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
         k = np.minimum(k, _EDGES.size - 1)
-        if within[k] > SETTINGS.crowded or seen.entries[: k + 1].sum() > most_entries(self.rows):
+        if seen.entries[: k + 1].sum() > self.most:
             return None
         if sampled:
             distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
@@ -296,7 +285,7 @@ class Level:
     def _step(self, here: Here, distance: float, target: float, tol: float) -> Step | None:
         """The driver's step on the model, with all who would cross the kink unseen; or shorter."""
         begin, off = here.model, distance
-        for again in range(SETTINGS.most_widenings, -1, -1):
+        for again in range(SETTINGS.most_models, -1, -1):
             _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
             near = GatheredSamples(self.rows, parts)
             run = self._run(here, begin, near, off, target)
@@ -317,8 +306,8 @@ class Level:
                     break
                 length *= 0.5
             kinks = self._kink(here.model), self._kink(best)
-            state, (weight,) = self.rows.run(_widen, step.there.state, *kinks)
-            if weight > SETTINGS.crowded:
+            state, (entries,) = self.rows.run(_widen, step.there.state, *kinks)
+            if entries > self.most:
                 return None
             here, begin, off = here._replace(state=state), best, step.missed
         return None
@@ -335,7 +324,7 @@ class Level:
         value = here.objective - problem.epsilon * float(here.model[-1]) - float(weights @ over)
         gradient = here.gradient - np.append(near.block.adjoint(above), -flipped)
         parabola = Parabola(here.model, value, gradient, self.gram)
-        samples = ModelSamples(near.block, problem.kappa, parabola, SETTINGS.curved * self.flat)
+        samples = ModelSamples(near.block, problem.kappa, parabola, self.flat)
         newton = self.scaling.newton(problem.epsilon)
         mu = min(SETTINGS.start_mu, off / (2.0 * float(weights.sum()) + 1.0))
         reach = float(np.max(np.abs(distances), initial=0.0))
@@ -372,24 +361,17 @@ class Level:
         return Step(there, there.objective - promised, float(unseen))
 
 
-#: The objective of a model that knows nothing.
-_CONSTANT = math.log(2.0)
-
-
 # --- visits to a block ---------------------------------------------------------------------------
 
 
-def _open(block: Block, _: None, model: FloatArray) -> tuple[Sight, tuple[()]]:
-    return Sight(block.margins(model[:-1])), ()
-
-
-def _ray(block: Block, k: Sight, factor: float, kink: float) -> tuple[Sight, tuple[Sum]]:
-    w, u = block.weights, k.u
-    s = 1.0 / (1.0 + np.exp(np.minimum(factor * u, 700.0)))
-    slope = w * s
+def _open(
+    block: Block, _: None, model: FloatArray, kink: float
+) -> tuple[Sight, tuple[Sum[FloatArray]]]:
+    """Margins; slope and curvature of loss and hinges along multiples of the model."""
+    w, u = block.weights, block.margins(model[:-1])
+    s = flip_probability(u)
     over = np.maximum(u - block.flip_costs(kink), 0.0)
-    sums = [w @ over, slope @ u, (slope * (1.0 - s)) @ (u * u)]
-    return k, (Sum(np.array(sums)),)
+    return Sight(u), (Sum(np.array([w @ over - w @ (s * u), w @ (s * (1.0 - s) * u * u)])),)
 
 
 def _look(
@@ -405,11 +387,15 @@ def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum[Di
     weight = np.bincount(place, block.weights, minlength=size)
     flips = block.flip_sizes(np.where(distances > 0.0, block.weights, 0.0))
     above = np.bincount(place, flips, minlength=size)
-    if sp.issparse(block.X):
-        entries = np.bincount(place, np.diff(block.X.indptr), minlength=size)
-    else:
-        entries = block.X.shape[1] * np.bincount(place, minlength=size)
+    entries = np.bincount(place, _entries(block), minlength=size)
     return k, (Sum(Distances(weight, above, entries)),)
+
+
+def _entries(block: Block) -> FloatArray:
+    """How many each row has."""
+    if sp.issparse(block.X):
+        return np.asarray(np.diff(block.X.indptr), dtype=np.float64)
+    return np.full(block.y.size, float(block.X.shape[1]))
 
 
 def _bins(q: FloatArray) -> Any:
@@ -427,7 +413,7 @@ def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sigh
     v, after = k.u - block.flip_costs(kink), k.ahead - block.flip_costs(kink_ahead)
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
     near |= k.near.view(bool)
-    return k._replace(near=near.view(np.uint8)), (Sum(float(block.weights[near].sum())),)
+    return k._replace(near=near.view(np.uint8)), (Sum(float(_entries(block)[near].sum())),)
 
 
 def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
@@ -493,40 +479,20 @@ def start_from_sample(
     """The best model on a share of the samples, by way of smaller ones; None if there is none."""
     shares = _shares(problem.rows)
     block, places = sampled(problem.rows, shares[-1])
-    N, n, start, radius = problem.rows.n_samples, problem.rows.n_columns, None, 0.0
+    N, n, start = problem.rows.n_samples, problem.rows.n_columns, None
     for share, larger in zip(shares, [*shares[1:], 1.0], strict=True):
         rows = part(block, places < share)
         if rows is None:
             return None
         here, tol = replace(problem, rows=rows), SETTINGS.sample_tolerance * n / rows.n_samples
         if start is None:
-            model, radius = _solve_first(here, tol, cold, work, share)
+            model, grams = cold(here, tol)
+            work.sample_grams += share * grams
         else:
-            # Half the way back to the radius itself: the sampling error is half of what it was.
-            radius = math.sqrt(radius * problem.epsilon)
-            level = Level(scaled(replace(here, epsilon=radius)), work, share)
-            found = level.solve(start, tol, proven=False)
+            found = Level(scaled(here), work, share).solve(start, tol, proven=False)
             if found is None:
                 return None
             model = found.model
         distance = sampling_error(n, rows.n_samples, larger * N)
         start = Start(model[:-1], float(model[-1]), distance, True)
     return start
-
-
-def _solve_first(
-    problem: Problem, tol: float, cold: Cold, work: Work, share: float
-) -> tuple[FloatArray, float]:
-    """The best model on the smallest sample, and its radius.
-
-    Where it is nearly constant a smaller radius does: the direction, which is about the same there,
-    is what the larger samples need.
-    """
-    error = math.sqrt(problem.rows.n_columns / problem.rows.n_samples)
-    while True:
-        model, grams = cold(problem, tol)
-        work.sample_grams += share * grams
-        enough = problem.kappa * model[-1] >= 0.5 * error
-        if enough or not math.isfinite(problem.kappa) or problem.epsilon < 1e-3 * problem.kappa:
-            return model, problem.epsilon
-        problem = replace(problem, epsilon=0.7 * problem.epsilon)
