@@ -135,7 +135,7 @@ def changed(point, count=400):
             value = values.ravel()[place]
             others = [0.5, 1.0 - value, value + 0.01, value - 0.01, 1.0 + value]
             if values.dtype != float:
-                others = [not value] if values.dtype == bool else [value + 1, value ^ 8]
+                others = [not value] if values.dtype == bool else [value ^ 64, value ^ 128]
             values.ravel()[place] = rng.choice(others)
         new = replace(part, **{name: values})
         yield new if part is point else replace(point, moves=new)
