@@ -412,7 +412,7 @@ CERTIFICATE = bound, sums, pair, pieces, certify
 #: What stood there, what stands there now, and on which problems that shows.
 MUTANTS = {
     "3e-9 more": ("value = factor * kept", "value = 3e-9 + factor * kept", "both"),
-    "3e-9 less promised": ("_UNIT * (terms * size", "-3e-9 + _UNIT * (terms * size", "both"),
+    "3e-9 less promised": ("UNIT * (terms * size", "-3e-9 + UNIT * (terms * size", "both"),
     "no scaling": ("factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY",
                    "factor = 1.0", "both"),
     "no norm": ("used = coordinates.used(sums.gradient, rounding) +", "used = 0.0 +", "both"),
