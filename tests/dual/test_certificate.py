@@ -181,22 +181,6 @@ def test_gap_is_close_to_the_true_suboptimality(norm, shape):
     assert np.median(gaps / truths) <= 1.05
 
 
-# --- blocks and storage ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_blocks", [2, 5, 17])
-def test_certificates_do_not_depend_on_the_cutting(n_blocks):
-    for kappa, n_free in ((1.0, 0), (math.inf, 2)):
-        case = zoo.planted(8, kappa=kappa, n_free=n_free, weighted=True)
-        whole, cut = case.build(), case.build(n_blocks=n_blocks)
-        for distance in (0.0, 1e-3, 1.0):
-            v = nearby(case, distance, 4)
-            one = certify(whole, v, point=told(case, whole))
-            other = certify(cut, v, point=told(case, cut))
-            assert other.primal == pytest.approx(one.primal, rel=1e-13)
-            assert other.dual == pytest.approx(one.dual, rel=1e-8)
-
-
 # --- awkward problems never give NaN, and no warnings ----------------------------------------
 
 

@@ -127,13 +127,3 @@ def test_constant_below_the_radius_that_levels_the_classes(immovable):
             unit * X, rare, kappa=2.0 * unit, norm=norm, feature_costs=costs
         )
         assert found / unit == pytest.approx(2.0 * (doubt - 0.1), rel=1e-4)
-
-
-@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
-def test_classes_that_are_alike_in_their_domains(unit):
-    X = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
-    y = [0, 1, 1, 0]
-    bounds = ([0.0, -np.inf, -np.inf], [9.0 * unit, np.inf, np.inf])
-    X[:, 0] *= unit
-    found = drlogit.epsilon_max(X, y, kappa=1.0, categories=[[1, 2]], bounds=bounds)
-    assert found == 0.0
