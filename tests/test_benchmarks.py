@@ -1,15 +1,21 @@
-"""The benchmark harness: rows are flat and complete, runs resume, tables tell the truth."""
+"""The benchmark harness, and the paper's experiments with their references."""
 
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from benchmarks import cases, runs, store, tables
-from benchmarks.competitors import Competitor
-from benchmarks.judge import plain_objective_and_gap
+from benchmarks.ipopt import ipopt
+from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
+from benchmarks.paper import __main__ as paper
+from benchmarks.paper import curves, datasets, times
+from benchmarks.paper.rows import task
 from sklearn.linear_model import LogisticRegression
 
 import drlogit
@@ -67,23 +73,6 @@ def test_runs_resume(tmp_path):
     assert set(group) == {"scikit-learn", "drlogit"}
 
 
-def test_a_failure_is_a_row_without_time_and_is_tried_again(tmp_path, monkeypatch):
-    def fail(X, y, case):
-        raise MemoryError(str(ROOT))
-
-    broken = Competitor(fail, None)
-    monkeypatch.setattr("benchmarks.measure.competitor", lambda name: broken)
-    assert runs.run([SMALL], tmp_path) == 1
-    first = store.read(tmp_path, "paper")[0]
-    assert (first["status"], first["info_error"]) == ("ERROR", "MemoryError")
-    assert first["seconds"] is None
-    assert first["gap"] is None
-    assert runs.run([SMALL], tmp_path) == 1
-    assert "failed" in tables.tables(tmp_path)
-    store.append(tmp_path, "paper", [row("a1a", "drlogit", 456.0, gap=None)])
-    assert "456" not in tables.tables(tmp_path)  # no time without its gap
-
-
 def test_ratios_of_the_paper_table(tmp_path):
     store.append(tmp_path, "paper", [row("w1a", "scikit-learn", 2.0), row("w1a", "drlogit", 1.0)])
     store.append(tmp_path, "paper", [row("a1a", "scikit-learn", 1.0), row("a1a", "drlogit", 8.0)])
@@ -94,16 +83,6 @@ def test_ratios_of_the_paper_table(tmp_path):
     later = [row("a1a", s, 1.0, run="two") for s in ("scikit-learn", "drlogit")]
     store.append(tmp_path, "paper", later)
     assert "worst 1.00×** (a1a), best 0.50×" in tables.tables(tmp_path)
-
-
-def test_every_table_takes_rows_of_their_suite(tmp_path):
-    size = {"n_features": 100, "data_bytes": 2, "before_data_bytes": 1, "before_fit_bytes": 3}
-    for suite in cases.SUITES:
-        rows = [row("a1a", s, 1.0, suite=suite, peak_bytes=6, **size) for s in SMALL.competitors]
-        store.append(tmp_path, suite, rows)
-    text = tables.tables(tmp_path)
-    assert all(f"## {tables.TABLES[suite][0]}" in text for suite in cases.SUITES)
-    assert "| 1.50 | 2.50 |" in text  # memory beyond the data and with them
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])
@@ -118,3 +97,74 @@ def test_gap_of_the_plain_problem(C):
         assert 0.0 < value - best <= gap
         value, gap = plain_objective_and_gap(X, y, plain.coef_, plain.intercept_[0] + shift, C)
         assert 0.0 < value - best <= gap
+
+
+# --- the paper's experiments -----------------------------------------------------------------
+
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get("DRLOGIT_DATA"),
+    reason="DRLOGIT_DATA is not set: it names a folder with the real data sets",
+)
+
+
+def test_a_run_writes_tables_and_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    few = [task("table1", times.SIZES[0], m, 0, 5.0) for m in ("interior-point", "adaptive")]
+    monkeypatch.setattr(times, "plan", lambda experiment, quick: few)
+    monkeypatch.setattr(
+        curves, "plan", lambda quick: [task("figure3", times.SIZES[0], "PDHG", 0, 20)]
+    )
+    arguments = ["table1", "figure3", "--quick", "--out", str(tmp_path)]
+    paper.main(arguments)
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| (10, 3) | 2.40 ± 0.18 s |" in report
+    assert "interior point" in report
+    assert (tmp_path / "figure3.svg").stat().st_size > 1000
+    rows = store.read_rows(tmp_path / "rows.jsonl")
+    assert [row["experiment"] for row in rows] == ["table1", "table1", "figure3"]
+    assert all(row["gap"] <= 1e-6 for row in rows)
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write('{"experiment": "tab')  # killed while writing
+    capsys.readouterr()
+    paper.main(arguments)
+    assert "interior-point" not in capsys.readouterr().out
+    assert store.read_rows(tmp_path / "rows.jsonl") == rows
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["a1a", "w1a.t", "mushrooms", "phishing", "mnist-0v3"])
+def test_public_data_sets(name):
+    X, y = datasets.load(name)  # size, labels and digest are checked there
+    assert set(np.unique(y)) == {-1, 1}
+    assert X.shape[0] == y.size
+
+
+# --- IPOPT ------------------------------------------------------------------------------------
+
+
+def sample(n_samples: int = 40, n_features: int = 4) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_samples, n_features)) * np.geomspace(0.5, 2.0, n_features)
+    score = X @ rng.standard_normal(n_features) + 0.5 + rng.standard_normal(n_samples)
+    return X, np.where(score > 0.0, 1, -1)
+
+
+@pytest.mark.parametrize("kappa", [0.25, math.inf])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("costs", [None, [0.5, 2.0, math.inf, 1.0]])
+def test_ipopt_agrees(norm, kappa, costs):
+    pytest.importorskip("casadi")
+    X, y = sample()
+    options = {
+        "epsilon": 0.02, "kappa": kappa, "norm": norm, "feature_costs": costs,
+        "fit_intercept": costs is not None,
+        "sample_weight": np.random.default_rng(2).permutation(np.arange(40.0)),
+    }  # fmt: skip
+    found = ipopt(sp.csr_array(X), y, tol=1e-8, **options)
+    value, gap = robust_objective_and_gap(X, y, found.coef, found.intercept, **options)
+    exact = drlogit.solve(X, y, tol=1e-9, **options)
+    assert found.status == "OPTIMAL"
+    assert value == pytest.approx(exact.objective, abs=1e-7)
+    assert -1e-12 <= gap <= 1e-6
+    assert found.lam == pytest.approx(exact.lam, abs=1e-3)

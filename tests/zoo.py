@@ -73,7 +73,6 @@ def planted(
     correlation: float = 0.0,
     n_free: int = 0,
     binding: bool = True,
-    even: bool = False,
     n_samples: int = 24,
     n_features: int = 5,
 ) -> Planted:
@@ -90,9 +89,8 @@ def planted(
 
     ``binding=False`` plants ``ν = 0``: a λ above ``‖β/c‖_*`` when κ is finite (the budget goes
     into flips alone), plain logistic regression otherwise; the weights are then unequal.
-    All features free (``n_free == n_features``) implies it.  ``even`` gives all samples on the
-    kink the same share, so that it can be found without being told.  ``costs`` is their spread
-    in powers of ten; unequal costs are equivalent to columns of unequal scale.
+    All features free (``n_free == n_features``) implies it.  ``costs`` is their spread in powers of
+    ten; unequal costs are equivalent to columns of unequal scale.
     """
     rng = np.random.default_rng(seed)
     binding = binding and n_free < n_features
@@ -113,7 +111,7 @@ def planted(
 
     nu = -1.0
     while nu < 0.0:  # nearly always at once
-        u, a = _margins(half, kink, flips, even, twins=fit_intercept and not unequal, rng=rng)
+        u, a = _margins(half, kink, flips, twins=fit_intercept and not unequal, rng=rng)
         s = 1.0 / (1.0 + np.exp(u))
         weights = rng.uniform(0.5, 1.5, 2 * half) if unequal else np.ones(2 * half)
         if unequal:
@@ -165,7 +163,7 @@ def planted(
 
 
 def _margins(
-    half: int, kink: float, flips: bool, even: bool, *, twins: bool, rng: np.random.Generator
+    half: int, kink: float, flips: bool, *, twins: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Margins and ``a``: most samples between 0 and the kink, some below, above and on it.
 
@@ -177,8 +175,6 @@ def _margins(
     if flips:
         u[:, 1], a[:, 1] = kink * rng.uniform(1.05, 1.3, 2), 1.0
         u[:, 2:4], a[:, 2:4] = kink, rng.uniform(0.05, 0.4, (2, 2))
-        if even:
-            a[:, 2:4] = a[0, 2]
     if twins:
         u[1], a[1] = u[0], a[0]
     return u.ravel(), a.ravel()

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn
-from sklearn.linear_model import LogisticRegression
 
 from drlogit.dual.pair import parts
 from drlogit.fitting.solving import solve, solve_subproblem
@@ -39,40 +37,6 @@ def fit(X: Any, y: Any, **options: Any) -> Result:
     """Solve (P), or (B) if ``lam`` is among the options."""
     function = solve_subproblem if "lam" in options else solve
     return function(X, y, **({"solver": "conic", "tol": 1e-8, "epsilon": EPSILON} | options))
-
-
-# --- the same model elsewhere ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", [0.003, 0.3])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_kappa_inf_with_linf_transport_is_l1_logistic_regression(epsilon, fit_intercept, weighted):
-    X, y = sample(n_samples=80, n_features=6)
-    weights = np.random.default_rng(1).integers(1, 4, 80) if weighted else np.ones(80)
-    ours = fit(
-        X, y, epsilon=epsilon, kappa=math.inf, norm="linf", fit_intercept=fit_intercept,
-        sample_weight=weights,
-    )  # fmt: skip
-
-    # saga leaves the intercept unpenalised, as we do; liblinear does not, but is more accurate.
-    new = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
-    theirs = LogisticRegression(
-        **({"l1_ratio": 1.0} if new else {"penalty": "l1"}),
-        solver="saga" if fit_intercept else "liblinear",
-        C=1.0 / (weights.sum() * epsilon),
-        fit_intercept=fit_intercept,
-        tol=1e-10,  # at 1e-12 liblinear now and then circles around the solution
-        random_state=0,
-        max_iter=100_000,
-    ).fit(X, y, sample_weight=weights)
-    coef, intercept = theirs.coef_[0], float(np.ravel(theirs.intercept_)[0])
-    loss = np.logaddexp(0.0, -y * (X @ coef + intercept))
-    value = weights @ loss / weights.sum() + epsilon * np.abs(coef).sum()
-
-    assert ours.objective == pytest.approx(value, abs=1e-8)
-    assert ours.lam == pytest.approx(np.abs(coef).sum(), abs=1e-4)
-    assert not ours.flip_share.any()
 
 
 # --- every branch of (P) ----------------------------------------------------------------------
@@ -145,22 +109,6 @@ def test_multipliers_are_flip_shares(lam):
     # Stationarity: what is left of the gradient pulls only coefficients that are at ±λ.
     inner = np.abs(solution.coefficients) < level - 1e-4
     assert gradient[inner] == pytest.approx(0.0, abs=1e-5)
-
-
-# --- invariances ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("factor", [1e-4, 7.0, 1e4])
-@pytest.mark.parametrize("norm", NORMS)
-def test_units_of_the_features_do_not_matter(norm, factor):
-    X, y = sample()
-    plain = fit(X, y, kappa=0.5, norm=norm)
-    scaled = fit(factor * X, y, epsilon=factor * EPSILON, kappa=factor * 0.5, norm=norm)
-    assert scaled.gap <= 1e-7
-    assert scaled.objective == pytest.approx(plain.objective, abs=1e-8)
-    assert factor * scaled.coef == pytest.approx(plain.coef, abs=1e-4)
-    assert factor * scaled.lam == pytest.approx(plain.lam, abs=1e-4)
-    assert scaled.intercept == pytest.approx(plain.intercept, abs=1e-4)
 
 
 # --- how it ends ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the paper proves, along real iterates: Propositions 3.1 and 4.1, Theorem 4.2.
+"""Proposition 3.1, and Algorithm 1 as it is listed.
 
 The iterates are those of our LP-ADMM, translated into the paper's letters: x is β, y is μ, A is
 Z and ``w = weights * v``; and, to trust the translation, an implementation of Algorithm 1 that
@@ -18,7 +18,7 @@ from scipy.special import expit
 
 import drlogit
 from drlogit.datasets import make_synthetic
-from drlogit.paper.admm import PROVEN_PENALTY, BetaStep, first_point
+from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.problem.problem import Problem, build_problem
 from zoo import NORM_NAMES, planted
@@ -60,20 +60,8 @@ class Paper:
     kink: float
     lam: float
 
-    def f(self, y):
-        return float(self.weights @ (np.logaddexp(0.0, -y) + 0.5 * (y - self.kink)))
-
     def gradient(self, y):
         return self.weights * (0.5 - expit(-y))
-
-    def P(self, y):  # noqa: N802
-        return 0.5 * float(self.weights @ np.abs(y - self.kink))
-
-    def F(self, y):  # noqa: N802
-        return self.f(y) + self.P(y)
-
-    def bregman(self, x, y):
-        return self.f(x) - self.f(y) - float(self.gradient(y) @ (x - y))
 
     def algorithm_1(self, x, y, w, rho, gamma, count):
         """The listing of Algorithm 1, with SciPy's box-constrained least squares inside."""
@@ -140,112 +128,6 @@ def test_sign_in_the_appendix_is_a_misprint():
 
     np.testing.assert_allclose(next_y(-1.0), optimum, atol=1e-6)
     assert np.abs(next_y(+1.0) - optimum).max() > 0.1
-
-
-# --- Proposition 4.1 and Theorem 4.2 --------------------------------------------------------
-
-
-@dataclass
-class Run:
-    """A run of LP-ADMM with constant ρ, its optimum, and the constants of the theory."""
-
-    paper: Paper
-    L: float
-    rho: float
-    iterates: list
-    optimum: tuple
-
-    @property
-    def start(self):
-        return np.zeros(self.paper.A.shape[1]), np.zeros(self.paper.A.shape[0])
-
-
-@pytest.fixture(scope="module", params=[1.001, 1.5, 10.0], ids="rho×{}".format)
-def run(request) -> Run:
-    """ρ a little, half and ten times above the proven limit ``(√3+1) L_f``."""
-    problem, lam = small_problem()
-    n_samples = problem.rows.n_samples
-    L = 0.25 / n_samples
-    rho = request.param * PROVEN_PENALTY / n_samples
-    assert rho > (math.sqrt(3.0) + 1.0) * L
-    iterates = our_iterates(problem, lam, 250, rho)
-    optimum = our_iterates(problem, lam, 2000, 2.0 / n_samples)[-1]
-    return Run(in_paper_letters(problem, lam), L, rho, iterates, optimum)
-
-
-def square(v) -> float:
-    return float(v @ v)
-
-
-def test_optimum_is_a_kkt_point(run):
-    x, y, w = run.optimum
-    paper = run.paper
-    np.testing.assert_allclose(paper.A @ x, y, atol=1e-10)
-    # Aᵀw in the normal cone of the box; -w in ∇f + ∂P.
-    normal = paper.A.T @ w
-    assert float(normal @ x) == pytest.approx(paper.lam * np.abs(normal).sum(), abs=1e-10)
-    share = (-w - paper.gradient(y)) / paper.weights  # in ½[-1, 1], and its end off the kink
-    assert np.abs(share).max() <= 0.5 + 1e-9
-    off = np.abs(y - paper.kink) > 1e-6
-    np.testing.assert_allclose(share[off], 0.5 * np.sign(y - paper.kink)[off], atol=1e-8)
-    assert (~off).sum() > 3, "a problem with nothing on its kink proves little"
-
-
-def test_proposition_4_1_a(run):
-    ys = [y for _, y, _ in run.iterates]
-    for k in range(1, len(ys) - 1):
-        x_next = run.iterates[k + 1][0]
-        left = square(run.paper.A @ x_next - ys[k])
-        right = 0.5 * square(ys[k + 1] - ys[k])
-        right -= (run.L / run.rho) ** 2 * square(ys[k] - ys[k - 1])
-        assert left >= right - 1e-14
-
-
-def test_proposition_4_1_b(run):
-    paper, rho = run.paper, run.rho
-    c = 0.25 * (rho - 2.0 * run.L)
-    rng = np.random.default_rng(0)
-    points = [paper.A @ run.optimum[0]]
-    points += [paper.A @ rng.uniform(-paper.lam, paper.lam, 5) for _ in range(5)]
-    for k in range(1, len(run.iterates) - 1):
-        (_, y0, _), (_, y1, w1), (_, y2, w2) = run.iterates[k - 1 : k + 2]
-        for y in points:
-            bound = (square(w1) - square(w2)) / (2.0 * rho)
-            bound += 0.5 * rho * (square(y1 - y) - square(y2 - y))
-            bound += c * (square(y1 - y0) - square(y2 - y1))
-            bound += paper.bregman(y, y2) - paper.bregman(y, y1)
-            assert paper.F(y2) - paper.F(y) <= bound + 1e-12
-
-
-def test_proposition_4_1_c(run):
-    _, y_opt, w_opt = run.optimum
-    rho = run.rho
-
-    def m(y, w):
-        value = square(w - w_opt) / (2.0 * rho) + 0.5 * rho * square(y - y_opt)
-        return value - run.paper.bregman(y_opt, y)
-
-    ms = [m(y, w) for _, y, w in run.iterates]
-    # The proof shows it for m_k + L²/(2ρ) ‖y^k - y^{k-1}‖²; the claim is for m_k itself.
-    moves = [square(b[1] - a[1]) for a, b in zip(run.iterates, run.iterates[1:], strict=False)]
-    primed = [m + run.L**2 / (2.0 * rho) * move for m, move in zip(ms[1:], moves, strict=True)]
-    for sequence in (ms, primed):
-        assert min(sequence) >= -1e-14
-        assert max(np.diff(sequence)) <= 1e-14
-
-
-def test_theorem_4_2_b_averages_converge_at_the_rate_one_over_k(run):
-    paper, rho = run.paper, run.rho
-    _, y_opt, _ = run.optimum
-    _, y_start = run.start
-    w_start = 0.5 * paper.weights
-    ys = np.array([y for _, y, _ in run.iterates])
-    averages = np.cumsum(ys, axis=0) / np.arange(1, len(ys) + 1)[:, None]
-    c = 0.25 * (rho - 2.0 * run.L)
-    constant = square(w_start) / (2.0 * rho) + 0.5 * rho * square(y_opt - y_start)
-    constant += c * square(y_start - ys[0])
-    for K, average in enumerate(averages, start=1):
-        assert paper.F(average) - paper.F(y_opt) <= constant / K + 1e-12
 
 
 # --- special cases --------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Listed
+from .bound import UNIT
 from .classes import class_bound, class_dual_point, primal_of_classes
 from .pair import judge, parts, settle
 from .pieces import PieceMasses, piece_bound
-
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ def _primal_with_domains(
 def _rounding(problem: Problem, size: float, value: float) -> float:
     """What rounding may hide: the loss has a slope of one at most in margins of mean ``size``."""
     terms = problem.costs.size + 8
-    return _UNIT * (terms * size + (problem.rows.n_samples + 64) * abs(value))
+    return UNIT * (terms * size + (problem.rows.n_samples + 64) * abs(value))
 
 
 def dual_point_of_pieces(problem: Problem, pieces: State) -> DualPoint:

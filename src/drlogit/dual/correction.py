@@ -32,10 +32,6 @@ _RELAXATION = 1.6
 _MAX_ITER = 1000
 _MULTIPLICATIONS = 1e8
 _TOLERANCE = 1e-12
-_CHECK = 10
-
-#: Change of margins, by root mean squares of columns, after which precision is wasted.
-_FAR = 10.0
 
 #: Mean curvature ``Σ w s(1-s)`` (at most 1/4) that counts as none.
 _FLAT = 1e-20
@@ -52,8 +48,7 @@ class Correction:
         self.costs = np.where(coordinates.kind == IN_NORM, coordinates.costs, 1.0)
         self.hessian = self.costs[:, None] * hessian * self.costs
         # Not below what is nothing against the column itself, where all s are 0 or 1.
-        self.scale = self.costs * coordinates.size
-        least = _FLAT * self.scale**2
+        least = _FLAT * (self.costs * coordinates.size) ** 2
         diagonal = np.maximum(np.diagonal(self.hessian), np.where(least > 0.0, least, 1.0))
         self.metric = np.where(coordinates.kind == IN_NORM, _RHO * diagonal, 0.0)
         matrix = self.hessian + np.diag(self.metric)
@@ -86,10 +81,7 @@ class Correction:
             else:
                 z = self.norm.project_dual(v, lam, 1.0 / rho)
                 y = rho * (v - z)
-            # Where margins change more than a linear step can follow, a rough one is as good.
-            if k == _CHECK and np.linalg.norm(self.scale[inside] * (t - theta[inside])) > _FAR:
-                break
-            if k % _CHECK == 0 and np.abs(rho * (z - before)).sum() <= enough:
+            if k % 10 == 0 and np.abs(rho * (z - before)).sum() <= enough:
                 break
         right[inside] += rho * z - y
         return np.asarray(self.costs * (self.solved(right) - theta))

@@ -57,9 +57,6 @@ _SAME = 1e-6
 _DIGITS = 1e-5
 _NOTHING = 1e-10
 
-#: Gap of the null model where a complete group stands for the intercept.
-_TOL = 1e-10
-
 #: Rounds after which the radius is the answer: 12 cuts and 9 fits were the most.
 _ROUNDS = 40
 
@@ -176,7 +173,7 @@ def _null_of_groups(problem: Problem) -> FloatArray:
     domains = problem.domains
     assert domains is not None
     far = problem.with_radius(2.0 * (domains.largest_cost + _typical(problem)))
-    return interior_point_with_domains(far, tol=_TOL, monitor=Monitor(None, 0)).coefficients
+    return interior_point_with_domains(far, tol=1e-10, monitor=Monitor(None, 0)).coefficients
 
 
 def _doubt_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[Sum]]:
