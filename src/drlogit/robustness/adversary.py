@@ -234,7 +234,7 @@ class Adversary(ABC):
         label = self.codes
         none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
         found = [(none, nothing, nothing, nothing, none)]
-        while going.size:
+        for _ in self.classes[1:]:
             now = label[going, None]
             further = costs[going] - np.take_along_axis(costs[going], now, axis=1)
             more = self.gaps[going] - np.take_along_axis(self.gaps[going], now, axis=1)
