@@ -174,32 +174,6 @@ def test_near_duplicates_of_opposite_sign_are_pointed_out():
     assert {pair["one"], pair["other"]} == {"x0", "x2"}
 
 
-def test_one_price_list_for_models_of_every_kind():
-    """A pipeline and a table of ours with the same coefficients are measured alike."""
-    prices = drlogit.tolerances(labels=0.1, numbers=0.1, categories=0.05, columns={"age": 3.0})
-    ball = {"kappa": prices.kappa, "feature_costs": prices.feature_costs}
-    encoder = make_column_transformer(
-        (StandardScaler(), ["age", "pay"]), (OneHotEncoder(), ["job", "home"])
-    )
-    Z = encoder.fit_transform(FRAME)
-    columns = [
-        np.flatnonzero([name.startswith(c) for name in ROBUST.encoding_.names]) for c in FRAME
-    ]
-    order = np.concatenate([columns[0], columns[2], columns[1], columns[3]])
-    scale = encoder.named_transformers_["standardscaler"]
-    last = LogisticRegression().fit(Z, Y)
-    coef = ROBUST.coef_[0][order]
-    coef[:2] *= scale.scale_
-    last.coef_[0] = coef
-    last.intercept_[0] = ROBUST.intercept_[0] + ROBUST.coef_[0][[0, columns[2][0]]] @ scale.mean_
-    same = make_pipeline(encoder, last)
-    report = audit({"table": ROBUST, "pipeline": same}, FRAME, Y, **ball)
-    assert "with the categories of the fit, with the feature costs given" in str(report)
-    for a, b in zip(*(model.rows for model in report.models), strict=True):
-        assert a.worst_case_loss == pytest.approx(b.worst_case_loss, rel=1e-9)
-        assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
-
-
 def test_one_ball_for_models_that_were_fitted_in_others():
     """With prices of 5 and of 1 for a category, the first model's count for both."""
     dear, cheap = (
@@ -230,25 +204,45 @@ def test_one_ball_for_models_that_were_fitted_in_others():
         audit(dear, FRAME, Y, balls="both")
 
 
-def test_one_ball_whatever_scales_the_features():
+def as_pipeline(table):
+    """The same model as a pipeline of scaled numbers and one-hot columns."""
+    scaler, encoder = StandardScaler(), OneHotEncoder()
+    columns = make_column_transformer((scaler, ["age", "pay"]), (encoder, ["job", "home"]))
+    last = LogisticRegression().fit(columns.fit_transform(FRAME), Y)
+    scaler, encoder = columns.named_transformers_.values()
+    coef = dict(zip(table.encoding_.names, table.coef_[0], strict=True))
+    numbers = np.array([coef["age"], coef["pay"]])
+    texts = zip(["job", "home"], encoder.categories_, strict=True)
+    levels = [coef[f"{name}={level}"] for name, known in texts for level in known]
+    last.coef_[0] = [*(numbers * scaler.scale_), *levels]
+    last.intercept_[0] = table.intercept_[0] + numbers @ scaler.mean_
+    return make_pipeline(columns, last)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["of the fit", "given"])
+def test_one_ball_whatever_scales_and_encodes_the_features(given):
     """Bounds and prices are those of the features, not of what a pipeline makes of them."""
-    X = FRAME[["age", "pay"]]
     ours = drlogit.DRLogisticRegression(
         0.1, 1.5, feature_costs="std", bounds={"age": (-20.0, 200.0)}
-    ).fit(X, Y)
-    scaler, last = StandardScaler().fit(X), LogisticRegression()
-    last.fit(scaler.transform(X), Y)
-    last.coef_ = ours.coef_ * scaler.scale_
-    last.intercept_ = ours.intercept_ + ours.coef_ @ scaler.mean_
-    report = audit({"scaled": make_pipeline(scaler, last), "ours": ours}, X, Y, epsilons=[0.1, 2.0])
+    ).fit(FRAME, Y)
+    prices = drlogit.tolerances(labels=0.1, numbers=0.1, categories=0.05, columns={"age": 3.0})
+    ball = {"kappa": prices.kappa, "feature_costs": prices.feature_costs} if given else {}
+    models = {"scaled": as_pipeline(ours), "ours": ours}
+    report = audit(models, FRAME, Y, epsilons=[0.1, 2.0], **ball)
     assert report.ball == "ours"
+    assert ("the feature costs given" in str(report)) == given
     for a, b in zip(report["scaled"].rows, report["ours"].rows, strict=True):
         assert a.worst_case_loss == pytest.approx(b.worst_case_loss, rel=1e-9)
         assert a.worst_error == pytest.approx(b.worst_error, abs=1e-9)
-    unlike = make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)
+
+
+def test_models_that_no_ball_fits():
+    X = FRAME[["age", "pay"]]
+    ours = drlogit.DRLogisticRegression(0.1, 1.5, feature_costs="std").fit(X, Y)
+    models = {"ours": ours, "unlike": make_pipeline(PCA(2), LogisticRegression()).fit(X, Y)}
     with pytest.raises(ValueError, match=r"the ball of ours has no price for .*balls='own'"):
-        audit({"ours": ours, "unlike": unlike}, X, Y)
-    assert audit({"ours": ours, "unlike": unlike}, X, Y, epsilons=[0.1], balls="own").ball == ""
+        audit(models, X, Y)
+    assert audit(models, X, Y, epsilons=[0.1], balls="own").ball == ""
 
 
 def test_forms(tmp_path):
@@ -265,7 +259,9 @@ def test_forms(tmp_path):
     named = audit(PIPE, FRAME.set_axis([f"p{k}" for k in range(N)]), Y, epsilons=[0.1])
     assert named.to_frame("samples")["row"].str.startswith("p").all()
     assert f"row p{named.models[0].most_surprising[0].index}:" in str(named)
-    assert report.to_frame()["model"].tolist() == [row["model"] for row in report.rows]
+    frame, again = report.to_frame(), json.loads(json.dumps(report.to_dict()))
+    assert frame["model"].tolist() == [row["model"] for row in report.rows]
+    assert again["models"][0]["rows"][1]["worst_case_loss"] == frame["worst_case_loss"][1]
     sizes = report.to_frame("groups").drop_duplicates(["column", "value"])["size"]
     assert sizes.sum() == N
     assert set(report.to_frame("samples")["kind"]) == {"fragile", "one_level"}
@@ -274,40 +270,27 @@ def test_forms(tmp_path):
         report.to_frame("all")
 
 
-VOID = {"meta", "link", "input"}
-
-
-class Outline(HTMLParser):
-    """Checks that tags nest, and collects what is asked about."""
+class Nesting(HTMLParser):
+    """Checks that tags nest, and collects the attributes that are asked about."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.addresses: list[str] = []
-        self.words: list[str] = []
+        self.found: list[tuple[str, str | None]] = []
         self.feed(text)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.ids += [value for name, value in attrs if name == "id"]
-        self.addresses += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
-        if tag not in VOID:
+        self.found += [("tag", tag), *attrs]
+        if tag not in ("meta", "link", "input"):
             self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data):
-        self.words.append(data)
+    def all(self, *names):
+        return [value for name, value in self.found if name in names]
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["two classes", "three classes"])
@@ -320,13 +303,14 @@ def test_pages_nest_and_hold_all_they_need_whatever_things_are_called(several):
         groups={hostile: FRAME.home}, holdout=(FRAME, y),
     )  # fmt: skip
     page = report.to_html(title=hostile, subtitle=hostile)
-    outline = Outline(page)
-    assert outline.tags.count("script") == 2  # our own, and the data for it
-    assert outline.tags.count("h1") == outline.tags.count("main") == 1
-    assert [a for a in outline.addresses if not a.startswith(("#", "data:"))] == []
+    outline = Nesting(page)
+    tags, ids, addresses = outline.all("tag"), outline.all("id"), outline.all("src", "href")
+    assert tags.count("script") == 2  # our own, and the data for it
+    assert tags.count("h1") == tags.count("main") == 1
+    assert [a for a in addresses if not a.startswith(("#", "data:"))] == []
     assert re.findall(r"@import|url\((?!#)", page) == []
-    assert len(outline.ids) == len(set(outline.ids))
-    assert {a[1:] for a in outline.addresses if a.startswith("#")} <= set(outline.ids)
+    assert len(ids) == len(set(ids))
+    assert {a[1:] for a in addresses if a.startswith("#")} <= set(ids)
     assert 'class="scroll wide"' in page  # a table of eight columns
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     assert json.loads(data[1])["models"][0]["name"] == hostile

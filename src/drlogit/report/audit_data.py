@@ -173,9 +173,9 @@ def _sample(sample: AuditSample) -> dict[str, Any]:
 def _facts(audit: Adversary) -> dict[str, Any]:
     """How the model was fitted, and its certificate, where it is one of ours."""
     fit = audit.measured.fit
-    if fit is None:
+    result = None if fit is None else fit.result_
+    if fit is None or result is None:
         return {}
-    result = fit.result_
     return {
         "epsilon": fit.epsilon_,
         "kappa": _flip_cost(fit.kappa_),

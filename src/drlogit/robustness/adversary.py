@@ -1,9 +1,17 @@
 """What the adversary can do to the samples of an audit, whatever the model.
 
-A model of the samples says what each costs: its breakpoints (:mod:`.breakpoints`), and what it
-takes to bring it across the decision boundary.  Worst-case loss, errors, guarantees, budget shares
-and subgroups follow from these alone: for two classes, with domains or without
-(:mod:`.pair_audit`), and for several (:mod:`.class_audit`).
+With scores ``s = B x + b``, one for each class, the loss of label k is ``lse(s) - s_k``, and
+turning the label y into k costs ``κ(y, k)``.  At the price λ ≥ L the adversary gets of a sample
+
+    lse(s) - s_y  +  max over k of  [ (s_y - s_k) - κ(y, k) λ ],       L = max ‖(B_j - B_k)/c‖_*,
+
+the upper hull of K lines: its corners are the sample's breakpoints (:mod:`.breakpoints`).  A
+prediction breaks at the nearest of K - 1 boundaries, ``(s_y - s_j) / ‖(B_y - B_j)/c‖_*`` away.  To
+mend one, all of them must be crossed, of which the furthest is a bound from below.  Worst-case
+loss, errors, guarantees, budget shares and subgroups follow from these alone.
+
+Two classes are the scores 0 and ``β·x + b``; features with domains add breakpoints
+(:mod:`.pair_audit`).
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import logsumexp
 
 from ..problem.domains import dense_columns
 from ..problem.label_costs import StatedKappa
@@ -61,18 +70,13 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def predicted(self) -> IndexArray:
-        """Predictions, as positions among the classes."""
+    def scores(self) -> FloatArray:
+        """Those of each sample, a column for each class."""
 
     @property
     @abstractmethod
-    def u(self) -> FloatArray:
-        """Margins: negative for samples predicted wrong."""
-
-    @property
-    @abstractmethod
-    def losses(self) -> FloatArray:
-        """Log-losses of the samples as they are."""
+    def label_costs(self) -> FloatArray:
+        """What each sample's label costs to turn into the others."""
 
     @property
     @abstractmethod
@@ -81,53 +85,8 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def flip_costs(self) -> FloatArray:
-        """What it costs to change the label of each sample."""
-
-    @property
-    @abstractmethod
-    def cheapest_label(self) -> IndexArray:
-        """The other label that costs least."""
-
-    @property
-    @abstractmethod
     def flip_unit(self) -> float:
         """The least cost of a flip, of those that cost anything."""
-
-    @property
-    @abstractmethod
-    def sensitivity(self) -> float:
-        """``L``: what a unit of transport gains in the end."""
-
-    @property
-    @abstractmethod
-    def direction(self) -> FloatArray:
-        """The move of cost one that gains most in the end, for all labels but one."""
-
-    @property
-    @abstractmethod
-    def falling(self) -> int:
-        """The label whose samples move against the direction."""
-
-    @property
-    @abstractmethod
-    def move_shares(self) -> FloatArray:
-        """Parts of the columns in what a move without end gains."""
-
-    @property
-    @abstractmethod
-    def costs_to_break(self) -> FloatArray:
-        """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
-
-    @property
-    @abstractmethod
-    def nearest_class(self) -> IndexArray:
-        """The other class that takes the least to be predicted, or is already."""
-
-    @property
-    @abstractmethod
-    def costs_to_mend(self) -> FloatArray:
-        """The least cost back for samples predicted wrong."""
 
     @property
     @abstractmethod
@@ -135,24 +94,171 @@ class Adversary(ABC):
         """Whether the costs to break are the least, and not a little below."""
 
     @abstractmethod
-    def breakpoints(self) -> Breakpoints:
-        """Those of all samples."""
-
-    @abstractmethod
     def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
         """Where these pieces of samples end."""
 
     @abstractmethod
-    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
-        """What it costs to give samples these labels."""
-
-    @abstractmethod
-    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
-        """The part of the cost of breakpoints that goes into labels."""
-
-    @abstractmethod
     def holding(self: _Same, columns: IndexArray) -> _Same:
         """The same, if some features could not move."""
+
+    # --- labels and scores ------------------------------------------------------------------
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """``s_y - s_k``: what each label is behind the sample's own."""
+        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)
+        return np.asarray(own - self.scores)
+
+    @cached_property
+    def others(self) -> BoolArray:
+        """Labels that are not the sample's own."""
+        return np.asarray(self.codes[:, None] != np.arange(len(self.classes)))
+
+    @cached_property
+    def u(self) -> FloatArray:
+        """Margins: negative for samples predicted wrong."""
+        return np.asarray(np.where(self.others, self.gaps, np.inf).min(axis=1))
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        """Log-losses of the samples as they are."""
+        return np.asarray(logsumexp(-self.gaps, axis=1))
+
+    @cached_property
+    def predicted(self) -> IndexArray:
+        """Predictions, as positions among the classes: on the boundary the first, as usual."""
+        return np.asarray(self.scores.argmax(axis=1))
+
+    @cached_property
+    def wrong(self) -> BoolArray:
+        """Samples predicted wrong."""
+        return np.asarray(self.predicted != self.codes)
+
+    @cached_property
+    def flip_costs(self) -> FloatArray:
+        """What it costs to change the label of each sample."""
+        return np.asarray(np.where(self.others, self.label_costs, np.inf).min(axis=1))
+
+    @cached_property
+    def cheapest_label(self) -> IndexArray:
+        """The other label that costs least."""
+        return np.asarray(np.where(self.others, self.label_costs, np.inf).argmin(axis=1))
+
+    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
+        """What it costs to give samples these labels."""
+        return np.asarray(self.label_costs[index, codes])
+
+    # --- moves ------------------------------------------------------------------------------
+
+    @cached_property
+    def class_coefficients(self) -> FloatArray:
+        """A row of coefficients for each class; of two, those of the first are zero."""
+        b = self.coefficients
+        return b if b.ndim == 2 else np.stack([np.zeros_like(b), b])
+
+    @cached_property
+    def pair_norms(self) -> FloatArray:
+        """``‖(B_j - B_k)/c‖_*`` of all pairs."""
+        costs, K = self.problem.costs, len(self.classes)
+        movable = np.isfinite(costs)
+        scaled = self.class_coefficients[:, movable] / costs[movable]
+        dual = self.problem.norm.dual
+        return np.array([[dual(scaled[j] - scaled[k]) for k in range(K)] for j in range(K)])
+
+    @cached_property
+    def steepest(self) -> tuple[int, int]:
+        """The two labels between which a move counts most, the first of which a sample can have."""
+        had = np.asarray(np.isfinite(self.label_costs[self.weights > 0.0]).any(axis=0))
+        norms = np.where(had[:, None], self.pair_norms, -1.0)
+        one, other = np.unravel_index(int(norms.argmax()), norms.shape)
+        return int(one), int(other)
+
+    @property
+    def falling(self) -> int:
+        """The label whose samples move against the direction."""
+        return self.steepest[0]
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """``L``: what a unit of transport gains in the end."""
+        return float(self.pair_norms[self.steepest])
+
+    @cached_property
+    def direction(self) -> FloatArray:
+        """The move of cost one that gains most in the end, for all labels but ``falling``."""
+        pair, costs = self._steepest_pair, self.problem.costs
+        move, kept = np.zeros_like(pair), np.isfinite(costs)
+        move[kept] = self.problem.norm.aligned(pair[kept] / costs[kept]) / costs[kept]
+        return np.asarray(move[:-1])
+
+    @cached_property
+    def move_shares(self) -> FloatArray:
+        """Parts of the columns in what a move without end gains."""
+        return np.asarray(self._steepest_pair[:-1] * self.direction / self.sensitivity)
+
+    @property
+    def _steepest_pair(self) -> FloatArray:
+        one, other = self.steepest
+        return np.asarray(self.class_coefficients[one] - self.class_coefficients[other])
+
+    @cached_property
+    def costs_to_break(self) -> FloatArray:
+        """Least cost of moves across the boundary, or a little less; 0 if predicted wrong."""
+        return np.where(self.u > 0.0, self._distances(self.gaps, np.inf).min(axis=1), 0.0)
+
+    @cached_property
+    def costs_to_mend(self) -> FloatArray:
+        """The least cost back for samples predicted wrong, or less."""
+        return np.where(self.u < 0.0, self._distances(-self.gaps, 0.0).max(axis=1), 0.0)
+
+    @cached_property
+    def nearest_class(self) -> IndexArray:
+        """The other class that takes the least to be predicted, or is already."""
+        ahead = np.where(self.others, self.gaps, np.inf).argmin(axis=1)
+        near = self._distances(self.gaps, np.inf).argmin(axis=1)
+        return np.asarray(np.where(self.u > 0.0, near, ahead))
+
+    def _distances(self, gaps: FloatArray, own: float) -> FloatArray:
+        """From the boundaries with other labels; ``own`` for the sample's own."""
+        gaps = np.maximum(gaps, 0.0)
+        norms = self.pair_norms[self.codes]
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            far = np.where(gaps > 0.0, gaps / norms, 0.0)
+        return np.where(self.others, far, own)
+
+    # --- breakpoints ------------------------------------------------------------------------
+
+    def breakpoints(self) -> Breakpoints:
+        """Those of all samples: corners of their hulls, one of each at a time, at most K - 1."""
+        costs, going = self.label_costs, np.flatnonzero(self.weights > 0.0)
+        label = self.codes
+        none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
+        found = [(none, nothing, nothing, nothing, none)]
+        for _ in self.classes[1:]:
+            now = label[going, None]
+            further = costs[going] - np.take_along_axis(costs[going], now, axis=1)
+            more = self.gaps[going] - np.take_along_axis(self.gaps[going], now, axis=1)
+            worth = (more > 0.0) & (further >= 0.0) & np.isfinite(further)
+            with np.errstate(divide="ignore", invalid="ignore"):  # a label may cost nothing
+                rates = np.where(worth, more / further, -np.inf)
+            # Of labels with the same rate the one that gains most: among those that cost nothing
+            # more, the others do not count.
+            rate = rates.max(axis=1)
+            k = np.where(rates == rate[:, None], more, -np.inf).argmax(axis=1)
+            some = np.flatnonzero((rate > 0.0) & (rate >= self.sensitivity))
+            going, k = going[some], k[some]
+            found.append((going, rate[some], further[some, k], more[some, k], -1 - k))
+            label = label.copy()
+            label[going] = k
+        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+        by_sample = np.argsort(columns[0], kind="stable")
+        return Breakpoints.in_order(*(column[by_sample] for column in columns))
+
+    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
+        """The part of the cost of breakpoints that goes into labels."""
+        return found.cost
+
+    # --- what follows -----------------------------------------------------------------------
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -162,11 +268,6 @@ class Adversary(ABC):
     @cached_property
     def weights(self) -> FloatArray:
         return np.asarray(self.problem.rows.weights())
-
-    @cached_property
-    def wrong(self) -> BoolArray:
-        """Samples predicted wrong."""
-        return np.asarray(self.predicted != self.codes)
 
     def observed(self, index: IndexArray) -> list[Any]:
         """The labels of samples, as given."""

@@ -1,14 +1,7 @@
 """The adversary of a softmax: several labels that a sample may get, at a cost each.
 
-With scores ``s = B x + b`` the loss of label k is ``lse(s) - s_k``, and turning the label y into k
-costs ``κ(y, k)``.  What the adversary gets of a sample at the price λ ≥ L is
-
-    lse(s) - s_y  +  max over k of  [ (s_y - s_k) - κ(y, k) λ ],       L = max ‖(B_j - B_k)/c‖_*,
-
-the upper hull of K lines: its corners are the sample's breakpoints, and everything else is as for
-two classes.  A prediction breaks at the nearest of K - 1 boundaries, ``(s_y - s_j) / ‖(B_y -
-B_j)/c‖_*`` away.  To mend one, all of them must be crossed, of which the furthest is a bound from
-below: the best error of several classes is one, too.
+Features move as numbers do: those with domains, too, so that worst cases are upper bounds there.
+The best error of several classes is a bound from below.
 """
 
 from __future__ import annotations
@@ -21,10 +14,9 @@ from scipy.special import logsumexp
 
 from ..problem.classes import ClassProblem, Scored
 from ..problem.label_costs import LabelCosts, StatedKappa
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from .adversary import Adversary, Ends
-from .breakpoints import Breakpoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,34 +37,11 @@ class ClassAudit(Adversary):
         return np.asarray(self.problem.rows.gather(self.problem.codes)).astype(np.intp)
 
     @cached_property
-    def gaps(self) -> FloatArray:
-        """``s_y - s_k``: what each label is behind the sample's own."""
-        own = np.take_along_axis(self.scores, self.codes[:, None], axis=1)
-        return np.asarray(own - self.scores)
-
-    @cached_property
-    def others(self) -> BoolArray:
-        """Labels that are not the sample's own."""
-        return np.asarray(self.codes[:, None] != np.arange(len(self.classes)))
-
-    @cached_property
-    def u(self) -> FloatArray:
-        return np.asarray(np.where(self.others, self.gaps, np.inf).min(axis=1))
-
-    @cached_property
-    def losses(self) -> FloatArray:
-        return np.asarray(logsumexp(-self.gaps, axis=1))
-
-    @cached_property
     def label_costs(self) -> FloatArray:
         """What each sample's label costs to turn into the others."""
         problem, rows = self.problem, self.problem.rows
         costs = problem.label_costs._replace(free=False)  # at every radius
         return np.asarray(rows.gather(rows.run(_costs, problem.codes, costs)[0]))
-
-    @cached_property
-    def flip_costs(self) -> FloatArray:
-        return np.asarray(np.where(self.others, self.label_costs, np.inf).min(axis=1))
 
     @cached_property
     def kappa(self) -> StatedKappa:
@@ -82,47 +51,6 @@ class ClassAudit(Adversary):
     @cached_property
     def flip_unit(self) -> float:
         return float(np.min(self.flip_costs[self.flip_costs > 0.0], initial=np.inf))
-
-    @cached_property
-    def pair_norms(self) -> FloatArray:
-        """``‖(B_j - B_k)/c‖_*`` of all pairs."""
-        costs, K = self.problem.costs, len(self.classes)
-        movable = np.isfinite(costs)
-        scaled = self.coefficients[:, movable] / costs[movable]
-        dual = self.problem.norm.dual
-        return np.array([[dual(scaled[j] - scaled[k]) for k in range(K)] for j in range(K)])
-
-    @cached_property
-    def steepest(self) -> tuple[int, int]:
-        """The two labels between which a move counts most, the first of which a sample can have."""
-        had = np.asarray(np.isfinite(self.label_costs[self.weights > 0.0]).any(axis=0))
-        norms = np.where(had[:, None], self.pair_norms, -1.0)
-        one, other = np.unravel_index(int(norms.argmax()), norms.shape)
-        return int(one), int(other)
-
-    @cached_property
-    def sensitivity(self) -> float:
-        return float(self.pair_norms[self.steepest])
-
-    @cached_property
-    def worst_loss(self) -> float:
-        radius = self.problem.epsilon
-        return float(self.loss_curve(self.breakpoints(radius)).at(np.array(radius)))
-
-    @cached_property
-    def falling(self) -> int:
-        return self.steepest[0]
-
-    @cached_property
-    def direction(self) -> FloatArray:
-        one, other = self.steepest
-        pair, costs = self.coefficients[one] - self.coefficients[other], self.problem.costs
-        move, kept = np.zeros_like(pair), np.isfinite(costs)
-        move[kept] = self.problem.norm.aligned(pair[kept] / costs[kept]) / costs[kept]
-        return np.asarray(move[:-1])
-
-    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
-        return np.asarray(self.label_costs[index, codes])
 
     def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
         """Where these pieces of samples end; what moves on gets one of the two steepest labels.
@@ -158,74 +86,9 @@ class ClassAudit(Adversary):
             np.choose(second, self.steepest), tolls, limits, lost,
         )  # fmt: skip
 
-    def breakpoints(self, upto: float | None = None) -> Breakpoints:
-        """Corners of the hulls, one of each sample at a time: at most K - 1 times."""
-        costs, going = self.label_costs, np.flatnonzero(self.weights > 0.0)
-        label = self.codes
-        none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
-        found = [(none, nothing, nothing, nothing, none)]
-        while going.size:
-            now = label[going, None]
-            further = costs[going] - np.take_along_axis(costs[going], now, axis=1)
-            more = self.gaps[going] - np.take_along_axis(self.gaps[going], now, axis=1)
-            worth = (more > 0.0) & (further >= 0.0) & np.isfinite(further)
-            with np.errstate(divide="ignore", invalid="ignore"):  # a label may cost nothing
-                rates = np.where(worth, more / further, -np.inf)
-            # Of labels with the same rate the one that gains most: among those that cost nothing
-            # more, the others do not count.
-            rate = rates.max(axis=1)
-            k = np.where(rates == rate[:, None], more, -np.inf).argmax(axis=1)
-            some = np.flatnonzero((rate > 0.0) & (rate >= self.sensitivity))
-            going, k = going[some], k[some]
-            found.append((going, rate[some], further[some, k], more[some, k], -1 - k))
-            label = label.copy()
-            label[going] = k
-        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-        by_sample = np.argsort(columns[0], kind="stable")
-        return Breakpoints.in_order(*(column[by_sample] for column in columns))
-
-    @cached_property
-    def costs_to_break(self) -> FloatArray:
-        return np.where(self.u > 0.0, self._distances(self.gaps, np.inf).min(axis=1), 0.0)
-
-    @cached_property
-    def costs_to_mend(self) -> FloatArray:
-        return np.where(self.u < 0.0, self._distances(-self.gaps, 0.0).max(axis=1), 0.0)
-
-    def _distances(self, gaps: FloatArray, own: float) -> FloatArray:
-        """From the boundaries with other labels; ``own`` for the sample's own."""
-        gaps = np.maximum(gaps, 0.0)
-        norms = self.pair_norms[self.codes]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = np.where(gaps > 0.0, gaps / norms, 0.0)
-        return np.where(self.others, far, own)
-
     @cached_property
     def exact_crossings(self) -> bool:
         return self.problem.as_given
-
-    @cached_property
-    def predicted(self) -> IndexArray:
-        return np.asarray(self.scores.argmax(axis=1))
-
-    @cached_property
-    def nearest_class(self) -> IndexArray:
-        ahead = np.where(self.others, self.gaps, np.inf).argmin(axis=1)
-        near = self._distances(self.gaps, np.inf).argmin(axis=1)
-        return np.asarray(np.where(self.u > 0.0, near, ahead))
-
-    @cached_property
-    def cheapest_label(self) -> IndexArray:
-        return np.asarray(np.where(self.others, self.label_costs, np.inf).argmin(axis=1))
-
-    @cached_property
-    def move_shares(self) -> FloatArray:
-        one, other = self.steepest
-        pair = self.coefficients[one] - self.coefficients[other]
-        return np.asarray(pair[:-1] * self.direction / self.sensitivity)
-
-    def paid_for_labels(self, found: Breakpoints) -> FloatArray:
-        return found.cost
 
     def holding(self, columns: IndexArray) -> ClassAudit:
         costs = self.problem.costs.copy()

@@ -33,15 +33,7 @@ class PairAudit(Adversary):
     """That of a linear model: β, then b; the signs -1 and +1 stand for the two classes."""
 
     problem: Problem
-    falling = 1
-
-    @cached_property
-    def u(self) -> FloatArray:
-        return np.asarray(self.problem.rows.gather(self.problem.margins(self.coefficients)))
-
-    @cached_property
-    def losses(self) -> FloatArray:
-        return log_loss(self.u)
+    steepest = (1, 0)  # so that the score rises along the direction
 
     @cached_property
     def signs(self) -> FloatArray:
@@ -53,21 +45,22 @@ class PairAudit(Adversary):
         return (self.signs > 0.0).astype(np.intp)
 
     @cached_property
-    def predicted(self) -> IndexArray:
-        """On the boundary scikit-learn predicts the negative class."""
-        return (self.signs * self.u > 0.0).astype(np.intp)
+    def scores(self) -> FloatArray:
+        u = self.problem.rows.gather(self.problem.margins(self.coefficients))
+        return np.column_stack([np.zeros(u.size), self.signs * u])
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        return log_loss(self.u)
+
+    @cached_property
+    def label_costs(self) -> FloatArray:
+        flips = self.problem.rows.flip_costs(self.problem.kappa)
+        return np.where(self.others, flips[:, None], 0.0)
 
     @cached_property
     def nearest_class(self) -> IndexArray:
         return np.asarray(1 - self.codes)
-
-    @cached_property
-    def cheapest_label(self) -> IndexArray:
-        return np.asarray(1 - self.codes)
-
-    @cached_property
-    def flip_costs(self) -> FloatArray:
-        return self.problem.rows.flip_costs(self.problem.kappa)
 
     @cached_property
     def flip_unit(self) -> float:
@@ -77,25 +70,9 @@ class PairAudit(Adversary):
     def kappa(self) -> StatedKappa:
         return as_stated(self.problem.cost, np.array(self.classes))
 
-    def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
-        return np.where(codes == self.codes[index], 0.0, self.flip_costs[index])
-
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         flipped = found.flipped()
         return flipped * np.where(flipped != 0.0, self.flip_costs[found.sample], 0.0)
-
-    @cached_property
-    def sensitivity(self) -> float:
-        """``‖β/c‖_*``, of features without a domain if some have one."""
-        return self.problem.cost.dual_norm(self.coefficients)
-
-    @cached_property
-    def direction(self) -> FloatArray:
-        return self.problem.cost.aligned_move(self.coefficients)[:-1]
-
-    @cached_property
-    def move_shares(self) -> FloatArray:
-        return np.asarray(self.coefficients[:-1] * self.direction / self.sensitivity)
 
     @property
     def domains(self) -> Domains:
@@ -117,19 +94,14 @@ class PairAudit(Adversary):
         return Weighed.by(self.domains, self.coefficients)
 
     def breakpoints(self) -> Breakpoints:
-        u, kappa = self.u, self.flip_costs
-        if self.problem.domains is not None:
-            scores, least = self.signs * u, self.sensitivity
-            found = envelopes(scores, self.signs, kappa, least, self.items, self.weighed)
-            rate, cost = found.rate, found.cost
-            pieces = found.moves.astype(np.intp)
-            return Breakpoints.in_order(found.own, rate, cost, rate * cost, pieces)
-        with np.errstate(divide="ignore", invalid="ignore"):  # a flip may cost nothing
-            rate = u / kappa
-        worth = (u > 0.0) & (rate >= self.sensitivity) & (self.weights > 0.0)
-        own = np.flatnonzero(worth & np.isfinite(kappa))
-        flipped = np.full(own.size, -1, dtype=np.intp)
-        return Breakpoints.in_order(own, rate[own], kappa[own], u[own], flipped)
+        if self.problem.domains is None:
+            return super().breakpoints()
+        found = envelopes(
+            self.scores[:, 1].copy(), self.signs, self.flip_costs, self.sensitivity, self.items,
+            self.weighed,
+        )  # fmt: skip
+        gain, pieces = found.rate * found.cost, found.moves.astype(np.intp)
+        return Breakpoints.in_order(found.own, found.rate, found.cost, gain, pieces)
 
     def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
         """Where these pieces of samples end; what moves on keeps its label.
@@ -137,7 +109,7 @@ class PairAudit(Adversary):
         Moved by d, a margin of v loses ``h(-v) - h(L d - v)`` against the limit ``L d``.
         """
         signs = self.signs[index] * np.where(piece < 0, -1.0, 1.0)
-        scores = (self.signs * self.u)[index]
+        scores = self.scores[index, 1]
         changed, distance = None, np.zeros(index.size)
         if self.problem.domains is not None:
             changed = self.changed_features(index, piece)
@@ -174,26 +146,27 @@ class PairAudit(Adversary):
 
     @cached_property
     def costs_to_break(self) -> FloatArray:
+        if self.problem.domains is None:
+            return np.asarray(super().costs_to_break)
         return self._crossing_costs(self.u, self.signs)
 
     @cached_property
     def costs_to_mend(self) -> FloatArray:
+        if self.problem.domains is None:
+            return np.asarray(super().costs_to_mend)
         return self._crossing_costs(-self.u, -self.signs)
-
-    @cached_property
-    def exact_crossings(self) -> bool:
-        return self.problem.domains is None or is_exact(self.domains.group_costs)
 
     def _crossing_costs(self, gap: FloatArray, signs: FloatArray) -> FloatArray:
         """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
 
         Samples are to leave the side of the labels ``signs``.
         """
-        if self.problem.domains is None:
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                return np.asarray(np.maximum(gap, 0.0) / self.sensitivity)
         costs, found = self.domains.group_costs, reach(signs, self.items, self.weighed)
         return cheapest(found, gap, costs, self.sensitivity).cost(counted(costs))
+
+    @cached_property
+    def exact_crossings(self) -> bool:
+        return self.problem.domains is None or is_exact(self.domains.group_costs)
 
     def holding(self, columns: IndexArray) -> PairAudit:
         cost = self.problem.cost

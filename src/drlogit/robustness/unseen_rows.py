@@ -61,12 +61,12 @@ class UnseenRows:
         return np.asarray(losses + np.bincount(found.sample, gained, minlength=losses.size))
 
     def own_lambda(self) -> float | None:
-        """The λ of the fit, if radius, κ and norm are its own."""
+        """The λ of the fit, if it is known, and radius, κ and norm are its own."""
         fit, problem = self.audit.measured.fit, self.audit.problem
-        if fit is None or (fit.epsilon_, fit.norm) != (problem.epsilon, problem.norm.name):
+        if fit is None or fit.result_ is None or not np.all(fit.kappa_ == self.audit.kappa):
             return None
-        same_kappa = np.all(fit.kappa_ == self.audit.kappa)
-        return max(fit.result_.lam, self.audit.sensitivity) if same_kappa else None
+        same = (fit.epsilon_, fit.norm) == (problem.epsilon, problem.norm.name)
+        return max(fit.result_.lam, self.audit.sensitivity) if same else None
 
     def best_lambda(self, rows: IndexArray) -> float:
         """The λ that is best for these rows."""

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.checks import check_features
-from .adversary import Ends
+from .adversary import Adversary, Ends
 from .audit_problem import audit_problem
 
 
@@ -227,6 +227,10 @@ sample_weight
         feature_costs=feature_costs, categories=categories, bounds=bounds, space=space,
         sample_weight=sample_weight,
     )  # fmt: skip
+    return _distribution(audit, float(tol))
+
+
+def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
     epsilon, found = audit.problem.epsilon, audit.breakpoints()
     supremum = float(audit.loss_curve(found).at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
