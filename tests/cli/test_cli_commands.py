@@ -574,7 +574,7 @@ def test_progress_on_a_terminal(run, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     for command, line in (
         ("fit small.csv", "fit: iteration 1, "),
-        ("tune small.csv --epsilons 2 --kappas 1, --folds 2", "tune: 1 of 2, "),
+        ("tune small.csv --epsilons 2 --kappas 1, --folds 2", "tune: 1 of 2 folds"),
         ("path small.csv --n-epsilons 2", "path: lambda "),
     ):
         err = run(command)[2]

@@ -25,13 +25,6 @@ def radii_below(largest: float, count: int, min_fraction: float) -> FloatArray:
     return (largest if largest > 0.0 else 1.0) * fractions
 
 
-def radii_after(radii: FloatArray) -> FloatArray:
-    """Radii that go on as these do, a third as many, in steps of a decade at most."""
-    step = max(radii[-1] / radii[-2], 0.1)
-    count = -(-(radii.size - 1) // 3)
-    return np.asarray(radii[-1] * step ** np.arange(1, count + 1))
-
-
 #: Flip costs relative to twice ε_max at κ = ∞, where flips and moves matter alike.  Far below
 #: it the adversary only flips labels (and only ε/κ matters), far above it only moves features.
 _KAPPA_SPAN = (0.1, 3.0)
