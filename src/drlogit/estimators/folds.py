@@ -18,9 +18,9 @@ from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_in_blocks
-from .matrices import matrix_of
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
+from .training_data import matrix_of
 
 
 class Fold(NamedTuple):

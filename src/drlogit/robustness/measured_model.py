@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.matrices import matrix_of
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
+from ..estimators.training_data import matrix_of
 from ..problem.label_costs import StatedKappa
 from ..problem.problem import column_names
 from ..problem.result import Result
