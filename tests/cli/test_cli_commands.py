@@ -310,21 +310,29 @@ def test_evaluation(folder, cancer, answer):
     assert other["worst_case"]["log_loss"] == pytest.approx(found["log_loss"], abs=1e-12)
 
 
-def test_svmlight_files_end_where_they_like(folder, complaint, answer):
+def test_recorded_labels_are_compared_with_probabilities_of_recorded_labels(run, answer):
+    fit = "fit small.csv --epsilon 0.01 --quiet"
+    assert run(f"{fit} -o right.json")[0] == cli.DONE
+    assert run(f"{fit} --label-noise benign=0.2 -o noisy.json")[0] == cli.DONE
+    right, noisy = (answer(f"evaluate {name}.json small.csv") for name in ("right", "noisy"))
+    for name in ("log_loss", "accuracy", "confusion", "roc_auc", "worst_case"):
+        assert noisy[name] == right[name], name
+    out = run("evaluate noisy.json small.csv")[1]
+    assert "As they are (recorded labels with probabilities of recorded labels)" in out
+    assert "recorded benign" in out
+
+
+def test_svmlight_files_end_where_they_like(folder, answer):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
     X[:, 4] *= y
     dump_svmlight_file(X, y, str(folder / "train.svm"), zero_based=False)
     X[:, 4] = 0.0
     dump_svmlight_file(X, y, str(folder / "short.svm"), zero_based=False)
-    long = np.c_[X, np.zeros((60, 2)), np.ones(60)]
-    dump_svmlight_file(long, y, str(folder / "long.svm"), zero_based=False)
     assert answer("fit train.svm --epsilon 0.01 -o sparse.json")["n_features"] == 5
     assert answer("evaluate sparse.json short.svm")["n_samples"] == 60
-    said = "uses feature 8, but the model has only 5 features; fit it with --n-features 8"
-    assert said in complaint("predict sparse.json long.svm")
-    assert answer("fit train.svm --epsilon 0.01 --n-features 8 -o wide.json")["n_features"] == 8
-    assert answer("predict wide.json long.svm")["classes"] == [0, 1]
+    assert answer("fit short.svm --epsilon 0.01 --n-features 5 -o wide.json")["n_features"] == 5
+    assert answer("predict wide.json train.svm")["classes"] == [0, 1]
 
 
 # --- guarantee ------------------------------------------------------------------------------

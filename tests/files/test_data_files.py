@@ -223,7 +223,7 @@ COMPLAINTS = [
     ("d.svm", "nan 1:1\n1 1:2\n", {}, "the label of row 1 is missing"),
     ("d.svm", svmlight(), {"weights": "w"}, "svmlight text, whose columns are all features"),
     ("d.svm", svmlight(), {"features": ("1",)}, "svmlight text, whose columns are all features"),
-    ("d.svm", svmlight(), {"n_features": 2}, "row 2 uses feature 3, but the model has only 2"),
+    ("d.svm", svmlight(), {"n_features": 2}, "has only 2 features; fit it with --n-features 3"),
     ("d.svm", svmlight(True), {}, "numbers its columns from 0: say so with --zero-based"),
     ("d.npz", npz(A=X), {}, "has no array 'X' (features); its arrays: A"),
     ("d.npz", npz(X=X), {}, "has no array 'y' (--target); its arrays: X"),
