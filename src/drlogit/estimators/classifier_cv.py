@@ -42,6 +42,7 @@ from .folds import (
     tabulate,
 )
 from .robust_classifier import RobustLinearClassifier, stated_kappa
+from .tables.by_column import CostsByKind
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -402,8 +403,11 @@ tol, max_iter, class_weight, label_noise
         """What is learnt from samples is learnt from the training part of each fold."""
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
         learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
-        if self.encoding_ is None and not is_frame(X):  # which has names
-            X = given.X
+        by_name = isinstance(self.bounds, Mapping) or isinstance(
+            self.feature_costs, Mapping | CostsByKind
+        )
+        if self.encoding_ is None and not (by_name and is_frame(X)):  # which has the names
+            X, learner.categories = given.X, self.categories_
         weights = None if sample_weight is None else np.asarray(sample_weight)
         return [
             Fold(learner, X, given.y, weights, given.kappa_of(train), train, test)

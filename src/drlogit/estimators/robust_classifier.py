@@ -210,7 +210,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if result.dual is not None and data.origin is not None:
             result = replace(result, dual=result.dual.for_samples(data.origin))
         coef, intercept = data.reported(result.coef, result.intercept)
-        result = replace(result, coef=coef, intercept=intercept)
+        if coef is not result.coef:
+            result = replace(result, coef=coef, intercept=intercept)
         self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant
