@@ -28,18 +28,17 @@ def test_synthetic_seeds():
     assert not np.array_equal(X, datasets.make_synthetic(20, 3, 1)[0])
 
 
-@pytest.mark.parametrize("size", [0, 2.0, "3", True])
-def test_synthetic_refuses_sizes(size):
-    with pytest.raises(ValueError, match="n_samples must be an integer >= 1, got"):
-        datasets.make_synthetic(size, 2)
-    with pytest.raises(ValueError, match="n_features must be an integer >= 1, got"):
-        datasets.make_synthetic(2, size)
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "0", True])
-def test_synthetic_refuses_seeds(seed):
-    with pytest.raises(ValueError, match=r"random_state must be .* got"):
-        datasets.make_synthetic(2, 2, random_state=seed)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        *(((size, 2), "n_samples must be an integer >= 1, got") for size in (0, 2.0, "3", True)),
+        ((2, 0), "n_features must be an integer >= 1, got 0"),
+        *(((2, 2, seed), r"random_state must be .* got") for seed in (-1, 1.5, "0", True)),
+    ],
+)
+def test_synthetic_refuses(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        datasets.make_synthetic(*arguments)
 
 
 @pytest.mark.parametrize("name", BUNDLED)

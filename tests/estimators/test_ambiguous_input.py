@@ -8,8 +8,6 @@ import polars as pl
 import pytest
 
 import drlogit
-from drlogit.files.columns import Wanted
-from drlogit.files.reading import read_samples
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -105,38 +103,3 @@ def test_numbers_as_objects_and_categories_are_numbers():
     frame = pd.DataFrame(X).astype({0: object, 1: "category"})
     for same in (X.astype(object), frame, X.tolist()):
         assert drlogit.solve(same, Y, epsilon=0.1, kappa=1.0).objective == pytest.approx(expected)
-
-
-# --- files ----------------------------------------------------------------------------------
-
-
-def read(path, text):
-    path.write_text(text)
-    return read_samples(path, Wanted())
-
-
-@pytest.mark.parametrize(
-    ("field", "advice"),
-    [
-        ("1,012", "write 1012 if its comma groups thousands, 1.012 if it is decimal"),
-        ("-12,500", "write -12500 if its comma groups thousands, -12.500 if it is decimal"),
-        ("1,012,345", "write 1012345, without commas"),
-        ("1,012.5", "write 1012.5, without commas"),
-        ("0,012", "write a decimal point, not a comma"),
-        ("2,5", "write a decimal point, not a comma"),
-        ("1,2,3", "write 123, without commas"),
-    ],
-)
-def test_commas_in_numbers(field, advice, tmp_path):
-    message = one_line(read, tmp_path / "data.csv", f'a,b,y\n1,2,0\n"{field}",3,1\n')
-    assert message.endswith(f"data.csv: column 'a' holds {field!r}: {advice}")
-
-
-def test_labels_that_leading_zeros_tell_apart(tmp_path):
-    message = one_line(read, tmp_path / "data.csv", "a,y\n1,01\n2,1\n3,02\n")
-    assert message.endswith(
-        "data.csv (column 'y') has the labels '01' and '1', which are one number: spell them "
-        "alike, or with a letter if they are two codes"
-    )
-    message = one_line(read, tmp_path / "data.csv", "a,y\n1,1.5\n2,2\n3,-02.0\n4,-2.0\n")
-    assert "'-02.0' and '-2.0'" in message

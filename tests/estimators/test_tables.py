@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
+import drlogit
 from drlogit import (
     DRLogisticRegression,
     DRLogisticRegressionCV,
@@ -21,6 +23,8 @@ from drlogit import (
     solve,
 )
 from drlogit.estimators.tables.frames import rows_of
+from drlogit.estimators.tables.text_columns import seen_in_text
+from drlogit.estimators.training_data import matrix_of
 
 N = 80
 RNG = np.random.default_rng(5)
@@ -229,22 +233,6 @@ def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
         assert search.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=5e-3)
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas])
-def test_a_model_file_holds_the_way_from_the_table(tmp_path, kind):
-    frame = kind(FRAME.assign(age=FRAME.age.where(FRAME.index > 3)))
-    fitted = model(missing="median", feature_costs={"job": 2.0}, bounds={"age": (0, 120)})
-    fitted.fit(frame, Y)
-    path = tmp_path / "model.json"
-    save_model(fitted, path)
-    again = load_model(path)
-    assert again.encoding_ == fitted.encoding_
-    assert np.array_equal(again.predict_proba(frame), fitted.predict_proba(frame))
-    assert np.array_equal(again.feature_costs_, fitted.feature_costs_)
-    assert np.array_equal(again.bounds_, fitted.bounds_)
-    save_model(again, tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -301,6 +289,10 @@ def test_columns_that_are_neither():
         model(categorical_features=[0]).fit(sp.csr_array(by_hand()), Y)
     with pytest.raises(TypeError, match=r"LazyFrame of polars: collect\(\) it"):
         model().fit(pl.from_pandas(FRAME).lazy(), Y)
+    for frame in (FRAME, FRAME[["age", "children"]]):
+        twice = pd.concat([frame, frame[["age"]]], axis=1)
+        with pytest.raises(ValueError, match="columns of distinct names, got 'age' more than once"):
+            model().fit(twice, Y)
     with pytest.raises(ValueError, match="at least one row"):
         model().fit(FRAME[:0], Y[:0])
     with pytest.raises(ValueError, match="feature names should match"):
@@ -309,35 +301,144 @@ def test_columns_that_are_neither():
         model().fit(FRAME, Y).predict(sp.csr_array(by_hand()))
 
 
-PLAIN = FRAME.assign(
-    age=FRAME.age.where(FRAME.index % 8 > 0),
-    town=np.where(FRAME.index % 3, "missing", "x"),
-    children=FRAME.children.where(FRAME.index % 5 > 0),
+# --- gaps, identifiers, and text that is numbers --------------------------------------------
+
+
+def test_a_column_without_any_value_is_left_out():
+    empty = FRAME.assign(tbg=np.nan)
+    with pytest.warns(UserWarning, match="column 'tbg' is left out, as it has no value") as told:
+        fitted = model(missing="median", bounds={"tbg": (0, 1)}).fit(empty, Y)
+    assert len(told) == 1
+    expected = model(missing="median").fit(FRAME, Y).predict_proba(FRAME)
+    assert np.allclose(fitted.predict_proba(empty.assign(tbg=3.0)), expected, atol=1e-6)
+    assert "tbg" not in [row["column"] for row in fitted.coefficient_table()]
+    assert not any("tbg" in sentence for sentence in drlogit.allowances(fitted))
+
+
+def test_identifiers_are_left_out():
+    named = FRAME.assign(name=[f"passenger {j}" for j in range(N)])
+    with pytest.warns(UserWarning, match=r"'name' is left out, as it tells rows apart \(80 diff"):
+        fitted = model().fit(named, Y)
+    without = model().fit(FRAME, Y)
+    assert np.allclose(fitted.predict_proba(named), without.predict_proba(FRAME), atol=1e-6)
+    asked = model(categorical_features=["job", "member", "name"]).fit(named, Y)
+    assert asked.coef_.shape[1] == without.coef_.shape[1] + N
+    with pytest.raises(ValueError, match="no column left to be a feature: column 'name'"):
+        model().fit(named[["name"]], Y)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["12.3%", "8%", "-1.5 %"], "numbers written as '12.3%'"),
+        (["$1,234.50", "$7", "($3.00)"], "numbers written as '$1,234.50'"),
+        (["1", "2", "3", "4", "unknown"], "numbers, and 20% other text, such as 'unknown'"),
+        (["2020-01-31", "2020-02-01"], "dates, such as '2020-01-31'"),
+        (["31/1/2020", "1.2.20", "3 Mar 2021 10:30"], "dates"),
+        ([str(j) for j in range(30)], "numbers kept as text"),
+        (["a", "b", "7"], None),
+        (["01", "02", "03"], None),
+        (["3-4", "5-9", "10+"], None),
+        ([], None),
+    ],
 )
+def test_what_text_looks_like(texts, message):
+    seen = seen_in_text(dict.fromkeys(texts, 1))
+    assert seen is None if message is None else message in seen
 
 
-@pytest.mark.parametrize("labels", [Y, np.where(FRAME.age < 35, "low", Y)], ids=["two", "three"])
-@pytest.mark.parametrize("numbers", [[], ["children"]], ids=["", "numbers as categories"])
-def test_a_model_of_scikit_learn_predicts_the_same(labels, numbers):
-    which = ["job", "member", "town", *numbers]
-    fitted = model(missing="median", categorical_features=which).fit(PLAIN, labels)
-    plain = fitted.to_sklearn()
-    assert "drlogit" not in type(plain).__module__
-    for frame in (
-        PLAIN,
-        PLAIN.assign(job=PLAIN.job.where(PLAIN.index % 3 > 0, "monk")),
-        PLAIN.astype({"job": object}),
-        pl.from_pandas(PLAIN),
-    ):
-        found, expected = plain.predict_proba(frame), fitted.predict_proba(frame)
-        assert np.allclose(found, expected, rtol=0.0, atol=1e-12)
-        assert np.array_equal(plain.predict(frame), fitted.predict(frame))
+# --- after the fit --------------------------------------------------------------------------
 
 
-def test_a_plain_model_of_an_array():
-    X = by_hand()
-    fitted = model().fit(X, Y)
-    assert np.allclose(fitted.to_sklearn().predict_proba(X), fitted.predict_proba(X), atol=1e-14)
-    gaps = FRAME.assign(member=FRAME.member.astype(object).where(FRAME.index > 3))
-    with pytest.raises(ValueError, match="'member' has truth values and missing ones"):
-        model().fit(gaps, Y).to_sklearn()
+def test_levels_that_readers_spell_in_other_ways():
+    labels = (np.arange(20) + (np.arange(20) % 7 == 0)) % 2
+    fitted = pd.DataFrame({"owner": [True, False] * 10, "rooms": ["3", "4"] * 10})
+    served = pd.DataFrame({"owner": ["TRUE", " false", "yes"], "rooms": ["3.0", " 4", "03"]})
+    found = matrix_of(DRLogisticRegression(0.001).fit(fitted, labels), served, quiet=True)
+    assert found.tolist() == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]
+    like = pd.DataFrame({"owner": ["a", " a"] * 10, "rooms": ["1.1", "1.10"] * 10})
+    served = pd.DataFrame({"owner": ["a", "a "], "rooms": ["1.10", "1.100"]})
+    found = matrix_of(DRLogisticRegression(0.001).fit(like, labels), served, quiet=True)
+    assert found.tolist() == [[0, 1, 0, 1], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"job": FRAME.job.str.upper()}, {"job": range(N)}, {"member": FRAME.member.astype(int)}],
+)
+def test_levels_that_are_mostly_unknown_are_told(change):
+    fitted = model().fit(FRAME, Y)
+    rows = FRAME.assign(**change)
+    (name,) = change
+    with pytest.warns(UserWarning, match=f"most of column '{name}' .*did not show"):
+        fitted.predict(rows)
+    some = FRAME.assign(**{name: rows[name].where(FRAME.index % 3 == 0, FRAME[name])})
+    fitted.predict(some.astype({name: object}))  # no warning
+
+
+@pytest.mark.parametrize("estimator", [model(), DRLogisticRegressionCV([0.1], [1.0], cv=2)])
+def test_a_refit_that_fails_changes_nothing(estimator, monkeypatch):
+    fitted = estimator.fit(FRAME[["age", "job"]], Y)
+    expected = fitted.predict_proba(FRAME[["age", "job"]])
+    before = dict(vars(fitted))
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.raises(ValueError, match="two classes"):
+        fitted.fit(FRAME, ["one"] * N)
+    monkeypatch.setattr("drlogit.estimators.robust_classifier.solve_problem", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(FRAME, np.where(Y == "yes", "a", "z"))
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+    assert (fitted.predict_proba(FRAME[["age", "job"]]) == expected).all()
+
+
+def test_rows_beyond_the_training_range_widen_the_bounds_of_an_audit():
+    fitted = model(bounds="data").fit(FRAME, Y)
+    far = FRAME.assign(age=2.0 * FRAME.age)
+    ball = {"epsilon": 0.05, "kappa": 1.0}
+    with pytest.warns(UserWarning, match="beyond the bounds of the fit, which are widened.*'age'"):
+        found = drlogit.worst_case_loss(fitted, far, Y, **ball)
+    wide = {"age": (FRAME.age.min(), far.age.max()), "children": (0, 3)}
+    expected = drlogit.worst_case_loss(fitted, far, Y, **ball, bounds=wide)
+    assert found == pytest.approx(expected, abs=1e-12)
+    with pytest.warns(UserWarning, match="widened"):
+        assert "bounds as wide as the data" in str(drlogit.audit(fitted, far, Y))
+
+
+def test_radii_and_paths_of_a_table_are_those_of_the_fit():
+    options = {"feature_costs": "std", "missing": "median"}
+    gaps = FRAME.assign(age=FRAME.age.where(FRAME.index % 9 > 0))
+    limit = drlogit.epsilon_max(gaps, Y, kappa=1.0, **options)
+    with pytest.warns(UserWarning, match="is constant"):
+        DRLogisticRegression(1.001 * limit, 1.0, **options).fit(gaps, Y)
+    DRLogisticRegression(0.99 * limit, 1.0, **options).fit(gaps, Y)  # no warning
+    path = drlogit.regularization_path(gaps, Y, [0.5 * limit, 0.1 * limit], tol=1e-8, **options)
+    at_last = DRLogisticRegression(0.1 * limit, 1.0, tol=1e-8, **options).fit(gaps, Y)
+    assert path.feature_names == at_last.encoding_.names
+    assert path.objectives[1] == pytest.approx(at_last.worst_case_loss_[0], abs=2e-8)
+    assert path.coefs[1] == pytest.approx(at_last.coef_[0], abs=1e-3)
+    radius = drlogit.suggest_radius(gaps, Y, **options)
+    auto = DRLogisticRegression("auto", math.inf, **options).fit(gaps, Y)
+    assert auto.epsilon_ == pytest.approx(radius)
+    assert 0.0 < radius < drlogit.epsilon_max(gaps, Y, kappa=math.inf, **options)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e200])
+@pytest.mark.parametrize("text", [False, True])
+def test_what_is_no_number_is_named_by_row_and_column(value, text):
+    good = FRAME if text else FRAME[["age", "children"]]
+    bad = good.assign(age=good.age.where(good.index != 7, value))
+    options = {"missing": "median"} if text and not math.isnan(value) else {}
+    where = "'age'" if text and math.isnan(value) else "in row 7 of column 'age'"
+    fitted = model().fit(good, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (lambda: model(**options).fit(bad, Y), lambda: fitted.predict(bad)):
+            with pytest.raises(ValueError, match=where):
+                ask()
+        if not text:
+            with pytest.raises(ValueError, match="in row 7 of column 0"):
+                drlogit.solve(bad.to_numpy(), Y, epsilon=0.1, kappa=1.0)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -226,43 +223,3 @@ def test_files_of_version_1_are_read(document, tmp_path):
     for name in ("columns", "missing_marks", "categories", "bounds", "digest"):
         del document[name]
     assert read(tmp_path, {**document, "version": 1}).coef_.shape == (1, 6)
-
-
-# --- a process that is killed while it writes -----------------------------------------------
-
-_KILLED = """
-import os, random, signal, sys, time
-import numpy as np
-from drlogit import load_model, save_model
-
-path = sys.argv[1]
-model = load_model(path)
-random.seed(0)
-for _ in range(15):
-    before = os.stat(path).st_mtime_ns
-    writer = os.fork()
-    if not writer:
-        for number in range(10**9):
-            model.result_.coef[:] = number
-            save_model(model, path)
-    while os.stat(path).st_mtime_ns == before:  # so that it is in the middle of its work
-        time.sleep(0.001)
-    time.sleep(0.03 * random.random())
-    os.kill(writer, signal.SIGKILL)
-    os.waitpid(writer, 0)
-    coef = load_model(path).coef_
-    assert np.ptp(coef) == 0.0, coef
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL")
-def test_a_killed_writer_leaves_a_whole_file(tmp_path):
-    """All coefficients that a writer writes at a time are equal, so a mixture would show."""
-    path = tmp_path / "model.json"
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((50, 400)), np.arange(50) % 2
-    drlogit.save_model(drlogit.DRLogisticRegression(0.1).fit(X, y), path)
-    run = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(path)], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ..estimators.matrices import matrix_of
+from ..estimators.training_data import matrix_of
 from ..files.model_file import read_model
 from ..report.audits import audit
 from . import options

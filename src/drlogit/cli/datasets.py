@@ -36,14 +36,11 @@ def run(arguments: Namespace, console: Console) -> int:
         text = f"{n_samples} samples with {n_features} features written to {arguments.file}"
         console.answer(record, text)
         return DONE
-    rows = []
-    for name, (description, load) in BUNDLED.items():
-        n_samples, width = load().shape
-        rows.append({"name": name, "rows": n_samples, "features": width - 1,
-                     "description": description})  # fmt: skip
-    cells = [[str(row[key]) for key in ("name", "rows", "features")] for row in rows]
-    lines = table(["name", "samples", "features"], cells).split("\n")
-    told = ["", *(str(row["description"]) for row in rows)]
-    shown = (f"{line}  {words}".rstrip() for line, words in zip(lines, told, strict=True))
-    console.answer(rows, "\n".join(shown))
+    rows = [
+        {"name": name, "rows": len(frame), "features": frame.shape[1] - 1, "description": words}
+        for name, (words, load) in BUNDLED.items()
+        for frame in [load()]
+    ]
+    cells = [[str(value) for value in row.values()] for row in rows]
+    console.answer(rows, table(["name", "samples", "features", "description"], cells))
     return DONE

@@ -21,7 +21,6 @@ from ..fitting.paths import (
     factors,
     is_count,
     kappas_around,
-    radii_after,
     radii_below,
     warn_about_gaps,
 )
@@ -34,17 +33,16 @@ from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import (
-    Chain,
     Fold,
     choose,
-    improves_at_end,
-    joined,
     mean_log_likelihood,
     part_of,
+    rising_end,
     score_fold,
     tabulate,
 )
 from .robust_classifier import RobustLinearClassifier, stated_kappa
+from .tables.by_column import CostsByKind
 from .tables.frames import is_frame
 from .training_data import TrainingData
 
@@ -57,9 +55,6 @@ _TO_LEARN_WITH = (
 #: Gap of fits within folds, if ``tol`` is smaller.  With 1e-4 mean scores of six tables (of the
 #: bars) moved by up to .44 standard errors, though each chose the pair that 1e-6 chose.
 FOLD_TOL = 1e-5
-
-#: Radii are continued down to this share of the smallest that was planned.
-_LEAST_SHARE = 1e-3
 
 
 class DRLogisticRegressionCV(RobustLinearClassifier):
@@ -90,11 +85,6 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         What flips cost by label or by sample, as in :class:`DRLogisticRegression`.
     min_fraction : float
         The smallest radius as a fraction of ε_max.
-    extend_grid : bool
-        Whether to go on below ``min_fraction`` where the best radius is the smallest and scores
-        still clearly rise there (by more than a standard error), down to a thousandth of it.
-        ``at_grid_edge_`` says whether they do so at the end, and where the radii were given
-        ``fit`` warns of it.
     cv : int, splitter or iterable
         Folds (stratified, if a number), as in scikit-learn.
     scoring : str or callable, optional
@@ -133,7 +123,8 @@ tol, max_iter, class_weight, label_noise
     best_score_ : float
         Its mean score over the folds.
     at_grid_edge_ : bool
-        Whether the pair is at the end of the radii tried and scores still clearly rise there.
+        Whether the pair is at the end of the radii tried and scores still clearly rise there (by
+        more than a standard error); where the radii were given, ``fit`` warns of it.
     n_splits_ : int
         Number of folds.
     classes_, n_features_in_, feature_names_in_, encoding_, feature_costs_, categories_, bounds_
@@ -163,8 +154,8 @@ tol, max_iter, class_weight, label_noise
 
     _if_constant = "No smaller radius scored better on the folds."
 
-    #: Told how many pairs of a fold and a κ are done, of how many, and which was the last.
-    _on_fold: Callable[[int, int, str], None] | None = None
+    #: Told how many folds are done, of how many.
+    _on_fold: Callable[[int, int], None] | None = None
 
     def __init__(
         self,
@@ -173,7 +164,6 @@ tol, max_iter, class_weight, label_noise
         *,
         kappa: Any = None,
         min_fraction: float = 1e-3,
-        extend_grid: bool = True,
         cv: Any = 5,
         scoring: str | Callable[..., float] | None = None,
         one_standard_error: bool = False,
@@ -197,7 +187,6 @@ tol, max_iter, class_weight, label_noise
         self.kappas = kappas
         self.kappa = kappa
         self.min_fraction = min_fraction
-        self.extend_grid = extend_grid
         self.cv = cv
         self.scoring = scoring
         self.one_standard_error = one_standard_error
@@ -299,31 +288,21 @@ tol, max_iter, class_weight, label_noise
         self.n_splits_ = len(splits)
 
         counted = is_count(self.epsilons)
-        chains = self._run_folds(folds, kappas, epsilons, fold_params, from_largest=counted)
-        least = [_LEAST_SHARE * radii[-1] for radii in epsilons]
-        while True:
-            self.cv_results_ = tabulate(kappas, epsilons, chains, factors=given.kappa is not None)
-            self.best_index_ = choose(
-                self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
-            )
-            k, end = self._open_end(kappas, epsilons, chains)
-            self.at_grid_edge_ = end is not None
-            if end != -1 or not (self.extend_grid and counted):
-                break
-            smaller = radii_after(epsilons[k])
-            smaller = smaller[smaller >= least[k] * (1.0 - 1e-9)]
-            if not smaller.size:
-                break
-            more = self._run_folds(folds, kappas[k : k + 1], [smaller], fold_params)[0]
-            epsilons = [*epsilons[:k], np.append(epsilons[k], smaller), *epsilons[k + 1 :]]
-            chains[k] = [joined(*pair) for pair in zip(chains[k], more, strict=True)]
-        gaps = [gap for row in chains for chain in row for gap in chain.gaps.tolist()]
+        found = self._run_folds(folds, kappas, epsilons, fold_params, from_largest=counted)
+        self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
+        self.best_index_ = choose(
+            self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
+        )
         ended = Status.STALLED if self.max_iter is None else Status.MAX_ITER
+        gaps = found[:, -1].ravel().tolist()
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
-        if self.at_grid_edge_ and not counted:
-            self._warn_of_edge(0 if end == 0 else -1)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
+        end = rising_end(self.cv_results_, self.best_index_, self.n_splits_)
+        # From ε_max on all models are alike, and at 0 there is no smaller radius.
+        self.at_grid_edge_ = self.epsilon_ > 0.0 if end == -1 else end == 0 and not counted
+        if self.at_grid_edge_ and not counted:
+            self._warn_of_edge(end)
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
         chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
         self.kappa_ = stated_kappa(chosen, self.classes_)
@@ -331,21 +310,7 @@ tol, max_iter, class_weight, label_noise
             # From nothing, so that the model is exactly that of a fit with these parameters.
             self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))
 
-    def _open_end(
-        self, kappas: FloatArray, epsilons: list[FloatArray], chains: list[list[Chain]]
-    ) -> tuple[int, int | None]:
-        """The κ chosen, and at which end of its radii (0, -1) scores still clearly rise."""
-        sizes = np.cumsum([0, *(radii.size for radii in epsilons)])
-        k = int(np.searchsorted(sizes, self.best_index_, side="right")) - 1
-        place = self.best_index_ - int(sizes[k])
-        if place == epsilons[k].size - 1 and improves_at_end(chains[k], end=-1):
-            return k, -1 if epsilons[k][-1] > 0.0 else None
-        # From ε_max on all models are alike, so only radii that were given can be too small.
-        if place == 0 and not is_count(self.epsilons) and improves_at_end(chains[k], end=0):
-            return k, 0
-        return k, None
-
-    def _warn_of_edge(self, end: int) -> None:
+    def _warn_of_edge(self, end: int | None) -> None:
         which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
         epsilon = self.cv_results_["param_epsilon"][self.best_index_]
         warnings.warn(
@@ -438,8 +403,11 @@ tol, max_iter, class_weight, label_noise
         """What is learnt from samples is learnt from the training part of each fold."""
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
         learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
-        if self.encoding_ is None and not is_frame(X):  # which has names
-            X = given.X
+        by_name = isinstance(self.bounds, Mapping) or isinstance(
+            self.feature_costs, Mapping | CostsByKind
+        )
+        if self.encoding_ is None and not (by_name and is_frame(X)):  # which has the names
+            X, learner.categories = given.X, self.categories_
         weights = None if sample_weight is None else np.asarray(sample_weight)
         return [
             Fold(learner, X, given.y, weights, given.kappa_of(train), train, test)
@@ -453,9 +421,9 @@ tol, max_iter, class_weight, label_noise
         epsilons: list[FloatArray],
         score_params: list[dict[str, Any]],
         *,
-        from_largest: bool = False,
-    ) -> list[list[Chain]]:
-        """Scores of every radius, for each κ and each fold: ``chains[κ][fold]``."""
+        from_largest: bool,
+    ) -> FloatArray:
+        """What :func:`score_fold` has for each fold."""
         scorer = self._scorer()
         # Nobody sees these fits.
         controls = {
@@ -469,10 +437,9 @@ tol, max_iter, class_weight, label_noise
             )
             for k, (fold, params) in enumerate(zip(folds, score_params, strict=True), 1)
         )  # fmt: skip
-        by_fold: list[list[Chain]] = []
-        for chains in running:
-            by_fold.append(chains)
+        found: list[FloatArray] = []
+        for each in running:
+            found.append(each)
             if self._on_fold is not None:
-                done = f"fold {len(by_fold)}/{len(folds)}"
-                self._on_fold(len(by_fold) * kappas.size, len(folds) * kappas.size, done)
-        return [list(chains) for chains in zip(*by_fold, strict=True)]
+                self._on_fold(len(found), len(folds))
+        return np.array(found)

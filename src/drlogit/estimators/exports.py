@@ -90,7 +90,7 @@ def _column_transformer(encoding: Encoding, names: Any) -> Any:
     columns, marks = encoding.columns, encoding.missing_marks
     steps = [(f"{j}", _step(column, marks), [j]) for j, column in enumerate(columns)]
     rows = {
-        j: np.resize(_array(column, marks), 2) if column.levels else np.zeros(2)
+        j: np.resize(_array(column, marks), 2) if column.levels else np.full(2, column.fill or 0.0)
         for j, column in enumerate(columns)
     }
     shown = DataFrame(rows) if names is None else DataFrame(rows).set_axis(names, axis=1)
@@ -111,7 +111,7 @@ def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
     if column.levels is None:
         if column.fill is None:
             return "passthrough"
-        return SimpleImputer(strategy="constant", fill_value=column.fill)
+        return SimpleImputer()  # with the mean of those rows: a constant suits no whole numbers
     if column.kind == "truth" and None in column.levels:
         raise ValueError(
             f"the category {column.name!r:.60} has truth values and missing ones, which "

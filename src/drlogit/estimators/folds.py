@@ -18,9 +18,9 @@ from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.chunks import in_memory
 from ..rows.row_blocks import is_in_blocks
-from .matrices import matrix_of
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
+from .training_data import matrix_of
 
 
 class Fold(NamedTuple):
@@ -38,44 +38,26 @@ class Fold(NamedTuple):
     test: IndexArray
 
 
-class Chain(NamedTuple):
-    """Scores of one fold over the radii of one κ, and what it took."""
-
-    scores: FloatArray
-    seconds: FloatArray
-    n_iters: FloatArray
-    gaps: FloatArray
-
-
-class _Fitted(NamedTuple):
-    """What is kept of a fit."""
-
-    coef: FloatArray
-    intercept: Any
-    seconds: float = 0.0
-    n_iter: int = 0
-    gap: float = 0.0
-
-
 def _fits(
     problem: Problem | ClassProblem,
     radii: FloatArray,
     kappa: Any,
     from_largest: bool,
     controls: dict[str, Any],
-) -> Iterator[_Fitted]:
-    """Models over radii; the first is constant if they descend ``from_largest``.
+) -> Iterator[tuple[FloatArray, Any, float, int, float]]:
+    """Coefficients, intercept, seconds, iterations and gap of the models over radii.
 
-    There a fit would be the longest of all, of a model that is nearly the constant one.
+    The first is constant if they descend ``from_largest``: there a fit would be the longest of all,
+    of a model that is nearly the constant one.
     """
     constant = None
     if from_largest:
         constant = constant_model(problem.with_radius(float(radii[0]), kappa))
     if constant is not None:
-        yield _Fitted(*constant)
+        yield *constant, 0.0, 0, 0.0
         radii = radii[1:]
     for fit in solve_radii(problem, radii, kappa, **controls):
-        yield _Fitted(fit.coef, fit.intercept, fit.solve_time, fit.n_iter, fit.gap)
+        yield fit.coef, fit.intercept, fit.solve_time, fit.n_iter, fit.gap
 
 
 def score_fold(
@@ -87,10 +69,11 @@ def score_fold(
     scorer: Any,
     score_params: dict[str, Any],
     name: str | None = None,
-) -> list[Chain]:
+) -> FloatArray:
     """Fit each κ over its radii on the training part of a fold, and score the rest.
 
-    Prints a line for each κ if the fold has a ``name``.
+    Returns scores, seconds, iterations and gaps, a column for each pair.  Prints a line for each κ
+    if the fold has a ``name``.
     """
     started = time.perf_counter()
     learner = copy.copy(fold.learner)  # others may be at work with the same one
@@ -103,34 +86,28 @@ def score_fold(
     unit = training.unit(problem)
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = learner.classes_, X.shape[1]
-    chains: list[Chain] = []
+    found: list[FloatArray] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
-        costs = scaled_costs(unit, float(kappa))
-        fits = list(_fits(problem, radii, costs, from_largest, controls))
-        rest = time.perf_counter() - started - sum(fit.seconds for fit in fits)
-        found = []
-        for fit in fits:
-            coef, intercept = training.reported(fit.coef, fit.intercept)
+        fits = list(_fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls))
+        rest = time.perf_counter() - started - sum(seconds for _, _, seconds, *_ in fits)
+        here = np.empty((4, radii.size))
+        for k, (*model, seconds, n_iter, gap) in enumerate(fits):
+            coef, intercept = training.reported(*model)
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)
-            found.append((
-                float(scorer(classifier, X, y, **score_params)),
-                fit.seconds + rest / len(radii),
-                fit.n_iter,
-                fit.gap,
-            ))  # fmt: skip
-        chain = Chain(*np.array(found, dtype=float).T)
-        chains.append(chain)
+            score = float(scorer(classifier, X, y, **score_params))
+            here[:, k] = score, seconds + rest / radii.size, n_iter, gap
+        found.append(here)
         if name is not None:
-            best = int(np.argmax(chain.scores))
+            best = int(np.argmax(here[0]))
             print(
-                f"{name}, kappa {kappa:.4g} ({len(chains)} of {kappas.size}): {radii.size} radii "
-                f"in {chain.seconds.sum():.2f} s (gap <= {chain.gaps.max():.1e}), best score "
-                f"{chain.scores[best]:.4f} at epsilon {radii[best]:.4g}",
+                f"{name}, kappa {kappa:.4g} ({len(found)} of {kappas.size}): {radii.size} radii "
+                f"in {here[1].sum():.2f} s (gap <= {here[3].max():.1e}), best score "
+                f"{here[0, best]:.4f} at epsilon {radii[best]:.4g}",
                 flush=True,
             )
         started = time.perf_counter()
-    return chains
+    return np.hstack(found)
 
 
 def mean_log_likelihood(
@@ -162,24 +139,19 @@ def part_of(value: Any, index: Any, n_samples: int) -> Any:
 def tabulate(
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
-    chains: Sequence[Sequence[Chain]],
+    found: FloatArray,
     *,
     factors: bool = False,
 ) -> dict[str, Any]:
     """Scores as a table with a row for each (κ, ε), in the form of scikit-learn's searches.
 
-    ``epsilons[k]`` are the radii of ``kappas[k]``, ``chains[k][fold]`` its scores on a fold.  If κ
-    are ``factors`` of what flips cost by class or by sample, there is no one share of labels.
+    ``epsilons[k]`` are the radii of ``kappas[k]``, ``found`` is what :func:`score_fold` has for
+    each fold.  If κ are ``factors`` of what flips cost by class or by sample, there is no one share
+    of labels.
     """
     counts = [radii.size for radii in epsilons]
     kappa, epsilon = np.repeat(kappas, counts), np.concatenate(epsilons)
-
-    def by_fold(name: str) -> FloatArray:
-        """One quantity, with a row for each fold and a column for each pair."""
-        folds = zip(*chains, strict=True)
-        return np.array([np.concatenate([getattr(c, name) for c in fold]) for fold in folds])
-
-    scores = by_fold("scores")
+    scores, seconds, n_iters, gaps = found.transpose(1, 0, 2)
     mean = scores.mean(axis=0)
     order = _comparable(mean)
     return {
@@ -193,9 +165,9 @@ def tabulate(
         "mean_test_score": mean,
         "std_test_score": scores.std(axis=0),
         "rank_test_score": 1 + (order[:, None] < order).sum(axis=1),
-        "mean_fit_time": by_fold("seconds").mean(axis=0),
-        "mean_n_iter": by_fold("n_iters").mean(axis=0),
-        "max_gap": by_fold("gaps").max(axis=0),
+        "mean_fit_time": seconds.mean(axis=0),
+        "mean_n_iter": n_iters.mean(axis=0),
+        "max_gap": gaps.max(axis=0),
     }
 
 
@@ -211,24 +183,19 @@ def choose(results: dict[str, Any], n_splits: int, *, one_standard_error: bool) 
     return int(np.flatnonzero(good)[0])  # radii descend
 
 
-def improves_at_end(chains: Sequence[Chain], *, end: int) -> bool:
-    """Whether the mean score still clearly rises at the first (0) or last (-1) radius of a κ.
+def rising_end(results: dict[str, Any], best: int, n_splits: int) -> int | None:
+    """The end of the radii, first (0) or last (-1), where the pair is and scores clearly rise.
 
     Clearly: by more than the standard error of the difference to the radius beside it.
     """
-    scores = np.array([chain.scores for chain in chains])
-    if scores.shape[1] < 2:
-        return False
-    beside = 1 if end == 0 else -2
-    gains = scores[:, end] - scores[:, beside]
-    if gains.size == 1:
-        return bool(gains[0] > 0.0)
-    return bool(gains.mean() > gains.std(ddof=1) / math.sqrt(gains.size))
-
-
-def joined(first: Chain, second: Chain) -> Chain:
-    """Chains of a fold over larger and over smaller radii as one."""
-    return Chain(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+    same = np.flatnonzero(results["param_kappa"] == results["param_kappa"][best]).tolist()
+    if len(same) < 2 or best not in (same[0], same[-1]):
+        return None
+    end, beside = (0, same[1]) if best == same[0] else (-1, same[-2])
+    scores = np.array([results[f"split{fold}_test_score"] for fold in range(n_splits)])
+    gains = scores[:, best] - scores[:, beside]
+    error = gains.std(ddof=1) / math.sqrt(n_splits) if n_splits > 1 else 0.0
+    return end if gains.mean() > error else None
 
 
 def _comparable(scores: FloatArray) -> FloatArray:

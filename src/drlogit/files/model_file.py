@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def _document(model: Any) -> dict[str, Any]:
         "n_features": n_features,
         "feature_names": None if names is None else [str(name) for name in names],
         "feature_costs": None if costs is None else np.asarray(costs, dtype=float),
-        "columns": None if encoding is None else encoding.to_dict(),
+        "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
         "missing_marks": None if encoding is None else encoding.missing_marks,
         "categories": None if groups is None else [np.asarray(group) for group in groups],
         "bounds": None if bounds is None else [

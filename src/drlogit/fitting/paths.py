@@ -67,13 +67,6 @@ def radii_below(largest: float, count: int, min_fraction: float) -> FloatArray:
     return (largest if largest > 0.0 else 1.0) * fractions
 
 
-def radii_after(radii: FloatArray) -> FloatArray:
-    """Radii that go on as these do, a third as many, in steps of a decade at most."""
-    step = max(radii[-1] / radii[-2], 0.1)
-    count = -(-(radii.size - 1) // 3)
-    return np.asarray(radii[-1] * step ** np.arange(1, count + 1))
-
-
 def kappas_around(radius: float, count: int) -> FloatArray:
     """``count`` flip costs on the scale of the data: geometric, the last one infinite.
 

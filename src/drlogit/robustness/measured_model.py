@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.matrices import matrix_of
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.tables.encoding import Encoding
+from ..estimators.training_data import matrix_of
 from ..problem.problem import column_names
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.row_blocks import RowBlocks

@@ -170,20 +170,6 @@ class Encoding:
             "spelt or coded otherwise?"
         )
 
-    # --- as plain data ----------------------------------------------------------------------
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """As JSON can hold it: names, levels (null: missing) and fills."""
-        return [
-            {
-                "name": column.name,
-                "levels": None if column.levels is None else list(column.levels),
-                "fill": column.fill,
-                "kind": column.kind,
-            }
-            for column in self.columns
-        ]
-
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
