@@ -145,6 +145,25 @@ cdef class DenseRows(CompiledRows):
             if self.intercept: out[n] += d[i]
 
 
+cdef enum:
+    FOUR = 4            # columns of an adjoint that sparse rows are visited for together
+
+
+cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p, const double* columns,
+                         Py_ssize_t stride, double* sums, int k, Py_ssize_t last) noexcept nogil:
+    """sums[j, c] += Σ_i x_ij columns[c, i] for k columns, and of the constant column ``last``, if it is one."""
+    cdef Py_ssize_t i, e, c
+    cdef double value[FOUR]
+    cdef double* there
+    for i in range(m):
+        for c in range(k): value[c] = columns[c * stride + i]
+        for e in range(p[i], p[i + 1]):
+            there = sums + k * <Py_ssize_t>col[e]
+            for c in range(k): there[c] += value[c] * v[e]
+        if last < 0: continue
+        for c in range(k): sums[k * last + c] += value[c]
+
+
 cdef class CsrRows(CompiledRows):
     def __init__(self, x, bint intercept):
         self.n_samples, self.n_columns, self.intercept = x.shape[0], x.shape[1] + intercept, intercept
@@ -172,7 +191,7 @@ cdef class CsrRows(CompiledRows):
         self.starts = np.empty(self.panel + 1, np.intp)
         # Sums by panels round less, and cost a pass over the columns for each.
         self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (x.indptr[x.shape[0]] - x.indptr[0]) + self.n_samples
-        self.partial = np.empty(self.n_columns)
+        self.partial = np.empty(FOUR * self.n_columns)
         self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 
     cdef void load(self, Py_ssize_t lo, Py_ssize_t hi, const double** v, const int** j, const Py_ssize_t** p) noexcept nogil:
@@ -220,23 +239,20 @@ cdef class CsrRows(CompiledRows):
         cdef const double* v
         cdef const int* col
         cdef const Py_ssize_t* p
-        cdef Py_ssize_t i, e, c, n = self.n_columns, wide = self.stride
-        cdef double value
-        cdef double* row
+        cdef Py_ssize_t e, j, c = 0, some, n = self.n_columns, last = n - 1 if self.intercept else -1, wide = self.stride
+        cdef double* sums
         self.load(lo, hi, &v, &col, &p)
-        for c in range(k):
-            row = out + c * wide
+        while c < k:
+            some, sums = 1, out + c * wide
             if self.by_panel:
-                row = &self.partial[0]
-                memset(row, 0, n * sizeof(double))
-            for i in range(hi - lo):
-                value = columns[c * self.panel + i]
-                for e in range(p[i], p[i + 1]):
-                    row[col[e]] += value * v[e]
-                if self.intercept:
-                    row[n - 1] += value
+                some, sums = FOUR if k - c >= FOUR else 1, &self.partial[0]
+                memset(sums, 0, some * n * sizeof(double))
+            if some == FOUR: scatter(hi - lo, v, col, p, columns + c * self.panel, self.panel, sums, FOUR, last)
+            else: scatter(hi - lo, v, col, p, columns + c * self.panel, self.panel, sums, 1, last)
             if self.by_panel:
-                for e in range(n): out[c * wide + e] += row[e]
+                for j in range(some):
+                    for e in range(n): out[(c + j) * wide + e] += sums[e * some + j]
+            c += some
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         cdef const double* v
