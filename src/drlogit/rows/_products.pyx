@@ -4,6 +4,7 @@ All arithmetic is in double; float32 values, int64 indices, strided and shifted 
 panel, so that nothing above this file knows how the rows are stored.
 """
 import numpy as np
+from cpython.ref cimport Py_REFCNT
 from libc.math cimport sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
@@ -23,6 +24,8 @@ cdef int FEW_COLUMNS = 48
 # (MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
 cdef double RARE = 0.05, WELL_FILLED = 1.0 / 3.0
 
+cdef Py_ssize_t SMALL = 8192     # entries, 64 kB, up to which allocators keep what they get back
+
 
 cdef class CompiledRows:
     cdef CompiledRows borrow(self):
@@ -34,6 +37,15 @@ cdef class CompiledRows:
 
     cdef void free(self):
         self.busy = False
+
+    cdef object room(self, Py_ssize_t k, Py_ssize_t n):
+        """An array (k, n): a large one that nobody holds any more, if there is, since new pages take longer than loops."""
+        if k * n < SMALL: return np.empty((k, n))
+        for array in self.spare:
+            if array.shape == (k, n) and Py_REFCNT(array) == 2: return array     # held by the list, and here
+        array = np.empty((k, n))
+        self.spare.append(array)
+        return array
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
         """out = X coef, the intercept last in coef."""
@@ -317,7 +329,7 @@ def compiled_rows(x, y, w, bint intercept, shift=None):
         rows = CsrRows(x, intercept)
     else:
         rows = DenseRows(x if x.flags.aligned else x.copy(), shift, intercept)
-    rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift)
+    rows.y, rows.w, rows.samples, rows.spare = y, w, (x, y, w, intercept, shift), []
     return rows
 
 
