@@ -272,15 +272,28 @@ cdef class CsrRows(CompiledRows):
         cdef const Py_ssize_t* p
         cdef Py_ssize_t i, e, f, n = self.n_columns, wide = self.stride
         cdef int F = self.frequent.shape[0]
-        cdef double value
+        cdef double value, other
         cdef double* row
+        cdef double* next_row
         cdef double* last = out + (n - 1) * wide
         self.load(lo, hi, &v, &col, &p)
         if F:
             self.gram_of_frequent(hi - lo, d, v, col, p, out)
         for i in range(hi - lo):                    # indices are sorted: the lower triangle
             if d[i] == 0.0: continue
-            for e in range(p[i], p[i + 1]):
+            e = p[i]
+            while not F and e + 1 < p[i + 1]:       # two rows of the matrix, and one prediction of where they end
+                value, other = d[i] * v[e], d[i] * v[e + 1]
+                row, next_row = out + <Py_ssize_t>col[e] * wide, out + <Py_ssize_t>col[e + 1] * wide
+                for f in range(p[i], e + 1):
+                    row[col[f]] += value * v[f]
+                    next_row[col[f]] += other * v[f]
+                next_row[col[e + 1]] += other * v[e + 1]
+                if self.intercept:
+                    last[col[e]] += value
+                    last[col[e + 1]] += other
+                e += 2
+            for e in range(e, p[i + 1]):
                 value = d[i] * v[e]
                 if self.intercept: last[col[e]] += value
                 if F and self.place[col[e]] >= 0: continue
