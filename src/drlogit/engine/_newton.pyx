@@ -6,7 +6,7 @@ hundred of these: more than the samples take on 500 rows.
 import numpy as np
 from libc.math cimport INFINITY, sqrt
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dsymv
+from scipy.linalg.cython_blas cimport dsymv, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 from drlogit.dual.bound import DualSums, lower_bound
 from ._cones cimport Cone, dot
@@ -30,7 +30,7 @@ cdef class Newton:
         self.scalars = self.square + 3 * P
         self.given, self.epsilon, self.coordinates, self.length = epsilon, epsilon * scale[P - 1], coordinates, length
         self.slop = coordinates.used(np.zeros(P - 1), 2.0**-53) * scale[P - 1]
-        self.x, self.dx, self.residual, self.rhs, self.unit, self.first, self.kept, self.proof, self.best_x = np.zeros((9, P))
+        self.x, self.dx, self.residual, self.rhs, self.unit, self.first, self.proof, self.best_x = np.zeros((8, P))
         self.change = np.zeros(P)
         self.dcoef = self.change
         self.matrix, self.factor = np.zeros((2, P, P) if wide is None else (2, 1, 1))
@@ -187,11 +187,19 @@ cdef class Newton:
 
     cpdef double decrement(self) except? -1:
         """Newton's decrement, squared: what a step to the central path should gain."""
+        cdef Py_ssize_t j
         self.cone.aim_at(self.mu, 0.0)
         self.right_side(self.mu, 0.0, NULL)
-        memcpy(&self.kept[0], &self.rhs[0], self.size * sizeof(double))
-        self.solve()
-        return dot(&self.kept[0], &self.dx[0], self.size)
+        cdef double* rhs = &self.rhs[0]
+        cdef double* first = &self.first[0]
+        cdef int size = self.size
+        memcpy(first, rhs, size * sizeof(double))
+        if self.wide is not None:
+            self.solve()
+            return dot(first, &self.dx[0], size)
+        for j in range(size): first[j] *= self.unit[j]
+        dtrsv("U", "T", "N", &size, &self.factor[0, 0], &size, first, &ONE)
+        return dot(first, first, size)
 
     def predictor(self):
         """All products to zero: the direction in the user's coefficients."""

@@ -260,8 +260,9 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     cdef bint flips = state.kappa.shape[0] > 0, linear = state.slope.shape[0] > 0
     cdef bint moved = state.step is not None and (primal != 0.0 or dual != 0.0)
     cdef double bend = 0.0 if linear else 1.0, lam = coef[last], loss = 0.0, entropy = 0.0
-    cdef double[:, ::1] was = state.now, after = np.empty((tables, n)), columns = np.empty((6, b)), step = state.step
-    sums = np.zeros(square + 3 * P + SCALARS)
+    cdef double[:, ::1] was = state.now, after = rows.room(tables, n), columns = np.empty((6, b)), step = state.step
+    sums = rows.room(1, square + 3 * P + SCALARS)[0]
+    sums[:] = 0.0
     cdef double[::1] view = sums
     cdef double* out = &view[0]
     cdef double* tot = out + square + 3 * P
@@ -327,7 +328,7 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
     """All products to zero: how far, what is left, and the pull of the second-order terms."""
     cdef Py_ssize_t block, lo, m, i, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     sums = np.zeros(last + 4 + 2 * LEVELS)
-    cdef double[:, ::1] now = state.now, second = np.empty((2, n)), columns = np.empty((5, b))
+    cdef double[:, ::1] now = state.now, second = rows.room(2, n), columns = np.empty((5, b))
     cdef double[::1] view = sums
     cdef double* tot = &view[last + 1]
     cdef double* col = &columns[0, 0]
@@ -363,7 +364,7 @@ def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, do
     cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
     cdef bint linear = state.slope.shape[0] > 0
     cdef double dlam = dcoef[rows.n_columns], slope = 0.0, curvature = 0.0
-    cdef double[:, ::1] now = state.now, second = state.second, step = np.empty((4, n))
+    cdef double[:, ::1] now = state.now, second = state.second, step = rows.room(4, n)
     sums = np.zeros(2 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[0]

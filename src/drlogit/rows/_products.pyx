@@ -4,6 +4,7 @@ All arithmetic is in double; float32 values, int64 indices, strided and shifted 
 panel, so that nothing above this file knows how the rows are stored.
 """
 import numpy as np
+from cpython.ref cimport Py_REFCNT
 from libc.math cimport sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
@@ -23,6 +24,8 @@ cdef int FEW_COLUMNS = 48
 # (MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
 cdef double RARE = 0.05, WELL_FILLED = 1.0 / 3.0
 
+cdef Py_ssize_t SMALL = 8192     # entries, 64 kB, up to which allocators keep what they get back
+
 
 cdef class CompiledRows:
     cdef CompiledRows borrow(self):
@@ -34,6 +37,15 @@ cdef class CompiledRows:
 
     cdef void free(self):
         self.busy = False
+
+    cdef object room(self, Py_ssize_t k, Py_ssize_t n):
+        """An array (k, n): a large one that nobody holds any more, if there is, since new pages take longer than loops."""
+        if k * n < SMALL: return np.empty((k, n))
+        for array in self.spare:
+            if array.shape == (k, n) and Py_REFCNT(array) == 2: return array     # held by the list, and here
+        array = np.empty((k, n))
+        self.spare.append(array)
+        return array
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
         """out = X coef, the intercept last in coef."""
@@ -145,6 +157,25 @@ cdef class DenseRows(CompiledRows):
             if self.intercept: out[n] += d[i]
 
 
+cdef enum:
+    FOUR = 4            # columns of an adjoint that sparse rows are visited for together
+
+
+cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p, const double* columns,
+                         Py_ssize_t stride, double* sums, int k, Py_ssize_t last) noexcept nogil:
+    """sums[j, c] += Σ_i x_ij columns[c, i] for k columns, and of the constant column ``last``, if it is one."""
+    cdef Py_ssize_t i, e, c
+    cdef double value[FOUR]
+    cdef double* there
+    for i in range(m):
+        for c in range(k): value[c] = columns[c * stride + i]
+        for e in range(p[i], p[i + 1]):
+            there = sums + k * <Py_ssize_t>col[e]
+            for c in range(k): there[c] += value[c] * v[e]
+        if last < 0: continue
+        for c in range(k): sums[k * last + c] += value[c]
+
+
 cdef class CsrRows(CompiledRows):
     def __init__(self, x, bint intercept):
         self.n_samples, self.n_columns, self.intercept = x.shape[0], x.shape[1] + intercept, intercept
@@ -172,7 +203,7 @@ cdef class CsrRows(CompiledRows):
         self.starts = np.empty(self.panel + 1, np.intp)
         # Sums by panels round less, and cost a pass over the columns for each.
         self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (x.indptr[x.shape[0]] - x.indptr[0]) + self.n_samples
-        self.partial = np.empty(self.n_columns)
+        self.partial = np.empty(FOUR * self.n_columns)
         self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 
     cdef void load(self, Py_ssize_t lo, Py_ssize_t hi, const double** v, const int** j, const Py_ssize_t** p) noexcept nogil:
@@ -220,23 +251,20 @@ cdef class CsrRows(CompiledRows):
         cdef const double* v
         cdef const int* col
         cdef const Py_ssize_t* p
-        cdef Py_ssize_t i, e, c, n = self.n_columns, wide = self.stride
-        cdef double value
-        cdef double* row
+        cdef Py_ssize_t e, j, c = 0, some, n = self.n_columns, last = n - 1 if self.intercept else -1, wide = self.stride
+        cdef double* sums
         self.load(lo, hi, &v, &col, &p)
-        for c in range(k):
-            row = out + c * wide
+        while c < k:
+            some, sums = 1, out + c * wide
             if self.by_panel:
-                row = &self.partial[0]
-                memset(row, 0, n * sizeof(double))
-            for i in range(hi - lo):
-                value = columns[c * self.panel + i]
-                for e in range(p[i], p[i + 1]):
-                    row[col[e]] += value * v[e]
-                if self.intercept:
-                    row[n - 1] += value
+                some, sums = FOUR if k - c >= FOUR else 1, &self.partial[0]
+                memset(sums, 0, some * n * sizeof(double))
+            if some == FOUR: scatter(hi - lo, v, col, p, columns + c * self.panel, self.panel, sums, FOUR, last)
+            else: scatter(hi - lo, v, col, p, columns + c * self.panel, self.panel, sums, 1, last)
             if self.by_panel:
-                for e in range(n): out[c * wide + e] += row[e]
+                for j in range(some):
+                    for e in range(n): out[(c + j) * wide + e] += sums[e * some + j]
+            c += some
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
         cdef const double* v
@@ -244,15 +272,28 @@ cdef class CsrRows(CompiledRows):
         cdef const Py_ssize_t* p
         cdef Py_ssize_t i, e, f, n = self.n_columns, wide = self.stride
         cdef int F = self.frequent.shape[0]
-        cdef double value
+        cdef double value, other
         cdef double* row
+        cdef double* next_row
         cdef double* last = out + (n - 1) * wide
         self.load(lo, hi, &v, &col, &p)
         if F:
             self.gram_of_frequent(hi - lo, d, v, col, p, out)
         for i in range(hi - lo):                    # indices are sorted: the lower triangle
             if d[i] == 0.0: continue
-            for e in range(p[i], p[i + 1]):
+            e = p[i]
+            while not F and e + 1 < p[i + 1]:       # two rows of the matrix, and one prediction of where they end
+                value, other = d[i] * v[e], d[i] * v[e + 1]
+                row, next_row = out + <Py_ssize_t>col[e] * wide, out + <Py_ssize_t>col[e + 1] * wide
+                for f in range(p[i], e + 1):
+                    row[col[f]] += value * v[f]
+                    next_row[col[f]] += other * v[f]
+                next_row[col[e + 1]] += other * v[e + 1]
+                if self.intercept:
+                    last[col[e]] += value
+                    last[col[e + 1]] += other
+                e += 2
+            for e in range(e, p[i + 1]):
                 value = d[i] * v[e]
                 if self.intercept: last[col[e]] += value
                 if F and self.place[col[e]] >= 0: continue
@@ -301,7 +342,7 @@ def compiled_rows(x, y, w, bint intercept, shift=None):
         rows = CsrRows(x, intercept)
     else:
         rows = DenseRows(x if x.flags.aligned else x.copy(), shift, intercept)
-    rows.y, rows.w, rows.samples = y, w, (x, y, w, intercept, shift)
+    rows.y, rows.w, rows.samples, rows.spare = y, w, (x, y, w, intercept, shift), []
     return rows
 
 
