@@ -96,9 +96,9 @@ class Settings:
     """... if X has so many entries ((4000, 14): .9 to 1.6 times as long, (8000, 35): .5 to 1.2)."""
     growth: int = 4
     """Each sample has so many times the rows of the one before ..."""
-    least_samples: int = 20
-    """... and, but for the largest, at least so many rows for each coefficient (8: a cliff near
-    ε_max at (90000, 110))."""
+    least_samples: int = 8
+    """... and, but for the largest, at least so many rows for each coefficient (20: 1.4 times as
+    long at (30000, 100), (20000, 150); 4: as long, 1.1 times at (5000, 65))."""
     sample_tolerance: float = 0.1
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .2; .01
     takes two iterations more there, and saves none)."""
