@@ -185,7 +185,8 @@ class Level:
         self.hinge = math.isfinite(self.problem.kappa)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
-        self.most = math.inf  # entries of samples near the kink
+        # How far a step moves margins, and how many entries of samples may be near the kink.
+        self.moved, self.most = 0.0, math.inf
 
     def solve(
         self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
@@ -270,6 +271,7 @@ class Level:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
             k = np.searchsorted(_EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
+        self.moved = float(_EDGES[np.minimum(k, _EDGES.size - 1)]) / SETTINGS.reach
         # As many as can be at the kink, and so many that certain flips leave some of ε.
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
@@ -317,8 +319,7 @@ class Level:
     ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]] | None:
         """The driver on the model: its model, the objective promised, and its dual point."""
         problem, weights = self.problem, near.block.weights
-        distances = near.u - near.block.flip_costs(self._kink(here.model))
-        over = np.maximum(distances, 0.0)
+        over = np.maximum(near.u - near.block.flip_costs(self._kink(here.model)), 0.0)
         above = np.where(over > 0.0, weights, 0.0)
         flipped = problem.kappa * near.block.flip_sizes(above).sum() if self.hinge else 0.0
         value = here.objective - problem.epsilon * float(here.model[-1]) - float(weights @ over)
@@ -326,9 +327,9 @@ class Level:
         parabola = Parabola(here.model, value, gradient, self.gram)
         samples = ModelSamples(near.block, problem.kappa, parabola, self.flat)
         newton = self.scaling.newton(problem.epsilon)
-        mu = min(SETTINGS.start_mu, off / (2.0 * float(weights.sum()) + 1.0))
-        reach = float(np.max(np.abs(distances), initial=0.0))
-        mu = max(mu, SETTINGS.sharp * min(reach, 0.25))
+        # Blurred as far as a step goes: sharper hinges block it.
+        mu = max(off / (2.0 * float(weights.sum()) + 1.0), self.moved)
+        mu = min(SETTINGS.start_mu, mu)
         x = begin / self.scaling.scale
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)

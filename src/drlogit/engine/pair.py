@@ -257,11 +257,12 @@ def _run_large(
 def _near(problem: Problem, start: Start) -> bool:
     """Whether a start is nearer than a sample would lead, or than it takes to begin anew."""
     rows = problem.rows
-    few = rows.n_samples < SETTINGS.least_ratio * rows.n_columns
+    few = rows.n_samples < SETTINGS.least_samples * rows.n_columns
     if few or rows.n_nonzeros < SETTINGS.least_entries:
         return False
-    error = sampling_error(rows.n_columns, rows.n_samples)
-    return start.distance <= max(SETTINGS.near_start * error, SETTINGS.near_nats)
+    N = rows.n_samples
+    error = sampling_error(rows.n_columns, N / SETTINGS.growth, N)
+    return start.distance <= max(error, SETTINGS.near_nats)
 
 
 def _run(

@@ -96,9 +96,9 @@ class Settings:
     """... if X has so many entries ((4000, 14): .9 to 1.6 times as long, (8000, 35): .5 to 1.2)."""
     growth: int = 4
     """Each sample has so many times the rows of the one before ..."""
-    least_samples: int = 20
-    """... and, but for the largest, at least so many rows for each coefficient (8: a cliff near
-    ε_max at (90000, 110))."""
+    least_samples: int = 8
+    """... and, but for the largest, at least so many rows for each coefficient (20: 1.4 times as
+    long at (30000, 100), (20000, 150); 4: as long, 1.1 times at (5000, 65))."""
     sample_tolerance: float = 0.1
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .2; .01
     takes two iterations more there, and saves none)."""
@@ -106,8 +106,6 @@ class Settings:
     """How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike)."""
     reach: float = 2.5
     """How far a step may carry margins, in root mean squares: 1.5 takes one survey more."""
-    sharp: float = 0.2
-    """Least μ to start a model, in units of the reach: with 0, twice the iterations."""
     gained: float = 0.5
     """A step is taken if it brings this share of what the model promised."""
     keep_gram: float = 0.3
@@ -119,16 +117,12 @@ class Settings:
     """Where fewer iterations are allowed, they are the driver's."""
 
     # --- near starts (``pair``): paths of 30 radii on a9a, w8a, (2000, 40), (20000, 50) ---
-    near_start: float = 3.0
-    """Distance of a start, in sampling errors, up to which it is better than a sample,"""
-    crowded: float = 0.5
-    """... if no more than this share of the entries is near the kink (w7a),"""
     near_nats: float = 0.02
-    """... and in nats, up to which a model of the loss at it is better than opening near it,"""
+    """Distance of a start up to which a model of the loss at it is better than opening near it,"""
+    crowded: float = 0.5
+    """... if no more than this share of the entries is near the kink (w7a: .35 to .6 are alike),"""
     least_entries: int = 50_000
     """... if X has so many entries (569 × 30, a1a: as long either way)."""
-    least_ratio: int = 4
-    """Near starts are opened near where rows are fewer than so many for each coefficient."""
 
     # --- several classes (``class_system``): chosen on standard normal features, (5000, 50, 5),
     # (20000, 100, 10), seed 7; judged on other seeds and shapes ---

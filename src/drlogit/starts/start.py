@@ -35,7 +35,7 @@ class Start:
     sampled: bool = False
 
 
-def sampling_error(n_columns: int, n_samples: int, other: float = np.inf) -> float:
+def sampling_error(n_columns: int, n_samples: float, other: float = np.inf) -> float:
     """Nats by which the best model on so many samples falls short on others, or on all of them."""
     return 0.5 * n_columns * abs(1.0 / n_samples - 1.0 / other)
 
