@@ -113,7 +113,7 @@ def test_states_are_kept_apart_and_in_order(kind):
     numbers = np.arange(N, dtype=float)
     state = rows.scatter(numbers)
     later, none = rows.run(shifted, state, 5.0)
-    assert none == ()
+    assert tuple(none) == ()
     np.testing.assert_array_equal(np.asarray(rows.gather(state)), numbers)  # untouched
     np.testing.assert_array_equal(np.asarray(rows.gather(later)), numbers + 5.0)
     _, (both,) = rows.run(_dot, rows.pair(state, later))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,14 @@ from ._products import (
 )
 from .arrays import BoolArray, FloatArray, Matrix
 from .matrix import compiled, full_columns, outer_product, row_chunks, row_range, shifted
+
+
+class Totals(NamedTuple):
+    """Sums over samples, in their weights."""
+
+    means: FloatArray  # Σ w_i (x_i, 1)
+    squares: FloatArray  # Σ w_i z_ij²
+    classes: FloatArray  # the weights of the classes -1 and +1
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +97,11 @@ class Block:
         return Block(X, self.y, self.weights, self.intercept, self.trust)
 
     @property
-    def means(self) -> FloatArray:
-        """``Σ_i w_i x_i`` and, after it if there is an intercept, the weight of the samples."""
-        return self.adjoint(self.y * self.weights)
-
-    @property
-    def mean_squares(self) -> FloatArray:
-        """``Σ_i w_i z_ij²`` for each column."""
-        return self.squared_columns(self.weights)
-
-    @property
-    def class_weights(self) -> FloatArray:
-        """What the samples of the classes -1 and +1 weigh."""
-        return np.array([self.weights @ (self.y < 0.0), self.weights @ (self.y > 0.0)])
+    def totals(self) -> Totals:
+        """Sums over the samples that every fit wants to know."""
+        y, w = self.y, self.weights
+        classes = np.array([w @ (y < 0.0), w @ (y > 0.0)])
+        return Totals(self.adjoint(y * w), self.squared_columns(w), classes)
 
     def flip_costs(self, unit: float) -> FloatArray:
         """What flips cost if the unit is this (or, times λ, the margins from which they pay).

@@ -51,12 +51,18 @@ class LocalRows(Rows):
         self, function: BlockFunction, state: Any = None, *arguments: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
+        new, reductions = self.visit(function, state, arguments)
+        return new, tuple([item.value for item in reductions])
+
+    def visit(
+        self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Reduction, ...]]:
+        """The same with reductions that can be combined further."""
         blocks = self.blocks
         if len(blocks) == 1:  # nothing to combine, and small fits notice
-            only, reductions = _visit(
-                blocks[0], function, None if state is None else state[0], arguments
-            )
-            return (only,), tuple([item.value for item in reductions])
+            before = None if state is None else state[0]
+            only, merged = _visit(blocks[0], function, before, arguments)
+            return (only,), merged
         states = state if state is not None else (None,) * len(blocks)
 
         def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
@@ -66,7 +72,7 @@ class LocalRows(Rows):
             new, merged = _visit_blocks(visit, range(len(blocks)))
         else:
             new, merged = self._visit_in_threads(visit)
-        return tuple(new), tuple(item.value for item in merged)
+        return tuple(new), merged
 
     def _visit_in_threads(self, visit: _Visit) -> _Visited:
         cuts = np.linspace(0, len(self.blocks), self._n_threads + 1).astype(int).tolist()
@@ -96,7 +102,8 @@ class LocalRows(Rows):
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
-        return tuple(np.split(np.asarray(values, dtype=np.float64), self.offsets[1:]))
+        ends = list(accumulate(block.y.size for block in self.blocks[:-1]))
+        return tuple(np.split(np.asarray(values, dtype=np.float64), ends))
 
     def gather(self, state: Any) -> FloatArray:
         """Put a state of one vector per block together, in the order of the samples."""
@@ -111,7 +118,7 @@ class LocalRows(Rows):
         rows = copy(self)
         rows.blocks = tuple(block.shifted(shift) for block in self.blocks)
         rows.shift = shift
-        rows.__dict__.pop("column_moments", None)
+        rows.__dict__.pop("totals", None)
         return rows
 
     def with_trust(self, trust: Any) -> LocalRows:
@@ -135,7 +142,7 @@ class LocalRows(Rows):
             return None
         total = sum(nonzeros(block.X) for block in blocks)
         rows = LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=self.shift)
-        rows.column_moments = self.column_moments
+        rows.totals = self.totals
         if rows.n_samples == self.n_samples:
             return rows, None
         return rows, np.concatenate(

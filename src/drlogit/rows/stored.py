@@ -41,8 +41,7 @@ def stored_rows(
         )
     ]
     rows = LocalRows(blocks, n_threads, n_nonzeros=0)
-    _, (rows.n_nonzeros, means, squares) = rows.run(_inspect)
-    rows.column_moments = means, np.sqrt(squares)
+    _, (rows.n_nonzeros, rows.totals) = rows.run(_inspect)
     return rows
 
 
@@ -119,4 +118,4 @@ def _inspect(block: Any, _: None) -> tuple[None, tuple[Sum, ...]]:
     """Check the block, count its entries, and look at its columns while it is here."""
     matrix = held(_checked(block.source, block.index))
     block.__dict__["X"] = matrix
-    return None, (Sum(nonzeros(matrix)), Sum(block.means), Sum(block.mean_squares))
+    return None, (Sum(nonzeros(matrix)), Sum(block.totals))
