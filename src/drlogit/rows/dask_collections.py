@@ -2,7 +2,7 @@
 
 Everything of the length of the samples stays where it is.  The chunks of X that a thread of a
 worker has are its *share*: :class:`~drlogit.rows.local.LocalRows` there, which a visit passes over
-in one task, the driver's vectors beside it.  Reductions are combined in a tree.  So what travels per
+in one task, the driver's vectors beside it.  Reductions are combined in a tree.  What travels per
 visit are vectors of length n and, once per iteration of the interior point, n×n matrices: nothing
 that grows with N.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -130,30 +130,25 @@ class DaskRows(Rows):
         return join_blocks([block for _, block in sorted(blocks, key=lambda pair: pair[0])])
 
 
-class _Reductions(Sequence[Any]):
+class _Reductions:
     """What visits have for the driver, fetched when it is looked at."""
 
     def __init__(self, place: Place, visits: list[Part]) -> None:
         self._place, self._visits = place, visits
-        self._values: tuple[Any, ...] | None = None
 
-    def _fetched(self) -> tuple[Any, ...]:
-        if self._values is None:
-            parts = self._place.map(_reductions, self._visits)
-            while len(parts) > 1:
-                some = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
-                parts = [self._place.call(_combine, each) for each in some]
-            self._values = tuple(item.value for item in self._place.fetch(parts)[0])
-        return self._values
+    @cached_property
+    def _values(self) -> tuple[Any, ...]:
+        parts = self._place.map(_reductions, self._visits)
+        while len(parts) > 1:
+            some = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
+            parts = [self._place.call(_combine, each) for each in some]
+        return tuple(item.value for item in self._place.fetch(parts)[0])
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._fetched()[index]
-
-    def __len__(self) -> int:
-        return len(self._fetched())
+    def __getitem__(self, index: int) -> Any:
+        return self._values[index]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._fetched())
+        return iter(self._values)
 
 
 # --- where tasks run ------------------------------------------------------------------------
@@ -290,16 +285,14 @@ def dask_rows(
     known to hold ±1.
     """
     place = _place()
-    tasks = [delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))]
     asked = _parts(y) if dask.is_dask_collection(y) and not signs else []
-    features = place.begin(tasks)
+    features = place.begin([delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))])
     kinds = place.begin([delayed(_distinct)(part) for part in asked])
     answers = place.fetch([*place.map(_shape, features), *kinds])
     shapes, found = answers[: len(features)], answers[len(features) :]
-    widths = {width for _, width, _ in shapes}
-    if len(widths) > 1:
-        raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
-    lengths = [length for length, _, _ in shapes]
+    lengths, widths, counts = zip(*shapes, strict=True)
+    if len({*widths}) > 1:
+        raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
     if not (signs or asked):
@@ -309,21 +302,23 @@ def dask_rows(
         occurring = np.concatenate(found)
         check_labels(occurring, occurring.size)  # of two kinds, none missing
         positive = np.unique(occurring)[1]
-    weights = _weight_parts(sample_weight, lengths, place)
-    firsts = list(accumulate(lengths[:-1], initial=0))
-    chunks, width, total = place.shares(features), widths.pop(), sum(count for *_, count in shapes)
-    n_threads = threads_for(None, total) if isinstance(place, _Here) else 1
+    weights, total = _weight_parts(sample_weight, lengths, place)
+    firsts, chunks = list(accumulate(lengths[:-1], initial=0)), place.shares(features)
+    n_threads = threads_for(None, sum(counts)) if isinstance(place, _Here) else 1
+    share = partial(
+        _share, total=total, positive=positive, intercept=intercept, n_threads=n_threads
+    )
     shares = [
         place.call(
-            partial(_share, intercept=intercept, positive=positive, n_threads=n_threads),
-            [(k, firsts[k]) for k in share.tolist()],
-            *([parts[k] for k in share] for parts in (features, labels, weights)),
+            share,
+            [(k, firsts[k]) for k in own.tolist()],
+            *([parts[k] for k in own] for parts in (features, labels, weights)),
         )
-        for share in chunks
+        for own in chunks
     ]
     rows = DaskRows(
         place, shares, chunks, lengths,
-        n_columns=width + int(intercept), n_nonzeros=total, intercept=intercept,
+        n_columns=widths[0] + int(intercept), n_nonzeros=sum(counts), intercept=intercept,
     )  # fmt: skip
     if sample_weight is not None:
         for weight, name in zip(rows.class_weights, ("smaller", "larger"), strict=True):
@@ -377,20 +372,20 @@ def _parts_of_vector(
     return place.begin(parts)
 
 
-def _weight_parts(sample_weight: Any, lengths: Sequence[int], place: Place) -> list[Part]:
-    """Weights for every chunk, of which the sum over all is one; one for all if they are equal."""
+def _weight_parts(
+    sample_weight: Any, lengths: Sequence[int], place: Place
+) -> tuple[list[Part], float]:
+    """Weights for every chunk, None where they are equal, and their sum."""
     if sample_weight is None:
-        return [1.0 / sum(lengths)] * len(lengths)
+        return [None] * len(lengths), float(sum(lengths))
     if not dask.is_dask_collection(sample_weight):
         sample_weight = check_weights(sample_weight, sum(lengths))
-        return _parts_of_vector(sample_weight, lengths, place)
+        return _parts_of_vector(sample_weight, lengths, place), 1.0
     parts = _parts_of_vector(sample_weight, lengths, place, "sample_weight")
-    sums = np.array(place.fetch(place.map(_checked_sum, parts)))
-    largest = float(sums[:, 0].max())
-    if largest == 0.0:
+    total = sum(place.fetch(place.map(_checked_sum, parts)))
+    if total == 0.0:
         raise ValueError("sample_weight must have a positive entry, got all zeros")
-    total = float((sums[:, 0] / largest) @ sums[:, 1])
-    return place.map(_normalised, parts, largest=largest, total=total)
+    return parts, total
 
 
 def _features(part: Any, index: int) -> Matrix:
@@ -419,17 +414,11 @@ def _distinct(labels: Any) -> Any:
     return np.array(found, dtype=str if {*map(type, found)} == {str} else object)
 
 
-def _checked_sum(weights: Any) -> tuple[float, float]:
-    """The largest weight of a part, and their sum in units of it."""
+def _checked_sum(weights: Any) -> float:
     values = as_numbers(weights, "sample_weight").ravel()
-    if values.size == 0 or not values.any():
-        return 0.0, 0.0
-    check_weights(values, values.size)
-    return float(values.max()), float((values / values.max()).sum())
-
-
-def _normalised(weights: Any, *, largest: float, total: float) -> FloatArray:
-    return np.asarray(weights, dtype=np.float64).ravel() / largest / total
+    if values.any():
+        check_weights(values, values.size)
+    return float(values.sum())
 
 
 def _share(
@@ -438,8 +427,9 @@ def _share(
     labels: Sequence[Any],
     weights: Sequence[Any],
     *,
-    intercept: bool,
+    total: float,
     positive: Any,
+    intercept: bool,
     n_threads: int,
 ) -> LocalRows:
     """Rows of chunks, whose numbers and first samples are given, a few thousand a block."""
@@ -450,10 +440,11 @@ def _share(
             raise ValueError(
                 f"block {number} of y must have {length} labels, as X has, got {y.size}"
             )
-        w = np.full(length, w) if isinstance(w, float) else w
+        w = np.ones(length) if w is None else np.ravel(w)
         if w.size != length:
             raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
-        chunk, step = Block(X, signs_of(y, positive), w, intercept), max(_BLOCK_ROWS, X.shape[1])
+        chunk = Block(X, signs_of(y, positive), w / total, intercept)
+        step = max(_BLOCK_ROWS, X.shape[1])
         for low in range(0, max(length, 1), step):
             blocks.append(chunk.part(low, min(low + step, length)))
             offsets.append(first + low)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from .matrix import held, nonzeros, thin_copy
 from .reductions import Reduction, has_nan, merge_reductions
 from .repeats import merge_repeats
 from .threads import limit_threads
-
-_Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]
-_Visit: TypeAlias = Callable[[int], tuple[BlockState, tuple[Reduction, ...]]]
 
 
 class LocalRows(Rows):
@@ -63,30 +59,27 @@ class LocalRows(Rows):
             before = None if state is None else state[0]
             only, merged = _visit(blocks[0], function, before, arguments)
             return (only,), merged
-        states = state if state is not None else (None,) * len(blocks)
-
-        def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
-            return _visit(blocks[index], function, states[index], arguments)
-
-        if self._n_threads == 1:
-            new, merged = _visit_blocks(visit, range(len(blocks)))
-        else:
-            new, merged = self._visit_in_threads(visit)
-        return tuple(new), merged
-
-    def _visit_in_threads(self, visit: _Visit) -> _Visited:
-        cuts = np.linspace(0, len(self.blocks), self._n_threads + 1).astype(int).tolist()
+        states = (None,) * len(blocks) if state is None else state
         errors = np.geterr()
 
-        def visit_share(first: int, last: int) -> _Visited:
+        def visit_some(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
+            new, merged = [], None
             # Neither belongs to the process: both would be the defaults in a new thread.
             with np.errstate(**errors), limit_threads(1):
-                return _visit_blocks(visit, range(first, last))
+                for block, before in zip(blocks[first:last], states[first:last], strict=True):
+                    after, found = _visit(block, function, before, arguments)
+                    new.append(after)
+                    merged = found if merged is None else merge_reductions(merged, found)
+            return new, merged or ()
 
-        jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
+        if self._n_threads == 1:
+            new, merged = visit_some(0, len(blocks))
+            return tuple(new), merged
+        cuts = np.linspace(0, len(blocks), self._n_threads + 1).astype(int).tolist()
+        jobs = [self._pool.submit(visit_some, *cut) for cut in pairwise(cuts)]
         done = [job.result() for job in jobs]
         merged = reduce(merge_reductions, (reductions for _, reductions in done))
-        return [state for new, _ in done for state in new], merged
+        return tuple(after for new, _ in done for after in new), merged
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -124,7 +117,7 @@ class LocalRows(Rows):
     def with_trust(self, trust: Any) -> LocalRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
         rows, parts = copy(self), zip(self.blocks, trust, strict=True)
-        rows.blocks = tuple(block.with_trust(part) for block, part in parts)
+        rows.blocks = tuple(block.changed(trust=part) for block, part in parts)
         return rows
 
     @property
@@ -161,7 +154,7 @@ def _compact(block: Block) -> tuple[Block, IndexArray | None]:
         X, y, weights, trust, origin = merged
         block = Block(X, y, weights, block.intercept, trust)
     thin = thin_copy(block.X)
-    return (block if thin is None else replace(block, X=thin)), origin
+    return (block if thin is None else block.changed(X=thin)), origin
 
 
 def _visit(
@@ -173,17 +166,6 @@ def _visit(
         # Arithmetic at a trial point, or a file that is no longer what it was?
         block.check()
     return new, reductions
-
-
-def _visit_blocks(visit: _Visit, indices: range) -> _Visited:
-    """Visit blocks one after the other; their new states and combined reductions."""
-    states: list[BlockState] = []
-    merged: tuple[Reduction, ...] | None = None
-    for index in indices:
-        state, reductions = visit(index)
-        states.append(state)
-        merged = reductions if merged is None else merge_reductions(merged, reductions)
-    return states, merged or ()
 
 
 def memory_rows(
