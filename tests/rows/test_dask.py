@@ -23,7 +23,7 @@ OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 #: Few passes, each of which takes a cluster some milliseconds.
 SHORT = {"epsilon": 0.05, "kappa": np.inf, "tol": 1e-9}
 ROUGH = {"epsilon": 0.02, "kappa": np.inf, "tol": 1e-3}
-CHUNKS = {1: (300,), 2: (299, 1), 5: (10, 100, 5, 165, 20), 17: (16,) * 16 + (44,)}
+CHUNKS = {2: (299, 1), 5: (10, 100, 5, 165, 20)}
 
 
 def data(n_samples=300, n_features=6, seed=0):
@@ -70,21 +70,6 @@ def client(cluster):
 
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
-
-
-@pytest.mark.parametrize(
-    ("n_chunks", "cut", "norm"),
-    [(1, chunked, "l1"), (2, sparse_blocks, "l2"), (5, chunked, "linf"), (17, sparse_blocks, "l1")],
-)
-def test_chunks_do_not_change_the_answer(n_chunks, cut, norm):
-    X, y = data()
-    weights = np.random.default_rng(1).random(300) if norm == "l2" else None
-    options = {**OPTIONS, "norm": norm, "tol": 1e-10}
-    reference = drlogit.solve(X, y, sample_weight=weights, **options)
-    if weights is not None:
-        weights = da.from_array(weights, chunks=77)
-    y = da.from_array(y, chunks=77) if norm == "l1" else y
-    assert_same_fit(drlogit.solve(cut(X, n_chunks), y, sample_weight=weights, **options), reference)
 
 
 def test_data_frames_and_labels_of_words():

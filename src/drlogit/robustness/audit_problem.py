@@ -28,11 +28,10 @@ from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
 from ..rows.arrays import FloatArray, Matrix
+from ..rows.building import checked_rows
 from ..rows.checks import check_features, check_weights
 from ..rows.interface import Rows
-from ..rows.local import memory_rows
 from ..rows.row_blocks import RowBlocks
-from ..rows.stored import stored_rows
 from .adversary import Adversary
 from .class_audit import ClassAudit
 from .features import Feature, costs_by_feature
@@ -89,9 +88,8 @@ def audit_problem(
         measured = _widened(measured, matrix)
 
     def rows_with(signs: FloatArray, *, intercept: bool) -> Rows:
-        if blocks:
-            return stored_rows(samples, signs, weights, intercept=intercept)
-        return memory_rows(matrix, signs, weights, intercept=intercept)
+        given = samples if blocks else matrix
+        return checked_rows(given, signs, weights, intercept=intercept, n_jobs=1)
 
     codes, classes = codes_of(linear, y, n_samples)
     domains = measured.categories, measured.bounds, measured.names

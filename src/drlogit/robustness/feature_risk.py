@@ -22,8 +22,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray, IndexArray
-from ..rows.blocks import Block
-from ..rows.reductions import Sum
 from .adversary import Adversary
 from .breakpoints import Breakpoints
 from .pair_audit import PairAudit
@@ -155,12 +153,7 @@ def opposites(audit: PairAudit) -> list[dict[str, Any]]:
 def deviations_and_means(audit: Adversary) -> tuple[FloatArray, FloatArray]:
     """Standard deviations and means of all columns of the matrix."""
     rows = audit.problem.rows
-    _, (means,) = rows.run(_means)
-    means = np.asarray(means)[: audit.measured.costs.size]
+    means = rows.column_means[: audit.measured.costs.size]
     squares = rows.column_scale[: means.size] ** 2
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
     return deviations, means if rows.shift is None else means + rows.shift
-
-
-def _means(block: Block, _: None) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.means),)

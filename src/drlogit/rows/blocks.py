@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +18,16 @@ from ._products import (
     weighted_gram,
     weighted_squares,
 )
-from .arrays import BoolArray, FloatArray, Matrix
-from .matrix import compiled, full_columns, outer_product, row_chunks, row_range, shifted
+from .arrays import FloatArray, Matrix
+from .matrix import compiled, outer_product, row_chunks, row_range, shifted
+
+
+class Totals(NamedTuple):
+    """Sums over samples, in their weights."""
+
+    means: FloatArray  # Σ w_i (x_i, 1)
+    squares: FloatArray  # Σ w_i z_ij²
+    classes: FloatArray  # the weights of the classes -1 and +1
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,30 +87,22 @@ class Block:
         """The samples as compiled loops see them."""
         return compiled(self.X, self.y, self.weights, self.intercept)
 
-    @property
-    def full_columns(self) -> BoolArray:
-        """Features of which every entry is stored."""
-        return full_columns(self.X)
+    def changed(self, **others: Any) -> Block:
+        """The same samples but for these attributes."""
+        block = copy(self)
+        block.__dict__.update(others)
+        return block
 
     def shifted(self, shift: FloatArray) -> Block:
         """The same samples with features ``x - shift``."""
-        X = shifted(self.X, shift)
-        return Block(X, self.y, self.weights, self.intercept, self.trust)
+        return self.changed(X=shifted(self.X, shift))
 
     @property
-    def means(self) -> FloatArray:
-        """``Σ_i w_i x_i`` and, after it if there is an intercept, the weight of the samples."""
-        return self.adjoint(self.y * self.weights)
-
-    @property
-    def mean_squares(self) -> FloatArray:
-        """``Σ_i w_i z_ij²`` for each column."""
-        return self.squared_columns(self.weights)
-
-    @property
-    def class_weights(self) -> FloatArray:
-        """What the samples of the classes -1 and +1 weigh."""
-        return np.array([self.weights @ (self.y < 0.0), self.weights @ (self.y > 0.0)])
+    def totals(self) -> Totals:
+        """Sums over the samples that every fit wants to know."""
+        y, w = self.y, self.weights
+        classes = np.array([w @ (y < 0.0), w @ (y > 0.0)])
+        return Totals(self.adjoint(y * w), self.squared_columns(w), classes)
 
     def flip_costs(self, unit: float) -> FloatArray:
         """What flips cost if the unit is this (or, times λ, the margins from which they pay).
@@ -130,10 +131,6 @@ class Block:
     def check(self) -> None:
         """``ValueError`` if the features are no longer finite; in memory they do not change."""
 
-    def with_trust(self, trust: FloatArray) -> Block:
-        """The same samples, whose labels cost these multiples of κ to flip."""
-        return replace(self, trust=trust)
-
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)
@@ -141,10 +138,11 @@ class Block:
         trust = None if self.trust is None else self.trust[rows]
         return Block(X, self.y[rows], self.weights[rows], self.intercept, trust)
 
+    #: Names of what would double what travels, and is soon found again.
+    _found: ClassVar[tuple[str, ...]] = ("compiled",)
+
     def __getstate__(self) -> dict[str, Any]:
-        # What is cached would double what travels, and is soon found again.
-        names = ("X", "y", "weights", "intercept", "trust")
-        return {name: self.__dict__[name] for name in names}
+        return {name: value for name, value in self.__dict__.items() if name not in self._found}
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:

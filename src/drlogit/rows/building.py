@@ -18,8 +18,7 @@ from .checks import (
 from .interface import Rows
 from .local import memory_rows
 from .matrix import nonzeros
-from .row_blocks import RowBlocks, is_dask
-from .stored import stored_rows
+from .row_blocks import RowBlocks, is_dask, stored_rows
 from .threads import threads_for
 
 

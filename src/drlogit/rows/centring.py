@@ -21,6 +21,7 @@ import numpy as np
 from .arrays import FloatArray, IndexArray
 from .blocks import Block
 from .interface import Rows
+from .matrix import full_columns
 from .reductions import Min
 
 #: Offset over spread from which a column is shifted: beyond, Gram matrices in single precision
@@ -56,7 +57,7 @@ def centred(rows: Rows, still: IndexArray | None = None) -> Rows:
 
 def _without_zeros(block: Block, _: None) -> tuple[None, tuple[Min]]:
     """1 for columns of which every entry is stored, 0 for the others."""
-    return None, (Min(block.full_columns.astype(np.float64)),)
+    return None, (Min(full_columns(block.X).astype(np.float64)),)
 
 
 def exact_dot(x: FloatArray, y: FloatArray) -> float:

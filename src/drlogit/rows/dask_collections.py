@@ -1,20 +1,34 @@
-"""From Dask's collections to rows: checked part by part, where the parts are.
+"""Row blocks with the workers of a Dask cluster, or of one of Dask's schedulers in this process.
+
+Everything of the length of the samples stays where it is.  The chunks of X that a thread of a
+worker has are its *share*: :class:`~drlogit.rows.local.LocalRows` there, which a visit passes over
+in one task, the driver's vectors beside it.  Reductions are combined in a tree.  What travels per
+visit are vectors of length n and, once per iteration of the interior point, n×n matrices: nothing
+that grows with N.
+
+Every task is pure, and its arguments are part of it.  When a worker dies, Dask computes again what
+it held, by replaying the tasks that led there.
 
 Imported only when a Dask collection is met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
 
 import dask
 import dask.array as da
 import numpy as np
+from dask import delayed
+from dask.base import get_scheduler
 
-from .arrays import FloatArray, Matrix
-from .blocks import Block
+from .arrays import FloatArray, IndexArray, Matrix
+from .blocks import Block, join_blocks
 from .checks import (
     as_numbers,
     check_features,
@@ -24,8 +38,242 @@ from .checks import (
     distinct,
     signs_of,
 )
-from .distributed import DaskRows, Delayed, cut_vector, fetched, kept, task, vector_parts
+from .interface import BlockFunction, Rows
+from .local import LocalRows
 from .matrix import held, nonzeros
+from .reductions import Reduction, merge_reductions
+from .threads import limit_threads, threads_for
+
+#: A part of a collection that is still to be computed, or what has been or is being.
+Part: TypeAlias = Any
+
+#: Reductions combined by one task of the tree.
+_FAN_IN = 8
+
+#: Rows of a block, or as many as columns.  Its vectors are shorter than the 128 kB from which the C
+#: library, as Dask's workers set it up, takes new pages from the system each time (1.5·10⁶ × 24 in
+#: eight chunks: 1.27 times the processor time of memory, 1.43 with 48 000 rows, 1.51 uncut).
+_BLOCK_ROWS = 12_000
+
+
+class DaskRows(Rows):
+    """Samples in shares, each of them :class:`LocalRows` where its chunks are."""
+
+    def __init__(
+        self,
+        place: Place,
+        shares: Sequence[Part],
+        chunks: Sequence[IndexArray],
+        lengths: Sequence[int],
+        *,
+        n_columns: int,
+        n_nonzeros: int,
+        intercept: bool,
+    ) -> None:
+        self.n_samples, self.largest_block = sum(lengths), max(lengths)
+        self.n_columns, self.n_nonzeros, self.intercept = n_columns, n_nonzeros, intercept
+        self._place, self._shares = place, shares
+        self._chunks, self._lengths = chunks, lengths
+        self.offsets: Any = place.map(_offsets, shares)
+
+    def run(self, function: BlockFunction, state: Any = None, *arguments: Any) -> tuple[Any, Any]:
+        """Apply a block function to every block; new state and combined reductions.
+
+        Who does not look at the reductions does not wait for them.
+        """
+        call = _BlockCall(function, arguments, np.geterr())
+        before = [None] * len(self._shares) if state is None else state
+        visits = self._place.map(_visit, self._shares, before, call=call)
+        return visits, _Reductions(self._place, visits)
+
+    def pair(self, one: Any, other: Any) -> Any:
+        """A state whose blocks are pairs of those of two states."""
+        return self._place.map(_paired, one, other)
+
+    def scatter(self, values: Any) -> Any:
+        """Cut a vector of length N into the state that block functions see."""
+        parts = _parts_of_vector(values, self._lengths, self._place)
+        return [
+            self._place.call(_scattered, share, [parts[k] for k in chunks])
+            for share, chunks in zip(self._shares, self._chunks, strict=True)
+        ]
+
+    def with_trust(self, trust: Any) -> DaskRows:
+        """The same samples, whose labels cost these multiples of κ to flip."""
+        rows = copy(self)
+        rows._shares = self._place.map(_trusted, self._shares, trust)
+        return rows
+
+    def shifted(self, shift: FloatArray) -> DaskRows:
+        """The same samples with features ``x - shift``, shifted where they are."""
+        rows = copy(self)
+        rows._shares = self._place.map(LocalRows.shifted, self._shares, shift=shift)
+        rows.__dict__.pop("totals", None)
+        rows.shift = shift
+        return rows
+
+    def gather(self, state: Any) -> Any:
+        """The state as a Dask array in the order of the samples, which stays where it is."""
+        arrays: dict[int, Any] = {}
+        for visit, chunks in zip(state, self._chunks, strict=True):
+            whole = delayed(_joined)(delayed(visit, traverse=False))
+            ends = accumulate(self._lengths[k] for k in chunks)
+            for k, end in zip(chunks, ends, strict=True):
+                part = whole[end - self._lengths[k] : end]
+                arrays[k] = da.from_delayed(part, shape=(self._lengths[k],), dtype=np.float64)
+        return da.concatenate([arrays[k] for k in sorted(arrays)])
+
+    def together(self) -> Block:
+        """All samples as one block in memory, for solvers of other packages."""
+        shares = self._place.fetch(self._shares)
+        blocks = [pair for rows in shares for pair in zip(rows.offsets, rows.blocks, strict=True)]
+        return join_blocks([block for _, block in sorted(blocks, key=lambda pair: pair[0])])
+
+
+class _Reductions:
+    """What visits have for the driver, fetched when it is looked at."""
+
+    def __init__(self, place: Place, visits: list[Part]) -> None:
+        self._place, self._visits = place, visits
+
+    @cached_property
+    def _values(self) -> tuple[Any, ...]:
+        parts = self._place.map(_reductions, self._visits)
+        while len(parts) > 1:
+            some = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
+            parts = [self._place.call(_combine, each) for each in some]
+        return tuple(item.value for item in self._place.fetch(parts)[0])
+
+    def __getitem__(self, index: int) -> Any:
+        return self._values[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+
+# --- where tasks run ------------------------------------------------------------------------
+
+
+class _Cluster:
+    """The workers of a cluster: what they are given to do is begun, and waited for when fetched."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def begin(self, tasks: Sequence[Part]) -> list[Part]:
+        """The results of tasks, which stay where they are for as long as anybody asks."""
+        return list(self._client.compute(list(tasks)))
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Part:
+        """One call of a function."""
+        return self._client.submit(function, *arguments, pure=False)
+
+    def map(
+        self, function: Callable[..., Any], *arguments: Sequence[Part], **same: Any
+    ) -> list[Part]:
+        """A call for each; what is the same for all is sent once."""
+        return list(self._client.map(function, *arguments, pure=False, **same))
+
+    def fetch(self, parts: Sequence[Part]) -> list[Any]:
+        """The values, in this process."""
+        return list(self._client.gather(list(parts)))
+
+    def shares(self, parts: Sequence[Part]) -> list[IndexArray]:
+        """Which of the parts, all of them done, are whose: numbers for each thread of a worker."""
+        where: dict[str, list[int]] = {}
+        owners = self._client.who_has(list(parts))
+        for k, part in enumerate(parts):
+            where.setdefault(next(iter(owners.get(part.key) or ["lost"])), []).append(k)
+        threads = self._client.nthreads()
+        split = (np.array_split(ks, threads.get(worker, 1)) for worker, ks in where.items())
+        return [share for each in split for share in each if share.size]
+
+
+class _Here:
+    """The process of the driver, to which Dask's other schedulers bring what they compute."""
+
+    def begin(self, tasks: Sequence[Part]) -> list[Part]:
+        return list(dask.compute(*tasks))
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Part:
+        return function(*arguments)
+
+    def map(
+        self, function: Callable[..., Any], *arguments: Sequence[Part], **same: Any
+    ) -> list[Part]:
+        return [function(*each, **same) for each in zip(*arguments, strict=True)]
+
+    def fetch(self, parts: Sequence[Part]) -> list[Any]:
+        return list(parts)
+
+    def shares(self, parts: Sequence[Part]) -> list[IndexArray]:
+        return [np.arange(len(parts))]
+
+
+Place: TypeAlias = _Cluster | _Here
+
+
+def _place() -> Place:
+    """Where Dask would compute now."""
+    client = getattr(get_scheduler(), "__self__", None)
+    return _Here() if client is None else _Cluster(client)
+
+
+# --- what is done with a share where it is --------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockCall:
+    """A block function, its further arguments, and how NumPy is to treat errors."""
+
+    function: BlockFunction
+    arguments: tuple[Any, ...]
+    errors: Any
+
+
+class _Visit(NamedTuple):
+    """What a visit leaves of a share, where it stays, and what it has for the driver."""
+
+    state: Any
+    reductions: tuple[Reduction, ...] = ()
+
+
+def _visit(rows: LocalRows, before: _Visit | None, *, call: _BlockCall) -> _Visit:
+    """One pass over a share, as it would go in the process of the driver."""
+    state = None if before is None else before.state
+    with np.errstate(**call.errors), limit_threads(1):
+        return _Visit(*rows.visit(call.function, state, call.arguments))
+
+
+def _reductions(visit: _Visit) -> tuple[Reduction, ...]:
+    return visit.reductions
+
+
+def _combine(parts: Sequence[tuple[Reduction, ...]]) -> tuple[Reduction, ...]:
+    return reduce(merge_reductions, parts)
+
+
+def _offsets(rows: LocalRows) -> _Visit:
+    return _Visit(rows.offsets)
+
+
+def _paired(one: _Visit, other: _Visit) -> _Visit:
+    return _Visit(tuple(zip(one.state, other.state, strict=True)))
+
+
+def _scattered(rows: LocalRows, parts: Sequence[Any]) -> _Visit:
+    return _Visit(rows.scatter(np.concatenate([np.ravel(part) for part in parts])))
+
+
+def _trusted(rows: LocalRows, trust: _Visit) -> LocalRows:
+    return rows.with_trust(trust.state)
+
+
+def _joined(visit: _Visit) -> FloatArray:
+    return np.concatenate(visit.state)
+
+
+# --- from collections to rows ---------------------------------------------------------------
 
 
 def dask_rows(
@@ -36,36 +284,52 @@ def dask_rows(
     ``y`` and ``sample_weight`` may be Dask collections or anything in memory; with ``signs``, y is
     known to hold ±1.
     """
-    features = kept(task(_features, part, k) for k, part in enumerate(_row_parts(X)))
-    labels = _parts(y) if dask.is_dask_collection(y) and not signs else []
-    answers = fetched(kept([task(_shape, part) for part in features] + _each(_distinct, labels)))
+    place = _place()
+    asked = _parts(y) if dask.is_dask_collection(y) and not signs else []
+    features = place.begin([delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))])
+    kinds = place.begin([delayed(_distinct)(part) for part in asked])
+    answers = place.fetch([*place.map(_shape, features), *kinds])
     shapes, found = answers[: len(features)], answers[len(features) :]
-    widths = {width for _, width, _ in shapes}
-    if len(widths) > 1:
-        raise ValueError(f"blocks of X must have equally many columns, got {sorted(widths)}")
-    lengths = [length for length, _, _ in shapes]
+    lengths, widths, counts = zip(*shapes, strict=True)
+    if len({*widths}) > 1:
+        raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    y_parts, positive = _label_parts(y, lengths, found, known=signs)
-    weights = _weight_parts(sample_weight, lengths)
-    blocks = [
-        task(_block, k, intercept, positive, *parts)
-        for k, parts in enumerate(zip(features, y_parts, weights, strict=True))
+    if not (signs or asked):
+        y = check_labels(y, sum(lengths)).astype(np.int8)
+    labels, positive = _parts_of_vector(y, lengths, place, "y"), 1
+    if asked:
+        occurring = np.concatenate(found)
+        check_labels(occurring, occurring.size)  # of two kinds, none missing
+        positive = np.unique(occurring)[1]
+    weights, total = _weight_parts(sample_weight, lengths, place)
+    firsts, chunks = list(accumulate(lengths[:-1], initial=0)), place.shares(features)
+    n_threads = threads_for(None, sum(counts)) if isinstance(place, _Here) else 1
+    share = partial(
+        _share, total=total, positive=positive, intercept=intercept, n_threads=n_threads
+    )
+    shares = [
+        place.call(
+            share,
+            [(k, firsts[k]) for k in own.tolist()],
+            *([parts[k] for k in own] for parts in (features, labels, weights)),
+        )
+        for own in chunks
     ]
     rows = DaskRows(
-        blocks, lengths, n_columns=widths.pop() + int(intercept),
-        n_nonzeros=sum(count for _, _, count in shapes), intercept=intercept,
+        place, shares, chunks, lengths,
+        n_columns=widths[0] + int(intercept), n_nonzeros=sum(counts), intercept=intercept,
     )  # fmt: skip
     if sample_weight is not None:
-        for total, name in zip(rows.class_weights, ("smaller", "larger"), strict=True):
-            if not total > 0.0:
+        for weight, name in zip(rows.class_weights, ("smaller", "larger"), strict=True):
+            if not weight > 0.0:
                 raise ValueError(
                     f"every sample with the {name} label has weight zero; two classes are wanted"
                 )
     return rows
 
 
-def _row_parts(X: Any) -> list[Delayed]:
+def _row_parts(X: Any) -> list[Part]:
     """The row blocks of a Dask array or data frame."""
     if isinstance(X, da.Array):
         if X.ndim != 2:
@@ -75,90 +339,57 @@ def _row_parts(X: Any) -> list[Delayed]:
     return _parts(X)
 
 
-def _parts(collection: Any) -> list[Delayed]:
+def _parts(collection: Any) -> list[Part]:
     return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
 
 
-def _each(function: Callable[[Any], Any], parts: list[Delayed]) -> list[Delayed]:
-    return [task(function, part) for part in parts]
-
-
-def _label_parts(
-    y: Any, lengths: Sequence[int], found: Sequence[Any], *, known: bool
-) -> tuple[list[Delayed], Any]:
-    """Labels for every block, and which of them is the positive one.
-
-    ``found`` are the labels in each part of a Dask vector; ``known`` if they are ±1 already.
-    """
-    if not dask.is_dask_collection(y):
-        signs = (y if known else check_labels(y, sum(lengths))).astype(np.int8)
-        return cut_vector(signs, lengths), 1
-    parts = vector_parts(y, lengths, "y")
-    if known:
-        return parts, 1
-    labels = np.concatenate(found)
-    check_labels(labels, labels.size)  # two kinds, none missing
-    return parts, np.unique(labels)[1]
-
-
-def _weight_parts(sample_weight: Any, lengths: Sequence[int]) -> list[Delayed | float]:
-    """Weights for every block, of which the sum over all is one; one for all if they are equal."""
-    if sample_weight is None:
-        return [1.0 / sum(lengths)] * len(lengths)
-    if not dask.is_dask_collection(sample_weight):
-        return cut_vector(check_weights(sample_weight, sum(lengths)), lengths)
-    parts = vector_parts(sample_weight, lengths, "sample_weight")
-    sums = np.array(dask.compute(*_each(_checked_sum, parts)))
-    largest = float(sums[:, 0].max())
-    if largest == 0.0:
-        raise ValueError("sample_weight must have a positive entry, got all zeros")
-    total = float((sums[:, 0] / largest) @ sums[:, 1])
-    return [task(_normalised, part, largest, total) for part in parts]
-
-
-def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: Any) -> Any:
-    """What a function makes of each row block, as a Dask array of ``width`` columns, or of none."""
-    return _mapped(function, X, _row_parts(X), width, dtype)
-
-
-def encode(y: Any) -> tuple[Any, Any]:
-    """The labels that occur in a Dask vector, in order, and the number of each sample's."""
-    parts = _parts(y)
-    classes = np.unique(np.concatenate(dask.compute(*_each(_distinct, parts))))
-    return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
-
-
-def _mapped(
-    function: Callable[[Any], Any], whole: Any, parts: list[Delayed], width: int | None, dtype: Any
-) -> Any:
-    lengths = whole.chunks[0] if isinstance(whole, da.Array) else [np.nan] * len(parts)
-    arrays = [
-        da.from_delayed(
-            task(_if_any, function, part, width, dtype),
-            shape=(length,) if width is None else (length, width),
-            dtype=dtype,
+def _parts_of_vector(
+    vector: Any, lengths: Sequence[int], place: Place, name: str = "values"
+) -> list[Part]:
+    """The parts of a vector, cut as X is, which stay where they are."""
+    if not dask.is_dask_collection(vector):
+        return np.split(vector, np.cumsum(lengths)[:-1])
+    if isinstance(vector, da.Array):
+        if vector.ndim == 2 and vector.shape[1] == 1:
+            vector = vector[:, 0]
+        if vector.ndim != 1:
+            raise ValueError(f"{name} must have one dimension, got {vector.ndim}")
+        known = not np.isnan(vector.chunks[0]).any()
+        if known and sum(vector.chunks[0]) != sum(lengths):
+            raise ValueError(f"{name} must have {sum(lengths)} entries, got {vector.shape[0]}")
+        if known and vector.chunks[0] != tuple(lengths):
+            # Chunks without rows cannot be asked for.
+            vector = vector.rechunk((tuple(length for length in lengths if length),))
+            filled = iter(place.begin(_parts(vector)))
+            empty = np.zeros(0, dtype=vector.dtype)
+            return [next(filled) if length else empty for length in lengths]
+    parts = _parts(vector)
+    if len(parts) != len(lengths):
+        raise ValueError(
+            f"{name} must have as many partitions as X if their lengths are unknown: "
+            f"{len(lengths)}, got {len(parts)}"
         )
-        for part, length in zip(parts, lengths, strict=True)
-    ]
-    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+    return place.begin(parts)
 
 
-def _if_any(function: Callable[[Any], Any], part: Any, width: int | None, dtype: Any) -> Any:
-    """What a function makes of rows; it is not asked where there are none."""
-    if part.shape[0]:
-        return function(part)
-    return np.zeros(0 if width is None else (0, width), dtype=dtype)
-
-
-def _codes(classes: Any, labels: Any) -> Any:
-    return np.searchsorted(classes, np.asarray(labels).ravel())
-
-
-# --- what workers do with the parts ---------------------------------------------------------
+def _weight_parts(
+    sample_weight: Any, lengths: Sequence[int], place: Place
+) -> tuple[list[Part], float]:
+    """Weights for every chunk, None where they are equal, and their sum."""
+    if sample_weight is None:
+        return [None] * len(lengths), float(sum(lengths))
+    if not dask.is_dask_collection(sample_weight):
+        sample_weight = check_weights(sample_weight, sum(lengths))
+        return _parts_of_vector(sample_weight, lengths, place), 1.0
+    parts = _parts_of_vector(sample_weight, lengths, place, "sample_weight")
+    total = sum(place.fetch(place.map(_checked_sum, parts)))
+    if total == 0.0:
+        raise ValueError("sample_weight must have a positive entry, got all zeros")
+    return parts, total
 
 
 def _features(part: Any, index: int) -> Matrix:
-    """The features of a block, checked wherever and whenever it is made."""
+    """The features of a chunk, checked wherever and whenever it is made."""
     if hasattr(part, "tocsr") and not hasattr(part, "indptr"):  # the sparse package's arrays
         part = part.tocsr()
     if part.shape[0] == 0:
@@ -183,43 +414,82 @@ def _distinct(labels: Any) -> Any:
     return np.array(found, dtype=str if {*map(type, found)} == {str} else object)
 
 
-def _signs(labels: Any, positive: Any, index: int, length: int) -> FloatArray:
-    values = np.asarray(labels).ravel()
-    if values.size != length:
-        raise ValueError(
-            f"block {index} of y must have {length} labels, as X has, got {values.size}"
-        )
-    return signs_of(values, positive)
-
-
-def _checked_sum(weights: Any) -> tuple[float, float]:
-    """The largest weight of a part, and their sum in units of it."""
+def _checked_sum(weights: Any) -> float:
     values = as_numbers(weights, "sample_weight").ravel()
-    if values.size == 0 or not values.any():
-        return 0.0, 0.0
-    check_weights(values, values.size)
-    return float(values.max()), float((values / values.max()).sum())
+    if values.any():
+        check_weights(values, values.size)
+    return float(values.sum())
 
 
-def _normalised(weights: Any, largest: float, total: float) -> FloatArray:
-    return np.asarray(weights, dtype=np.float64).ravel() / largest / total
-
-
-def _block(
-    number: int,
-    intercept: bool,
+def _share(
+    places: Sequence[tuple[int, int]],
+    features: Sequence[Matrix],
+    labels: Sequence[Any],
+    weights: Sequence[Any],
+    *,
+    total: float,
     positive: Any,
-    features: Matrix,
-    labels: Any,
-    weights: FloatArray | float,
-) -> Block:
-    """A block of its features, labels and weights."""
-    length = features.shape[0]
-    signs = _signs(labels, positive, number, length)
-    if isinstance(weights, float):
-        weights = np.full(length, weights)
-    if weights.size != length:
-        raise ValueError(
-            f"blocks of sample_weight must be cut as X is: {length}, got {weights.size}"
+    intercept: bool,
+    n_threads: int,
+) -> LocalRows:
+    """Rows of chunks, whose numbers and first samples are given, a few thousand a block."""
+    blocks, offsets = [], []
+    for (number, first), X, y, w in zip(places, features, labels, weights, strict=True):
+        length, y = X.shape[0], np.ravel(y)
+        if y.size != length:
+            raise ValueError(
+                f"block {number} of y must have {length} labels, as X has, got {y.size}"
+            )
+        w = np.ones(length) if w is None else np.ravel(w)
+        if w.size != length:
+            raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
+        chunk = Block(X, signs_of(y, positive), w / total, intercept)
+        step = max(_BLOCK_ROWS, X.shape[1])
+        for low in range(0, max(length, 1), step):
+            blocks.append(chunk.part(low, min(low + step, length)))
+            offsets.append(first + low)
+    rows = LocalRows(blocks, n_threads, n_nonzeros=0)
+    rows.offsets = tuple(offsets)
+    return rows
+
+
+# --- from collections to collections --------------------------------------------------------
+
+
+def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: Any) -> Any:
+    """What a function makes of each row block, as a Dask array of ``width`` columns, or of none."""
+    return _mapped(function, X, _row_parts(X), width, dtype)
+
+
+def encode(y: Any) -> tuple[Any, Any]:
+    """The labels that occur in a Dask vector, in order, and the number of each sample's."""
+    parts = _parts(y)
+    found = dask.compute(*(delayed(_distinct)(part) for part in parts))
+    classes = np.unique(np.concatenate(found))
+    return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
+
+
+def _mapped(
+    function: Callable[[Any], Any], whole: Any, parts: list[Part], width: int | None, dtype: Any
+) -> Any:
+    lengths = whole.chunks[0] if isinstance(whole, da.Array) else [np.nan] * len(parts)
+    arrays = [
+        da.from_delayed(
+            delayed(_if_any)(function, part, width, dtype),
+            shape=(length,) if width is None else (length, width),
+            dtype=dtype,
         )
-    return Block(features, signs, weights, intercept)
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _if_any(function: Callable[[Any], Any], part: Any, width: int | None, dtype: Any) -> Any:
+    """What a function makes of rows; it is not asked where there are none."""
+    if part.shape[0]:
+        return function(part)
+    return np.zeros(0 if width is None else (0, width), dtype=dtype)
+
+
+def _codes(classes: Any, labels: Any) -> Any:
+    return np.searchsorted(classes, np.asarray(labels).ravel())

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 import numpy as np
 
 from .arrays import FloatArray, IndexArray
-from .blocks import Block
+from .blocks import Block, Totals
 from .reductions import Reduction, Sum
 
 if TYPE_CHECKING:
@@ -103,25 +103,25 @@ class Rows(ABC):
         return None
 
     @cached_property
-    def column_moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean of each column, and its root mean square, in the weights of the samples."""
-        _, (means, squares) = self.run(_moments)
-        return means, np.sqrt(squares)
+    def totals(self) -> Totals:
+        """Means and mean squares of the columns, and the weights of the classes, in one visit."""
+        total: Totals = self.run(_totals)[1][0]
+        return total
 
     @property
     def column_means(self) -> FloatArray:
         """Mean of each column, in the weights of the samples."""
-        return self.column_moments[0]
+        return self.totals.means
 
     @property
     def column_scale(self) -> FloatArray:
         """Root mean square of each column, in the weights of the samples."""
-        return self.column_moments[1]
+        return np.sqrt(self.totals.squares)
 
-    @cached_property
+    @property
     def class_weights(self) -> FloatArray:
         """What the samples of the classes -1 and +1 weigh."""
-        return np.asarray(self.run(_class_weights)[1][0])
+        return self.totals.classes
 
     def weights(self) -> FloatArray:
         """The weights of all samples."""
@@ -136,12 +136,8 @@ class Rows(ABC):
         return np.asarray(self.gather(self.run(_signs)[0]))
 
 
-def _moments(block: Block, _: BlockState) -> tuple[None, tuple[Sum, Sum]]:
-    return None, (Sum(block.means), Sum(block.mean_squares))
-
-
-def _class_weights(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
-    return None, (Sum(block.class_weights),)
+def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum[Totals]]]:
+    return None, (Sum(block.totals),)
 
 
 def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from .matrix import held, nonzeros, thin_copy
 from .reductions import Reduction, has_nan, merge_reductions
 from .repeats import merge_repeats
 from .threads import limit_threads
-
-_Visited: TypeAlias = tuple[list[BlockState], tuple[Reduction, ...]]
-_Visit: TypeAlias = Callable[[int], tuple[BlockState, tuple[Reduction, ...]]]
 
 
 class LocalRows(Rows):
@@ -51,36 +47,39 @@ class LocalRows(Rows):
         self, function: BlockFunction, state: Any = None, *arguments: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
+        new, reductions = self.visit(function, state, arguments)
+        return new, tuple([item.value for item in reductions])
+
+    def visit(
+        self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Reduction, ...]]:
+        """The same with reductions that can be combined further."""
         blocks = self.blocks
         if len(blocks) == 1:  # nothing to combine, and small fits notice
-            only, reductions = _visit(
-                blocks[0], function, None if state is None else state[0], arguments
-            )
-            return (only,), tuple([item.value for item in reductions])
-        states = state if state is not None else (None,) * len(blocks)
-
-        def visit(index: int) -> tuple[BlockState, tuple[Reduction, ...]]:
-            return _visit(blocks[index], function, states[index], arguments)
-
-        if self._n_threads == 1:
-            new, merged = _visit_blocks(visit, range(len(blocks)))
-        else:
-            new, merged = self._visit_in_threads(visit)
-        return tuple(new), tuple(item.value for item in merged)
-
-    def _visit_in_threads(self, visit: _Visit) -> _Visited:
-        cuts = np.linspace(0, len(self.blocks), self._n_threads + 1).astype(int).tolist()
+            before = None if state is None else state[0]
+            only, merged = _visit(blocks[0], function, before, arguments)
+            return (only,), merged
+        states = (None,) * len(blocks) if state is None else state
         errors = np.geterr()
 
-        def visit_share(first: int, last: int) -> _Visited:
+        def visit_some(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
+            new, merged = [], None
             # Neither belongs to the process: both would be the defaults in a new thread.
             with np.errstate(**errors), limit_threads(1):
-                return _visit_blocks(visit, range(first, last))
+                for block, before in zip(blocks[first:last], states[first:last], strict=True):
+                    after, found = _visit(block, function, before, arguments)
+                    new.append(after)
+                    merged = found if merged is None else merge_reductions(merged, found)
+            return new, merged or ()
 
-        jobs = [self._pool.submit(visit_share, *cut) for cut in pairwise(cuts)]
+        if self._n_threads == 1:
+            new, merged = visit_some(0, len(blocks))
+            return tuple(new), merged
+        cuts = np.linspace(0, len(blocks), self._n_threads + 1).astype(int).tolist()
+        jobs = [self._pool.submit(visit_some, *cut) for cut in pairwise(cuts)]
         done = [job.result() for job in jobs]
         merged = reduce(merge_reductions, (reductions for _, reductions in done))
-        return [state for new, _ in done for state in new], merged
+        return tuple(after for new, _ in done for after in new), merged
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -96,7 +95,8 @@ class LocalRows(Rows):
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
-        return tuple(np.split(np.asarray(values, dtype=np.float64), self.offsets[1:]))
+        ends = list(accumulate(block.y.size for block in self.blocks[:-1]))
+        return tuple(np.split(np.asarray(values, dtype=np.float64), ends))
 
     def gather(self, state: Any) -> FloatArray:
         """Put a state of one vector per block together, in the order of the samples."""
@@ -111,13 +111,13 @@ class LocalRows(Rows):
         rows = copy(self)
         rows.blocks = tuple(block.shifted(shift) for block in self.blocks)
         rows.shift = shift
-        rows.__dict__.pop("column_moments", None)
+        rows.__dict__.pop("totals", None)
         return rows
 
     def with_trust(self, trust: Any) -> LocalRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
         rows, parts = copy(self), zip(self.blocks, trust, strict=True)
-        rows.blocks = tuple(block.with_trust(part) for block, part in parts)
+        rows.blocks = tuple(block.changed(trust=part) for block, part in parts)
         return rows
 
     @property
@@ -135,7 +135,7 @@ class LocalRows(Rows):
             return None
         total = sum(nonzeros(block.X) for block in blocks)
         rows = LocalRows(blocks, self._n_threads, n_nonzeros=total, shift=self.shift)
-        rows.column_moments = self.column_moments
+        rows.totals = self.totals
         if rows.n_samples == self.n_samples:
             return rows, None
         return rows, np.concatenate(
@@ -154,7 +154,7 @@ def _compact(block: Block) -> tuple[Block, IndexArray | None]:
         X, y, weights, trust, origin = merged
         block = Block(X, y, weights, block.intercept, trust)
     thin = thin_copy(block.X)
-    return (block if thin is None else replace(block, X=thin)), origin
+    return (block if thin is None else block.changed(X=thin)), origin
 
 
 def _visit(
@@ -166,17 +166,6 @@ def _visit(
         # Arithmetic at a trial point, or a file that is no longer what it was?
         block.check()
     return new, reductions
-
-
-def _visit_blocks(visit: _Visit, indices: range) -> _Visited:
-    """Visit blocks one after the other; their new states and combined reductions."""
-    states: list[BlockState] = []
-    merged: tuple[Reduction, ...] | None = None
-    for index in indices:
-        state, reductions = visit(index)
-        states.append(state)
-        merged = reductions if merged is None else merge_reductions(merged, reductions)
-    return states, merged or ()
 
 
 def memory_rows(

@@ -1,16 +1,28 @@
-"""Features that are read, or made, one row block at a time, because they do not fit in memory."""
+"""Features that are read, or made, one row block at a time, because they do not fit in memory.
+
+:class:`RowBlocks` is what users hand over; its :func:`stored_rows` are visited as those in memory
+are, a block being read for one pass and forgotten.  What has the length of the samples and is not X
+stays in memory: labels, weights and the state of the solver, a few numbers per sample.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import IndexArray, Matrix
+from .arrays import FloatArray, IndexArray, Matrix
+from .blocks import Block
+from .checks import check_features
+from .local import LocalRows
+from .matrix import held, nonzeros, shifted
+from .reductions import Sum
 
 #: Bytes of a block if nobody says otherwise.  Smaller ones make for more visits, larger ones for
 #: no fewer bytes; every thread holds one.
@@ -87,10 +99,13 @@ class RowBlocks:
         """Blocks of anything with a shape and slices of rows: a memory map, an HDF5 data set."""
         if len(array.shape) != 2:
             raise ValueError(f"X must have two dimensions, got shape {tuple(array.shape)}")
+        if block_rows is not None and block_rows < 1:
+            raise ValueError(f"block_rows must be at least 1, got {block_rows!r}")
         n_rows, n_features = array.shape
         size = np.dtype(array.dtype).itemsize * n_features
-        lengths = cut_rows(n_rows, size, block_rows)
-        return cls(_Slices(array, lengths), lengths, n_features)
+        step = block_rows or max(1, BLOCK_BYTES // max(size, 1))
+        lengths = [min(step, n_rows - first) for first in range(0, n_rows, step)] or [0]
+        return cls(partial(_rows_of, array, step), lengths, n_features)
 
     def block(self, index: int) -> Matrix:
         """Read a block; ``ValueError`` if it is not the shape it should have."""
@@ -146,26 +161,11 @@ def is_in_blocks(X: Any) -> bool:
     return isinstance(X, RowBlocks) or is_dask(X)
 
 
-def cut_rows(n_rows: int, row_bytes: int, block_rows: int | None = None) -> list[int]:
-    """Lengths of blocks of ``block_rows`` rows, by default of about ``BLOCK_BYTES``."""
-    if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows must be at least 1, got {block_rows!r}")
-    step = block_rows or max(1, BLOCK_BYTES // max(row_bytes, 1))
-    return [min(step, n_rows - first) for first in range(0, n_rows, step)] or [0]
-
-
-class _Slices:
+def _rows_of(array: Any, step: int, index: int) -> Matrix:
     """``read`` for an array: consecutive slices of its rows."""
-
-    def __init__(self, array: Any, lengths: Sequence[int]) -> None:
-        self._array = array
-        self._ends = list(accumulate(lengths))
-
-    def __call__(self, index: int) -> Matrix:
-        first = self._ends[index - 1] if index else 0
-        part = self._array[first : self._ends[index]]
-        # A plain view: arithmetic on a memory map gives memory maps, at a price.
-        return part.view(np.ndarray) if isinstance(part, np.memmap) else part
+    part = array[index * step : (index + 1) * step]
+    # A plain view: arithmetic on a memory map gives memory maps, at a price.
+    return part.view(np.ndarray) if isinstance(part, np.memmap) else part
 
 
 class _Picked:
@@ -188,3 +188,89 @@ class _Picked:
         if part.size == block.shape[0]:
             return block
         return (block.tocsr() if sp.issparse(block) else block)[part]
+
+
+# --- rows of it -----------------------------------------------------------------------------
+
+
+def stored_rows(
+    source: RowBlocks,
+    signs: FloatArray,
+    weights: FloatArray | None,
+    *,
+    intercept: bool,
+    n_threads: int = 1,
+) -> LocalRows:
+    """The blocks of a :class:`RowBlocks`; checks all of them once.
+
+    ``signs`` are the labels as ±1; ``weights`` may be None for equal ones.
+    """
+    weights = np.full(signs.size, 1.0 / signs.size) if weights is None else weights
+    blocks = [
+        StoredBlock(source, index, signs[end - n : end], weights[end - n : end], intercept)
+        for index, (n, end) in enumerate(
+            zip(source.lengths, accumulate(source.lengths), strict=True)
+        )
+    ]
+    rows = LocalRows(blocks, n_threads, n_nonzeros=0)
+    _, (rows.n_nonzeros, rows.totals) = rows.run(_inspect)
+    return rows
+
+
+class StoredBlock(Block):
+    """A block that reads its features when it is first asked for them in a pass."""
+
+    source: RowBlocks
+    index: int
+    shift: FloatArray | None
+    _found = ("X", "compiled")
+
+    def __init__(
+        self, source: RowBlocks, index: int, y: FloatArray, weights: FloatArray, intercept: bool
+    ) -> None:
+        # Block is frozen; like its own attributes, these are set once and for all.
+        self.__dict__.update(
+            source=source, index=index, y=y, weights=weights, intercept=intercept, trust=None,
+            shift=None,
+        )  # fmt: skip
+
+    def opened(self) -> StoredBlock:
+        """A copy, which keeps what it reads for as long as it is there."""
+        return copy(self)
+
+    def check(self) -> None:
+        """``ValueError`` with the name of the block if its features are no longer finite."""
+        _checked(self.source, self.index)
+
+    def shifted(self, shift: FloatArray) -> Block:
+        """The same samples with features ``x - shift``."""
+        return self.changed(shift=shift)
+
+    @cached_property
+    def X(self) -> Matrix:  # noqa: N802
+        matrix = self.source.block(self.index)
+        if not (isinstance(matrix, np.ndarray) and matrix.dtype in (np.float64, np.float32)):
+            matrix = held(_checked(self.source, self.index))
+        return matrix if self.shift is None else shifted(matrix, self.shift)
+
+    @property
+    def n_columns(self) -> int:
+        return self.source.shape[1] + int(self.intercept)
+
+
+def _checked(source: RowBlocks, index: int) -> Matrix:
+    """A block as a matrix of finite numbers, or ``ValueError`` with its name."""
+    matrix = source.block(index)
+    if matrix.shape[0] == 0:
+        return np.zeros(matrix.shape)
+    try:
+        return check_features(matrix)
+    except ValueError as error:
+        raise ValueError(f"{source.name(index)}: {error}") from error
+
+
+def _inspect(block: Any, _: None) -> tuple[None, tuple[Sum, ...]]:
+    """Check the block, count its entries, and look at its columns while it is here."""
+    matrix = held(_checked(block.source, block.index))
+    block.__dict__["X"] = matrix
+    return None, (Sum(nonzeros(matrix)), Sum(block.totals))
