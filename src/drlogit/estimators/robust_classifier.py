@@ -209,7 +209,7 @@ class RobustLinearClassifier(LinearPredictions):
             shares = data.column_means()
             coef, b = self.encoding_.relative_to_average(result.coef, result.intercept, shares)
             result = replace(result, coef=coef, intercept=b)
-        self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
+        self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant
 
@@ -284,11 +284,3 @@ class RobustLinearClassifier(LinearPredictions):
                 UserWarning,
                 stacklevel=5,
             )
-
-
-def stated_kappa(problem: Problem | ClassProblem, classes: Any) -> StatedKappa:
-    """The κ of a problem in a user's terms."""
-    if isinstance(problem, ClassProblem):
-        stated: StatedKappa = problem.stated_kappa
-        return stated
-    return as_stated(problem.cost, classes)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..problem.label_costs import StatedKappa
+from ..problem.label_costs import StatedKappa, as_stated
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .breakpoints import Breakpoints, Crossings, Curve
 from .features import Feature, describe
@@ -74,11 +74,6 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def kappa(self) -> StatedKappa:
-        """κ in a user's terms."""
-
-    @property
-    @abstractmethod
     def flip_costs(self) -> FloatArray:
         """What it costs to change the label of each sample."""
 
@@ -99,18 +94,13 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def direction(self) -> FloatArray:
-        """The move of cost one that gains most in the end, for all labels but one."""
+    def steepest_model(self) -> FloatArray:
+        """The coefficients of the margin that a unit of transport changes most."""
 
     @property
     @abstractmethod
     def falling(self) -> int:
         """The label whose samples move against the direction."""
-
-    @property
-    @abstractmethod
-    def move_shares(self) -> FloatArray:
-        """Parts of the columns in what a move without end gains."""
 
     @property
     @abstractmethod
@@ -153,9 +143,29 @@ class Adversary(ABC):
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         """The part of the cost of breakpoints that goes into labels."""
 
-    @abstractmethod
+    @cached_property
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+        return as_stated(self.problem.cost, np.array(self.classes))
+
+    @cached_property
+    def direction(self) -> FloatArray:
+        """The move of cost one that gains most in the end, for all labels but one."""
+        return np.asarray(self.problem.cost.aligned_move(self.steepest_model)[:-1])
+
+    @cached_property
+    def move_shares(self) -> FloatArray:
+        """Parts of the columns in what a move without end gains."""
+        return np.asarray(self.steepest_model[:-1] * self.direction / self.sensitivity)
+
     def holding(self: _Same, columns: IndexArray) -> _Same:
         """The same, if some features could not move."""
+        cost = self.problem.cost
+        costs = cost.costs.copy()
+        costs[columns] = np.inf
+        domains = None if cost.domains is None else cost.domains.without(columns)
+        held = replace(cost, costs=costs, domains=domains)
+        return replace(self, problem=replace(self.problem, cost=held))
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:

@@ -13,14 +13,14 @@ below: the best error of several classes is one, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..problem.classes import ClassProblem, Scored
-from ..problem.label_costs import LabelCosts, StatedKappa
+from ..problem.label_costs import LabelCosts
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from .adversary import Adversary, Ends
@@ -75,22 +75,14 @@ class ClassAudit(Adversary):
         return np.asarray(np.where(self.others, self.label_costs, np.inf).min(axis=1))
 
     @cached_property
-    def kappa(self) -> StatedKappa:
-        stated: StatedKappa = self.problem.stated_kappa
-        return stated
-
-    @cached_property
     def flip_unit(self) -> float:
         return float(np.min(self.flip_costs[self.flip_costs > 0.0], initial=np.inf))
 
     @cached_property
     def pair_norms(self) -> FloatArray:
         """``‖(B_j - B_k)/c‖_*`` of all pairs."""
-        costs, K = self.problem.costs, len(self.classes)
-        movable = np.isfinite(costs)
-        scaled = self.coefficients[:, movable] / costs[movable]
-        dual = self.problem.norm.dual
-        return np.array([[dual(scaled[j] - scaled[k]) for k in range(K)] for j in range(K)])
+        models, dual = self.coefficients, self.problem.cost.dual_norm
+        return np.array([[dual(one - other) for other in models] for one in models])
 
     @cached_property
     def steepest(self) -> tuple[int, int]:
@@ -114,12 +106,9 @@ class ClassAudit(Adversary):
         return self.steepest[0]
 
     @cached_property
-    def direction(self) -> FloatArray:
+    def steepest_model(self) -> FloatArray:
         one, other = self.steepest
-        pair, costs = self.coefficients[one] - self.coefficients[other], self.problem.costs
-        move, kept = np.zeros_like(pair), np.isfinite(costs)
-        move[kept] = self.problem.norm.aligned(pair[kept] / costs[kept]) / costs[kept]
-        return np.asarray(move[:-1])
+        return np.asarray(self.coefficients[one] - self.coefficients[other])
 
     def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
         return np.asarray(self.label_costs[index, codes])
@@ -218,19 +207,8 @@ class ClassAudit(Adversary):
     def cheapest_label(self) -> IndexArray:
         return np.asarray(np.where(self.others, self.label_costs, np.inf).argmin(axis=1))
 
-    @cached_property
-    def move_shares(self) -> FloatArray:
-        one, other = self.steepest
-        pair = self.coefficients[one] - self.coefficients[other]
-        return np.asarray(pair[:-1] * self.direction / self.sensitivity)
-
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         return found.cost
-
-    def holding(self, columns: IndexArray) -> ClassAudit:
-        costs = self.problem.costs.copy()
-        costs[columns] = np.inf
-        return replace(self, problem=replace(self.problem, costs=costs))
 
 
 def _scores(block: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:

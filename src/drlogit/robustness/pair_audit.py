@@ -8,13 +8,12 @@ prediction breaks at the distance ``u_i / L``, or by the cheapest set of changes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..problem.domain_loss import Prices, prices_of
-from ..problem.label_costs import StatedKappa, as_stated
 from ..problem.losses import log_loss
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray
@@ -69,10 +68,6 @@ class PairAudit(Adversary):
     def flip_unit(self) -> float:
         return self.problem.kappa
 
-    @cached_property
-    def kappa(self) -> StatedKappa:
-        return as_stated(self.problem.cost, np.array(self.classes))
-
     def costs_of_labels(self, index: IndexArray, codes: IndexArray) -> FloatArray:
         return np.where(codes == self.codes[index], 0.0, self.flip_costs[index])
 
@@ -85,13 +80,9 @@ class PairAudit(Adversary):
         """``‖β/c‖_*``, of features without a domain if some have one."""
         return self.problem.cost.dual_norm(self.coefficients)
 
-    @cached_property
-    def direction(self) -> FloatArray:
-        return self.problem.cost.aligned_move(self.coefficients)[:-1]
-
-    @cached_property
-    def move_shares(self) -> FloatArray:
-        return np.asarray(self.coefficients[:-1] * self.direction / self.sensitivity)
+    @property
+    def steepest_model(self) -> FloatArray:
+        return self.coefficients
 
     @cached_property
     def worst_loss(self) -> float:
@@ -158,11 +149,3 @@ class PairAudit(Adversary):
                 return np.asarray(np.maximum(gap, 0.0) / self.sensitivity)
         costs = self.problem.domains.group_costs
         return crossing_costs(self.domain_loss, costs, self.sensitivity, gap, label)
-
-    def holding(self, columns: IndexArray) -> PairAudit:
-        cost = self.problem.cost
-        costs = cost.costs.copy()
-        costs[columns] = np.inf
-        domains = None if cost.domains is None else cost.domains.without(columns)
-        held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
-        return replace(self, problem=held)
