@@ -56,7 +56,8 @@ def test_files_named_in_the_docs_exist():
 
 def test_tables_of_evidence_are_those_of_the_rows():
     noise = store.read(store.RESULTS, known_noise.SUITE)
-    assert known_noise.table(noise) in (DOCS / "label_noise.md").read_text("utf-8")
+    page = (DOCS / "label_noise.md").read_text("utf-8")
+    assert all(table in page for table in known_noise.tables(noise))
     page = (DOCS / "shift.md").read_text("utf-8")
     found = store.read_rows(store.RESULTS / "shift.jsonl")
     for table in (shift.summary, shift.by_table, shift.promises):

@@ -10,7 +10,6 @@ are none, of the others the last class stands still.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,7 +275,7 @@ def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> floa
 
 def loss_hessian(problem: ClassProblem, coefficients: FloatArray) -> FloatArray:
     """That of the log-loss in all coefficients, class by class."""
-    samples = ClassSamples(replace(problem, kappa=math.inf))
+    samples = ClassSamples(problem.with_radius(problem.epsilon, math.inf))
     coef = np.append(coefficients.ravel(), 0.0)
     state, _ = samples.linearise(samples.open(coef, 1.0), coef, 0.0, 0.0, 1.0)
     return hessian(problem.rows, samples.weights(state), problem.n_classes)

@@ -133,9 +133,9 @@ class Settings:
     (50000, 30, 6), as long at (5000, 20, 5))."""
     class_corrector: float = 0.03
     class_correction: float = 1e-4
-    """How exactly steps and corrections are solved for, in the norm of the preconditioner ((14000,
-    70, 9), (40000, 25, 7), (6000, 40, 5), (12000, 50, 4), seeds 3 to 5: .1 and .01 take as long; the
-    predictor by the preconditioner alone, as many iterations and two thirds of the products)."""
+    """How exactly steps and corrections are solved for, in the norm of the preconditioner, which
+    alone gives the predictor ((14000, 70, 9), (40000, 25, 7), (6000, 40, 5), (12000, 50, 4), seeds
+    3 to 5: steps to .02 or .1 take as long; a predictor to .1, half as many products again)."""
     class_steps: int = 25
     """Steps of conjugate gradients at most: more mean that rounding sets the accuracy."""
 

@@ -25,13 +25,12 @@ from ..fitting.paths import (
 )
 from ..fitting.suggested_radius import suggested_radius
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import StatedKappa, kappa_text
+from ..problem.label_costs import StatedKappa, as_stated, kappa_text
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Result, Status
 from ..rows.arrays import FloatArray
 from .classifier import DRLogisticRegression
-from .robust_classifier import stated_kappa
 from .training_data import TrainingData
 
 
@@ -284,7 +283,7 @@ sample_weight, solver, tol, max_iter
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         n_iters=np.array([result.n_iter for result in results]),
-        kappa=stated_kappa(problem, learner.classes_),
+        kappa=as_stated(problem.cost, learner.classes_),
         norm=problem.norm.name,
         epsilon_max=limit,
         feature_names=None if names is None else [str(name) for name in names],

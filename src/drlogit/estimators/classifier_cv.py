@@ -25,7 +25,7 @@ from ..fitting.paths import (
     warn_about_gaps,
 )
 from ..problem.classes import ClassProblem, scaled_costs
-from ..problem.label_costs import is_stated_singly
+from ..problem.label_costs import as_stated, is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray
@@ -41,7 +41,7 @@ from .folds import (
     score_fold,
     tabulate,
 )
-from .robust_classifier import RobustLinearClassifier, stated_kappa
+from .robust_classifier import RobustLinearClassifier
 from .tables.by_column import CostsByKind
 from .tables.frames import is_frame
 from .training_data import TrainingData
@@ -305,7 +305,7 @@ tol, max_iter, class_weight, label_noise
             self._warn_of_edge(end)
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
         chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
-        self.kappa_ = stated_kappa(chosen, self.classes_)
+        self.kappa_ = as_stated(chosen.cost, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
             self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))

@@ -212,7 +212,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         coef, intercept = data.reported(result.coef, result.intercept)
         if coef is not result.coef:
             result = replace(result, coef=coef, intercept=intercept)
-        self._set_result(result, problem.epsilon, stated_kappa(problem, self.classes_))
+        self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant
 
@@ -421,11 +421,3 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)
         return lazy
-
-
-def stated_kappa(problem: Problem | ClassProblem, classes: Any) -> StatedKappa:
-    """The κ of a problem in a user's terms."""
-    if isinstance(problem, ClassProblem):
-        stated: StatedKappa = problem.stated_kappa
-        return stated
-    return as_stated(problem.cost, classes)

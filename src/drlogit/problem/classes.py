@@ -28,11 +28,11 @@ from ..rows.blocks import Block
 from ..rows.centring import exact_dot
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Sum
-from .label_costs import LabelCosts, Trust, cost_matrix, flip_costs, is_stated_singly
+from .label_costs import LabelCosts, cost_matrix, flip_costs, is_stated_singly
 from .norms import Norm
 from .parameters import check_epsilon
 from .problem import pose_problem
-from .transport import Ball
+from .transport import Ball, TransportCost
 
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]
@@ -59,12 +59,24 @@ class ClassProblem:
     codes: State
     classes: np.ndarray[Any, Any]
     epsilon: float
-    norm: Norm
-    costs: FloatArray
-    kappa: Any
+    cost: TransportCost
     fit_intercept: bool
     as_given: bool = True
-    trust: Trust = None  # whether the rows carry multiples of κ
+
+    @property
+    def norm(self) -> Norm:
+        """The transport norm."""
+        return self.cost.norm
+
+    @property
+    def costs(self) -> FloatArray:
+        """What it costs to move each feature; ``inf`` for free coefficients."""
+        return self.cost.costs
+
+    @property
+    def kappa(self) -> Any:
+        """What another label costs: a number, of which rows may carry multiples, or a matrix."""
+        return self.cost.kappa
 
     @property
     def n_classes(self) -> int:
@@ -79,7 +91,7 @@ class ClassProblem:
     def flip_costs(self) -> FloatArray:
         """The finite costs of other labels; of samples, the least, positive, and largest."""
         found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
-        if self.trust is not None:
+        if self.cost.trust is not None:
             costs = self.label_costs._replace(free=False)
             _, extremes = self.rows.run(_extreme_costs, self.codes, costs)
             found = np.array(extremes, dtype=np.float64)
@@ -110,20 +122,9 @@ class ClassProblem:
         costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
         plain = None if (costs == 1.0).all() else costs
         return Ball(
-            self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept, trust=self.trust
-        )
-
-    @property
-    def stated_kappa(self) -> Any:
-        """κ in a user's terms: one number, by label, by sample, or a matrix."""
-        if self.trust is not None:
-            return self.trust
-        if is_stated_singly(self.kappa):
-            return self.kappa
-        rows = [row[k != np.arange(row.size)] for k, row in enumerate(self.kappa)]
-        if all((row == row[0]).all() for row in rows):
-            return dict(zip(self.classes.tolist(), [float(row[0]) for row in rows], strict=True))
-        return self.kappa
+            self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
+            trust=self.cost.trust,
+        )  # fmt: skip
 
     def with_radius(self, epsilon: float, kappa: Any = None) -> ClassProblem:
         """The same samples under another ε (and κ); nothing is copied."""
@@ -131,7 +132,7 @@ class ClassProblem:
         if kappa is None:
             return problem
         cost_matrix(kappa, self.classes)
-        return replace(problem, kappa=kappa)
+        return replace(problem, cost=replace(self.cost, kappa=kappa))
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
         """``(B, b)``, rows that sum to zero, for the features as they were given."""
@@ -171,7 +172,7 @@ class ClassProblem:
         """The same for scores at hand: the minimum of a convex piecewise linear function.
 
         Two tangents, one falling and one rising, meet where no value can be lower; a new tangent is
-        taken there until the value is that.  What keeps its label at the least λ keeps it at others.
+        taken there until the value is that.  A label that stays at the least λ stays at others.
         """
         changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
 
@@ -243,9 +244,9 @@ def pose_classes(
     )
     plain = given.as_numbers
     return ClassProblem(
-        plain.rows, plain.rows.scatter(codes), classes, plain.epsilon, plain.norm, plain.costs,
-        plain.kappa if by_sample else kappa, plain.fit_intercept, given.domains is None,
-        plain.cost.trust,
+        plain.rows, plain.rows.scatter(codes), classes, plain.epsilon,
+        plain.cost if by_sample else replace(plain.cost, kappa=kappa),
+        plain.fit_intercept, given.domains is None,
     )  # fmt: skip
 
 
@@ -266,7 +267,7 @@ def _extreme_costs(
 def _changing(
     block: Block, scored: Scored, costs: LabelCosts, least: float
 ) -> tuple[Changing, tuple[Sum]]:
-    """The samples that some label may gain at λ or more, and the loss with the labels as they are."""
+    """Samples that gain by some label at the least λ, and the loss with the labels as they are."""
     scores, codes = scored
     ahead = scores - np.take_along_axis(scores, codes[:, None], axis=1)
     most = ahead.max(axis=1)

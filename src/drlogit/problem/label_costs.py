@@ -167,7 +167,12 @@ def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:
     """The κ of a problem's ground cost in a user's terms."""
     if isinstance(cost.trust, ByClass):
         return dict(zip(classes.tolist(), cost.trust.times(cost.kappa), strict=True))
-    return float(cost.kappa) if cost.trust is None else str(cost.trust)
+    if cost.trust is not None or is_stated_singly(cost.kappa):
+        return float(cost.kappa) if cost.trust is None else str(cost.trust)
+    rows = [row[k != np.arange(row.size)] for k, row in enumerate(cost.kappa)]
+    if all((row == row[0]).all() for row in rows):
+        return dict(zip(classes.tolist(), [float(row[0]) for row in rows], strict=True))
+    return np.asarray(cost.kappa)
 
 
 def kappa_text(kappa: StatedKappa) -> str:

@@ -27,7 +27,7 @@ from .norms import Norm
 class TransportCost:
     """The ground cost; ``costs`` has one entry per coefficient, ``inf`` for the free ones.
 
-    Columns with domains are among the latter.
+    Columns with domains are among the latter.  With several classes κ may be a matrix.
     """
 
     norm: Norm

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..problem.domains import dense_columns
-from ..problem.label_costs import StatedKappa
+from ..problem.label_costs import StatedKappa, as_stated
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from .breakpoints import Breakpoints, Crossings, Curve
@@ -80,11 +80,6 @@ class Adversary(ABC):
 
     @property
     @abstractmethod
-    def kappa(self) -> StatedKappa:
-        """κ in a user's terms."""
-
-    @property
-    @abstractmethod
     def flip_unit(self) -> float:
         """The least cost of a flip, of those that cost anything."""
 
@@ -97,9 +92,19 @@ class Adversary(ABC):
     def ends(self, index: IndexArray, piece: IndexArray) -> Ends:
         """Where these pieces of samples end."""
 
-    @abstractmethod
+    @cached_property
+    def kappa(self) -> StatedKappa:
+        """κ in a user's terms."""
+        return as_stated(self.problem.cost, np.array(self.classes))
+
     def holding(self: _Same, columns: IndexArray) -> _Same:
         """The same, if some features could not move."""
+        cost = self.problem.cost
+        costs = cost.costs.copy()
+        costs[columns] = np.inf
+        domains = None if cost.domains is None else cost.domains.without(columns)
+        held = replace(cost, costs=costs, domains=domains)
+        return replace(self, problem=replace(self.problem, cost=held))
 
     # --- labels and scores ------------------------------------------------------------------
 

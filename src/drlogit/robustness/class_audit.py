@@ -6,14 +6,14 @@ The best error of several classes is a bound from below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..problem.classes import ClassProblem, Scored
-from ..problem.label_costs import LabelCosts, StatedKappa
+from ..problem.label_costs import LabelCosts
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from .adversary import Adversary, Ends
@@ -42,11 +42,6 @@ class ClassAudit(Adversary):
         problem, rows = self.problem, self.problem.rows
         costs = problem.label_costs._replace(free=False)  # at every radius
         return np.asarray(rows.gather(rows.run(_costs, problem.codes, costs)[0]))
-
-    @cached_property
-    def kappa(self) -> StatedKappa:
-        stated: StatedKappa = self.problem.stated_kappa
-        return stated
 
     @cached_property
     def flip_unit(self) -> float:
@@ -89,11 +84,6 @@ class ClassAudit(Adversary):
     @cached_property
     def exact_crossings(self) -> bool:
         return self.problem.as_given
-
-    def holding(self, columns: IndexArray) -> ClassAudit:
-        costs = self.problem.costs.copy()
-        costs[columns] = np.inf
-        return replace(self, problem=replace(self.problem, costs=costs))
 
 
 def _scores(block: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:

@@ -9,7 +9,7 @@ by the cheapest set of changes (:mod:`.crossing_costs`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..problem.domains import Domains, ItemTable
-from ..problem.label_costs import StatedKappa, as_stated
 from ..problem.losses import log_loss
 from ..problem.problem import Problem
 from ..problem.worst_moves import Weighed, changes, envelopes, reach
@@ -65,10 +64,6 @@ class PairAudit(Adversary):
     @cached_property
     def flip_unit(self) -> float:
         return self.problem.kappa
-
-    @cached_property
-    def kappa(self) -> StatedKappa:
-        return as_stated(self.problem.cost, np.array(self.classes))
 
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         flipped = found.flipped()
@@ -167,14 +162,6 @@ class PairAudit(Adversary):
     @cached_property
     def exact_crossings(self) -> bool:
         return self.problem.domains is None or is_exact(self.domains.group_costs)
-
-    def holding(self, columns: IndexArray) -> PairAudit:
-        cost = self.problem.cost
-        costs = cost.costs.copy()
-        costs[columns] = np.inf
-        domains = None if cost.domains is None else cost.domains.without(columns)
-        held = replace(self.problem, cost=replace(cost, costs=costs, domains=domains))
-        return replace(self, problem=held)
 
 
 def _part(block: Block, items: ItemTable, part: int) -> tuple[Any, tuple[()]]:
