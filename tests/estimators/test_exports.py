@@ -147,6 +147,13 @@ def test_graphs_of_pipelines(pipeline):
     agree(Graph(pipeline.fit(X, TWO), X), pipeline, X)
 
 
+def test_a_graph_of_a_search_over_ours_needs_no_rows():
+    search = GridSearchCV(
+        DRLogisticRegression(feature_costs="std"), {"epsilon": [0.01, 0.02]}, cv=2
+    )
+    agree(Graph(search.fit(FRAME, TWO)), search, FRAME)
+
+
 def test_what_cannot_be_converted(monkeypatch):
     with pytest.raises(NotFittedError):
         drlogit.to_onnx(DRLogisticRegression())

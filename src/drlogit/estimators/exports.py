@@ -161,6 +161,8 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
         ``label_noise``.
     """
     check_is_fitted(model)
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
     try:
         import skl2onnx
     except ImportError as error:
@@ -186,8 +188,6 @@ class EncodedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _to_convert(model: Any) -> Any:
     """The same model out of steps that skl2onnx knows, and of ours."""
-    if hasattr(model, "best_estimator_"):
-        return _to_convert(model.best_estimator_)
     if hasattr(model, "encoding_"):
         encoding = model.encoding_
         return _classifier(model) if encoding is None else _behind(EncodedTable(encoding), model)

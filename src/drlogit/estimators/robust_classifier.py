@@ -62,8 +62,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     n_jobs: int | None
     verbose: int
 
-    # Of models that were fitted to a matrix; also of those that were pickled before there were
-    # encodings.
+    # Of models that were fitted to a matrix.
     encoding_: Encoding | None = None
     feature_costs_: Any = None
     categories_: Any = None

@@ -37,7 +37,7 @@ from ..rows.interface import Rows
 from ..rows.repeats import distinct_samples
 from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .tables.encoding import Encoding, find_categorical, fit_encoding
-from .tables.frames import column_names, columns_of, is_frame, is_table
+from .tables.frames import columns_of, is_frame, is_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,18 +228,17 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         _remember_columns(estimator, X)
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
-    stated = wanted is not None and not (isinstance(wanted, str) and wanted == "from_dtype")
-    if stated and not is_table(X):
+    if isinstance(wanted, str) and wanted == "from_dtype" and not is_frame(X):
+        wanted = None  # an array has one type
+    if wanted is not None and not is_table(X):
         raise ValueError(
             "categorical_features is for data frames and dense arrays, got "
             f"{type(X).__name__}; name one-hot columns with categories"
         )
-    by_type = wanted is not None and not stated and is_frame(X)
-    if not (stated or by_type or (fill != "error" and is_table(X))):
+    if wanted is None and (fill == "error" or not is_table(X)):
         return _numbers(estimator, X, reset=True)
     columns = columns_of(X)
-    asked = wanted if stated or by_type else None
-    categorical = find_categorical(columns, asked, estimator.categories)
+    categorical = find_categorical(columns, wanted, estimator.categories)
     if not categorical and fill == "error":
         return _numbers(estimator, X, reset=True)
     _check_table(estimator, X, reset=True)
@@ -293,7 +292,7 @@ def _remember_columns(estimator: Any, X: Any) -> None:
 def _check_distinct(X: Any) -> None:
     """``ValueError`` for a frame with two columns of one name."""
     if is_frame(X):
-        repeated = [name for name, times in Counter(column_names(X)).items() if times > 1]
+        repeated = [name for name, times in Counter(X.columns).items() if times > 1]
         if repeated:
             raise ValueError(
                 f"X must have columns of distinct names, got {repeated[0]!r:.60} more than once: "

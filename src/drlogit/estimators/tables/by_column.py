@@ -36,7 +36,7 @@ class CostsByKind:
     columns: Mapping[Any, float | tuple[float, str]]
 
 
-def spreads(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
+def deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
     """The standard deviation of every column, exactly 0 for one that does not vary."""
     share = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X).ravel()
@@ -56,14 +56,9 @@ def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatAr
         raise ValueError(
             "feature_costs='std' is for features in memory; state the costs as numbers"
         )
-    deviation = spreads(X, weights)
+    deviation = deviations(X, weights)
     deviation[deviation == 0.0] = 1.0
     return deviation
-
-
-def is_by_column(costs: Any) -> bool:
-    """Whether costs are stated for columns by name, kind or standard deviation."""
-    return isinstance(costs, str | Mapping | CostsByKind)
 
 
 def resolve_costs(
@@ -78,31 +73,34 @@ def resolve_costs(
     ``"std"`` makes one standard deviation the unit: the cost of a number is one over its standard
     deviation, and changing a category costs 1.
     """
-    if given is None or (encoding is None and not is_by_column(given)):
+    plain = not isinstance(given, str | Mapping | CostsByKind)
+    if given is None or (plain and encoding is None):
         return given
     table = numbers_only(names) if encoding is None else encoding
-    if not is_by_column(given):
+    if plain:
         costs = as_numbers(given, "feature_costs")
         if costs.shape != (len(names),):
             raise ValueError(
                 f"feature_costs must have one cost for each of {len(names)} columns, got shape "
                 f"{costs.shape}"
             )
-        return table.spread(costs)
-    if isinstance(given, str) and given != "std":
-        raise ValueError(
-            f"feature_costs must be numbers, 'std' or a dict of columns to costs, got {given!r:.60}"
-        )
-    by_kind = isinstance(given, CostsByKind)
-    named = given.columns if by_kind else {} if isinstance(given, str) else given
+        return table.by_feature(costs)
+    if isinstance(given, str):
+        if given != "std":
+            raise ValueError(
+                "feature_costs must be numbers, 'std' or a dict of columns to costs, got "
+                f"{given!r:.60}"
+            )
+        given = CostsByKind(numbers=1.0, categories=1.0, columns={})
+    number: Any
+    number, category, named = 1.0, 1.0, given
+    if isinstance(given, CostsByKind):
+        number, category, named = (given.numbers, "std"), given.categories, given.columns
     own = {position_of(column, names, "feature_costs"): value for column, value in named.items()}
-    deviations, costs = None, np.empty(len(names))
+    units, costs = None, np.empty(len(names))
     for j, (column, place) in enumerate(zip(table.columns, table.places, strict=True)):
         is_category = column.levels is not None
-        other: Any = "std" if isinstance(given, str) else 1.0
-        if by_kind:
-            other = given.categories if is_category else (given.numbers, "std")
-        value = own.get(j, other)
+        value: Any = own.get(j, category if is_category else number)
         factor, unit = value if isinstance(value, tuple) and len(value) == 2 else (1.0, value)
         if not isinstance(unit, str):
             costs[j] = _number(value, names[j])
@@ -111,9 +109,9 @@ def resolve_costs(
         elif is_category:
             costs[j] = factor
         else:
-            deviations = standard_deviations(X, weights) if deviations is None else deviations
-            costs[j] = factor / deviations[place[0]]
-    return table.spread(costs)
+            units = standard_deviations(X, weights) if units is None else units
+            costs[j] = factor / units[place[0]]
+    return table.by_feature(costs)
 
 
 def _number(value: Any, name: Any) -> float:
@@ -181,7 +179,7 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
             end[:] = numbers
     levels = [column.levels is not None for column in table.columns]
     ends[0, levels], ends[1, levels] = -np.inf, np.inf
-    return table.spread(ends[0]), table.spread(ends[1])
+    return table.by_feature(ends[0]), table.by_feature(ends[1])
 
 
 # --- what is to be said of costs --------------------------------------------------------------
@@ -226,16 +224,16 @@ def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | Non
 def unlike_units(X: Matrix, names: Sequence[Any], levels: Sequence[int]) -> str | None:
     """What is to be said of a matrix some of whose columns are levels and have no unit."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154, where nobody is advised
-        spread = spreads(X[:: -(-X.shape[0] // _ROWS)])
-    spread[list(levels)] = 0.0
-    varied = np.sort(spread[(spread > 0.0) & np.isfinite(spread)])
+        deviation = deviations(X[:: -(-X.shape[0] // _ROWS)])
+    deviation[list(levels)] = 0.0
+    varied = np.sort(deviation[(deviation > 0.0) & np.isfinite(deviation)])
     usual = float(varied[varied.size // 4]) if varied.size else math.inf
-    wide = np.flatnonzero((spread > _UNLIKE * usual) & np.isfinite(spread))
+    wide = np.flatnonzero((deviation > _UNLIKE * usual) & np.isfinite(deviation))
     if not wide.size:
         return None
-    wide = wide[np.argsort(-spread[wide], kind="stable")]
+    wide = wide[np.argsort(-deviation[wide], kind="stable")]
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
-    times = 10.0 ** math.floor(math.log10(spread[wide[0]] / usual))
+    times = 10.0 ** math.floor(math.log10(deviation[wide[0]] / usual))
     who, do = ("columns", "vary") if wide.size > 1 else ("column", "varies")
     shown = _listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
     return (

@@ -111,7 +111,7 @@ class Encoding:
             place for column, place in zip(self.columns, self.places, strict=True) if column.levels
         ]
 
-    def spread(self, values: FloatArray) -> FloatArray:
+    def by_feature(self, values: FloatArray) -> FloatArray:
         """One value per column of the table as one per column of the matrix."""
         return np.repeat(
             np.asarray(values, dtype=np.float64), [column.width for column in self.columns]

@@ -44,11 +44,6 @@ def is_table(X: Any) -> bool:
     return (isinstance(X, np.ndarray) and X.ndim == 2) or is_frame(X)
 
 
-def column_names(X: Any) -> list[Any]:
-    """Names of the columns, numbers from 0 where X is an array."""
-    return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
-
-
 def rows_of(X: Any, rows: IndexArray) -> Any:
     """Some rows of a frame or matrix."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
