@@ -59,11 +59,10 @@ def main() -> None:
     print("\n2. The fit, and its certificate:\n")
     print(f"   worst-case log-loss {model.worst_case_loss_[0]:.4f}, and no linear model is below")
     print(f"   {model.worst_case_loss_[0] - model.dual_gap_[0]:.4f}")
-    rows = sorted(model.coefficient_table(), key=lambda row: -abs(row["coefficient"]))
-    levels = [row for row in rows if row["level"] is not None][:4]
+    levels = model.coefficient_table().dropna(subset="level")
     print("   what moves it most, relative to the average customer:")
-    for row in levels:
-        print(f"     {row['coefficient']:+.2f}  {row['column']} is {row['level']}")
+    for row in levels.sort_values("coefficient", key=np.abs)[:-5:-1].itertuples():
+        print(f"     {row.coefficient:+.2f}  {row.column} is {row.level}")
 
     print("\n3. Beside a plain model, on other customers, in the space in which each was fitted:\n")
     numbers = make_column_selector(dtype_include="number")

@@ -69,7 +69,7 @@ print(f"{worst:.4f} nats in the worst case; no linear model is below {worst - ga
 # %%
 # What the model says, relative to the average customer:
 
-pd.DataFrame(model.coefficient_table())[["column", "level", "coefficient"]].round(2)
+model.coefficient_table()[["column", "level", "coefficient"]].round(2)
 
 # %%
 # The report

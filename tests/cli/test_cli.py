@@ -42,7 +42,8 @@ def test_demo_compares_two_models_on_rows_they_have_not_seen(tmp_path):
 
 
 def test_demo_in_words(capsys):
-    assert cli.main(["demo", "--tolerate", "labels=0.05,purpose=0.3,age=inf"]) == cli.DONE
+    words = "demo --tolerate labels=0.05 --tolerate purpose=0.3,age=inf"  # one list in two options
+    assert cli.main(words.split()) == cli.DONE
     output = capsys.readouterr().out
     assert "up to 5 % of labels may be wrong" in output
     assert "purpose" in output

@@ -94,9 +94,7 @@ def test_a_frame_of_any_kind_is_its_encoding(name):
 
 def test_levels_count_from_the_average_sample():
     fitted = model().fit(FRAME, Y)
-    table = {
-        (row["column"], row["level"]): row["coefficient"] for row in fitted.coefficient_table()
-    }
+    table = fitted.coefficient_table().set_index(["column", "level"])["coefficient"]
     shares = FRAME.job.fillna("missing").value_counts(normalize=True)
     assert sum(shares[level] * table["job", level] for level in shares.index) == pytest.approx(0.0)
     new = FRAME.assign(job="monk")
@@ -311,7 +309,7 @@ def test_a_column_without_any_value_is_left_out():
     assert len(told) == 1
     expected = model(missing="median").fit(FRAME, Y).predict_proba(FRAME)
     assert np.allclose(fitted.predict_proba(empty.assign(tbg=3.0)), expected, atol=1e-6)
-    assert "tbg" not in [row["column"] for row in fitted.coefficient_table()]
+    assert "tbg" not in fitted.coefficient_table()["column"].tolist()
     assert not any("tbg" in sentence for sentence in drlogit.allowances(fitted))
 
 

@@ -30,6 +30,19 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescrip
         return super()._get_help_string(action)
 
 
+class _Together(argparse.Action):
+    """Lists stated in several options are one list; of any other value the last counts."""
+
+    def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, __: Any = None) -> None:
+        before = getattr(namespace, self.dest)
+        if before is not self.default and type(before) is type(value):
+            if isinstance(value, tuple):
+                value = (*before, *value)
+            elif isinstance(value, dict):
+                value = before | value
+        setattr(namespace, self.dest, value)
+
+
 def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> None:
     """Give a parser what its command is, and its options, with those that every command has.
 
@@ -60,6 +73,8 @@ def group(parser: argparse.ArgumentParser, title: str | None = None) -> Add:
         names = [word for word in words if word.startswith("-")]
         if len(names) < len(words):
             settings["metavar"] = words[-1]
+            if names:
+                settings.setdefault("action", _Together)
         elif "choices" not in settings:
             settings.setdefault("action", "store_true")
         place.add_argument(*(names or [words[0].lower()]), help=help, **settings)

@@ -341,36 +341,31 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self, "coef_")
         return plain_model(self)
 
-    def coefficient_table(self) -> list[dict[str, Any]]:
-        """The coefficients by column and level: ``pandas.DataFrame(model.coefficient_table())``.
+    def coefficient_table(self) -> Any:
+        """The coefficients by column and level, as a data frame.
 
         Returns
         -------
-        list of dict
+        pandas.DataFrame
             For each column of the training table, and each level of a category: ``column``,
             ``level`` (None for a number), ``cost`` (of moving it by one, or of changing the
             category) and ``coefficient``; with more than two classes, ``class`` in front.
             Those of a category are relative to the average training sample, if there is an
             intercept.
         """
+        import pandas as pd
+
         check_is_fitted(self, "coef_")
-        costs = self.feature_costs_
-        costs = np.ones(self.coef_.shape[1]) if costs is None else costs
         places = [
             (column.name, level) for column in self._table.columns for level in column.shown_levels
         ]
-        several = self.coef_.shape[0] > 1
-        return [
-            {
-                **({"class": self.classes_[k]} if several else {}),
-                "column": column,
-                "level": level,
-                "cost": float(costs[j]),
-                "coefficient": float(row[j]),
-            }
-            for k, row in enumerate(self.coef_)
-            for j, (column, level) in enumerate(places)
-        ]
+        K, costs = self.coef_.shape[0], self.feature_costs_
+        found = pd.DataFrame(places * K, columns=["column", "level"], dtype=object)
+        found["cost"] = np.tile(np.ones(len(places)) if costs is None else costs, K)
+        found["coefficient"] = self.coef_.ravel()
+        if K > 1:
+            found.insert(0, "class", np.repeat(self.classes_, len(places)))
+        return found
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The most probable class of each sample of X."""
