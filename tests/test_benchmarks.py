@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks import cases, runs, store, tables
+from benchmarks import cases, runs, store
 from benchmarks.ipopt import ipopt
 from benchmarks.judge import plain_objective_and_gap, robust_objective_and_gap
 from benchmarks.paper import __main__ as paper
@@ -25,18 +25,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 
 SMALL = cases.Case("paper", cases.synthetic(40, 3), ("scikit-learn", "drlogit"), repeats=2)
-
-
-def row(data: str, solver: str, seconds: float | None, **fields) -> store.Row:
-    """A row as it would have been measured."""
-    case = cases.Case("paper", data, ("scikit-learn", "drlogit"))
-    gap = None if seconds is None else 1e-7
-    return {
-        **case.settings, "n_samples": 10, "n_features": 2, "density": 1.0, "solver": solver,
-        "status": "ERROR" if gap is None else "OPTIMAL", "gap": gap, "objective": 0.5,
-        "iterations": 7, "seconds": seconds, "median_seconds": seconds, "cpu_seconds": seconds,
-        "best_of": 5, "threads": 1, "run": "one", "date": "2020-01-01T00:00Z", **fields,
-    }  # fmt: skip
 
 
 def test_rows_are_flat_and_say_what_was_measured(tmp_path):
@@ -71,18 +59,6 @@ def test_runs_resume(tmp_path):
         store.case_key({**SMALL.settings, "threads": 1})
     ]
     assert set(group) == {"scikit-learn", "drlogit"}
-
-
-def test_ratios_of_the_paper_table(tmp_path):
-    store.append(tmp_path, "paper", [row("w1a", "scikit-learn", 2.0), row("w1a", "drlogit", 1.0)])
-    store.append(tmp_path, "paper", [row("a1a", "scikit-learn", 1.0), row("a1a", "drlogit", 8.0)])
-    text = tables.tables(tmp_path)
-    assert "geometric mean 2.00×, worst 8.00×** (a1a), best 0.50×, at most 1× on 1" in text
-    assert text.index("| a1a |") < text.index("| w1a |")
-    # A later run replaces an earlier one.
-    later = [row("a1a", s, 1.0, run="two") for s in ("scikit-learn", "drlogit")]
-    store.append(tmp_path, "paper", later)
-    assert "worst 1.00×** (a1a), best 0.50×" in tables.tables(tmp_path)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])

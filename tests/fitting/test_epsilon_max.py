@@ -5,17 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import StandardScaler
 
 import domain_zoo
 import drlogit
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 def test_values_on_breast_cancer(cancer):

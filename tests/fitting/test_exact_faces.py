@@ -6,20 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit.dual.certify import certify
 from drlogit.fitting.exact_faces import on_exact_face
 from drlogit.problem.problem import build_problem
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 def test_a_constant_model_does_not_predict_from_noise(cancer):

@@ -7,20 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 
 import drlogit
 from drlogit.estimators.folds import choose
 from drlogit.fitting.paths import check_kappas, check_radii, kappas_around, radii_below
 from drlogit.fitting.solving import JOINT_SOLVERS
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])

@@ -70,11 +70,8 @@ def test_scale_shift_and_labels(norm):
     )
 
 
-@pytest.mark.parametrize("few", [True, False])
-def test_scores_are_centred_where_no_intercept_does_it(few, monkeypatch):
+def test_scores_are_centred_where_no_intercept_does_it():
     """The scores at the preliminary model and their covariance, written down with the matrix."""
-    if not few:
-        monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
     shifted, weights = X + 2.0 * Y[:, None], 1.0 + np.arange(300) % 3  # scores far from 0
     problem = build_problem(
         shifted, Y, epsilon=1.0, kappa=math.inf, fit_intercept=False, sample_weight=weights

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 import drlogit
 from drlogit.datasets import make_synthetic
+from drlogit.fitting.solving import SUBPROBLEM_SOLVERS
 from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.pdhg import pdhg_steps
 from drlogit.paper.standard_admm import semismooth_newton, standard_admm_steps
@@ -33,6 +34,10 @@ METHODS = list(REACH)
 
 def solve(X, y, method, **options):
     return drlogit.solve_subproblem(X, y, solver=method, **options)
+
+
+def test_every_method_of_the_paper_is_registered():
+    assert set(SUBPROBLEM_SOLVERS) == {"conic", *METHODS}
 
 
 def moderate(case) -> float:

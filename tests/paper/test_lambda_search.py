@@ -82,9 +82,6 @@ def test_golden_section_makes_one_new_subproblem_per_step():
         assert min(abs(distinct[k] - cut) for cut in cuts) < 1e-9 * top
 
 
-# --- the ends of the range ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kappa", [0.5, math.inf])
 def test_zero_radius_is_plain_logistic_regression(kappa):
     linear_model = pytest.importorskip("sklearn.linear_model")
@@ -94,9 +91,6 @@ def test_zero_radius_is_plain_logistic_regression(kappa):
     plain = linear_model.LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
     np.testing.assert_allclose(result.coef, plain.coef_[0], atol=1e-4)
     assert result.intercept == pytest.approx(plain.intercept_[0], abs=1e-4)
-
-
-# --- scaling, starts, blocks, how it ends ---------------------------------------------------
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -126,9 +120,6 @@ def test_options_are_checked(option, message):
     X, y = make_synthetic(20, 3, random_state=0)[:2]
     with pytest.raises(ValueError, match=message):
         solve(X, y, epsilon=0.1, kappa=1.0, **option)
-
-
-# --- real data ------------------------------------------------------------------------------
 
 
 @needs_data

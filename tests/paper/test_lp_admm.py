@@ -16,7 +16,7 @@ from drlogit.paper.fixed_lambda import cut_of
 from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
-from zoo import NORM_NAMES, ZOO, planted
+from zoo import NORM_NAMES, ZOO
 
 pytestmark = pytest.mark.slow
 
@@ -79,19 +79,6 @@ def test_every_cut_is_below_every_value(norm, kappa, intercept):
         - subproblem(3.0 * X, y, lam=0.499, tol=1e-7, **options).objective
     ) / 0.002  # known to 1e-4
     assert last.slope == pytest.approx(slope, abs=3e-3)
-
-
-def test_cuts_know_when_they_are_void():
-    case = planted(3, n_free=2, fit_intercept=True)
-    problem = case.build()
-    start = first_point(problem, None)
-    state = tuple((mu, 50.0 * np.sign(np.arange(v.size) - 5.5)) for mu, v in start.state)
-    step = next(
-        lp_admm_steps(problem, case.lam, start._replace(state=state), BetaStep.build(problem))
-    )
-    cut = cut_of(problem, case.lam, step)
-    assert not cut.valid
-    assert cut.at(case.lam) == -math.inf
 
 
 # --- the penalty ----------------------------------------------------------------------------

@@ -101,12 +101,12 @@ def test_best_lambda_is_that_of_the_sorted_margins(seed):
     """Few samples and many, ties of all kinds, in one block and several, from guesses or not."""
     rng = np.random.default_rng(seed)
     n, ties = (int(rng.integers(2, 400)), 20_000)[seed % 2], seed % 3 == 0
-    X = rng.standard_normal((n, 1)) * 10.0 ** rng.uniform(-3, 3)
-    X = np.round(X, 1) if ties else X
+    kappa = 2.0 ** int(rng.integers(-6, 6))
+    X = rng.standard_normal((n, 1)) * 10.0 ** rng.uniform(0, 2)  # in units of κ: flips that pay
+    X = kappa * (np.round(X, 1) if ties else X)
     y = np.where(np.arange(n) % 2, 1, -1)
     weights = rng.integers(0, 3, n) if ties else rng.random(n) * (rng.random(n) < 0.7)
     weights[:2] = 1
-    kappa = 2.0 ** int(rng.integers(-6, 6))
     options = {"kappa": kappa, "sample_weight": weights, "fit_intercept": False}
     options["epsilon"] = kappa * (rng.integers(0, 9) / 8.0 if ties else 10.0 ** rng.uniform(-4, 0))
     for n_blocks in (1, 5):

@@ -92,7 +92,7 @@ class FlipLoss:
         """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""
         if lam is None:
             return self.best(epsilon)[1]
-        if lam < self.least * (1.0 - 1e-12):  # there but for rounding
+        if lam < self.least * (1.0 - 1e-12):  # by more than rounding
             return math.inf
         return self.loss + self._flips(lam)[0] + epsilon * lam
 

@@ -211,7 +211,7 @@ class Result:
         move are not restricted.
     dual
         The point of the dual problem that proves ``dual_objective``, as :class:`DualPoint`; None
-        where nothing of the length of the samples is kept.
+        where nothing of the length of the samples is kept, or nothing is proven.
     status, n_iter, solver
         How it ended, after how many iterations, and which solver ran.
     setup_time, solve_time

@@ -29,7 +29,7 @@ class Domain:
     """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
 
     Only those that the adversary can move are here, with what that costs.  Items are counted as in
-    :class:`~drlogit.problem.moves.Moves`.
+    :class:`~drlogit.problem.dual_point.Moves`.
     """
 
     groups: tuple[IndexArray, ...]
