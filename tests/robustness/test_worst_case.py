@@ -161,19 +161,6 @@ def test_distribution_and_errors_with_a_flip_cost_for_each_sample(norm):
 # --- corners --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kappa", [1.0, math.inf])
-def test_without_a_radius_nothing_happens(kappa):
-    model = LogisticRegression().fit(X0, Y0)
-    loss = np.logaddexp(0.0, -Y0 * model.decision_function(X0)).mean()
-    ball = {"epsilon": 0.0, "kappa": kappa}
-    assert worst_case_loss(model, X0, Y0, **ball) == pytest.approx(loss, rel=1e-12)
-    distribution = worst_case_distribution(model, X0, Y0, **ball)
-    assert distribution.transport_cost == 0.0
-    assert not distribution.flipped.any()
-    np.testing.assert_array_equal(distribution.index, np.arange(60))
-    np.testing.assert_array_equal(distribution.points(X0), X0)
-
-
 @pytest.mark.parametrize(
     ("coef", "intercept", "costs", "ball", "gain"),
     [
@@ -182,8 +169,9 @@ def test_without_a_radius_nothing_happens(kappa):
         ([0.0, 0.0, 0.0, 1e-3], 0.0, 1.0, {"epsilon": 5.0, "kappa": 0.01}, None),
         (np.zeros(4), 1.0, 1.0, {"epsilon": 0.1, "kappa": math.inf}, 0.0),
         (np.zeros(4), 1.0, 1.0, {"epsilon": 0.1, "kappa": 1.0}, 0.1),
+        ([1.0, -1.0, 0.5, 0.2], 0.3, 1.0, {"epsilon": 0.0, "kappa": 1.0}, 0.0),
     ],
-    ids=["immovable", "nothing can be done", "more than flips can use", "constant", "flips alone"],
+    ids="immovable nothing-to-do more-than-flips-use constant flips-alone no-radius".split(),
 )
 def test_corners(coef, intercept, costs, ball, gain):
     model, costs = (np.array(coef), intercept), np.full(4, costs)

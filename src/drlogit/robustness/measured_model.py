@@ -197,8 +197,15 @@ def _zeros_and_ones(Z: Any, hot: BoolArray, scale: FloatArray, shift: FloatArray
     if sp.issparse(Z):  # what is sparse was not shifted
         Z = sp.csr_array(Z, dtype=np.float64, copy=True)
         some = hot[Z.indices]
-        Z.data[some] = np.rint(Z.data[some] / scale[Z.indices[some]])
+        part = Z.data[some] / scale[Z.indices[some]]
+        Z.data[some] = whole = np.rint(part)
     else:
         Z = np.array(Z, dtype=np.float64)
-        Z[:, hot] = np.rint((Z[:, hot] - shift[hot]) / scale[hot])
+        part = (Z[:, hot] - shift[hot]) / scale[hot]
+        Z[:, hot] = whole = np.rint(part)
+    if np.abs(part - whole).max(initial=0.0) > 1e-6:  # single precision, too
+        raise ValueError(
+            "columns of a OneHotEncoder must be zeros and ones before they are scaled, got "
+            f"{part.flat[np.abs(part - whole).argmax()]:g}: a step is not what it says it is"
+        )
     return Z

@@ -49,13 +49,20 @@ class PairAudit(Adversary):
         return np.column_stack([np.zeros(u.size), self.signs * u])
 
     @cached_property
+    def u(self) -> FloatArray:
+        return self.signs * self.scores[:, 1]
+
+    @cached_property
     def losses(self) -> FloatArray:
         return log_loss(self.u)
 
     @cached_property
+    def flip_costs(self) -> FloatArray:
+        return self.problem.rows.flip_costs(self.problem.kappa)
+
+    @cached_property
     def label_costs(self) -> FloatArray:
-        flips = self.problem.rows.flip_costs(self.problem.kappa)
-        return np.where(self.others, flips[:, None], 0.0)
+        return np.where(self.others, self.flip_costs[:, None], 0.0)
 
     @cached_property
     def nearest_class(self) -> IndexArray:
@@ -89,8 +96,14 @@ class PairAudit(Adversary):
         return Weighed.by(self.domains, self.coefficients)
 
     def breakpoints(self) -> Breakpoints:
-        if self.problem.domains is None:
-            return super().breakpoints()
+        if self.problem.domains is None:  # at most one corner each: no hull to follow
+            u, flips = self.u, self.flip_costs
+            with np.errstate(divide="ignore", invalid="ignore"):  # a flip may cost nothing
+                rate = u / flips
+            worth = (u > 0.0) & (rate >= self.sensitivity) & (self.weights > 0.0)
+            own = np.flatnonzero(worth & np.isfinite(flips))
+            flipped = np.full(own.size, -1, dtype=np.intp)
+            return Breakpoints.in_order(own, rate[own], flips[own], u[own], flipped)
         found = envelopes(
             self.scores[:, 1].copy(), self.signs, self.flip_costs, self.sensitivity, self.items,
             self.weighed,
