@@ -18,7 +18,6 @@ cdef class Cone:
     cdef void open(self, const double* x, double mu) noexcept: pass
     cdef void refresh(self) noexcept: pass
     cdef void pull(self, const double* mult, double* out) noexcept: pass
-    cdef void curvature(self, double* matrix, bint proof) noexcept: pass
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept: pass
     cdef void aim_at(self, double centre, double share) noexcept: pass
     cdef void drive(self, double* rhs) noexcept: pass
@@ -26,6 +25,15 @@ cdef class Cone:
     cdef (double, double) longest(self) noexcept: return 1.0, 1.0
     cdef void follow(self, const double* x, double mu, bint held) noexcept: pass
     cdef double carried(self) noexcept: return 0.0
+
+    cdef void curvature(self, double* matrix, bint proof) noexcept:
+        """matrix += a diagonal and a rank one, as ``parts`` has them: the lower triangle."""
+        cdef Py_ssize_t j, k, size = self.last + 1
+        cdef double[:, ::1] parts = np.zeros((3, size))
+        self.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
+        for j in range(size):
+            for k in range(j + 1): matrix[j * size + k] += parts[1, j] * parts[1, k]
+            matrix[j * size + j] += parts[0, j]
 
     cdef void gradient(self, double* out, bint proof) noexcept:
         """out -= what the multipliers (or those of the proof) push at (x, λ)."""
@@ -126,22 +134,8 @@ cdef class CrossPolytope(LinearCone):
             give += 1.0 / (p + q)
         self.soft = 1.0 / (self.slack[2 * m] / self.mult[2 * m] + give)
 
-    cdef void curvature(self, double* matrix, bint proof) noexcept:
-        """θ: γ - α²/γ on the diagonal, and soft · (α/γ, -1)(α/γ, -1)ᵀ with λ."""
-        cdef Py_ssize_t j, k, i, l, size = self.last + 1, last = self.last
-        cdef double one
-        if self.m == 0: return
-        self.stiffness()
-        for j in range(self.m):
-            i, one = self.where[j], self.left[j] / self.own[j]
-            matrix[i * size + i] += 4.0 * (self.mult[j] / self.slack[j]) * (self.mult[self.m + j] / self.slack[self.m + j]) / self.own[j]
-            for k in range(j + 1):
-                l = self.where[k]
-                matrix[i * size + l] += self.soft * one * self.left[k] / self.own[k]
-            matrix[last * size + i] -= self.soft * one
-        matrix[last * size + last] += self.soft
-
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        """θ: γ - α²/γ on the diagonal, and soft · (α/γ, -1)(α/γ, -1)ᵀ with λ."""
         cdef Py_ssize_t j, i
         if self.m == 0: return
         self.stiffness()
@@ -364,18 +358,8 @@ cdef class SecondOrderCone(Cone):
         for j in range(self.m): out[self.where[j]] -= mult[j + 1]
         out[self.last] -= mult[0]
 
-    cdef void curvature(self, double* matrix, bint proof) noexcept:
-        """W⁻² = η⁻² (2 (Jw)(Jw)ᵀ - J)."""
-        cdef Py_ssize_t i, j, k, size = self.last + 1, last = self.last
-        cdef double inv = 1.0 / (self.eta * self.eta)
-        for j in range(self.m):                     # where is ascending
-            i = self.where[j]
-            for k in range(j + 1): matrix[i * size + self.where[k]] += 2.0 * inv * self.w[j + 1] * self.w[k + 1]
-            matrix[i * size + i] += inv
-            matrix[last * size + i] -= 2.0 * inv * self.w[0] * self.w[j + 1]
-        matrix[last * size + last] += inv * (2.0 * self.w[0] * self.w[0] - 1.0)
-
     cdef void parts(self, double* own, double* rank_one, double* coupling) noexcept:
+        """W⁻² = η⁻² (2 (Jw)(Jw)ᵀ - J)."""
         cdef Py_ssize_t j, i
         cdef double inv = 1.0 / (self.eta * self.eta)
         for j in range(self.m):

@@ -19,7 +19,7 @@ one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel kn
 overlap, have no branches and no calls, and so take two samples at a time.
 """
 import numpy as np
-from libc.math cimport fabs, hypot
+from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 from drlogit.problem._losses cimport add_entropies, losses
 from drlogit.rows._clones cimport cloned
@@ -37,12 +37,19 @@ cdef extern from *:
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
 
 
-cdef inline void central(double v, double mu, double* t, double* r) noexcept nogil:
-    """t - r = v, c t = a r = μ, c + a = 1."""
-    cdef double root = hypot(v, 2.0 * mu), size = fabs(v)
-    cdef double large = 0.5 * (2.0 * mu + size + root), small = mu + 2.0 * mu * mu / (size + root)
-    t[0] = large if v > 0.0 else small
-    r[0] = small if v > 0.0 else large
+cdef cloned central(Py_ssize_t n, In kap, In u, double lam, double mu, Out t, Out r, Out c, Out a) noexcept nogil:
+    """t - r = u - κλ, c t = a r = μ, c + a = 1; where no label can flip 0, 1, 1 and 0."""
+    cdef Py_ssize_t i
+    cdef double v, size, root, large, small
+    cdef bint there
+    for i in range(n):
+        v, there = u[i] - kap[i] * lam, kap[i] > 0.0
+        size, root = fabs(v), sqrt(v * v + 4.0 * mu * mu)
+        large, small = 0.5 * (2.0 * mu + size + root), mu + 2.0 * mu * mu / (size + root)
+        t[i] = (large if v > 0.0 else small) if there else 0.0
+        r[i] = (small if v > 0.0 else large) if there else 1.0
+        c[i] = mu / t[i] if there else 1.0
+        a[i] = mu / r[i] if there else 0.0
 
 
 cdef inline void lift(double* one, double* other, double least, double least_other, double sign) noexcept nogil:
@@ -225,26 +232,20 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slop
 
     ``kappa`` is of each sample, or one for all.
     """
-    cdef Py_ssize_t block, i, lo, hi, n = rows.n_samples, b = rows.panel
-    cdef double lam = coef[rows.n_columns], t, r
+    cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
     costs = np.asarray(kappa)
     never = np.isinf(costs)
-    hinge = not never.all()
-    cdef const double[::1] kap = np.where(never, 0.0, np.broadcast_to(costs, n)) if hinge else np.zeros(0)
-    cdef double[:, ::1] now = np.empty((7 if hinge else 2, n))
-    cdef bint flips = hinge
+    cdef bint flips = not never.all()
+    cdef const double[::1] kap = np.where(never, 0.0, np.broadcast_to(costs, n)) if flips else np.zeros(0)
+    cdef double[:, ::1] now = rows.room(7 if flips else 2, n)
+    cdef double* v[7]
     rows = rows.borrow()
     for block in range((n + b - 1) // b):
-        lo, hi = block * b, min(block * b + b, n)
-        rows.margins(lo, hi, &coef[0], &now[U, lo])
-        for i in range(lo, hi):
-            now[U, i] *= rows.y[i]
-            if not flips: continue
-            if kap[i] > 0.0:
-                central(now[U, i] - kap[i] * lam, mu, &t, &r)
-                now[T, i], now[R, i], now[C, i], now[A, i] = t, r, mu / t, mu / r
-            else:
-                now[T, i], now[R, i], now[C, i], now[A, i] = 0.0, 1.0, 1.0, 0.0
+        lo, m = block * b, min(b, n - block * b)
+        rows_of(now, lo, v)
+        rows.margins(lo, lo + m, &coef[0], v[U])
+        for i in range(m): v[U][i] *= rows.y[lo + i]
+        if flips: central(m, &kap[lo], v[U], coef[rows.n_columns], mu, v[T], v[R], v[C], v[A])
     rows.free()
     return PairState(kap, slope, now)
 

@@ -7,8 +7,6 @@ from libc.math cimport fabs
 from libc.string cimport memcpy
 from drlogit.rows._clones cimport cloned
 
-cdef enum:
-    EXPONENT = 52                       # where it begins in the bits of a double
 
 cdef inline double exp_minus(double x) noexcept nogil:
     """e^-x = 2^k e^r for x ≥ 0, with |r| ≤ log(2)/2; beyond 700 that of 700, which is nothing."""
@@ -24,7 +22,7 @@ cdef inline double exp_minus(double x) noexcept nogil:
     p = 1.0 + (r + r * r * p)
     memcpy(&power, &rounded, sizeof(double))
     memcpy(&bits, &p, sizeof(double))
-    bits += power << EXPONENT
+    bits += power << 52                 # where the exponent of a double begins
     memcpy(&p, &bits, sizeof(double))
     return p
 
@@ -42,12 +40,12 @@ cdef inline double twice_atanh(double z) noexcept nogil:
 cdef inline double log_of(double x) noexcept nogil:
     """log(x) = k log(2) + log(m) with √½ ≤ m < √2, for normal numbers; of 0 some number."""
     cdef unsigned long long bits, biased, one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd, large = 0x4330000000000000
-    cdef unsigned long long mask = 0x000fffffffffffff
+    cdef unsigned long long fraction = 0x000fffffffffffff
     cdef double m, k
     memcpy(&bits, &x, sizeof(double))
     bits += one - root
-    biased = (bits >> EXPONENT) | large       # 2^52 + k + 1023
-    bits = (bits & mask) + root
+    biased = (bits >> 52) | large       # 2^52 + k + 1023
+    bits = (bits & fraction) + root
     memcpy(&m, &bits, sizeof(double))
     memcpy(&k, &biased, sizeof(double))
     k -= 4503599627371519.0
