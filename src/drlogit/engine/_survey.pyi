@@ -7,7 +7,7 @@ from ..rows.arrays import FloatArray
 from ._pair import PairState
 
 def look(
-    rows: CompiledRows, kappa: FloatArray, u: FloatArray, factor: float, lam: float, gram: bool
+    rows: CompiledRows, kappa: FloatArray, u: FloatArray, factor: float, lam: float
 ) -> Any: ...
 def survey(rows: CompiledRows, kappa: FloatArray, u: FloatArray, *arguments: Any) -> Any: ...
 def near_shares(

@@ -350,7 +350,7 @@ class Level:
             shares, best - here.model, slopes_at - here.model, length, float(here.model[-1]),
         )  # fmt: skip
         adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
-        entropy, additions, *losses, unseen = scalars
+        *losses, unseen, entropy, additions = scalars
         bound, _ = lower_bound(
             self.scaling.coordinates, self.problem.epsilon,
             DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
@@ -378,7 +378,7 @@ def _open(
 def _look(
     block: Block, k: Sight, kappa: float, factor: float, lam: float
 ) -> tuple[Sight, tuple[Sum]]:
-    u, curvature, sums = look(block.compiled, block.flip_costs(kappa), k.u, factor, lam, True)
+    u, curvature, sums = look(block.compiled, block.flip_costs(kappa), k.u, factor, lam)
     return Sight(u, curvature), (Sum(sums),)
 
 
