@@ -108,6 +108,9 @@ def test_estimator_takes_and_gives_dask_arrays():
     coef = model.coef_
     model.set_params(warm_start=True).fit(lazy, classes)
     np.testing.assert_allclose(model.coef_, coef, atol=0.05)  # another point within the gap
+    weights = 1.0 + np.arange(300) % 3
+    plain.fit(X, classes, weights)
+    np.testing.assert_allclose(model.fit(lazy, classes, weights).coef_, plain.coef_, atol=0.05)
     with pytest.raises(ValueError, match="class_weight must be None where y is a Dask"):
         model.set_params(class_weight="balanced").fit(lazy, da.from_array(classes, chunks=50))
 

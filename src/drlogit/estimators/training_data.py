@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix
-from ..rows.building import checked_rows
+from ..rows.building import checked_rows, of_both_classes
 from ..rows.checks import (
     AS_NUMBERS,
     check_numeric,
@@ -121,7 +121,9 @@ class TrainingData:
         if is_dask(self.X):
             from ..rows.dask_collections import dask_rows  # an optional package
 
-            return dask_rows(self.X, signs, self.weights, intercept=intercept, signs=True)
+            rows = dask_rows(self.X, signs, self.weights, intercept=intercept, signs=True)
+            checked = self.weights is None or self.n_classes > 2
+            return rows if checked else of_both_classes(rows)
         weights = None if self.weights is None else check_weights(self.weights, signs.size)
         return checked_rows(self.X, signs, weights, intercept=intercept, n_jobs=n_jobs)
 

@@ -39,20 +39,26 @@ def build_rows(
     if is_dask(X):
         from .dask_collections import dask_rows  # an optional package, imported only when met
 
-        return dask_rows(X, y, sample_weight, intercept=intercept)
+        rows: Rows = dask_rows(X, y, sample_weight, intercept=intercept)
+        return rows if sample_weight is None else of_both_classes(rows)
     if isinstance(X, np.memmap):
         X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
     if not isinstance(X, RowBlocks):
         X = check_features(X)
     signs = check_labels(y, X.shape[0])
     weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-    if weights is not None:
-        for sign, name in ((-1.0, "smaller"), (1.0, "larger")):
-            if not weights[signs == sign].any():
-                raise ValueError(
-                    f"every sample with the {name} label has weight zero; two classes are wanted"
-                )
-    return checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs, n_blocks=n_blocks)
+    rows = checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs, n_blocks=n_blocks)
+    return rows if sample_weight is None else of_both_classes(rows)
+
+
+def of_both_classes(rows: Rows) -> Rows:
+    """The rows, or ``ValueError`` if all samples of a class have weight zero."""
+    for total, name in zip(rows.class_weights, ("smaller", "larger"), strict=True):
+        if not total > 0.0:
+            raise ValueError(
+                f"every sample with the {name} label has weight zero; two classes are wanted"
+            )
+    return rows
 
 
 def labels_of(y: Any) -> NDArray[Any]:
