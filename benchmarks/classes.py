@@ -4,7 +4,8 @@
     python -m benchmarks.classes --table     # the tables of docs/several-classes.md
 
 Every method tunes itself on at most 400 training samples (three folds, by log-loss) and is judged
-on the rest, up to five splits of each set.  Times are of fits at one radius, beside scikit-learn's.
+on the rest, three splits of each set.  Times are of fits at one radius, beside scikit-learn's, one
+thread each, in turns, the best of three.
 Rows go to ``benchmarks/results/classes.jsonl``.
 """
 
@@ -17,7 +18,8 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
+from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +31,15 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 import drlogit
 
 RESULTS = Path(__file__).parent / "results" / "classes.jsonl"
 TABLES = ("balance-scale", "car", "cmc", "segment", "vehicle")
-SPLITS, TRAINING = 5, 400
+SPLITS, TRAINING, TURNS = 3, 400, 3
 ONE, REST, PLAIN = "one softmax", "one against the rest", "tuned LR"
-SIZES = ((2000, 20, 3), (5000, 50, 5), (20000, 100, 10))
+SIZES = ((2000, 20, 3), (5000, 50, 5), (10000, 40, 8), (50000, 30, 6), (20000, 100, 10))
 
 
 def datasets() -> Iterator[tuple[str, Any, Any]]:
@@ -91,16 +94,22 @@ def time_rows() -> Iterator[dict[str, Any]]:
         X = rng.normal(size=(n_samples, n_features))
         scores = X @ (0.3 * rng.normal(size=(n_features, n_classes)))
         y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-        started = time.process_time()
-        LogisticRegression(tol=1e-6, max_iter=1000).fit(X, y)
-        plain = time.process_time() - started
-        for kappa in (1.0, np.inf):
-            started = time.process_time()
-            result = drlogit.solve(X, y, epsilon=0.02, kappa=kappa)
-            seconds = time.process_time() - started
+        kappas = (1.0, np.inf)
+        sides = [
+            partial(LogisticRegression(tol=1e-6, max_iter=1000).fit, X, y),
+            *(partial(drlogit.solve, X, y, epsilon=0.02, kappa=k, n_jobs=1) for k in kappas),
+        ]
+        best: list[float] = [np.inf] * len(sides)
+        found: list[Any] = [None] * len(sides)
+        with threadpool_limits(1):
+            for _, (k, side) in product(range(TURNS + 1), enumerate(sides)):  # one to warm up
+                started = time.process_time()
+                found[k] = side()
+                best[k] = min(best[k], time.process_time() - started)
+        for kappa, seconds, result in zip(kappas, best[1:], found[1:], strict=True):
             yield {
                 "kind": "time", "shape": [n_samples, n_features, n_classes], "kappa": str(kappa),
-                "seconds": seconds, "plain": plain, "gap": result.gap, "n_iter": result.n_iter,
+                "seconds": seconds, "plain": best[0], "gap": result.gap, "n_iter": result.n_iter,
             }  # fmt: skip
 
 
@@ -134,7 +143,7 @@ def tables(rows: list[dict[str, Any]]) -> str:
             ratio = row["seconds"] / row["plain"]
             lines.append(
                 f"| {tuple(row['shape'])} | {row['kappa']} | {row['seconds']:.2f} | "
-                f"{row['plain']:.2f} | {ratio:.1f} | {row['gap']:.0e} | {row['n_iter']} |"
+                f"{row['plain']:.3f} | {ratio:.1f} | {row['gap']:.0e} | {row['n_iter']} |"
             )
     return "\n".join(lines)
 

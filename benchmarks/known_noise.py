@@ -1,14 +1,20 @@
-"""Labels wrong at a known rate, clean test data: what ``label_noise`` is worth.
+"""Wrong labels, clean test data: what tuning a robust fit and ``label_noise`` are worth.
 
     python -m benchmarks.known_noise             # measure what has no rows yet (6 splits, minutes)
-    python -m benchmarks.known_noise --table     # the table of docs/label_noise.md
-    python -m benchmarks.known_noise --trust     # the table of docs/trust-per-label.md (seconds)
+    python -m benchmarks.known_noise --table     # the tables of docs/label_noise.md
+    python -m benchmarks.known_noise --trust     # the tables of docs/trust-per-label.md
 
 Of 300 training samples of each of eight sets, a share of one class (the one that sorts last) or of
 both is recorded as the other.  ``DRLogisticRegressionCV`` (κ = ∞) sees the recorded labels alone;
 its predictions are judged on test samples whose labels are right, as they are and corrected for the
-true rate, for half of it and for one and a half of it.  Needs ``DRLOGIT_DATA``.  Rows go to
-``benchmarks/results/known-noise.jsonl``.
+true rate, for half of it and for one and a half of it.  Beside it, without knowledge of the rate:
+a search over ε and κ, and logistic regression with a tuned ℓ2 penalty.
+
+Or half of the samples, it is known which, were labelled by somebody who is wrong in 30 %: one κ for
+all, a κ for that half alone, or less weight for it.
+
+Needs ``DRLOGIT_DATA``.  Rows go to ``known-noise.jsonl`` and ``trust.jsonl`` in
+``benchmarks/results``.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -36,7 +43,7 @@ from . import store
 from .measure import circumstances
 from .paper import datasets
 
-SUITE = "known-noise"
+SUITE, TRUST = "known-noise", "trust"
 SPLITS = 6
 TRAIN, TEST = 300, 2000
 
@@ -53,6 +60,11 @@ NOISE = {
 
 #: What is assumed, in multiples of the true rates.
 ASSUMED = {"as recorded": 0.0, "true rate": 1.0, "half of it": 0.5, "1.5 times it": 1.5}
+
+
+#: Searches that know no rate, beside the one of κ = ∞, and where they are compared with it.
+RIDGE, BOTH = "LR, ℓ2 tuned", "ε and κ tuned"
+COMPARED = ("none", "10 % of all", "20 % of all", "20 % of one class")
 
 
 def _table(name: str, target: str) -> tuple[Any, Any]:
@@ -94,41 +106,90 @@ def load(data: str) -> tuple[Any, Any]:
     return DATA[data]()
 
 
-def recorded_fit(data: str, noise: str, seed: int) -> tuple[Any, Any]:
-    """Probabilities of recorded labels for the test samples, and their true labels."""
+def searches(noise: str) -> dict[str, Any]:
+    """What is fitted to the labels as recorded."""
+    found: dict[str, Any] = {
+        "as recorded": drlogit.DRLogisticRegressionCV(epsilons=8, kappas=[np.inf], norm="l2")
+    }
+    if noise in COMPARED:
+        found[BOTH] = drlogit.DRLogisticRegressionCV(epsilons=8, kappas=4, norm="l2")
+        found[RIDGE] = LogisticRegressionCV(
+            Cs=20, cv=5, scoring="neg_log_loss", max_iter=5000, use_legacy_attributes=False
+        )
+    return found
+
+
+def split(data: str, seed: int) -> list[Any]:
+    """Samples to train on and to test with, and their labels."""
     X, y = load(data)
     n_train = min(TRAIN, 2 * y.size // 3)
     n_test = min(TEST, y.size - n_train)
-    X, X_test, y, y_test = train_test_split(
+    parts = train_test_split(
         X, y, train_size=n_train, test_size=n_test, stratify=y, random_state=seed
     )
+    return list(parts)
+
+
+def recorded_fits(data: str, noise: str, seed: int) -> tuple[dict[str, Any], Any]:
+    """Probabilities of recorded labels for the test samples, and their true labels."""
+    X, X_test, y, y_test = split(data, seed)
     flipped = np.random.default_rng(seed).random(y.size) < np.array(NOISE[noise])[y]
-    search = drlogit.DRLogisticRegressionCV(epsilons=8, kappas=[np.inf], norm="l2")
+    labels, found = np.where(flipped, 1 - y, y), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of units that differ, which is as it is
-        search.fit(X, np.where(flipped, 1 - y, y))
-    return search.predict_proba(X_test), y_test
+        for name, search in searches(noise).items():
+            found[name] = search.fit(X, labels).predict_proba(X_test)
+    return found, y_test
 
 
 def rows(data: str, noise: str, seed: int) -> list[store.Row]:
-    """A row for each assumption on one split."""
-    recorded, y = recorded_fit(data, noise, seed)
-    found = []
+    """A row for each search and each assumption on one split."""
+    probabilities, y = recorded_fits(data, noise, seed)
+    recorded = probabilities["as recorded"]
     for assumed, factor in ASSUMED.items():
         rates = {k: factor * rate for k, rate in enumerate(NOISE[noise])}
         matrix = noise_matrix(rates, np.arange(2))
-        p = recorded if factor == 0.0 or matrix is None else true_probabilities(recorded, matrix)
-        found.append({
-            "suite": SUITE, "data": data, "noise": noise, "seed": seed, "assumed": assumed,
+        known = factor != 0.0 and matrix is not None
+        probabilities[assumed] = true_probabilities(recorded, matrix) if known else recorded
+    return [
+        {
+            "suite": SUITE, "data": data, "noise": noise, "seed": seed, "assumed": name,
             "log_loss": float(log_loss(y, p)),
             "accuracy": float(np.mean((p[:, 1] > 0.5) == y)),
             **circumstances(1),
-        })  # fmt: skip
-    return found
+        }
+        for name, p in probabilities.items()
+    ]  # fmt: skip
+
+
+def trust_rows(data: str, seed: int) -> list[store.Row]:
+    """A row for each way to say that half of the labels are worse than the others."""
+    X, X_test, y, y_test = split(data, seed)
+    rng = np.random.default_rng(seed)
+    doubtful = rng.random(y.size) < 0.5
+    labels = np.where(doubtful & (rng.random(y.size) < 0.3), 1 - y, y)
+    known = {
+        "one κ": {},
+        "κ of that half": {"kappa": np.where(doubtful, 1.0, np.inf)},
+        "weight 0.2": {"sample_weight": np.where(doubtful, 0.2, 1.0)},
+    }
+    found = []
+    for name, told in known.items():
+        search = drlogit.DRLogisticRegressionCV(epsilons=8, kappas=4, norm="l2")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            p = search.fit(X, labels, **told).predict_proba(X_test)
+        value = float(log_loss(y_test, p))
+        found.append({"suite": TRUST, "data": data, "seed": seed, "told": name, "log_loss": value})
+    return [row | circumstances(1) for row in found]
 
 
 def measure(splits: int) -> None:
     """Append the rows that are missing."""
+    known = {(r["data"], r["seed"]) for r in store.read(store.RESULTS, TRUST)}
+    for seed, data in product(range(splits), DATA):
+        if (data, seed) not in known:
+            store.append(store.RESULTS, TRUST, trust_rows(data, seed))
     known = {(r["data"], r["noise"], r["seed"]) for r in store.read(store.RESULTS, SUITE)}
     for seed, data, noise in product(range(splits), DATA, NOISE):
         if (data, noise, seed) not in known:
@@ -144,22 +205,30 @@ def mean_and_error(values: Any, digits: int, sign: str = "") -> str:
     return f"{np.mean(values):{sign}.{digits}f} ± {error:.{digits}f}"
 
 
-def table(measured: list[store.Row]) -> str:
-    """Markdown: means over sets and splits, with standard errors of differences between sets."""
+def table(measured: list[store.Row], kinds: Any, columns: list[str], pair: tuple[str, str]) -> str:
+    """Markdown: means over sets and splits; of a pair the difference ± its error between sets."""
     frame = pd.DataFrame(measured)
     means = frame.groupby(["noise", "data", "assumed"])[["log_loss", "accuracy"]].mean()
-    heads = [*ASSUMED, "gain of the true rate"]
+    heads = [*columns, f"{pair[0]} − {pair[1]}"]
     lines = ["| wrong labels | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
     for name, factor, digits in (("log_loss", 1.0, 3), ("accuracy", 100.0, 1)):
         title = "log-loss (nats)" if name == "log_loss" else "accuracy (%)"
         lines.append(f"| **{title}** |" + " |" * len(heads))
-        for noise in NOISE:
+        for noise in kinds:
             by_set = factor * means.loc[noise][name].unstack()
-            cells = [f"{by_set[each].mean():.{digits}f}" for each in ASSUMED]
-            gain = by_set["true rate"] - by_set["as recorded"]
+            cells = [f"{by_set[each].mean():.{digits}f}" for each in columns]
+            gain = by_set[pair[0]] - by_set[pair[1]]
             cells.append(mean_and_error(gain.to_numpy(), digits, sign="+"))
             lines.append(f"| {noise} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def tables(measured: list[store.Row]) -> tuple[str, str]:
+    """Searches that know no rate, and assumed rates."""
+    return (
+        table(measured, COMPARED, [RIDGE, "as recorded", BOTH], (BOTH, RIDGE)),
+        table(measured, NOISE, [*ASSUMED], ("true rate", "as recorded")),
+    )
 
 
 def trust_table(epsilon: float = 0.05) -> str:
@@ -182,6 +251,16 @@ def trust_table(epsilon: float = 0.05) -> str:
     return "\n".join(lines)
 
 
+def told_table(measured: list[store.Row]) -> str:
+    """Markdown: mean test log-loss, and the difference to one κ ± its error between sets."""
+    means = pd.DataFrame(measured).groupby(["data", "told"])["log_loss"].mean().unstack()
+    lines = ["| | log-loss | − one κ |", "|---|---|---|"]
+    for name in ("one κ", "κ of that half", "weight 0.2"):
+        less = mean_and_error((means[name] - means["one κ"]).to_numpy(), 4, sign="+")
+        lines.append(f"| {name} | {means[name].mean():.4f} | {less if name != 'one κ' else ''} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.known_noise",
                                      description=(__doc__ or "").partition("\n")[0])  # fmt: skip
@@ -190,9 +269,9 @@ def main() -> None:
     parser.add_argument("--trust", action="store_true", help="what trust per label is worth")
     options = parser.parse_args()
     if options.trust:
-        print(trust_table())
+        print(trust_table(), told_table(store.read(store.RESULTS, TRUST)), sep="\n\n")
     elif options.table:
-        print(table(store.read(store.RESULTS, SUITE)))
+        print(*tables(store.read(store.RESULTS, SUITE)), sep="\n\n")
     else:
         measure(options.splits)
 
