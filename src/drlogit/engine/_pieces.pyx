@@ -37,8 +37,8 @@ cdef enum:
     PANEL = 64          # samples whose sums are added up first
     MOST = 2            # pieces per sample and label that one look may add
     FEW = 8             # columns of the tail up to which loops beat BLAS
-cdef double BINDS = 0.003          # share of mass over slack from which a piece takes part in the proof
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
+cdef double BINDS = SETTINGS.binding_piece
 cdef double LIFT = SETTINGS.new_slack
 
 cdef struct Piece:
@@ -707,53 +707,58 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
     return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
 
-def certify(Table t, state, point, const double[::1] dx):
-    """The dual point after one more correction, as masses q and m = q s: the equations are linear in these.
+def certify(Table t, state, const double[::1] dx):
+    """The iterate's dual point gone along with a correction, as masses q and m = q s: the equations are linear in these.
 
-    Pieces with little mass and much slack are left out: where only they depend on a coordinate (high of a group
-    that nobody moves), no small step could meet its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P);
-    Σ q H(m/q); additions that any of these has been through.
+    Masses follow as far as they are not negative, those of a sample together.  Pieces with little mass and much slack
+    are left out: where only they depend on a coordinate (high of a group that nobody moves), no small step could meet
+    its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P); Σ q H(m/q); additions that any of these has been
+    through.
     """
     cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
+    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] pieces = state.pieces
     cdef const uint64_t[:, ::1] all_sets = state.sets
     cdef const Piece* o = given(pieces)
     cdef const uint64_t* sets = bits_of(all_sets)
-    cdef bint first = point is None
-    cdef const double[:, ::1] old = pieces if first else point
-    cdef Py_ssize_t Q = t.Q
     made, sums = np.zeros((pieces.shape[0], 2)), np.zeros(P + 2)
     cdef double[:, ::1] new = made, moves = np.empty((pieces.shape[0], 2))      # changes of margin, of value
     cdef double[::1] total_out = sums, all_sums = np.zeros(Q + 1), panel = np.zeros(Q + 1)
     cdef const double[::1] all_dx = t.extended(dx)
     cdef double* out = &panel[0]                # sums of a few samples: less rounding to charge
-    cdef double w, dscore, sd, sq, total, dtop, q, m, s, base, scale, before
+    cdef double w, dscore, sd, total, dtop, q, m, s, base, scale
+    cdef bint again
     with nogil:
         for i in range(t.N):
             a, b, w = ptr[i], ptr[i + 1], t.w[i]
             if w > 0.0:
                 work.go_to(i)
                 dscore = work.along(&all_dx[0])
-                sd = sq = total = 0.0
                 for k in range(a, b):
                     if o[k].q < BINDS * w * o[k].r: continue
                     moves[k, 0] = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
                     moves[k, 1] = -o[k].s * moves[k, 0] - dx[last] * o[k].cost
-                    sd += o[k].q / o[k].r
-                    sq += o[k].q if first else old[k, 0]
-                    total += o[k].q / o[k].r * moves[k, 1]
-                dtop, sq = (total - (w - sq)) / sd, 0.0
+                    new[k, 0] = 1.0             # for now: takes part
+                again = True
+                while again:                    # without those that would be negative
+                    sd = total = 0.0
+                    again = False
+                    for k in range(a, b):
+                        if new[k, 0] == 0.0: continue
+                        sd += o[k].q / o[k].r
+                        total += o[k].q + o[k].q / o[k].r * moves[k, 1]
+                    dtop = (total - w) / sd
+                    for k in range(a, b):
+                        if new[k, 0] != 0.0 and o[k].r + moves[k, 1] <= dtop: new[k, 0], again = 0.0, True
+                total = 0.0
                 for k in range(a, b):
-                    if o[k].q < BINDS * w * o[k].r: continue
-                    q, s = -o[k].q / o[k].r * (dtop - moves[k, 1]), o[k].s
-                    before = o[k].q * s if first else old[k, 1]
-                    m = before + s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
-                    q = max((o[k].q if first else old[k, 0]) + q, 0.0)
-                    new[k, 0], new[k, 1] = q, 0.0 if (not first and before == 0.0) or not m > EMPTIED * q * s else min(m, q)
-                    sq += q
-                scale, base = w / sq * (1.0 - 1e-15), 0.0
+                    if new[k, 0] == 0.0: continue
+                    s, q = o[k].s, o[k].q / o[k].r * (o[k].r + moves[k, 1] - dtop)
+                    m = s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
+                    new[k, 0], new[k, 1] = q, min(m, q) if m > EMPTIED * q * s else 0.0
+                    total += q
+                scale, base = w / total * (1.0 - 1e-15), 0.0
                 for k in range(a, b):
                     if not new[k, 0] > 0.0: continue
                     new[k, 0] *= scale

@@ -281,6 +281,7 @@ class TableLayout:
         cone = cone_of(self.norm.name, places, last) if places.size else no_norm(last)
         length = self.n_samples // 64 + 300
         newton = Newton(scale, epsilon, Cones(cone, self._rows()), known, length)
+        newton.combine = True
         newton.open(x / scale, mu)
         return newton
 
@@ -341,6 +342,7 @@ class PieceSamples:
     def __init__(self, rows: Rows, layout: TableLayout) -> None:
         self.rows, self.layout = rows, layout
         self.visits = self.nulls = self.n_pieces = 0
+        self.corrected = np.zeros(0)  # all corrections of a dual point together
 
     def _run(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
         self.visits += 1
@@ -383,7 +385,8 @@ class PieceSamples:
     def certify(
         self, seen: Seen, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
-        return self._run(_certify, seen.state if point is None else point, dcoef, point is None)
+        self.corrected = dcoef if point is None else self.corrected + dcoef
+        return self._run(_certify, seen.state, self.corrected)
 
 
 def _open(
@@ -408,10 +411,9 @@ def _follow(block: Block, state: PieceState, layout: TableLayout, *rest: Any) ->
     return state, (Sum(sums),)
 
 
-def _certify(block: Block, both: Any, layout: TableLayout, dx: FloatArray, first: bool) -> Any:
+def _certify(block: Block, state: PieceState, layout: TableLayout, dx: FloatArray) -> Any:
     """A point is kept with the state that it is of."""
-    state, point = (both, None) if first else both
-    point, sums = certify_pieces(layout.table(block), state, point, dx)
+    point, sums = certify_pieces(layout.table(block), state, dx)
     return (state, point), (Sum(sums),)
 
 
