@@ -62,13 +62,9 @@ class Settings:
     """How far from the constant model a run opens, in λ (.1 to .5: within half an iteration)."""
     new_slack: float = 5.0
     """Slack of new pieces, in units of μ (made tables: 2 to 20 are within 7 % of iterations)."""
-    table_start_push: float = 0.03
-    table_start_mu: float = 0.01
-    table_start_mu_without_flips: float = 0.002
-    """The same, and μ, from an earlier result."""
     trust: float = 1.3
     """Least range of a group, in prices of its change, that trust rows allow (made tables of
-    40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more iterations)."""
+    40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more)."""
     binding_row: float = 3.0
     binding_piece: float = 3e-4
     """Multiplier over slack, per weight, from which rows of groups and pieces take part in a proof
