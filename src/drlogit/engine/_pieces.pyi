@@ -32,7 +32,7 @@ def linearise(
     primal: float,
     dual: float,
     mu: float,
-    refused: PieceState | None,
+    refused: PieceState | None = None,
 ) -> tuple[PieceState, FloatArray]: ...
 def follow(
     t: Table, state: PieceState, dx: FloatArray, centre: float, share: float, predictor: bool

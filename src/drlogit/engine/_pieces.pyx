@@ -474,7 +474,7 @@ def still(n_pieces, n_samples):
     return np.zeros((n_pieces, 4)), np.zeros(n_samples), np.zeros(n_samples), 0.0
 
 
-def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, refused):
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, refused=None):
     """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
 
     Pieces that matter there, or soon will, are taken in.  After a step that was ``refused``, with the state it led to,

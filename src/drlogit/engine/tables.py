@@ -378,7 +378,7 @@ def _open(
 
 
 def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
-    state, sums = linearise(layout.table(block), state, *rest, refused=None)
+    state, sums = linearise(layout.table(block), state, *rest)
     return state, (Sum(sums),)
 
 
