@@ -6,6 +6,10 @@ point (``respond``), without the trust rows, which are no part of the problem.
 import numpy as np
 from libc.math cimport INFINITY, fabs, hypot, sqrt
 
+from .settings import SETTINGS
+
+cdef double TRUST = SETTINGS.trust, BINDING = SETTINGS.binding_row
+
 
 cdef double dot(const double* a, const double* b, Py_ssize_t n) noexcept:
     cdef double total = 0.0
@@ -272,12 +276,12 @@ cdef class PairRows(RowCone):
 
     cdef bint binds(self, Py_ssize_t k) noexcept:
         """Others (a group that nobody moves has its level free) would only disturb."""
-        return k < self.n_true and self.mult[k] > 0.1 * self.slack[k]
+        return k < self.n_true and self.mult[k] > BINDING * self.weight[k] * self.slack[k]
 
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t k
         for k in range(self.n_true, self.m):
-            self.price[k] = max(1.1 * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
+            self.price[k] = max(TRUST * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
         RowCone.open(self, x, mu)
 
     cdef double carried(self) noexcept:
@@ -293,7 +297,7 @@ cdef class PairRows(RowCone):
         for k in range(self.n_true, self.m): most = max(most, self.mult[k] * self.costs[k - self.n_true])
         for k in range(self.n_true, self.m):
             cost = self.costs[k - self.n_true]
-            price = max(self.price[k], max(1.1 * cost, -1.2 * self.at(k, x) / x[self.last]))
+            price = max(self.price[k], max(TRUST * cost, -1.2 * self.at(k, x) / x[self.last]))
             if held and self.mult[k] * cost > 0.1 * most: price *= 2.0
             if price > self.price[k]:
                 self.price[k] = price

@@ -25,6 +25,7 @@ class Newton:
     dual: float
     held: bool
     pinned: bool
+    combine: bool
 
     def __init__(
         self,

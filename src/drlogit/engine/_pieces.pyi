@@ -8,13 +8,14 @@ class PieceState(NamedTuple):
     starts: Any
     pieces: FloatArray
     sets: Any
+    new: Any
     score: FloatArray
     top: FloatArray
+    loss: float
     step: FloatArray
     dscore: FloatArray
     dtop: FloatArray
     dlam: float
-    missing: tuple[Any, FloatArray, Any]
 
 class Table:
     def __init__(
@@ -31,11 +32,9 @@ def linearise(
     primal: float,
     dual: float,
     mu: float,
-    stay: bool,
+    refused: PieceState | None = None,
 ) -> tuple[PieceState, FloatArray]: ...
 def follow(
     t: Table, state: PieceState, dx: FloatArray, centre: float, share: float, predictor: bool
 ) -> tuple[PieceState, FloatArray]: ...
-def certify(
-    t: Table, state: PieceState, point: FloatArray | None, dx: FloatArray
-) -> tuple[FloatArray, FloatArray]: ...
+def certify(t: Table, state: PieceState, dx: FloatArray) -> tuple[FloatArray, FloatArray]: ...

@@ -37,8 +37,8 @@ cdef enum:
     PANEL = 64          # samples whose sums are added up first
     MOST = 2            # pieces per sample and label that one look may add
     FEW = 8             # columns of the tail up to which loops beat BLAS
-cdef double BINDS = 0.003          # share of mass over slack from which a piece takes part in the proof
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
+cdef double BINDS = SETTINGS.binding_piece
 cdef double LIFT = SETTINGS.new_slack
 
 cdef struct Piece:
@@ -48,9 +48,9 @@ cdef struct Step:
     double v, q, r, second         # changes of margin, multiplier and slack; second-order term
 
 #: A block at an iterate: costs of flips, and slopes of a linear loss -s u in the place of the log-loss, or none (one
-#: or one per sample); pieces sample by sample (``starts``), their moved items as bits; scores and epigraph variables
-#: of samples; the direction that ``predict`` and ``correct`` found; pieces that were missing there.
-PieceState = namedtuple("PieceState", "kappa slope starts pieces sets score top step dscore dtop dlam missing")
+#: or one per sample); pieces sample by sample (``starts``), their moved items as bits, the last ``new`` of a sample
+#: taken in here; scores and epigraph variables of samples; the loss; the direction of ``predict`` and ``correct``.
+PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam")
 
 
 cdef class Table:
@@ -265,9 +265,8 @@ cdef class Work:
                 else: out[self.t.start + (item - G) // 2] += value * self.distance(item - G)
 
     cdef double look(self, Py_ssize_t i, double score, const double* x, double lam, double ahead, double label,
-                     double above, const Piece* there, const uint64_t* sets, Py_ssize_t n_there,
-                     Piece* found, uint64_t* found_sets, Py_ssize_t* count) noexcept nogil:
-        """The best value at the price λ; up to MOST sets worth more than ``above`` at ``ahead`` that are not there."""
+                     double above, Piece* there, uint64_t* sets, Py_ssize_t n_there, Py_ssize_t* count) noexcept nogil:
+        """The best value at the price λ; up to MOST sets worth more than ``above`` at ``ahead``, if new, go behind those there."""
         cdef Py_ssize_t n, k, t, e, pick, new, W = self.t.W
         cdef double v = label * score, d = 0.0 if label == self.t.y[i] else self.flip(i), best, h, s, curved
         cdef bint known
@@ -290,7 +289,7 @@ cdef class Work:
                 if value[t] > value[pick]: pick = t
             if not value[pick] > above: break
             value[pick] = -INFINITY
-            chosen = found_sets + count[0] * W
+            chosen = sets + (n_there + count[0]) * W
             for e in range(W): chosen[e] = 0
             for t in range(pick): chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
             known = False
@@ -300,8 +299,8 @@ cdef class Work:
                     for e in range(W):
                         if sets[k * W + e] != chosen[e]: known = False
             if known: continue
-            found[count[0]].y = label
-            found[count[0]].cost = self.items[pick - 1].rate if pick else 0.0 if label == self.t.y[i] else self.flip(i)
+            there[n_there + count[0]].y = label
+            there[n_there + count[0]].cost = self.items[pick - 1].rate if pick else 0.0 if label == self.t.y[i] else self.flip(i)
             count[0] += 1
         return best
 
@@ -439,12 +438,12 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
     cdef Work work = Work(t, kappa, slope)
     cdef double[:, ::1] room = np.empty((2 * t.N + 1, 6))
     cdef Piece* p = pieces_of(room)
-    starts, score, top = np.zeros(t.N + 1, np.intp), np.zeros(t.N), np.zeros(t.N)
+    starts, score, top_out = np.zeros(t.N + 1, np.intp), np.zeros(t.N), np.zeros(t.N)
     cdef Py_ssize_t[::1] ptr = starts
-    cdef double[::1] scores = score, tops = top
+    cdef double[::1] scores = score, tops = top_out
     cdef Py_ssize_t i, e, k = 0, count
     cdef const double[::1] all_x = t.extended(x)
-    cdef double lam = x[t.P - 1], s, space, one, two, step, most, curved
+    cdef double lam = x[t.P - 1], top, apart, curved
     with nogil:
         for i in range(t.N):
             ptr[i] = k
@@ -452,82 +451,70 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
             scores[i] = work.along(&all_x[0])
             if not t.w[i] > 0.0: continue
             count = 2 if work.flip(i) < INFINITY else 1
-            most = -INFINITY
             for e in range(k, k + count):           # slacks hold values, for now
                 p[e].y, p[e].cost = t.y[i] if e == k else -t.y[i], 0.0 if e == k else work.flip(i)
                 p[e].v = p[e].y * scores[i]
                 p[e].r = work.terms(i, p[e].v, &p[e].s, &curved) - lam * p[e].cost
-                most = max(most, p[e].r)
-            space = mu
-            for _ in range(60):                     # of 1/Σ = 1, which is concave in the space above the highest
-                one = two = 0.0
-                for e in range(k, k + count):
-                    step = mu / (space + most - p[e].r)
-                    one += step
-                    two += step * step / mu
-                step = (one - 1.0) * one / two
-                space += step
-                if fabs(step) <= 1e-12 * space: break
-            tops[i] = most + space
+            top = p[k].r + mu
+            if count == 2:                          # 1/r + 1/(r + apart) = 1/μ
+                apart = fabs(p[k].r - p[k + 1].r)
+                top = max(p[k].r, p[k + 1].r) + mu - 0.5 * apart + sqrt(mu * mu + 0.25 * apart * apart)
+            tops[i] = top
             for e in range(k, k + count):
-                p[e].r = tops[i] - p[e].r
+                p[e].r = top - p[e].r
                 p[e].q = t.w[i] * mu / p[e].r
             k += count
         ptr[t.N] = k
-    still = np.zeros((k, 4)), np.zeros(t.N), np.zeros(t.N), 0.0
-    return PieceState(kappa, slope, starts, np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), score, top, *still, no_pieces(t.W))
+    pieces, sets, new = np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), np.zeros(t.N, np.intp)
+    return PieceState(kappa, slope, starts, pieces, sets, new, score, top_out, 0.0, *still(k, t.N))
 
 
-def no_pieces(words):
-    """An empty list of pieces, as (sample, piece, set)."""
-    return np.zeros(0, np.intp), np.zeros((0, 6)), np.zeros((0, words), np.uint64)
+def still(n_pieces, n_samples):
+    """No direction."""
+    return np.zeros((n_pieces, 4)), np.zeros(n_samples), np.zeros(n_samples), 0.0
 
 
-def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, bint stay):
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, refused=None):
     """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
 
-    Pieces that matter there, or soon will, are taken in; they are listed as ``missing``, too.  With ``stay`` no
-    piece is looked for, and those of ``state.missing`` are taken in.  Sums: Gram P·P (lower triangle), three
-    adjoints of P (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
+    Pieces that matter there, or soon will, are taken in.  After a step that was ``refused``, with the state it led to,
+    no piece is looked for: those that were new there are taken in.  Sums: Gram P·P (lower triangle), three adjoints of P
+    (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
     """
     cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count, n_found = 0, waiting = 0
+    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] old_pieces = state.pieces, steps = state.step
     cdef const uint64_t[:, ::1] old_sets = state.sets
     cdef const double[::1] old_score = state.score, old_top = state.top, dscore = state.dscore, dtop = state.dtop
     cdef double dlam = state.dlam
-    missing_own, missing_pieces, missing_sets = state.missing
-    cdef const Py_ssize_t[::1] given_own = missing_own
-    cdef const double[:, ::1] given_pieces = missing_pieces
-    cdef const uint64_t[:, ::1] given_sets = missing_sets
+    cdef bint stay = refused is not None
+    there = refused if stay else state
+    cdef const Py_ssize_t[::1] there_ptr = there.starts, there_new = there.new
+    cdef const double[:, ::1] there_pieces = there.pieces
+    cdef const uint64_t[:, ::1] there_sets = there.sets
     cdef const Piece* o = given(old_pieces)
     cdef const Step* ds = <const Step*>given(steps)
     cdef const uint64_t* o_sets = bits_of(old_sets)
-    cdef const Piece* g = given(given_pieces)
-    cdef const uint64_t* g_sets = bits_of(given_sets)
+    cdef const Piece* g = given(there_pieces)
+    cdef const uint64_t* g_sets = bits_of(there_sets)
     # What may be needed; memory is taken as it is written.
-    most = old_pieces.shape[0] + (given_own.shape[0] if stay else 2 * MOST * t.N) + 2 * MOST
-    room, room_sets = np.empty((most, 6)), np.empty((most, W), np.uint64)
+    most = old_pieces.shape[0] + (np.sum(there_new) if stay else 2 * MOST * t.N) + 2 * MOST
+    room, room_sets, new_out = np.empty((most, 6)), np.empty((most, W), np.uint64), np.zeros(t.N, np.intp)
     cdef double[:, ::1] new_pieces = room
     cdef uint64_t[:, ::1] new_sets = room_sets
     cdef Piece* p = pieces_of(new_pieces)
     cdef uint64_t* p_sets = &new_sets[0, 0] if W else NULL
     starts, score, top_out = np.empty(t.N + 1, np.intp), np.empty(t.N), np.empty(t.N)
-    own_found, found, found_sets = np.empty(2 * MOST * t.N, np.intp), np.empty((2 * MOST * t.N + 1, 6)), np.empty((2 * MOST * t.N + 1, W), np.uint64)
-    cdef Py_ssize_t[::1] new_ptr = starts, found_own = own_found
+    cdef Py_ssize_t[::1] new_ptr = starts, new_count = new_out
     cdef double[::1] new_score = score, new_top = top_out
-    cdef double[:, ::1] found_pieces = found
-    cdef uint64_t[:, ::1] found_bits = found_sets
-    cdef Piece* f = pieces_of(found_pieces)
-    cdef uint64_t* f_sets = &found_bits[0, 0] if W else NULL
     sums = np.zeros(P * P + 3 * P + SCALARS)
     cdef double[::1] total = sums, square = np.zeros(Q * Q) if Q > P else sums
     cdef double[:, ::1] adjoints = np.zeros((3, Q))
     cdef double* out = &square[0]
     cdef double* adj = &adjoints[0, 0]
     cdef double* tot = &total[P * P + 3 * P]
-    cdef double lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
+    cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
     cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, scale, cen, curved
     cdef double base[3]
     cdef double each[3]
@@ -559,23 +546,17 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             # What the adversary can do here, and sets that matter or soon will.
             count = 0
             if stay:
-                best = top
-                while waiting < given_own.shape[0] and given_own[waiting] == i:
-                    p[n + count].y, p[n + count].cost = g[waiting].y, g[waiting].cost
-                    for e in range(W): p_sets[(n + count) * W + e] = g_sets[waiting * W + e]
-                    waiting += 1
+                best = -INFINITY
+                for k in range(there_ptr[i + 1] - there_new[i], there_ptr[i + 1]):
+                    p[n + count].y, p[n + count].cost = g[k].y, g[k].cost
+                    for e in range(W): p_sets[(n + count) * W + e] = g_sets[k * W + e]
                     count += 1
             else:
-                best = work.look(i, new_score[i], &x[0], lam, ahead, t.y[i], top - mu, p + a2, p_sets + a2 * W, n - a2,
-                                 f + n_found, f_sets + n_found * W, &count)
+                best = work.look(i, new_score[i], &x[0], lam, ahead, t.y[i], top - mu, p + a2, p_sets + a2 * W, n - a2, &count)
                 if work.flip(i) < INFINITY:
                     best = max(best, work.look(i, new_score[i], &x[0], lam, ahead, -t.y[i], top - mu, p + a2,
-                                               p_sets + a2 * W, n - a2, f + n_found, f_sets + n_found * W, &count))
-                for k in range(count):
-                    p[n + k].y, p[n + k].cost = f[n_found + k].y, f[n_found + k].cost
-                    for e in range(W): p_sets[(n + k) * W + e] = f_sets[(n_found + k) * W + e]
-                    found_own[n_found + k] = i
-                n_found += count
+                                               p_sets + a2 * W, n - a2, &count))
+            new_count[i] = count
             tot[0] += w * best
             # Slacks that have all but vanished, and room for new pieces.
             space = 0.0
@@ -624,10 +605,10 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             t.fold(adj + e * Q)
             memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))
         new_ptr[t.N] = n
+        if stay: tot[0] = loss
         tot[1], tot[7] = tot[0], n
-    missing = own_found[:n_found].copy(), found[:n_found].copy(), found_sets[:n_found].copy()
-    still = np.zeros((n, 4)), np.zeros(t.N), np.zeros(t.N), 0.0
-    return PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], score, top_out, *still, missing), sums
+    found = PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], new_out, score, top_out, tot[0], *still(n, t.N))
+    return found, sums
 
 
 def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
@@ -707,53 +688,58 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
     return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
 
-def certify(Table t, state, point, const double[::1] dx):
-    """The dual point after one more correction, as masses q and m = q s: the equations are linear in these.
+def certify(Table t, state, const double[::1] dx):
+    """The iterate's dual point gone along with a correction, as masses q and m = q s: the equations are linear in these.
 
-    Pieces with little mass and much slack are left out: where only they depend on a coordinate (high of a group
-    that nobody moves), no small step could meet its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P);
-    Σ q H(m/q); additions that any of these has been through.
+    Masses follow as far as they are not negative, those of a sample together.  Pieces with little mass and much slack
+    are left out: where only they depend on a coordinate (high of a group that nobody moves), no small step could meet
+    its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P); Σ q H(m/q); additions that any of these has been
+    through.
     """
     cdef Work work = Work(t, state.kappa, state.slope)
-    cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
+    cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
     cdef const Py_ssize_t[::1] ptr = state.starts
     cdef const double[:, ::1] pieces = state.pieces
     cdef const uint64_t[:, ::1] all_sets = state.sets
     cdef const Piece* o = given(pieces)
     cdef const uint64_t* sets = bits_of(all_sets)
-    cdef bint first = point is None
-    cdef const double[:, ::1] old = pieces if first else point
-    cdef Py_ssize_t Q = t.Q
     made, sums = np.zeros((pieces.shape[0], 2)), np.zeros(P + 2)
     cdef double[:, ::1] new = made, moves = np.empty((pieces.shape[0], 2))      # changes of margin, of value
     cdef double[::1] total_out = sums, all_sums = np.zeros(Q + 1), panel = np.zeros(Q + 1)
     cdef const double[::1] all_dx = t.extended(dx)
     cdef double* out = &panel[0]                # sums of a few samples: less rounding to charge
-    cdef double w, dscore, sd, sq, total, dtop, q, m, s, base, scale, before
+    cdef double w, dscore, sd, total, dtop, q, m, s, base, scale
+    cdef bint again
     with nogil:
         for i in range(t.N):
             a, b, w = ptr[i], ptr[i + 1], t.w[i]
             if w > 0.0:
                 work.go_to(i)
                 dscore = work.along(&all_dx[0])
-                sd = sq = total = 0.0
                 for k in range(a, b):
                     if o[k].q < BINDS * w * o[k].r: continue
                     moves[k, 0] = o[k].y * (dscore + work.shift(i, sets + k * W, o[k].y, &dx[0]))
                     moves[k, 1] = -o[k].s * moves[k, 0] - dx[last] * o[k].cost
-                    sd += o[k].q / o[k].r
-                    sq += o[k].q if first else old[k, 0]
-                    total += o[k].q / o[k].r * moves[k, 1]
-                dtop, sq = (total - (w - sq)) / sd, 0.0
+                    new[k, 0] = 1.0             # for now: takes part
+                again = True
+                while again:                    # without those that would be negative
+                    sd = total = 0.0
+                    again = False
+                    for k in range(a, b):
+                        if new[k, 0] == 0.0: continue
+                        sd += o[k].q / o[k].r
+                        total += o[k].q + o[k].q / o[k].r * moves[k, 1]
+                    dtop = (total - w) / sd
+                    for k in range(a, b):
+                        if new[k, 0] != 0.0 and o[k].r + moves[k, 1] <= dtop: new[k, 0], again = 0.0, True
+                total = 0.0
                 for k in range(a, b):
-                    if o[k].q < BINDS * w * o[k].r: continue
-                    q, s = -o[k].q / o[k].r * (dtop - moves[k, 1]), o[k].s
-                    before = o[k].q * s if first else old[k, 1]
-                    m = before + s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
-                    q = max((o[k].q if first else old[k, 0]) + q, 0.0)
-                    new[k, 0], new[k, 1] = q, 0.0 if (not first and before == 0.0) or not m > EMPTIED * q * s else min(m, q)
-                    sq += q
-                scale, base = w / sq * (1.0 - 1e-15), 0.0
+                    if new[k, 0] == 0.0: continue
+                    s, q = o[k].s, o[k].q / o[k].r * (o[k].r + moves[k, 1] - dtop)
+                    m = s * q - o[k].q * s * (1.0 - s) * moves[k, 0]
+                    new[k, 0], new[k, 1] = q, min(m, q) if m > EMPTIED * q * s else 0.0
+                    total += q
+                scale, base = w / total * (1.0 - 1e-15), 0.0
                 for k in range(a, b):
                     if not new[k, 0] > 0.0: continue
                     new[k, 0] *= scale

@@ -145,15 +145,16 @@ class Bounds:
         """Correct an iterate's dual point, a visit each, until its bound is as wanted."""
         newton = self.newton
         newton.begin_proof()
-        point, short = None, math.inf
+        patience = SETTINGS.patience if newton.combine else 1
+        point, short = None, [math.inf] * patience
         while newton.dual < wanted:
             point, sums = self.samples.certify(state, point, newton.correction())
             known, value = newton.dual, newton.prove(sums)
             if newton.dual > known:
                 self.point = point
-            if not wanted - value < SETTINGS.helpful * short:
+            short.append(wanted - value)
+            if not short[-1] < SETTINGS.helpful * short[-1 - patience]:
                 break
-            short = wanted - value
         newton.end_proof()
 
     def shown(self, state: Any) -> float:

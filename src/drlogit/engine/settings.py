@@ -63,10 +63,13 @@ class Settings:
     """How far from the constant model a run opens, in λ (.1 to .5: within half an iteration)."""
     new_slack: float = 5.0
     """Slack of new pieces, in units of μ (made tables: 2 to 20 are within 7 % of iterations)."""
-    table_start_push: float = 0.03
-    table_start_mu: float = 0.01
-    table_start_mu_without_flips: float = 0.002
-    """The same, and μ, from an earlier result."""
+    trust: float = 1.3
+    """Least range of a group, in prices of its change, that trust rows allow (made tables of
+    40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more)."""
+    binding_row: float = 3.0
+    binding_piece: float = 3e-4
+    """Multiplier over slack, per weight, from which rows of groups and pieces take part in a proof
+    (the same: ten times as much for pieces takes 3 % more iterations, none at all 14 %)."""
     flip_margin: float = 2.0
     """Margin from which on flips pay where a run opens, as far as 1 ≤ λ ≤ .14/ε (made tables: 1 to
     4 are alike; without, up to three times the iterations at small ε and κ)."""
@@ -82,7 +85,10 @@ class Settings:
     emptied: float = 1e-2
     """Share of s that a correction has to leave, or s becomes 0 (separated samples)."""
     helpful: float = 0.3
-    """Corrections go on, and bounds are tried again, where the shortfall falls to this share."""
+    """Corrections go on, and bounds are tried again, where the shortfall falls to this share,"""
+    patience: int = 3
+    """... of that so many corrections before, where these are combined (made tables of letters: 2
+    takes 4 % more iterations)."""
     exhausted: float = 1e-7
     """Complementarity per tol at which a bound that is still too low is due to rounding."""
     nothing: float = 1e-10

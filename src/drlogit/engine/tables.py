@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -40,9 +40,6 @@ from .settings import SETTINGS
 
 #: Columns of sparse rows with at least this share of entries are kept as dense ones.
 _DENSE = 0.2
-
-#: Where the loss is in the sums of ``linearise``.
-LOSS = -8
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +278,7 @@ class TableLayout:
         cone = cone_of(self.norm.name, places, last) if places.size else no_norm(last)
         length = self.n_samples // 64 + 300
         newton = Newton(scale, epsilon, Cones(cone, self._rows()), known, length)
+        newton.combine = True
         newton.open(x / scale, mu)
         return newton
 
@@ -328,62 +326,48 @@ def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
     return None, (Sum(stored.astype(np.float64)),)
 
 
-class Seen(NamedTuple):
-    """A state of the rows with the loss of all samples there."""
-
-    state: State
-    loss: float
-
-
 class PieceSamples:
     """The samples as the driver sees them: visits, each one pass over the rows."""
 
     def __init__(self, rows: Rows, layout: TableLayout) -> None:
         self.rows, self.layout = rows, layout
         self.visits = self.nulls = self.n_pieces = 0
+        self.corrected = np.zeros(0)  # all corrections of a dual point together
 
     def _run(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
         self.visits += 1
         state, (sums,) = self.rows.run(function, state, self.layout, *arguments)
         return state, sums
 
-    def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> Seen:
+    def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> State:
         """Where a run begins; with ``slope``, s per sample, the loss is -s u."""
         self.visits += 1
-        state, _ = self.rows.run(_open, slope, self.layout, kappa, coef, mu)
-        return Seen(state, 0.0)
+        return self.rows.run(_open, slope, self.layout, kappa, coef, mu)[0]
 
-    def linearise(
-        self, seen: Seen, coef: FloatArray, primal: float, dual: float, mu: float
-    ) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(_linearise, seen.state, coef, primal, dual, mu, False)
+    def linearise(self, state: State, *where: Any) -> tuple[State, FloatArray]:
+        state, sums = self._run(_linearise, state, *where)
         self.n_pieces = int(sums[-1])
-        return Seen(state, float(sums[LOSS])), sums
+        return state, sums
 
     def with_missing(
-        self, seen: Seen, trial: Seen, coef: FloatArray, mu: float
-    ) -> tuple[Seen, FloatArray]:
+        self, state: State, trial: State, coef: FloatArray, mu: float
+    ) -> tuple[State, FloatArray]:
         self.nulls += 1
-        both, _ = self.rows.run(_join_missing, self.rows.pair(seen.state, trial.state))
-        state, sums = self._run(_linearise, both, coef, 0.0, 0.0, mu, True)
-        self.n_pieces = int(sums[-1])
-        sums[LOSS] = sums[LOSS + 1] = seen.loss  # the adversary was not asked
-        return Seen(state, seen.loss), sums
+        return self._run(_with_missing, self.rows.pair(state, trial), coef, mu)
 
-    def predict(self, seen: Seen, dcoef: FloatArray) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(_follow, seen.state, dcoef, 0.0, 0.0, True)
-        return seen._replace(state=state), sums
+    def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
+        return self._run(_follow, state, dcoef, 0.0, 0.0, True)
 
     def correct(
-        self, seen: Seen, dcoef: FloatArray, centre: float, share: float
-    ) -> tuple[Seen, FloatArray]:
-        state, sums = self._run(_follow, seen.state, dcoef, centre, share, False)
-        return seen._replace(state=state), sums
+        self, state: State, dcoef: FloatArray, centre: float, share: float
+    ) -> tuple[State, FloatArray]:
+        return self._run(_follow, state, dcoef, centre, share, False)
 
     def certify(
-        self, seen: Seen, point: State | None, dcoef: FloatArray
+        self, state: State, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
-        return self._run(_certify, seen.state if point is None else point, dcoef, point is None)
+        self.corrected = dcoef if point is None else self.corrected + dcoef
+        return self._run(_certify, state, self.corrected)
 
 
 def _open(
@@ -398,9 +382,10 @@ def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any)
     return state, (Sum(sums),)
 
 
-def _join_missing(block: Block, both: tuple[PieceState, PieceState]) -> Any:
-    here, there = both
-    return here._replace(missing=there.missing), ()
+def _with_missing(block: Block, both: Any, layout: TableLayout, coef: FloatArray, mu: float) -> Any:
+    state, trial = both
+    state, sums = linearise(layout.table(block), state, coef, 0.0, 0.0, mu, trial)
+    return state, (Sum(sums),)
 
 
 def _follow(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
@@ -408,10 +393,9 @@ def _follow(block: Block, state: PieceState, layout: TableLayout, *rest: Any) ->
     return state, (Sum(sums),)
 
 
-def _certify(block: Block, both: Any, layout: TableLayout, dx: FloatArray, first: bool) -> Any:
+def _certify(block: Block, state: PieceState, layout: TableLayout, dx: FloatArray) -> Any:
     """A point is kept with the state that it is of."""
-    state, point = (both, None) if first else both
-    point, sums = certify_pieces(layout.table(block), state, point, dx)
+    point, sums = certify_pieces(layout.table(block), state, dx)
     return (state, point), (Sum(sums),)
 
 
@@ -471,7 +455,7 @@ def _opening(
     problem: Problem, layout: TableLayout, start: Result | None
 ) -> tuple[FloatArray, float]:
     """Coordinates and μ to open with: near the constant model, or near that of a start."""
-    epsilon, flips = problem.epsilon, math.isfinite(problem.kappa)
+    epsilon = problem.epsilon
     if start is None or not _serves(problem, start):
         # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
         lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / epsilon)
@@ -480,8 +464,8 @@ def _opening(
         )
     coefficients = problem.join(start.coef, start.intercept)
     lam = max(start.lam, problem.dual_norm(coefficients))
-    mu = SETTINGS.table_start_mu if flips else SETTINGS.table_start_mu_without_flips
-    return layout.inside(coefficients, lam, SETTINGS.table_start_push), mu
+    mu = SETTINGS.near_mu if math.isfinite(problem.kappa) else SETTINGS.near_mu_loss
+    return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), mu
 
 
 def _serves(problem: Problem, start: Result) -> bool:
