@@ -50,9 +50,8 @@ def test_zoo_is_certified(case, search):
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("norm", NORM_NAMES)
 @pytest.mark.parametrize("kappa", [0.5, math.inf])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_planted_solutions_are_found(search, norm, kappa, seed):
-    case = planted(seed, norm=norm, kappa=kappa, weighted=True, costs=True)
+def test_planted_solutions_are_found(search, norm, kappa):
+    case = planted(0, norm=norm, kappa=kappa, weighted=True, costs=True)
     tol = 1e-9 if search == "derivative" else 1e-7
     result = solve(case.X, case.y, tol=tol, lambda_search=search, **case.options)
     assert result.objective == pytest.approx(case.objective, abs=tol)
