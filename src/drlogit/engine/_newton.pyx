@@ -5,8 +5,7 @@ hundred of these: more than the samples take on 500 rows.
 """
 import numpy as np
 from libc.math cimport INFINITY, sqrt
-from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dsymv, dtrsv
+from scipy.linalg.cython_blas cimport dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 from drlogit.dual.bound import DualSums, lower_bound
 from ._cones cimport Cone, dot
@@ -30,10 +29,10 @@ cdef class Newton:
         self.scalars = self.square + 3 * P
         self.given, self.epsilon, self.coordinates, self.length = epsilon, epsilon * scale[P - 1], coordinates, length
         self.slop = coordinates.used(np.zeros(P - 1), 2.0**-53) * scale[P - 1]
-        self.x, self.dx, self.residual, self.rhs, self.unit, self.first, self.proof, self.best_x = np.zeros((8, P))
+        self.x, self.dx, self.residual, self.rhs, self.unit, self.proof, self.best_x = np.zeros((7, P))
         self.change = np.zeros(P)
         self.dcoef = self.change
-        self.matrix, self.factor = np.zeros((2, P, P) if wide is None else (2, 1, 1))
+        self.factor = np.zeros((P, P) if wide is None else (1, 1))
 
     cpdef void open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
@@ -64,8 +63,7 @@ cdef class Newton:
         self.expected = tot[5] + dot(&self.residual[0], &self.x[0], P) - self.cone.carried() * self.x[P - 1]
         if self.wide is not None:
             return self.build(weights)
-        self.assemble(False)
-        return self.factorise()
+        return self.factorise(False)
 
     def build(self, weights):
         """The system behind products."""
@@ -81,7 +79,7 @@ cdef class Newton:
         """The matrix at unit diagonal."""
         cdef Py_ssize_t j, k, P = self.size
         cdef double* gram = &self.sums[0]
-        cdef double* matrix = &self.matrix[0, 0]
+        cdef double* matrix = &self.factor[0, 0]
         for j in range(P):
             for k in range(j + 1): matrix[j * P + k] = self.scale[j] * self.scale[k] * gram[j * P + k]
         self.cone.curvature(matrix, proof)
@@ -93,13 +91,14 @@ cdef class Newton:
             for k in range(j): matrix[j * P + k] *= self.unit[j] * self.unit[k]
             matrix[j * P + j] = 1.0
 
-    cdef bint factorise(self) noexcept:
-        cdef Py_ssize_t j, P = self.size
+    cdef bint factorise(self, bint proof) noexcept:
+        """The matrix with as little on its diagonal as it takes."""
+        cdef Py_ssize_t j
         cdef double shift = 1e-14
-        cdef int info = 1, order = P
+        cdef int info = 1, order = self.size
         while info != 0 and shift < 1e-3:
-            memcpy(&self.factor[0, 0], &self.matrix[0, 0], P * P * sizeof(double))
-            for j in range(P): self.factor[j, j] += shift
+            self.assemble(proof)
+            for j in range(order): self.factor[j, j] += shift
             dpotrf("U", &order, &self.factor[0, 0], &order, &info)
             shift *= 100.0
         return info == 0
@@ -124,9 +123,7 @@ cdef class Newton:
         self.rows_of_proof(False)
 
     cdef void rows_of_proof(self, bint proof) noexcept:
-        if self.cone.carried() > 0.0:
-            self.assemble(proof)
-            self.factorise()
+        if self.cone.carried() > 0.0: self.factorise(proof)
 
     def correction(self):
         """Newton's step to the dual's equations, at unchanged complementarity."""
@@ -182,44 +179,34 @@ cdef class Newton:
         if self.pinned: self.rhs[P - 1] = 0.0
 
     cdef int solve(self) except -1:
-        """dx for rhs, refined once against the unshifted matrix."""
+        """dx for rhs."""
         cdef Py_ssize_t j
         cdef int size = self.size, info
-        cdef double minus = -1.0, one = 1.0
         cdef double* rhs = &self.rhs[0]
-        cdef double* first = &self.first[0]
         cdef const double[::1] found
         if self.wide is not None:
             found = self.wide.solve(np.asarray(self.rhs))
-            for j in range(size):
-                self.dx[j], self.dcoef[j] = found[j], self.scale[j] * found[j]
-            return 0
-        for j in range(size):
-            rhs[j] *= self.unit[j]
-            first[j] = rhs[j]
-        dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, first, &size, &info)
-        dsymv("U", &size, &minus, &self.matrix[0, 0], &size, first, &ONE, &one, rhs, &ONE)
-        dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, rhs, &size, &info)
-        for j in range(size):
-            self.dx[j] = self.unit[j] * (first[j] + rhs[j])
-            self.dcoef[j] = self.scale[j] * self.dx[j]
+            for j in range(size): self.dx[j] = found[j]
+        else:
+            for j in range(size): rhs[j] *= self.unit[j]
+            dpotrs("U", &size, &ONE, &self.factor[0, 0], &size, rhs, &size, &info)
+            for j in range(size): self.dx[j] = self.unit[j] * rhs[j]
+        for j in range(size): self.dcoef[j] = self.scale[j] * self.dx[j]
         return 0
 
     cpdef double decrement(self) except? -1:
         """Newton's decrement, squared: what a step to the central path should gain."""
         cdef Py_ssize_t j
+        cdef int size = self.size
+        cdef double* rhs = &self.rhs[0]
         self.cone.aim_at(self.mu, 0.0)
         self.right_side(self.mu, 0.0, NULL)
-        cdef double* rhs = &self.rhs[0]
-        cdef double* first = &self.first[0]
-        cdef int size = self.size
-        memcpy(first, rhs, size * sizeof(double))
         if self.wide is not None:
             self.solve()
-            return dot(first, &self.dx[0], size)
-        for j in range(size): first[j] *= self.unit[j]
-        dtrsv("U", "T", "N", &size, &self.factor[0, 0], &size, first, &ONE)
-        return dot(first, first, size)
+            return dot(rhs, &self.dx[0], size)
+        for j in range(size): rhs[j] *= self.unit[j]
+        dtrsv("U", "T", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)
+        return dot(rhs, rhs, size)
 
     def predictor(self):
         """All products to zero: the direction in the user's coefficients."""
