@@ -8,13 +8,15 @@ import math
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from benchmarks.cutting_planes import cutting_planes
 
 import domain_zoo
 import drlogit
-from drlogit.dual.certify import certify
+from drlogit.datasets.bundled import load_bundled
+from drlogit.dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from drlogit.dual.pieces import PieceMasses, piece_bound
 from drlogit.engine.tables import interior_point_with_domains
 from drlogit.problem.problem import build_problem
@@ -23,24 +25,14 @@ from drlogit.problem.result import Monitor
 cvxpy = pytest.importorskip("cvxpy")
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_equal_to_cutting_planes(seed):
+@functools.cache
+def fitted(seed):
+    """A generated problem and its fit."""
     case = domain_zoo.generated(seed)
     found = drlogit.solve(**case)
-    reference = cutting_planes(**case)
     assert found.gap <= 1e-6
     assert found.status is drlogit.Status.OPTIMAL
-    assert found.objective <= reference.objective + 1e-6
-    assert found.dual_objective <= reference.objective + 1e-9
-    assert reference.objective == pytest.approx(found.objective, abs=2e-6)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_cutting_planes_find_what_all_pieces_say(seed):
-    case = domain_zoo.generated(seed, n_samples=6)
-    planes = cutting_planes(**case)
-    everything = cutting_planes(**case, pieces="all")
-    assert planes.objective == pytest.approx(everything.objective, abs=1e-7)
+    return case, found
 
 
 def numbers_of(case):
@@ -48,15 +40,47 @@ def numbers_of(case):
     costs = case["feature_costs"].copy()
     for group in case["categories"]:
         costs[group] /= 2.0
-    return {key: case[key] for key in case if key not in ("categories", "bounds")} | {
-        "feature_costs": costs
-    }
+    kept = {key: case[key] for key in case if key not in ("categories", "bounds")}
+    return kept | {"feature_costs": costs}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_equal_to_cutting_planes(seed):
+    case, found = fitted(seed)
+    reference = cutting_planes(**case)
+    assert found.dual_objective <= reference.objective + 1e-9
+    assert reference.objective == pytest.approx(found.objective, abs=2e-6)
+    if seed < 5:  # the reference itself, against all pieces
+        small = domain_zoo.generated(seed, n_samples=6)
+        everything = cutting_planes(**small, pieces="all")
+        assert cutting_planes(**small).objective == pytest.approx(everything.objective, abs=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_never_more_pessimistic_than_the_same_data_as_numbers(seed):
     case = domain_zoo.generated(seed) | {"norm": "l1"}
     assert drlogit.solve(**case).objective <= drlogit.solve(**numbers_of(case)).objective + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_its_own_solution_needs_no_iteration_and_is_its_proof(seed):
+    case, found = fitted(seed)
+    again = drlogit.solve(**case, start=found)
+    assert found.n_iter > 0
+    assert (again.n_iter, again.converged) == (0, True)
+    assert again.objective == pytest.approx(found.objective, abs=1e-12)
+    np.testing.assert_array_equal(again.coef, found.coef)
+    problem = build_problem(**case)
+    point = dual_point_of_pieces(problem, pieces_of_dual_point(problem, found.dual))
+    for name in ("s", "flip_share"):
+        wanted = getattr(found.dual, name)
+        np.testing.assert_allclose(getattr(point, name), wanted, rtol=1e-9, atol=1e-12)
+    for part, wanted in zip(point.moves.arrays, found.dual.moves.arrays, strict=True):
+        np.testing.assert_allclose(part, wanted, rtol=1e-9)
+    # Of other samples it is no proof.
+    fewer = {name: case[name][:-1] for name in ("X", "y")}
+    other = build_problem(**case | fewer | {"sample_weight": None})
+    assert pieces_of_dual_point(other, found.dual) is None
 
 
 def test_small_ranges_are_the_model_with_norm_constraints():
@@ -105,20 +129,9 @@ def test_two_levels_are_a_bounded_column():
     assert full.objective == pytest.approx(bounded.objective, abs=1e-9)
 
 
-def test_the_constant_model_is_found_and_proven():
-    for seed in (1, 2, 5):
-        case = domain_zoo.generated(seed, n_immovable=0) | {"kappa": math.inf}
-        del case["epsilon"]
-        limit = drlogit.epsilon_max(**case)
-        beyond = drlogit.solve(**case, epsilon=1.02 * limit)
-        within = drlogit.solve(**case, epsilon=0.9 * limit)
-        assert beyond.gap <= 1e-6
-        assert within.objective < beyond.objective - 1e-6
-
-
 @pytest.mark.parametrize(
     ("seed", "n_immovable", "kappa"),
-    [(6, 0, 1.0), (9, 1, math.inf)],
+    [(6, 0, 1.0), (9, 1, math.inf), (1, 0, math.inf), (5, 0, math.inf)],
 )
 def test_epsilon_max_with_flips_or_immovable_features(seed, n_immovable, kappa):
     """Just above it the value of the null model is proven, just below something less is found."""
@@ -194,8 +207,7 @@ def test_separable_data_without_flips():
 @pytest.mark.parametrize("seed", range(12))
 def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
     """Masses and slopes at random: the charge must cover whatever equations they break."""
-    case = domain_zoo.generated(seed)
-    best = drlogit.solve(**case, tol=1e-7)
+    case, best = fitted(seed)
     problem = build_problem(**case)
     rng = np.random.default_rng(seed)
     n_items = problem.domains.n_groups + 2 * problem.domains.bounded.size
@@ -214,29 +226,21 @@ def test_no_dual_point_whatsoever_gives_a_bound_above_the_optimum(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("digits", [0, 2, 5, 8])
-def test_a_good_dual_point_that_was_disturbed_gives_no_false_bound(seed, digits):
+def test_a_good_dual_point_that_was_disturbed_gives_no_false_bound(seed):
     """Equations that hold to some digits only, those of immovable features among them."""
-    problem, solution, optimum = solved(seed, seed % 3)
-    rng = np.random.default_rng(seed)
-
-    def disturb(block, pieces):
-        noise = 10.0**-digits * rng.standard_normal((2, pieces.q.size))
-        q = np.abs(pieces.q * (1.0 + noise[0]))
-        return pieces._replace(q=q, m=np.clip(pieces.m * (1.0 + noise[1]), 0.0, q)), ()
-
-    disturbed, _ = problem.rows.run(disturb, solution.point)
-    assert piece_bound(problem, np.zeros(problem.costs.size), disturbed).value <= optimum
-
-
-@functools.cache
-def solved(seed, n_immovable):
-    """A problem, its solution and its value."""
-    problem = build_problem(**domain_zoo.generated(seed, n_immovable=n_immovable))
+    problem = build_problem(**domain_zoo.generated(seed, n_immovable=seed % 3))
     solution = interior_point_with_domains(problem, tol=1e-7, monitor=Monitor(None, 0))
-    certificate = certify(problem, solution.coefficients, point=solution.point)
-    assert certificate.gap <= 1e-6
-    return problem, solution, certificate.primal
+    optimum = certify(problem, solution.coefficients, point=solution.point).primal
+    rng = np.random.default_rng(seed)
+    for digits in (0, 2, 5, 8):
+
+        def disturb(block, pieces, digits=digits):
+            noise = 10.0**-digits * rng.standard_normal((2, pieces.q.size))
+            q = np.abs(pieces.q * (1.0 + noise[0]))
+            return pieces._replace(q=q, m=np.clip(pieces.m * (1.0 + noise[1]), 0.0, q)), ()
+
+        disturbed, _ = problem.rows.run(disturb, solution.point)
+        assert piece_bound(problem, np.zeros(problem.costs.size), disturbed).value <= optimum
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -259,32 +263,28 @@ def test_immovable_features_beside_many_categories_are_proven(fit_intercept, kap
     assert found.gap <= 1e-6
 
 
-# --- rows of every kind ---------------------------------------------------------------------
+# --- a table, on rows of every kind -----------------------------------------------------------
 
 
-def middling(n_samples=400, seed=3):
-    rng = np.random.default_rng(seed)
-    groups = [np.eye(k)[rng.integers(0, k, n_samples)] for k in (3, 4, 2)]
-    X = np.column_stack([*groups, rng.random((n_samples, 1)), rng.standard_normal((n_samples, 1))])
-    y = X @ rng.standard_normal(11) * 2.0 + rng.logistic(size=n_samples) > 0.3
-    lower, upper = np.full(11, -np.inf), np.full(11, np.inf)
-    lower[9], upper[9] = 0.0, 1.0
-    return (
-        X,
-        y,
-        {
-            "epsilon": 0.1,
-            "kappa": 2.0,
-            "categories": [[0, 1, 2], [3, 4, 5, 6], [7, 8]],
-            "bounds": (lower, upper),
-            "tol": 1e-8,
-        },
-    )
+def loans():
+    """Texts as groups, age and months within bounds, amounts as they are."""
+    frame = load_bundled("loans")[:400]
+    texts = [pd.get_dummies(frame[c], dtype=float) for c in ("job", "savings", "purpose")]
+    numbers = frame[["age", "months", "amount", "late_payments"]].astype(float)
+    X = np.column_stack([*texts, numbers / numbers.std()])
+    ends = np.cumsum([0, *(text.shape[1] for text in texts)])
+    lower, upper = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
+    lower[-4:-2], upper[-4:-2] = 0.0, X[:, -4:-2].max(axis=0) + 1.0
+    options = {
+        "epsilon": 0.1, "kappa": 2.0, "bounds": (lower, upper), "tol": 1e-8,
+        "categories": [list(range(a, b)) for a, b in itertools.pairwise(ends)],
+    }  # fmt: skip
+    return X, (frame["outcome"] == "default").to_numpy(), options
 
 
 @pytest.fixture(scope="module")
 def dense_fit():
-    X, y, options = middling()
+    X, y, options = loans()
     found = drlogit.solve(X, y, **options)
     assert found.gap <= 1e-8
     return found
@@ -298,7 +298,7 @@ def same(found, reference):
 
 @pytest.mark.parametrize("kind", ["csr", "float32", "threads", "stored", "repeated", "dask"])
 def test_rows_of_every_kind_give_the_same_answer(kind, dense_fit):
-    X, y, options = middling()
+    X, y, options = loans()
     if kind == "csr":
         same(drlogit.solve(sp.csr_array(X), y, **options), dense_fit)
     elif kind == "float32":
@@ -354,16 +354,59 @@ def test_a_category_of_very_many_levels_is_never_a_dense_matrix():
 
 
 def test_the_worst_case_of_a_fit_is_its_objective(dense_fit):
-    X, y, options = middling()
+    X, y, options = loans()
     ball = {key: options[key] for key in ("epsilon", "kappa", "categories", "bounds")}
     loss = drlogit.worst_case_loss(dense_fit, X, y, **ball)
     assert loss == pytest.approx(dense_fit.objective, abs=1e-12)
 
 
 def test_a_start_and_few_iterations_are_told_honestly():
-    X, y, options = middling()
+    X, y, options = loans()
     short = drlogit.solve(X, y, **options, max_iter=3)
     assert short.status is drlogit.Status.MAX_ITER
     assert short.dual_objective <= short.objective
-    again = drlogit.solve(X, y, **options, start=short)
-    assert again.gap <= 1e-8
+    assert drlogit.solve(X, y, **options, start=short).gap <= 1e-8
+
+
+def test_its_own_solution_for_samples_that_occur_twice():
+    case = domain_zoo.generated(3, n_samples=400)
+    for name in ("X", "y"):
+        case[name] = np.concatenate([case[name], case[name][:300]])
+    case["sample_weight"] = np.random.default_rng(0).exponential(size=700)
+    case["sample_weight"][::7] = 0.0
+    again = drlogit.solve(**case, start=drlogit.solve(**case))
+    assert (again.n_iter, again.converged) == (0, True)
+
+
+def test_neighbours_take_fewer_iterations_and_far_ones_hardly_more():
+    near = far = cold_near = cold_far = 0
+    for seed in range(4):
+        case = domain_zoo.generated(seed) | {"epsilon": 0.05}
+        start, closer, larger = (
+            drlogit.solve(**case),
+            case | {"epsilon": 0.04},
+            case | {"epsilon": 1.0},
+        )
+        near += drlogit.solve(**closer, start=start).n_iter
+        far += drlogit.solve(**larger, start=start).n_iter
+        cold_near += drlogit.solve(**closer).n_iter
+        cold_far += drlogit.solve(**larger).n_iter
+    assert near <= 0.75 * cold_near
+    assert far == cold_far  # dropped
+
+
+def test_a_level_of_one_class_is_proven_at_once():
+    """Letters of which a few occur once: their rows take part in the proof by their weight."""
+    rng = np.random.default_rng(21)
+    letters = rng.integers(0, 4, (1500, 30))
+    letters[rng.integers(0, 1500, 8), rng.integers(0, 30, 8)] = 4
+    effects = rng.standard_normal((30, 5)) * (rng.random((30, 1)) < 0.6)
+    score = effects[np.arange(30), letters].sum(axis=1)
+    y = score - np.median(score) + 0.5 * rng.logistic(size=1500) > 0.0
+    X = np.column_stack([np.eye(5)[column][:, np.unique(column)] for column in letters.T])
+    ends = np.cumsum([0, *(np.unique(column).size for column in letters.T)])
+    groups = [list(range(a, b)) for a, b in itertools.pairwise(ends)]
+    for epsilon, kappa in ((0.03, 3.0), (0.1, math.inf), (0.01, 1.0)):
+        found = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, categories=groups)
+        assert found.gap <= 1e-6
+        assert found.n_iter <= 30

@@ -147,8 +147,9 @@ cdef class Newton:
         if len(self.earlier) > 1:
             steps, rights, taken = zip(*self.earlier[1:])
             dsteps, drights = np.diff([*steps, step], axis=0), np.diff([*rights, right], axis=0)
-            shares = np.linalg.lstsq(dsteps @ drights.T, dsteps @ right, rcond=1e-10)[0]
-            step = step - shares @ (dsteps + taken)
+            products, along = dsteps @ drights.T, dsteps @ right
+            if np.isfinite(products).all() and np.isfinite(along).all():
+                step = step - np.linalg.lstsq(products, along, rcond=1e-10)[0] @ (dsteps + taken)
         self.earlier.append((np.array(self.dx), right, step))
         np.multiply(step, self.scale, out=self.change)
         np.sum([each[2] for each in self.earlier], axis=0, out=np.asarray(self.dx))
