@@ -1,4 +1,4 @@
-"""The robust loss of the flip pair, summed over samples (:mod:`drlogit.problem.flip_pair`)."""
+"""The robust loss of the flip pair, summed over samples (:mod:`drlogit.problem.losses`)."""
 from drlogit.rows._clones cimport cloned
 
 
