@@ -38,9 +38,8 @@ class Settings:
     """Second-order terms of samples that will be passed are no guide beyond this (generated)."""
 
     # --- steps ---
-    least_sigma: float = 0.003
-    """Centring never aims below this share of μ (generated: .01 takes 2 % more iterations, .001 as
-    many, .0003 loses proofs of several classes)."""
+    least_sigma: float = 0.01
+    """Centring never aims below this share of μ (generated)."""
     decrement_sigma: float = 0.1
     """Centring per unit of Newton decrement over complementarity, so that μ does not run ahead."""
     most_sigma: float = 3.0
