@@ -180,12 +180,14 @@ class ClassNewton(Newton):
         super().__init__(scale, problem.epsilon, cone, self.known, length, system)
 
     def decrement(self) -> float:
-        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more.
-
-        So is the predictor after it.
-        """
+        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more."""
         self.wide.rtol = 1.0
         return super().decrement()
+
+    def predictor(self) -> FloatArray:
+        """All products to zero: the direction in the user's coefficients."""
+        self.wide.rtol = SETTINGS.class_predictor
+        return super().predictor()
 
     def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
         """Towards ``centre``, with a share of the predictor's second-order terms."""
