@@ -242,7 +242,7 @@ class Level:
         state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
         slope += self.problem.epsilon * start.lam
         factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0  # Newton's method, one step
-        factor = min(max(factor, 0.5), 2.0)
+        factor = min(max(factor, SETTINGS.least_multiple), 2.0)
         return self._look(state, factor * model, factor)
 
     def _look(self, state: State, model: FloatArray, factor: float) -> Here:

@@ -108,6 +108,9 @@ class Settings:
     sample_tolerance: float = 0.1
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .2; .01
     takes two iterations more there, and saves none)."""
+    least_multiple: float = 0.2
+    """Least multiple of a model to start from (near ε_max .1 is alike, .5 and .03 take 5 to 10 %
+    longer at (8000, 220), (11000, 300), (20000, 70)); at most it is doubled."""
     inner: float = 0.002
     """How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike)."""
     reach: float = 2.5
