@@ -6,8 +6,8 @@ one would have to, and judged twice: on a test set whose labels are right, and o
 
     python examples/label_noise.py
 
-The documentation (Does it help when training labels are wrong?) has a table of eight data sets, with
-standard errors.
+The documentation (Does it help when training labels are wrong?) has a table of eight data sets,
+with standard errors.
 """
 
 from __future__ import annotations
