@@ -152,6 +152,7 @@ class ClassSystem:
             )
         self.kept = kept  # the columns in the norm
         self.rows, self.cone, self.shape, self.products = rows, cone, (n_classes, width), 0
+        self.matrix = np.empty(2 * [(n_classes - 1) * width + 1])  # new memory costs as a copy does
         self.scale, self.unit = scale[:width], float(scale[-1])
         # As many rows as there are coefficients may be on kinks of the loss: none is to be missed.
         self.wanted = float((SETTINGS.class_rows + n_classes) * width)
@@ -195,7 +196,9 @@ class ClassSystem:
         blocks *= self.scale
         blocks *= self.scale[:, None, None]
         self.stiffness.add(blocks)
-        return self._factorise(np.block([[gram, border[:-1, None]], [border]]))
+        matrix = self.matrix
+        matrix[:-1, :-1], matrix[:-1, -1], matrix[-1] = gram, border[:-1], border
+        return self._factorise(matrix)
 
     def _factorise(self, matrix: FloatArray) -> bool:
         """At unit diagonal, with the smallest shift that lets a factor exist."""
