@@ -93,8 +93,9 @@ class Settings:
     nothing: float = 1e-10
     """A budget of flips below this, where rows measure one, is none."""
 
-    # --- many samples (``large``): chosen on standard normal features, (20000, 50), (60000, 20),
-    # (20000, 200), (200000, 15), and on a7a, a9a, w8a; seeds below 1000 ---
+    # --- many samples (``large``): chosen on standard normal features, (5000, 40), (8000, 60),
+    # (8000, 220), (8000, 300), (10000, 200), (20000, 50), (30000, 100), (60000, 20), a7a and w7a;
+    # judged on (13500, 45), (25000, 130), (7500, 170), (6500, 280) ---
     many_samples: int = 16
     """Samples per coefficient from which some of them lead to all (at (3500, 200), .7 to .95 times
     as long, at (8000, 300) half as long; with 8 samples each, (2000, 200), 1.2 times), ..."""
@@ -125,7 +126,8 @@ class Settings:
     least_max_iter: int = 10
     """Where fewer iterations are allowed, they are the driver's."""
 
-    # --- near starts (``pair``): paths of 30 radii on a9a, w8a, (2000, 40), (20000, 50) ---
+    # --- near starts (``pair``): paths of 15 and 30 radii on a7a, w7a, (2500, 40),
+    # (8000, 220), (20000, 50) ---
     near_nats: float = 0.02
     """Distance of a start up to which a model of the loss at it is better than opening near it,"""
     crowded: float = 0.5
