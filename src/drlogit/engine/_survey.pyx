@@ -11,6 +11,7 @@ Near the kink ``near_shares`` corrects the flips of those samples that the drive
 import numpy as np
 from libc.math cimport INFINITY, fabs
 from drlogit.problem._losses cimport entropy, loss_terms
+from drlogit.rows._clones cimport cloned
 from drlogit.rows._products cimport CompiledRows
 from ._pair cimport A, C, PairState, Q
 
@@ -37,7 +38,7 @@ cdef void kinks(Py_ssize_t n, const double* kappa, bint many, double lam, Out pr
         kink[i] = kap * lam if kap != INFINITY else INFINITY
 
 
-cdef void losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out gradient, Out curved, double* tot,
+cdef cloned losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out gradient, Out curved, double* tot,
                     double* side) noexcept nogil:
     """Loss, hinges and curvature at margins u; the gradient's column, with flips above the kink."""
     cdef Py_ssize_t i
@@ -56,7 +57,7 @@ cdef void losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out gradi
     side[0] -= spent
 
 
-cdef void dual_point(Py_ssize_t n, In w, In y, In price, In u, In curvature, In du, In share, Out point, Out column,
+cdef cloned dual_point(Py_ssize_t n, In w, In y, In price, In u, In curvature, In du, In share, Out point, Out column,
                      double* tot, double* side) noexcept nogil:
     """s after a change of the margins by the model, and its part of the equations."""
     cdef Py_ssize_t i
