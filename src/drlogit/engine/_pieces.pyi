@@ -32,6 +32,7 @@ def linearise(
     primal: float,
     dual: float,
     mu: float,
+    most_over: float,
     refused: PieceState | None = None,
 ) -> tuple[PieceState, FloatArray]: ...
 def follow(

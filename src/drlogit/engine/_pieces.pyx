@@ -499,11 +499,12 @@ def still(n_pieces, n_samples):
     return np.zeros((n_pieces, 4)), np.zeros(n_samples), np.zeros(n_samples), 0.0
 
 
-def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, refused=None):
+def linearise(Table t, state, const double[::1] x, double primal, double dual, double mu, double most_over, refused=None):
     """Go by these lengths along the state's direction, to ``x``: the state and the conditions there.
 
     Pieces that matter there, or soon will, are taken in.  After a step that was ``refused``, with the state it led to,
-    no piece is looked for: those that were new there are taken in.  Sums: Gram P·P (lower triangle), three adjoints of P
+    no piece is looked for: those that were new there are taken in.  There are no conditions where losses are over the
+    pieces' by more than ``most_over``: such a step will be refused.  Sums: Gram P·P (lower triangle), three adjoints of P
     (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
     """
     cdef Work work = Work(t, state.kappa, state.slope)
@@ -540,7 +541,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double* adj = &adjoints[0, 0]
     cdef double* tot = &total[P * P + 3 * P]
     cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
-    cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, scale, cen, curved
+    cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, cen, curved
     cdef double base[3]
     cdef double each[3]
     with nogil:
@@ -550,7 +551,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             new_score[i], top = old_score[i] + primal * dscore[i], old_top[i] + primal * dtop[i]
             new_top[i] = top
             if not w > 0.0: continue
-            work.go_to(i)
+            if t.nb: work.go_to(i)
             # The pieces that are there; curvature is made up for at once, in top.
             mass = error = full = 0.0
             for k in range(a, b):
@@ -598,21 +599,26 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                 top = max(top, p[k].r + LIFT * mu)
             n += count
             tot[6] += count
-            sq = sd = sw = 0.0
+            sq = 0.0
             for k in range(a2, n):
                 p[k].r = top - p[k].r
                 if k >= n - count: p[k].q = w * min(mu / p[k].r, 0.5)
                 sq += p[k].q
-            scale = w / sq if count else 1.0
-            sq *= scale
-            for k in range(a2, n):
-                p[k].q *= scale
+            if count:
+                for k in range(a2, n): p[k].q *= w / sq
+            new_top[i] = top
+        new_ptr[t.N] = n
+        # Conditions: gradient, and the responses of q to aims -q r and w.
+        for i in range(t.N if tot[4] <= most_over else 0):
+            a, b, w, top = new_ptr[i], new_ptr[i + 1], t.w[i], new_top[i]
+            if not w > 0.0: continue
+            work.go_to(i)
+            sq = sd = sw = base[0] = base[1] = base[2] = 0.0
+            for k in range(a, b):
+                sq += p[k].q
                 sd += p[k].q / p[k].r
                 sw += w / p[k].r
-            new_top[i] = top
-            # Conditions: gradient, and the responses of q to aims -q r and w.
-            base[0] = base[1] = base[2] = 0.0
-            for k in range(a2, n):
+            for k in range(a, b):
                 h = p[k].q / p[k].r / sd
                 each[0], each[1], each[2] = p[k].q, -p[k].q + h * w, w / p[k].r - h * sw
                 tot[2] += p[k].q * p[k].r
@@ -624,12 +630,11 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                     adj[e * Q + last] -= each[e] * p[k].cost
                     work.spread(i, p_sets + k * W, p[k].y, cen, adj + e * Q)
             for e in range(3): work.add(base[e], adj + e * Q)
-            work.gram(i, p + a2, p_sets + a2 * W, n - a2, sd, out)
+            work.gram(i, p + a, p_sets + a * W, b - a, sd, out)
         work.finish(out, &total[0])
         for e in range(3):
             t.fold(adj + e * Q)
             memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))
-        new_ptr[t.N] = n
         if stay: tot[0] = loss
         tot[1], tot[7] = tot[0], n
     found = PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], new_out, score, top_out, tot[0], *still(n, t.N))

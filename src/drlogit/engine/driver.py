@@ -75,10 +75,11 @@ def run(
 
     for iteration in range(max_iter):
         # Where the last step leads; not there if pieces are missing, shorter if the loss rises.
+        samples.most_over = math.inf if refused else SETTINGS.missing * comp
         while True:
             trial, sums = samples.linearise(state, newton.trial(primal), primal, dual, mu)
             over = sums[scalars + 4]
-            if over > SETTINGS.missing * comp and not refused:
+            if over > samples.most_over:
                 refused, primal, dual = True, 0.0, 0.0
                 state, sums = samples.with_missing(state, trial, newton.trial(0.0), mu)
                 break

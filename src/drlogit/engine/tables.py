@@ -333,6 +333,7 @@ class PieceSamples:
         self.rows, self.layout = rows, layout
         self.visits = self.nulls = self.n_pieces = 0
         self.corrected = np.zeros(0)  # all corrections of a dual point together
+        self.most_over = math.inf  # loss above the pieces' from which the driver refuses a step
 
     def _run(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
         self.visits += 1
@@ -345,7 +346,7 @@ class PieceSamples:
         return self.rows.run(_open, slope, self.layout, kappa, coef, mu)[0]
 
     def linearise(self, state: State, *where: Any) -> tuple[State, FloatArray]:
-        state, sums = self._run(_linearise, state, *where)
+        state, sums = self._run(_linearise, state, *where, self.most_over)
         self.n_pieces = int(sums[-1])
         return state, sums
 
@@ -384,7 +385,7 @@ def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any)
 
 def _with_missing(block: Block, both: Any, layout: TableLayout, coef: FloatArray, mu: float) -> Any:
     state, trial = both
-    state, sums = linearise(layout.table(block), state, coef, 0.0, 0.0, mu, trial)
+    state, sums = linearise(layout.table(block), state, coef, 0.0, 0.0, mu, math.inf, trial)
     return state, (Sum(sums),)
 
 
