@@ -34,10 +34,7 @@ from ..problem.result import Result, Status, Trace
 from ..problem.transport import Ball
 from .writing import json_text, write_text
 
-#: Version 2 has the way from a raw table to numbers, and domains; in version 1 there were none.
-#: Version 3 has κ by label or by sample, label noise, and several classes in one fit.
-SCHEMA, VERSIONS = "drlogit-model", (1, 2, 3)
-_SINCE_VERSION_1 = ("columns", "missing_marks", "categories", "bounds", "label_noise")
+SCHEMA, VERSION = "drlogit-model", 3
 
 #: What rounding may leave of the difference of two objectives, relative to them.
 _ROUNDING = 1e-12
@@ -167,7 +164,7 @@ def _document(model: Any) -> dict[str, Any]:
     costs, groups, bounds = model.feature_costs_, model.categories_, model.bounds_
     return {
         "schema": SCHEMA,
-        "version": VERSIONS[-1],
+        "version": VERSION,
         "drlogit_version": __version__,
         "n_features": n_features,
         "feature_names": None if names is None else [str(name) for name in names],
@@ -218,10 +215,10 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
             f"{path} is JSON but not a model file: its schema is {found!r:.60}, wanted {SCHEMA!r}"
         )
     version = document.get("version")
-    if isinstance(version, bool) or version not in VERSIONS:
+    if isinstance(version, bool) or version != VERSION:
         raise ValueError(
-            f"{path} has version {version!r:.20} of the model format, and this "
-            f"drlogit reads versions {', '.join(map(str, VERSIONS))} only"
+            f"{path} has version {version!r:.20} of the model format, and this drlogit reads "
+            f"version {VERSION} only"
         )
     try:
         if "digest" in document and document.pop("digest") != _digest(document):
@@ -229,8 +226,6 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
                 "its 'digest' is not that of its contents, so it was changed after it was written; "
                 "if that was meant, remove 'digest'"
             )
-        if version < VERSIONS[-1]:
-            document = dict.fromkeys(_SINCE_VERSION_1) | document
         return _parse(document), _field(document, "origin", dict)
     except ValueError as error:
         raise ValueError(f"{path} is not a sound model file: {error}") from None
