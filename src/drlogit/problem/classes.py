@@ -94,7 +94,7 @@ class ClassProblem:
         if self.cost.trust is not None:
             costs = self.label_costs._replace(free=False)
             _, extremes = self.rows.run(_extreme_costs, self.codes, costs)
-            found = np.array(extremes, dtype=np.float64)
+            found = np.array([*extremes], dtype=np.float64)
         return np.asarray(found[np.isfinite(found)])
 
     @property
