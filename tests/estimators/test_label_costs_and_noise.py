@@ -111,6 +111,8 @@ def test_noise_is_inverted(noise):
     np.testing.assert_array_equal(model.predict(X), np.where(found[:, 1] > 0.5, "good", "bad"))
     with pytest.raises(ValueError, match="label_noise"):
         model.to_sklearn()
+    assert "for labels as recorded" in str(drlogit.audit(model, X, Y))
+    assert "as recorded" not in str(drlogit.audit(plain, X, Y))
 
 
 def test_noise_of_several_classes():

@@ -136,6 +136,9 @@ def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> Measured
     measured = replace(
         measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_
     )
+    if fit.label_noise_ is not None:
+        where = f"{measured.space}, for labels as recorded (label_noise is for predictions)"
+        measured = replace(measured, space=where)
     encoding = fit.encoding_
     if encoding is None:
         return measured
