@@ -235,6 +235,6 @@ def test_a_few_far_rows_do_not_mislead_the_others() -> None:
 
 
 def test_too_many_coefficients_are_refused() -> None:
-    X = np.random.default_rng(2).normal(size=(60, 1100))
-    with pytest.raises(ValueError, match="up to 4000 coefficients"):
+    X = np.random.default_rng(2).normal(size=(60, 2100))
+    with pytest.raises(ValueError, match="up to 8000 coefficients"):
         drlogit.solve(X, X[:, :5].argmax(axis=1), epsilon=0.3, kappa=math.inf)
