@@ -143,24 +143,6 @@ def test_starts_of_similar_problems(seed):
     assert found.converged
 
 
-@pytest.mark.parametrize("storage", torture.STORAGES)
-def test_storages_hold_the_same_numbers(storage):
-    case = replace(PLAIN, storage=storage)
-    X, _, _ = torture.data(case)
-    stored = torture.stored(X, storage, np.random.default_rng(0))
-    found = stored.toarray() if hasattr(stored, "toarray") else np.asarray(stored)
-    assert np.array_equal(found, X)
-    totals = torture.Totals()
-    torture.check(case, totals)
-    assert totals.ended == {"certified": 1}
-
-
-def test_one_class_is_refused():
-    totals = torture.Totals()
-    torture.check(replace(PLAIN, n_samples=1), totals)
-    assert totals.ended == {"refused": 1}
-
-
 def test_broken_rules_are_noticed(monkeypatch):
     right = drlogit.solve
 
