@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import threading
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks import stress
 
 import drlogit
 import zoo
@@ -19,9 +18,6 @@ from drlogit.engine.pair import PairSamples, Scaling, interior_point
 from drlogit.engine.settings import SETTINGS
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import stress
 
 
 @pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
@@ -56,14 +52,9 @@ FORMS = {
     "reversed": lambda X: X[::-1].copy()[::-1],
     "csr": sp.csr_array,
     "csr-float32": lambda X: sp.csr_array(X.astype(np.float32)),
-    "csr-int64": lambda X: wide_indices(sp.csr_array(X)),
+    "csr-int64": lambda X: zoo.wide_indices(X),
     "blocks": lambda X: drlogit.RowBlocks.from_array(X, 333),
 }
-
-
-def wide_indices(X):
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
 
 
 @pytest.mark.parametrize("form", FORMS)

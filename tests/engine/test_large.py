@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.engine import large, pair
 
 
@@ -84,11 +85,9 @@ def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
     options = {"epsilon": 0.02, "kappa": kappa}
     here = drlogit.solve(X.astype(np.float64), y, **options)
     assert here.info["sample_grams"] > 0.0
-    wide = sp.csr_array(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     chunks = pytest.importorskip("dask.array").from_array(X, chunks=(5000, -1))
     blocks = drlogit.RowBlocks.from_array(X.astype(np.float64), 3000)
-    elsewhere = [X, sp.csr_array(X), wide, blocks, chunks]
+    elsewhere = [X, sp.csr_array(X), zoo.wide_indices(X), blocks, chunks]
     for rows in elsewhere:
         found = drlogit.solve(rows, y, **options)
         assert found.info["sample_grams"] > 0.0

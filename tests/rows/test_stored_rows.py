@@ -14,18 +14,12 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
 import drlogit
 from drlogit.problem.problem import build_problem
+from zoo import thin_data as data
 
 pytestmark = pytest.mark.slow
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 CUT = [10, 100, 0, 170, 20]
-
-
-def data(n_samples=300, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.4)
-    X = X.astype(np.float32).astype(np.float64)
-    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
 
 
 def in_blocks(X, lengths):

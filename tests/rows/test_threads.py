@@ -12,14 +12,9 @@ import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
 from drlogit.rows.reductions import Sum
+from zoo import thin_data as data
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
-
-
-def data(n_samples=400, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.6)
-    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
 
 
 def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
