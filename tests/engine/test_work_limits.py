@@ -1,7 +1,7 @@
 """How much work fits take: the one place where iterations and Gram matrices are counted.
 
-Limits are about half as much again as what was seen, so that they tell a method that has come to
-nothing, and not one that takes another way.
+Limits are half as much again as what was seen, or twice as much: they tell a method that has come
+to nothing, and not one that takes another way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_crowded_kinks_take_no_more_than_a_few_gram_matrices():
     for share in (0.9, 0.95, 0.99, 0.999):
         result = drlogit.solve(X, y, epsilon=share * limit, kappa=1.0)
         assert result.gap <= 1e-6
-        assert result.info["grams"] <= 12.0
+        assert result.info["grams"] <= 6.0
 
 
 @pytest.mark.parametrize("norm", zoo.NORM_NAMES)
@@ -40,7 +40,7 @@ def test_some_of_many_rows_of_several_classes_precondition_all_of_them(norm, kap
     X = rng.standard_t(4, size=(3000, 50))
     scores = X[:, :5] + 0.2 * rng.normal(size=(3000, 5))
     y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    assert drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm, max_iter=30).converged
+    assert drlogit.solve(X, y, epsilon=0.02, kappa=kappa, norm=norm, max_iter=20).converged
 
 
 def test_a_few_far_rows_do_not_mislead_the_others():
@@ -66,7 +66,7 @@ def test_a_level_of_one_class_is_proven_at_once():
     groups = [list(range(a, b)) for a, b in itertools.pairwise(ends)]
     for epsilon, kappa in ((0.03, 3.0), (0.1, math.inf), (0.01, 1.0)):
         ball = {"epsilon": epsilon, "kappa": kappa, "categories": groups}
-        assert drlogit.solve(X, y, max_iter=40, **ball).converged
+        assert drlogit.solve(X, y, max_iter=30, **ball).converged
 
 
 # --- from a start ---------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_a_neighbour_takes_about_one_gram_matrix(norm, kappa):
     cold = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm)
     warm = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, start=first)
     assert warm.gap <= 1e-6
-    assert warm.info["grams"] <= 4.0
+    assert warm.info["grams"] <= 2.5
     assert abs(warm.objective - cold.objective) <= 1e-6
 
 
@@ -95,7 +95,7 @@ def test_a_path_of_public_starts_takes_less_work(size, kappa):
         warm += last.info["grams"]
         cold += drlogit.solve(X, y, epsilon=epsilon, kappa=kappa).info["grams"]
         assert last.gap <= 1e-6
-    assert warm <= 0.8 * cold
+    assert warm <= 0.4 * cold
 
 
 @pytest.mark.parametrize("kappa", [1.0, math.inf])
@@ -111,4 +111,4 @@ def test_neighbours_with_domains_take_fewer_iterations():
     cases = [domain_zoo.generated(seed) | {"epsilon": 0.04} for seed in range(4)]
     starts = [drlogit.solve(**case | {"epsilon": 0.05}) for case in cases]
     warm = sum(drlogit.solve(**c, start=s).n_iter for c, s in zip(cases, starts, strict=True))
-    assert warm < sum(drlogit.solve(**case).n_iter for case in cases)
+    assert warm < 0.9 * sum(drlogit.solve(**case).n_iter for case in cases)
