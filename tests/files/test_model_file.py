@@ -200,9 +200,3 @@ def test_other_files_are_refused(contents, tmp_path):
     (tmp_path / "model.json").write_bytes(contents)
     with pytest.raises(ValueError, match=r"^[^\n]*model\.json is (not|JSON but not) a model file"):
         load_model(tmp_path / "model.json")
-
-
-def test_files_of_version_1_are_read(document, tmp_path):
-    for name in ("columns", "missing_marks", "categories", "bounds", "digest"):
-        del document[name]
-    assert read(tmp_path, {**document, "version": 1}).coef_.shape == (1, 30)
