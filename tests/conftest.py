@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Test problems are small and tests run side by side: one BLAS thread each, or they fight for
@@ -29,6 +30,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # What is loaded and collected stays until the end.  Looking through it for garbage takes a quarter
 # of the time that collecting takes, and a quarter of a second each time that somebody asks for it.
 gc.disable()
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    """Breast cancer in Wisconsin: standardised features, and labels 0 and 1."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
 
 
 def pytest_collection_finish() -> None:

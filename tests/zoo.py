@@ -301,3 +301,22 @@ def logistic_data(n_samples=2000, n_features=8, seed=0):
     margin = X @ rng.standard_normal(n_features)
     y = np.where(rng.random(n_samples) < 1.0 / (1.0 + np.exp(-2.0 * margin)), 1, -1)
     return X, y
+
+
+def thin_data(n_samples=300, n_features=6):
+    """Columns with zeros, of single precision, and labels of a noisy score of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.4)
+    X = X.astype(np.float32).astype(np.float64)
+    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
+
+
+def wide_indices(X):
+    """CSR with indices of 64 bits."""
+    csr = sp.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+    return csr
+
+
+#: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
+FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-import zipfile
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -139,30 +139,44 @@ W = np.arange(150) % 3 + 0.5
 
 
 @pytest.mark.parametrize(
-    ("options", "settings"),
+    ("options", "settings", "warning"),
     [
-        ("--kappa inf --norm linf", {"kappa": np.inf, "norm": "linf"}),
-        ("--no-intercept --norm l2", {"fit_intercept": False, "norm": "l2"}),
-        ("--immovable b,d", {"feature_costs": [1.0, np.inf, 1.0, np.inf]}),
-        ("--feature-costs a=2,c=inf", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}),
-        ("--weights w", {"sample_weight": W}),
-        ("--kappa-column w", {"kappa": W}),
-        ("--balanced", {"class_weight": "balanced"}),
-        ("--epsilon auto --kappa inf", {"epsilon": "auto", "kappa": np.inf}),
+        ("--kappa inf --norm linf", {"kappa": np.inf, "norm": "linf"}, None),
+        ("--no-intercept --norm l2", {"fit_intercept": False, "norm": "l2"}, None),
+        ("--immovable b,d", {"feature_costs": [1.0, np.inf, 1.0, np.inf]}, None),
+        ("--feature-costs a=2,c=inf", {"feature_costs": [2.0, 1.0, np.inf, 1.0]}, None),
+        ("--weights w", {"sample_weight": W}, None),
+        ("--kappa-column w", {"kappa": W}, None),
+        ("--balanced", {"class_weight": "balanced"}, None),
+        ("--epsilon auto --kappa inf", {"epsilon": "auto", "kappa": np.inf}, None),
+        ("--epsilon auto --kappa 50", {"epsilon": "auto", "kappa": 50.0}, "labels may be wrong"),
+        ("--epsilon 9 --kappa 9", {"epsilon": 9.0, "kappa": 9.0}, "is constant"),
+        ("--max-iter 2", {"max_iter": 2}, "stopped at max_iter before"),
     ],
 )
-def test_a_fit_is_that_of_the_estimator(options, settings, folder, cancer, answer):
+def test_a_fit_is_that_of_the_estimator(options, settings, warning, folder, cancer, run):
+    """The same model, the same warnings, and a code that says whether it converged."""
     X, y = cancer[0][:150, :4], cancer[1][:150]
     write_csv(folder / "weighted.csv", np.c_[X, W], y, [*"abcdw", "y"])
     data = "weighted.csv" if "w" in options.split() else "small.csv"
-    found = answer(f"fit {data} --epsilon 0.01 {options} -o options.json")
+    code, _, err = run(f"fit {data} --epsilon 0.01 {options} -o options.json")
     of_samples = {name: settings[name] for name in settings if settings[name] is W}
     others = {"epsilon": 0.01, **{k: v for k, v in settings.items() if k not in of_samples}}
-    expected = drlogit.DRLogisticRegression(**others).fit(X, y, **of_samples)
-    assert found["n_features"] == 4
-    assert found["epsilon"] == pytest.approx(expected.epsilon_, rel=1e-9)
-    assert found["fits"][0]["objective"] == pytest.approx(expected.worst_case_loss_[0], abs=2e-6)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", drlogit.UnscaledDataWarning)  # names other options
+        expected = drlogit.DRLogisticRegression(**others).fit(X, y, **of_samples)
+    said = [line for line in err.splitlines() if "warning: " in line]
+    assert [line for line in said if "vary more than" not in line] == [
+        f"drlogit: warning: {' '.join(str(each.message).split())}" for each in caught
+    ]
+    assert any(warning in line for line in said) if warning else not caught
+    assert code == (cli.DONE if expected.result_.converged else cli.NOT_CONVERGED)
     model = drlogit.load_model(folder / "options.json")
+    for name in ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "epsilon_"):
+        # Old versions of pandas read numbers from files up to a last bit.
+        found, wanted = getattr(model, name), getattr(expected, name)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
     assert np.array_equal(model.feature_costs, settings.get("feature_costs"))
     assert model.fit_intercept == settings.get("fit_intercept", True)
 
@@ -192,11 +206,7 @@ def test_running_out_of_iterations_is_code_3_and_the_model_is_written(folder, ru
     assert "The fit did not converge: its gap is" in out
 
 
-def test_a_constant_model_is_remarked_on_and_quiet_is_quiet(run):
-    code, _, err = run("fit cancer.csv --standardize --epsilon 0.4")
-    assert code == cli.DONE
-    said = r"drlogit: warning: .* is constant: epsilon=0\.4 is at or above epsilon_max "
-    assert re.search(said, err)
+def test_quiet_is_quiet_about_a_constant_model_too(run):
     assert run("fit cancer.csv --standardize --epsilon 0.4 -o x.json --quiet") == (cli.DONE, "", "")
     assert run("predict x.json cancer.csv --quiet -o x.csv") == (cli.DONE, "", "")
 
@@ -468,22 +478,14 @@ def test_datasets(folder, run, answer, cancer):
 def bad_files(folder):
     texts = {
         "one.csv": "a,y\n1,x\n2,x\n",
-        "inf.csv": "a,y\n1,x\ninf,z\n",
         "words.csv": "1,2,3,4\n2,many,4,5\n",
-        "text.csv": "a,b,y\n1,red,x\n2,blue,z\n",
         "numbers.csv": "a,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(50)),
-        "zeros.csv": "a,w,y\n1,1,x\n2,0,z\n3,1,x\n",
         "narrow.csv": "1,2,0\n3,4,1\n",
         "nameless.csv": "1,2,3,4,benign\n2,3,4,5,malignant\n",
-        "half.json": (folder / "model.json").read_text()[:900],
         "unknown.csv": (folder / "cancer.csv").read_text().replace("benign", "unsure"),
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
-    dates = pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2021-01-01"]), "y": [0, 1]})
-    dates.to_parquet(folder / "dates.parquet")
-    with zipfile.ZipFile(folder / "book.xlsx", "w") as book:
-        book.writestr("[Content_Types].xml", "<Types/>")
 
 
 @pytest.mark.parametrize(
@@ -491,30 +493,20 @@ def bad_files(folder):
     [
         ("fit nowhere.csv", "nowhere.csv: No such file or directory"),
         ("fit one.csv", "y must hold at least two classes, got one class: 'x'"),
-        ("fit inf.csv", "got inf in row 1 of column 'a': replace it, or leave out such rows"),
-        ("fit dates.parquet", "column 'a' must hold numbers, text or truth values, got datetime64"),
         ("predict plain.json words.csv", "column '1' holds 'many' in row 2, but the model takes"),
-        ("fit text.csv --bounds c=0..1", "--bounds: 'c' is not a feature of text.csv"),
         ("fit numbers.csv", "has 50 different labels in 50 samples: is the column of the labels"),
         ("fit small.csv --kappa x=1", "'x' is no label of small.csv: benign, malignant"),
         ("fit small.csv --features a --drop b", "--features and --drop exclude each other"),
-        ("fit small.csv --epsilon -1", "epsilon must be finite and >= 0, got -1.0"),
         ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
-        ("fit small.csv --feature-costs a=-1", "column 'a' must be a positive number"),
         ("fit small.csv -o no/such/model.json", "no/such/model.json: there is no folder"),
         ("fit small.csv -o .", "Is a directory, not a file to write"),
         ("fit small.csv --holdout 0.01", "must leave out 10 rows or more, and not all"),
         ("fit small.csv --tolerate label=0.05", "not a feature of small.csv: did you mean labels?"),
         ("fit small.csv --tolerate wages=0.05", "not a feature of small.csv, nor labels, nor numb"),
-        ("guarantee model.json cancer.csv --confidence 1.5", "confidence must lie between 0 and 1"),
         ("audit model.json model.json cancer.csv", "the same model is named twice"),
         ("audit model.json cancer.csv --groups nothing", "has no column 'nothing'"),
         ("path small.csv --plot path.bmp", "a plot must be .png, .pdf or .svg, got .bmp"),
-        ("tune small.csv --folds 1", "setting n_splits=2 or more, got n_splits=1"),
-        ("fit zeros.csv --weights w", "every class needs a positive weight, class 'z' has none"),
         ("fit cancer.csv --target Diagnosis", "did you mean 'diagnosis'? It has 'mean radius'"),
-        ("fit book.xlsx", "book.xlsx is a spreadsheet, or an archive of other files"),
-        ("predict half.json cancer.csv", "half.json is not a model file, or not all of one"),
         ("predict model.json small.csv", "small.csv has no column 'mean radius' (feature)"),
         ("predict model.json nameless.csv", "its columns have no names, only the numbers 0 to 4"),
         ("predict plain.json narrow.csv", "has 3 features, but the model plain.json has 4"),

@@ -46,10 +46,3 @@ def test_bundled_tables_end_in_their_target(name):
     frame = load_bundled(name)
     assert frame.iloc[:, -1].notna().all()
     assert frame.iloc[:, -1].nunique() >= 2
-
-
-def test_unknown_tables():
-    with pytest.raises(
-        ValueError, match="no data set is named 'a9a': there is loans, breast-cancer"
-    ):
-        load_bundled("a9a")

@@ -14,9 +14,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.special
 from scipy.optimize import minimize_scalar
 
 import drlogit
+import zoo
 from drlogit.dual.certify import certify
 from drlogit.dual.pair import pair_bound
 from drlogit.problem.norms import get_norm
@@ -122,6 +124,27 @@ def test_one_sample_at_fixed_lambda(lam, kappa):
         start = problem.rows.scatter([share])
         bound = pair_bound(problem, np.array([dual]), start, lam=lam)
         assert bound.value <= optimum + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("shape", "warm"), [((2000, 8), False), ((2000, 8), True), ((26_000, 12), False)]
+)
+def test_the_dual_point_of_a_fit_proves_its_bound(shape, warm):
+    """Few samples or many, from a start or not: the constraints of the dual, and its value."""
+    X, y = zoo.logistic_data(*shape)
+    weights = np.random.default_rng(1).random(y.size)
+    options = {"epsilon": 0.04, "kappa": 1.0, "sample_weight": weights}
+    start = drlogit.solve(X, y, **options | {"epsilon": 0.05}) if warm else None
+    result = drlogit.solve(X, y, **options, start=start)
+    w, (s, a) = weights / weights.sum(), (result.dual.s, result.dual.flip_share)
+    for share in (s, a):
+        assert share.min() >= 0.0
+        assert share.max() <= 1.0
+    assert np.abs((w * (s - a) * y) @ X).sum() + (w * a).sum() <= 0.04 * (1.0 + 1e-9)
+    assert abs((w * (s - a) * y).sum()) <= 1e-10
+    assert w @ scipy.special.entr([s, 1.0 - s]).sum(axis=0) == pytest.approx(
+        result.dual_objective, abs=1e-8
+    )
 
 
 # --- scalar searches --------------------------------------------------------------------------

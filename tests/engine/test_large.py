@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.engine import large, pair
 
 
@@ -84,9 +85,9 @@ def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
     options = {"epsilon": 0.02, "kappa": kappa}
     here = drlogit.solve(X.astype(np.float64), y, **options)
     assert here.info["sample_grams"] > 0.0
-    wide = sp.csr_array(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    elsewhere = [X, sp.csr_array(X), wide, drlogit.RowBlocks.from_array(X.astype(np.float64), 3000)]
+    chunks = pytest.importorskip("dask.array").from_array(X, chunks=(5000, -1))
+    blocks = drlogit.RowBlocks.from_array(X.astype(np.float64), 3000)
+    elsewhere = [X, sp.csr_array(X), zoo.wide_indices(X), blocks, chunks]
     for rows in elsewhere:
         found = drlogit.solve(rows, y, **options)
         assert found.info["sample_grams"] > 0.0
@@ -99,56 +100,6 @@ def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
         assert near.info["sample_grams"] == 0.0
     threads = drlogit.solve(X, y, **options, n_jobs=2)
     np.testing.assert_allclose(threads.coef, here.coef, rtol=0.0, atol=1e-6)
-
-
-def test_dask_gives_the_same_answer():
-    dask = pytest.importorskip("dask")
-    import dask.array as da
-
-    X, y = data(12_000, 9, seed=4)
-    here = drlogit.solve(X, y, epsilon=0.02, kappa=1.0)
-    with dask.config.set(scheduler="synchronous"):
-        blocks = da.from_array(X, chunks=(1900, 9))
-        there = drlogit.solve(blocks, y, epsilon=0.02, kappa=1.0)
-        np.testing.assert_allclose(there.coef, here.coef, rtol=0.0, atol=1e-6)
-        near = drlogit.solve(blocks, y, epsilon=0.018, kappa=1.0, start=there)
-    assert near.gap <= 1e-6
-    assert near.info["grams"] < 2.0
-
-
-def test_the_dual_point_proves_the_bound():
-    X, y = data(seed=5)
-    weights = np.random.default_rng(1).random(y.size)
-    result = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, sample_weight=weights)
-    w, (s, a) = weights / weights.sum(), (result.dual.s, result.dual.flip_share)
-    for share in (s, a):
-        assert share.min() >= 0.0
-        assert share.max() <= 1.0
-    assert np.abs((w * (s - a) * y) @ X).sum() + (w * a).sum() <= 0.04 * (1.0 + 1e-9)
-    assert abs((w * (s - a) * y).sum()) <= 1e-10
-    entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
-    assert w @ entropy == pytest.approx(result.dual_objective, abs=1e-8)
-
-
-def test_crowded_kinks_take_no_more_than_a_few_gram_matrices():
-    rng = np.random.default_rng(6)
-    X = rng.standard_normal((12_000, 20))
-    y = np.where(rng.random(12_000) < 1.0 / (1.0 + np.exp(-X[:, :3].sum(axis=1))), 1, -1)
-    limit = drlogit.epsilon_max(X, y, kappa=1.0)
-    for share in (0.9, 0.95, 0.99, 0.999):
-        result = drlogit.solve(X, y, epsilon=share * limit, kappa=1.0)
-        assert result.gap <= 1e-6
-        assert result.info["grams"] <= 8.0
-
-
-@pytest.mark.parametrize("share", [1.0, 1.5])
-@pytest.mark.parametrize("kappa", [1.0, math.inf])
-def test_constant_models(share, kappa):
-    X, y = data(seed=7)
-    limit = drlogit.epsilon_max(X, y, kappa=kappa)
-    result = drlogit.solve(X, y, epsilon=share * limit, kappa=kappa)
-    assert result.gap <= 1e-6
-    assert np.abs(result.coef).max() <= 1e-3
 
 
 def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):

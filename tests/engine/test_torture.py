@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import torture
+from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 from hypothesis import given, settings
 
 import drlogit
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
-
-from benchmarks import torture
-from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case
 
 pytestmark = pytest.mark.slow
 
@@ -141,24 +136,6 @@ def test_starts_of_similar_problems(seed):
     totals, rng = torture.Totals(), np.random.default_rng(seed)
     found = torture.check_start(torture.solve(X, y, options), X, y, options, totals, rng)
     assert found.converged
-
-
-@pytest.mark.parametrize("storage", torture.STORAGES)
-def test_storages_hold_the_same_numbers(storage):
-    case = replace(PLAIN, storage=storage)
-    X, _, _ = torture.data(case)
-    stored = torture.stored(X, storage, np.random.default_rng(0))
-    found = stored.toarray() if hasattr(stored, "toarray") else np.asarray(stored)
-    assert np.array_equal(found, X)
-    totals = torture.Totals()
-    torture.check(case, totals)
-    assert totals.ended == {"certified": 1}
-
-
-def test_one_class_is_refused():
-    totals = torture.Totals()
-    torture.check(replace(PLAIN, n_samples=1), totals)
-    assert totals.ended == {"refused": 1}
 
 
 def test_broken_rules_are_noticed(monkeypatch):

@@ -49,25 +49,7 @@ def test_masked_entries_are_not_computed_with(use, what):
     message = one_line(USES[use], given["X"], given["y"], given["sample_weight"])
     count = 3 if what == "X" else 1
     assert message.startswith(f"{what} must have no masked entries, got {count}")
-
-
-def test_masked_entries_are_not_predicted_from():
     assert "X must have no masked entries" in one_line(MODEL.predict, masked(X))
-
-
-@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
-def test_masked_entries_of_blocks_elsewhere(what):
-    da = pytest.importorskip("dask.array")
-    given = {"X": X, "y": Y, "sample_weight": np.ones(40)}
-    given = {
-        name: da.from_array(masked(values) if name == what else values, chunks=20, asarray=False)
-        for name, values in given.items()
-    }
-    options = {"epsilon": 0.1, "kappa": 1.0, "sample_weight": given["sample_weight"]}
-    message = one_line(drlogit.solve, given["X"], given["y"], **options)
-    assert f"{what} must have no masked entries" in message
-    fit = drlogit.DRLogisticRegression().fit
-    assert "masked" in one_line(fit, given["X"], given["y"], given["sample_weight"])
 
 
 # --- text -----------------------------------------------------------------------------------

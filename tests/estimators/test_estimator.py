@@ -31,11 +31,6 @@ def standardised(load):
 
 
 @pytest.fixture(scope="module")
-def cancer():
-    return standardised(load_breast_cancer)
-
-
-@pytest.fixture(scope="module")
 def iris():
     return standardised(load_iris)
 
@@ -68,23 +63,15 @@ def test_docstrings_tell_the_truth():
 BAD = [
     ({"epsilon": -1.0}, "epsilon.*-1.0"),
     ({"epsilon": "automatic"}, "epsilon.*'automatic'"),
-    ({"epsilon": None}, "epsilon.*None"),
     ({"kappa": -1.0}, "kappa.*-1.0"),
-    ({"norm": "l3"}, "norm.*'l3'"),
-    ({"solver": "magic"}, "solver.*'magic'"),
-    ({"tol": 0.0}, "tol.*0.0"),
-    ({"max_iter": 0}, "max_iter.*0"),
-    ({"fit_intercept": "yes"}, "fit_intercept.*'yes'"),
     ({"feature_costs": [1.0]}, r"feature_costs.*\(1,\)"),
     ({"class_weight": "fair"}, "class_weight.*'fair'"),
     ({"epsilons": 0}, "epsilons.*0"),
     ({"epsilons": [0.1, -0.1]}, "epsilon.*-0.1"),
     ({"epsilons": []}, r"epsilons.*\[\]"),
-    ({"epsilons": "many"}, "epsilons.*'many'"),
     ({"kappas": -2}, "kappas.*-2"),
     ({"kappas": [1.0, 0.0]}, "kappa.*0.0"),
     ({"min_fraction": 1.5}, "min_fraction.*1.5"),
-    ({"min_fraction": None}, "min_fraction.*None"),
     ({"scoring": "beauty"}, "beauty"),
     ({"cv": "often"}, "often"),
 ]

@@ -14,15 +14,6 @@ from drlogit.fitting.exact_faces import on_exact_face
 from drlogit.problem.problem import build_problem
 
 
-def test_a_constant_model_does_not_predict_from_noise(cancer):
-    X, y = cancer
-    with pytest.warns(UserWarning, match="is constant"):
-        model = drlogit.DRLogisticRegression(epsilon=0.6, kappa=1.0).fit(X, y)
-    assert not model.coef_.any()
-    assert model.score(X, y) == max(y.mean(), 1.0 - y.mean())
-    assert model.dual_gap_[0] <= 1e-6
-
-
 @pytest.mark.parametrize("kappa", [1.0, np.inf])
 def test_zero_beside_immovable_features(kappa):
     X, y = drlogit.datasets.make_synthetic(150, 3, 5)

@@ -47,15 +47,6 @@ def test_path_is_what_solve_gives(cancer):
     assert (path.intercepts == 0.0).all()
 
 
-@pytest.mark.parametrize("kappa", [1.0, math.inf])
-def test_starting_from_the_neighbour_does_not_cost_iterations(cancer, kappa):
-    options = {"n_epsilons": 20, "kappa": kappa}
-    warm = drlogit.regularization_path(*cancer, **options)
-    cold = drlogit.regularization_path(*cancer, **options, warm_start=False)
-    assert warm.n_iters.sum() < cold.n_iters.sum()
-    assert np.allclose(warm.objectives, cold.objectives, rtol=0.0, atol=2e-6)
-
-
 def test_convergence_warning(cancer):
     message = r"\d of 5 fits .* gap is [\d.e+-]+ nats, tol is 1\.00e-06 nats"
     with pytest.warns(ConvergenceWarning, match=message) as caught:

@@ -16,12 +16,9 @@ from drlogit.paper.admm import BetaStep, first_point
 from drlogit.paper.pdhg import pdhg_steps
 from drlogit.paper.standard_admm import semismooth_newton, standard_admm_steps
 from drlogit.problem.result import Status
-from zoo import NORM_NAMES, ZOO, planted
+from zoo import FIXED, NORM_NAMES, planted
 
 pytestmark = pytest.mark.slow
-
-#: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
-FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]
 
 #: What each method reaches on any well-scaled small problem in a second or so.
 REACH = {

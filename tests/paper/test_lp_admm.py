@@ -16,12 +16,9 @@ from drlogit.paper.fixed_lambda import cut_of
 from drlogit.paper.lp_admm import lp_admm_steps
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Status
-from zoo import NORM_NAMES, ZOO
+from zoo import FIXED, NORM_NAMES
 
 pytestmark = pytest.mark.slow
-
-#: At radius zero λ bounds nothing, and the fixed-λ problem is refused.
-FIXED = [case for case in ZOO if case.options["epsilon"] > 0.0]
 
 
 def subproblem(X, y, **options):

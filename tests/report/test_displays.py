@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -103,13 +103,6 @@ def test_cv_surface(scoring):
 
 
 def test_missing_matplotlib_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"drlogit\[plot\]"):
         report.RobustnessDisplay.from_estimator(PLAIN, FRAME, Y)

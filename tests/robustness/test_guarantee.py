@@ -68,13 +68,6 @@ def test_a_model_brings_its_own_ball_and_lambda():
     assert guarantee(clf, *draw(120, 2), epsilon=0.1).n == 96
 
 
-def test_rows_of_the_fit_are_no_evidence():
-    X, y = draw(200, 1)
-    clf = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.5).fit(X, y)
-    with pytest.warns(UserWarning, match="rows that the model was fitted to"):
-        guarantee(clf, X, y)
-
-
 def test_bounded_tables_have_a_limit_for_every_number_of_rows():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"colour": rng.choice(list("abc"), 300), "share": rng.random(300)})

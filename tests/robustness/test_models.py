@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -159,14 +158,6 @@ class Squaring(StandardScaler):
         return super().transform(X) ** 2
 
 
-class Threshold(BaseEstimator):
-    """No linear model at all."""
-
-    def fit(self, X, y):
-        self.cut_ = 0.0
-        return self
-
-
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -184,7 +175,6 @@ class Threshold(BaseEstimator):
         (make_pipeline(Squaring(), LogisticRegression()), "it is not linear in X"),
         (make_pipeline(StandardScaler(), RandomForestClassifier(2)), "has no coef_"),
         (SVC(kernel="rbf"), "has no coef_"),
-        (Threshold(), "Threshold has no coef_"),
         (LinearRegression(), "predicts numbers, not labels"),
     ],
     ids=lambda m: type(m).__name__ if not isinstance(m, str) else "",

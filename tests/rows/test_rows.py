@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import zoo
 from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
 from drlogit.rows.blocks import Block
@@ -44,12 +45,6 @@ def unsorted_csr(X: np.ndarray) -> sp.csr_array:
     data[-2] /= 2.0
     indptr = np.searchsorted(row, np.arange(X.shape[0] + 1))
     return sp.csr_array((data, col, indptr), shape=X.shape)
-
-
-def wide_indices(X: np.ndarray) -> sp.csr_array:
-    csr = sp.csr_array(X)
-    csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
-    return csr
 
 
 def read_only(X: np.ndarray) -> np.ndarray:
@@ -88,7 +83,7 @@ SPARSE = {
         (np.tile(X[X.nonzero()] / 2, 2), np.tile(np.array(X.nonzero()), 2)),
         shape=X.shape,
     ),
-    "64-bit-indices": wide_indices,
+    "64-bit-indices": zoo.wide_indices,
     "read-only-csr": read_only_csr,
     "stored-zeros": lambda X: sp.csr_array(
         (X.ravel(), np.tile(np.arange(X.shape[1]), len(X)), X.shape[1] * np.arange(len(X) + 1))
@@ -242,9 +237,9 @@ def test_reductions_merge_scalars_and_arrays():
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])
-def test_mostly_empty_arrays_are_made_sparse_for_many_passes(monkeypatch, n_blocks):
-    monkeypatch.setattr("drlogit.rows.matrix.FEW_ENTRIES", 100)
-    X = entries(130, 12, density=0.1)
+def test_mostly_empty_arrays_are_made_sparse_for_many_passes(n_blocks):
+    X = entries(n_blocks * 10_000, 120, density=0.1)
+    X[:, 0] = np.arange(len(X))  # no row occurs twice
     rows = rows_of(X, n_blocks)
     thin, origin = rows.compact
     assert origin is None

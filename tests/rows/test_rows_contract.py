@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 import drlogit
 from drlogit.fitting import suggested_radius
-from drlogit.problem.problem import build_problem
 from drlogit.rows.building import build_rows
 from drlogit.rows.reductions import Max, Min, Sum
 
@@ -165,30 +164,16 @@ def test_blocks_do_not_change_the_answer(kind, n_blocks, norm):
 
 def test_radii_are_the_same_everywhere(kind, monkeypatch):
     X, y, weights = samples()
+    X = np.tile(X, (1, 20))  # more columns than samples: noise is drawn for each sample
     given, ball = kind(X, CUTS[5]), {"norm": "l2", "sample_weight": weights}
     assert drlogit.epsilon_max(given, y, kappa=1.0, **ball) == pytest.approx(
         drlogit.epsilon_max(X, y, kappa=1.0, **ball), rel=1e-8
     )
-    # Noise drawn where the samples are, and the same noise however they are cut.
-    monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
+    # Noise drawn where the samples are, in pages of which there are several here, and the same
+    # noise however they are cut.
     monkeypatch.setattr(suggested_radius, "_PAGE", 16)
     found = drlogit.suggest_radius(given, y, n_draws=20, **ball)
     assert found == pytest.approx(drlogit.suggest_radius(X, y, n_draws=20, **ball), rel=1e-6)
-
-
-def test_noise_of_the_samples_does_not_pass_through_the_driver(kind, monkeypatch):
-    """Both ways of drawing agree up to chance, and nothing of length N is scattered."""
-    X, y, _ = samples()
-    problem = build_problem(kind(X, CUTS[5]), y, epsilon=1.0, kappa=np.inf)
-    direct = suggested_radius.suggested_radius(problem, n_draws=400)
-
-    def refuse(*_):
-        raise AssertionError("scattered")
-
-    monkeypatch.setattr(type(problem.rows), "scatter", refuse)
-    monkeypatch.setattr(suggested_radius, "_DIRECT_LIMIT", 0)
-    drawn = suggested_radius.suggested_radius(problem, n_draws=400)
-    assert drawn == pytest.approx(direct, rel=0.1)
 
 
 @pytest.mark.parametrize(("bad", "said"), [(np.nan, "NaN"), (1e200, "below 1e\\+150|got inf")])
@@ -205,6 +190,7 @@ def test_features_that_cannot_be_computed_with_are_refused(kind, bad, said):
         (np.zeros(N), None, "two classes, got 1"),
         (np.arange(N), None, "two classes, got 90"),
         (None, np.full(N, -1.0), "sample_weight must be finite and >= 0"),
+        (None, np.zeros(N), "positive entry, got all zeros"),
         (None, "positive", "every sample with the smaller label has weight zero"),
     ],
 )

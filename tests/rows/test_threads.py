@@ -12,14 +12,9 @@ import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
 from drlogit.rows.reductions import Sum
+from zoo import thin_data as data
 
 OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
-
-
-def data(n_samples=400, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.6)
-    return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
 
 
 def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
@@ -58,20 +53,18 @@ def test_how_many_threads(monkeypatch):
             threads.threads_for(wrong, 10)
 
 
-def test_wide_data_stay_in_one_block(monkeypatch):
-    monkeypatch.setattr(threads, "_ENTRIES_PER_THREAD", 1)
+def test_wide_data_stay_in_one_block():
     with threads.limit_threads(4):
-        X, y = data(30, 40)
+        X, y = data(1000, 2000)
         assert len(build_problem(X, y, **OPTIONS).rows.blocks) == 1
-        assert len(build_problem(X.T, np.arange(40) % 2, **OPTIONS).rows.blocks) == 4
+        assert len(build_problem(X.T, np.arange(2000) % 2, **OPTIONS).rows.blocks) == 4
         assert len(build_problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
 
 
-def test_blas_is_held_back_during_a_fit_and_let_go_after(monkeypatch):
-    monkeypatch.setattr(threads, "_FEW_COLUMNS", 0)
+def test_blas_is_held_back_during_a_fit_and_let_go_after():
     threads._blas.cache_clear()  # libraries that other tests loaded since are held back, too
     blas = ThreadpoolController().select(user_api="blas")
-    X, y = data()
+    X, y = data(400, 70)
     seen = []
 
     def watch(_):

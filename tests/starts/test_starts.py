@@ -34,23 +34,6 @@ def test_its_own_solution_takes_no_iteration(norm, kappa, immovable):
     np.testing.assert_array_equal(again.coef, first.coef)
 
 
-def test_the_dual_point_proves_the_bound():
-    X, y = zoo.logistic_data()
-    weights = np.random.default_rng(1).random(y.size)
-    for start in (None, drlogit.solve(X, y, epsilon=0.05, kappa=1.0, sample_weight=weights)):
-        result = drlogit.solve(X, y, epsilon=0.04, kappa=1.0, sample_weight=weights, start=start)
-        w = weights / weights.sum()
-        s, a = result.dual.s, result.dual.flip_share
-        for share in (s, a):
-            assert share.min() >= 0.0
-            assert share.max() <= 1.0
-        gradient = (w * (s - a) * y) @ X
-        assert np.abs(gradient).sum() + (w * a).sum() <= 0.04 * (1.0 + 1e-9)
-        assert abs((w * (s - a) * y).sum()) <= 1e-10
-        entropy = -(s * np.log(s) + (1.0 - s) * np.log1p(-s))
-        assert w @ entropy == pytest.approx(result.dual_objective, abs=1e-8)
-
-
 @pytest.mark.parametrize("change", ["radius", "kappa", "weights", "fold", "more", "norm"])
 def test_starts_from_other_problems_lead_to_the_same_answer(change):
     X, y = zoo.logistic_data()
@@ -128,32 +111,6 @@ def test_max_iter_holds_with_a_start():
     first = drlogit.solve(X, y, epsilon=0.3, kappa=1.0)
     result = drlogit.solve(X, y, epsilon=0.01, kappa=1.0, start=first, max_iter=2)
     assert result.n_iter <= 2
-
-
-@pytest.mark.parametrize(("norm", "kappa"), CASES)
-def test_a_neighbour_takes_about_one_gram_matrix(norm, kappa):
-    X, y = zoo.logistic_data(5500, 12)
-    first = drlogit.solve(X, y, epsilon=0.033, kappa=kappa, norm=norm)
-    cold = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm)
-    warm = drlogit.solve(X, y, epsilon=0.03, kappa=kappa, norm=norm, start=first)
-    assert warm.gap <= 1e-6
-    assert warm.info["grams"] <= 2.5
-    assert warm.info["sample_grams"] == 0.0
-    assert abs(warm.objective - cold.objective) <= 1e-6
-
-
-@pytest.mark.parametrize("kappa", [1.0, math.inf])
-@pytest.mark.parametrize("size", [(2500, 25), (9000, 15)])
-def test_a_path_of_public_starts_takes_half_the_work(size, kappa):
-    X, y = zoo.logistic_data(*size, seed=6)
-    radii = drlogit.epsilon_max(X, y, kappa=kappa) * np.geomspace(1.0, 1e-3, 30)
-    warm, cold, last = 0.0, 0.0, None
-    for epsilon in radii:
-        last = drlogit.solve(X, y, epsilon=epsilon, kappa=kappa, start=last)
-        warm += last.info["grams"]
-        cold += drlogit.solve(X, y, epsilon=epsilon, kappa=kappa).info["grams"]
-        assert last.gap <= 1e-6
-    assert warm <= (0.5 if size[0] < 80 * size[1] else 0.75) * cold
 
 
 def test_distances():

@@ -43,15 +43,6 @@ def test_a_proof_proves_what_the_fit_claims(
     assert found.lower <= fit.objective
 
 
-def test_an_estimator_of_several_classes(tmp_path: Path) -> None:
-    X, y = samples()
-    names = np.array(["a", "b", "c"])[y]
-    model = drlogit.DRLogisticRegression(epsilon=0.05, kappa=1.0).fit(X, names)
-    model.save_proof(tmp_path / "p.npz", X, names)
-    assert drlogit.verify(model, X, names, tmp_path / "p.npz")
-    assert not drlogit.verify(model, 1.01 * X, names, tmp_path / "p.npz")
-
-
 @pytest.mark.parametrize("part", ["probabilities", "labels", "flow"])
 def test_what_is_no_proof(part: str) -> None:
     X, y = samples()

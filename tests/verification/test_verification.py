@@ -15,6 +15,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.false_bounds import Generated, Judge, degenerate, ordinary
 from sklearn.datasets import dump_svmlight_file
 
 import domain_zoo
@@ -28,10 +29,6 @@ from drlogit.problem.problem import build_problem
 from drlogit.problem.proof import BrokenProofError, Proof, read_proof
 from drlogit.problem.result import Monitor
 from drlogit.verification.rounding import EnclosedSum
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
-
-from benchmarks.false_bounds import Generated, Judge, degenerate, ordinary
 
 mp.mp.dps = 50
 
@@ -298,6 +295,7 @@ def test_everything_that_is_fitted_can_be_proven(tmp_path):
     several = drlogit.DRLogisticRegression(0.05).fit(X, labels)
     several.save_proof(path, X, labels)
     assert drlogit.verify(several, X, labels, path).ok
+    assert "other data" in drlogit.verify(several, 1.01 * X, labels, path).reason
     with pytest.raises(ValueError, match="a fit of drlogit is wanted, got OneVsRestClassifier"):
         drlogit.verify(OneVsRestClassifier(plain).fit(X, labels), X, labels, path)
 
