@@ -12,7 +12,8 @@ cdef cloned add_losses(Py_ssize_t n, const double* u, const double* w, double* t
 def log_loss_sum(const double[::1] u, const double[::1] w):
     """``Σ w h(u)``."""
     cdef double loss = 0.0
-    with nogil: add_losses(u.shape[0], &u[0], &w[0], &loss)
+    if u.shape[0]:      # an empty block has no address
+        with nogil: add_losses(u.shape[0], &u[0], &w[0], &loss)
     return loss
 
 
