@@ -99,6 +99,31 @@ def test_coefficients_go_in_and_out():
     np.testing.assert_allclose(problem.margins(inside)[0], margins, atol=1e-9)
 
 
+def beside_a_group(offset):
+    """A feature between bounds and categories, of which every sample has one."""
+    X, y = data(n_samples=40, n_features=1)
+    X = np.hstack([np.round(X * 1024.0) / 1024.0 + offset, np.eye(3)[np.arange(40) % 3]])
+    ends = np.array([X[:, 0].min() - 0.5, *[-np.inf] * 3]), np.array([X[:, 0].max(), *[np.inf] * 3])
+    return {
+        "X": X, "y": y[:40], "categories": [[1, 2, 3]], "bounds": ends, "fit_intercept": False,
+        "epsilon": 0.02, "kappa": 0.5,
+    }  # fmt: skip
+
+
+def test_coefficients_go_in_and_out_by_way_of_a_group():
+    case = beside_a_group(2.0**20)
+    problem = build_problem(**case)
+    assert problem.rows.shift is not None
+    coef = np.array([0.5, *(-(2.0**19) + np.array([0.25, -1.0, 2.0]))])
+    inside = problem.join(coef, 0.0)
+    assert np.abs(inside).max() < 10.0
+    assert problem.split(inside)[0] == pytest.approx(coef, rel=1e-15)
+    margins = np.where(case["y"], 1.0, -1.0) * (case["X"] @ coef)
+    np.testing.assert_allclose(problem.margins(inside)[0], margins, atol=1e-9)
+    case["X"][0, 1:] = 0.0  # with "none" the columns no longer add up to a constant
+    assert build_problem(**case).rows.shift is None
+
+
 def test_dot_products_are_rounded_once():
     rng = np.random.default_rng(0)
     for _ in range(50):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..rows.arrays import BoolArray, FloatArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
@@ -44,7 +44,8 @@ class Problem:
 
     Coefficients travel as one vector: features first, then the intercept if there is one.  Where
     the rows are shifted (see :mod:`drlogit.rows.centring`) it is the intercept of the shifted
-    features; :meth:`split` and :meth:`join` are the way out and in.
+    features; :meth:`split` and :meth:`join` are the way out and in.  Without an intercept the
+    coefficients of a group that has a 1 in every row, ``constant_sum``, do the same.
 
     With domains (:mod:`drlogit.problem.domains`) the norm leaves their columns alone, and what the
     adversary does to them is in :mod:`drlogit.problem.domain_loss`.
@@ -54,6 +55,7 @@ class Problem:
     epsilon: float
     cost: TransportCost
     fit_intercept: bool
+    constant_sum: IndexArray | None = None
 
     @property
     def norm(self) -> Norm:
@@ -123,7 +125,7 @@ class Problem:
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """``(β, b)`` of a coefficient vector."""
         if not self.fit_intercept:
-            return coefficients.copy(), 0.0
+            return self._moved_constant(coefficients, -1.0), 0.0
         beta, intercept = coefficients[:-1].copy(), float(coefficients[-1])
         if self.rows.shift is None:
             return beta, intercept
@@ -137,9 +139,19 @@ class Problem:
             raise ValueError(
                 f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
             )
-        if self.rows.shift is not None:  # then there is an intercept
+        if not self.fit_intercept:
+            return self._moved_constant(vector, 1.0)
+        if self.rows.shift is not None:
             vector[-1] = exact_dot(np.append(self.rows.shift, 1.0), vector)
         return vector
+
+    def _moved_constant(self, coefficients: FloatArray, sign: float) -> FloatArray:
+        """Without an intercept: the shift's part of all scores, put into those of a group."""
+        moved = coefficients.copy()
+        if self.rows.shift is not None:
+            assert self.constant_sum is not None  # or nothing would have been shifted
+            moved[self.constant_sum] += sign * exact_dot(self.rows.shift, coefficients)
+        return moved
 
     def dual_norm(self, coefficients: FloatArray) -> float:
         """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ (0 at ε = 0)."""
@@ -228,7 +240,8 @@ def pose_problem(
     rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
     rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names, trust)
-    return Problem(rows, epsilon, cost, bool(fit_intercept))
+    constant = None if cost.domains is None else cost.domains.constant_sum
+    return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
 
 
 def ground_cost(
@@ -251,7 +264,8 @@ def ground_cost(
         declared = check_domains(categories, bounds, costs.size, names)
         domains, costs = domains_of(declared, costs, rows, names)
         still = np.concatenate([still, *declared.groups])
-    rows = centred(rows, still)
+    constant = domains is not None and domains.constant_sum is not None
+    rows = centred(rows, still, constant=constant)
     if domains is not None:
         costs[domains.columns] = np.inf
         domains = domains if rows.shift is None else domains.shifted(rows.shift)

@@ -1,6 +1,7 @@
 """Features far from zero, shifted to where floating point is dense.
 
 Next to an intercept, ``x_j`` and ``x_j - c_j`` are the same feature: ``b + c_j β_j`` stands for b.
+Columns that add up to one, like those of a group of categories, do as well as an intercept.
 Where a column's offset is large beside its spread (dates, identifiers, absolute temperatures),
 products with the column as it is lose as many digits as the ratio has, and its Gram matrix twice
 as many.
@@ -29,13 +30,14 @@ from .reductions import Min
 _FAR = 64.0
 
 
-def centred(rows: Rows, still: IndexArray | None = None) -> Rows:
+def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = False) -> Rows:
     """The same samples with far columns shifted; themselves where there are none.
 
     Columns ``still`` are left alone: those of categories, which are known by their 0 and 1.
-    Without an intercept a shift would be another model, and there is none.
+    Without a constant, as intercept or as ``constant`` sum of columns, a shift would be another
+    model, and there is none.
     """
-    if not rows.intercept:
+    if not (rows.intercept or constant):
         return rows
     n = rows.n_columns - int(rows.intercept)
     mean = rows.column_means[:n]
