@@ -128,6 +128,19 @@ def test_a_model_outside_the_class_is_not_proven() -> None:
     assert near.status is drlogit.Status.OPTIMAL
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_without_an_intercept_what_is_certified_is_the_model_returned(offset) -> None:
+    """A complete group is no place for the offset of a column: its coefficients are penalised."""
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 3, 300), rng.standard_normal(300)
+    y = (np.column_stack([x, -x, level]) + rng.gumbel(size=(300, 3))).argmax(axis=1)
+    X = np.column_stack([x + offset, np.eye(3)[level]])
+    ball = {"epsilon": 0.02, "kappa": 1.0, "categories": [[1, 2, 3]]}
+    found = drlogit.solve(X, y, fit_intercept=False, **ball)
+    worst = drlogit.worst_case_loss(found, X, y, epsilon=0.02, kappa=1.0)
+    assert worst == pytest.approx(found.objective, abs=1e-6)
+
+
 def test_too_many_coefficients_are_refused() -> None:
     X = np.random.default_rng(2).normal(size=(60, 2100))
     with pytest.raises(ValueError, match="up to 8000 coefficients"):

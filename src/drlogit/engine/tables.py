@@ -532,4 +532,4 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
         driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
-    return max(0.0, -float(newton.best)) / lam
+    return float(max(0.0, -newton.best) / lam)

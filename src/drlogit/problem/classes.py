@@ -23,16 +23,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
-from ..rows.centring import exact_dot
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Sum
 from .label_costs import LabelCosts, cost_matrix, flip_costs, is_stated_singly
 from .norms import Norm
 from .parameters import check_epsilon
-from .problem import pose_problem
-from .transport import Ball, TransportCost
+from .problem import PosedProblem, pose_problem
 
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]
@@ -46,8 +44,8 @@ _TANGENTS = 60
 _LOW, _HIGH = 1e-300, 1e300
 
 
-@dataclass(frozen=True, eq=False)
-class ClassProblem:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassProblem(PosedProblem):
     """One instance of the problem.  Coefficients travel as (K, columns), the intercepts last.
 
     ``rows`` carry no labels (all +1); ``codes`` are the labels as positions among ``classes``, a
@@ -55,28 +53,9 @@ class ClassProblem:
     is larger than that of categories and bounds.
     """
 
-    rows: Rows
     codes: State
     classes: np.ndarray[Any, Any]
-    epsilon: float
-    cost: TransportCost
-    fit_intercept: bool
     as_given: bool = True
-
-    @property
-    def norm(self) -> Norm:
-        """The transport norm."""
-        return self.cost.norm
-
-    @property
-    def costs(self) -> FloatArray:
-        """What it costs to move each feature; ``inf`` for free coefficients."""
-        return self.cost.costs
-
-    @property
-    def kappa(self) -> Any:
-        """What another label costs: a number, of which rows may carry multiples, or a matrix."""
-        return self.cost.kappa
 
     @property
     def n_classes(self) -> int:
@@ -107,25 +86,6 @@ class ClassProblem:
         """Whether any label can become another."""
         return self.flip_costs.size > 0 and (self.epsilon > 0.0 or not self.flip_costs.all())
 
-    @cached_property
-    def free(self) -> BoolArray:
-        """Which columns the norm constraint leaves alone (all of them at ε = 0)."""
-        return np.isinf(self.costs) | (self.epsilon == 0.0)
-
-    @property
-    def penalised(self) -> BoolArray:
-        return ~self.free
-
-    @property
-    def ball(self) -> Ball:
-        """The ball in plain numbers."""
-        costs = (self.costs[:-1] if self.fit_intercept else self.costs).copy()
-        plain = None if (costs == 1.0).all() else costs
-        return Ball(
-            self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
-            trust=self.cost.trust,
-        )  # fmt: skip
-
     def with_radius(self, epsilon: float, kappa: Any = None) -> ClassProblem:
         """The same samples under another ε (and κ); nothing is copied."""
         problem = replace(self, epsilon=check_epsilon(epsilon))
@@ -137,23 +97,15 @@ class ClassProblem:
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
         """``(B, b)``, rows that sum to zero, for the features as they were given."""
         centred = coefficients - coefficients.mean(axis=0)
+        given = np.stack([self.moved(row, -1.0) for row in centred])
         if not self.fit_intercept:
-            return centred, np.zeros(self.n_classes)
-        coef, intercept = centred[:, :-1].copy(), centred[:, -1].copy()
-        if self.rows.shift is not None:
-            back = np.append(-self.rows.shift, 1.0)
-            intercept = np.array([exact_dot(back, row) for row in centred])
-        return coef, intercept
+            return given, np.zeros(self.n_classes)
+        return given[:, :-1].copy(), given[:, -1].copy()
 
     def join(self, coef: FloatArray, intercept: Any) -> FloatArray:
         """The coefficients of ``(B, b)``."""
-        if not self.fit_intercept:
-            return np.array(coef, dtype=np.float64)
-        joined = np.column_stack([coef, intercept])
-        if self.rows.shift is not None:
-            there = np.append(self.rows.shift, 1.0)
-            joined[:, -1] = [exact_dot(there, row) for row in joined]
-        return joined
+        rows = np.column_stack([coef, intercept]) if self.fit_intercept else np.asarray(coef)
+        return np.stack([self.moved(row, 1.0) for row in rows.astype(np.float64)])
 
     def least_lambda(self, coefficients: FloatArray) -> float:
         """``max ‖(B_j - B_k)/c‖_*``: the least feasible λ."""
@@ -240,13 +192,17 @@ def pose_classes(
         costs = cost_matrix(kappa, classes)
         kappa = float(kappa) if is_stated_singly(kappa) else costs
     given = pose_problem(
-        make_rows, epsilon=epsilon, kappa=kappa if by_sample else math.inf, **model
+        make_rows,
+        epsilon=epsilon,
+        kappa=kappa if by_sample else math.inf,
+        for_numbers=True,
+        **model,
     )
     plain = given.as_numbers
+    cost = plain.cost if by_sample else replace(plain.cost, kappa=kappa)
     return ClassProblem(
-        plain.rows, plain.rows.scatter(codes), classes, plain.epsilon,
-        plain.cost if by_sample else replace(plain.cost, kappa=kappa),
-        plain.fit_intercept, given.domains is None,
+        plain.rows, plain.epsilon, cost, plain.fit_intercept,
+        codes=plain.rows.scatter(codes), classes=classes, as_given=given.domains is None,
     )  # fmt: skip
 
 

@@ -39,16 +39,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One instance of (P).  Build it from data with :func:`build_problem`.
+class PosedProblem:
+    """What a problem of two classes and one of several share: samples, radius, ground cost.
 
-    Coefficients travel as one vector: features first, then the intercept if there is one.  Where
-    the rows are shifted (see :mod:`drlogit.rows.centring`) it is the intercept of the shifted
-    features; :meth:`split` and :meth:`join` are the way out and in.  Without an intercept the
-    coefficients of a group that has a 1 in every row, ``constant_sum``, do the same.
-
-    With domains (:mod:`drlogit.problem.domains`) the norm leaves their columns alone, and what the
-    adversary does to them is in :mod:`drlogit.problem.domain_loss`.
+    Where the rows are shifted (see :mod:`drlogit.rows.centring`) an intercept is that of the
+    shifted features; without one the coefficients of a group that has a 1 in every row,
+    ``constant_sum``, take its place.
     """
 
     rows: Rows
@@ -68,8 +64,11 @@ class Problem:
         return self.cost.costs
 
     @property
-    def kappa(self) -> float:
-        """What it costs to flip a label: a unit, where the rows carry multiples of it."""
+    def kappa(self) -> Any:
+        """What it costs to flip a label: a unit, where the rows carry multiples of it.
+
+        With several classes it may be a matrix.
+        """
         return self.cost.kappa
 
     @property
@@ -98,6 +97,30 @@ class Problem:
         """Which coefficients the norm constraint bounds."""
         return ~self.free
 
+    def moved(self, coefficients: FloatArray, sign: float) -> FloatArray:
+        """Those of a class, for features as given: for the shifted ones (sign 1), or back (-1)."""
+        moved, shift = coefficients.copy(), self.rows.shift
+        if shift is None:
+            return moved
+        if self.fit_intercept:
+            moved[-1] = exact_dot(np.append(sign * shift, 1.0), coefficients)
+        else:
+            assert self.constant_sum is not None  # or nothing would have been shifted
+            moved[self.constant_sum] += sign * exact_dot(shift, coefficients)
+        return moved
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(PosedProblem):
+    """One instance of (P).  Build it from data with :func:`build_problem`.
+
+    Coefficients travel as one vector: features first, then the intercept if there is one;
+    :meth:`split` and :meth:`join` are the way out and in.
+
+    With domains (:mod:`drlogit.problem.domains`) the norm leaves their columns alone, and what the
+    adversary does to them is in :mod:`drlogit.problem.domain_loss`.
+    """
+
     @property
     def lambda_upper_bound(self) -> float:
         """Proposition 3.1: ``λ* ≤ 0.2785 / ε`` for every norm, weighting and intercept."""
@@ -124,34 +147,18 @@ class Problem:
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, float]:
         """``(β, b)`` of a coefficient vector."""
-        if not self.fit_intercept:
-            return self._moved_constant(coefficients, -1.0), 0.0
-        beta, intercept = coefficients[:-1].copy(), float(coefficients[-1])
-        if self.rows.shift is None:
-            return beta, intercept
-        return beta, exact_dot(np.append(-self.rows.shift, 1.0), coefficients)
+        given = self.moved(coefficients, -1.0)
+        return (given[:-1], float(given[-1])) if self.fit_intercept else (given, 0.0)
 
     def join(self, coef: ArrayLike, intercept: float) -> FloatArray:
         """The coefficient vector of ``(β, b)``."""
-        beta = np.array(coef, dtype=np.float64).ravel()
+        beta = np.asarray(coef, dtype=np.float64).ravel()
         vector = np.append(beta, intercept) if self.fit_intercept else beta
         if vector.size != self.costs.size:
             raise ValueError(
                 f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
             )
-        if not self.fit_intercept:
-            return self._moved_constant(vector, 1.0)
-        if self.rows.shift is not None:
-            vector[-1] = exact_dot(np.append(self.rows.shift, 1.0), vector)
-        return vector
-
-    def _moved_constant(self, coefficients: FloatArray, sign: float) -> FloatArray:
-        """Without an intercept: the shift's part of all scores, put into those of a group."""
-        moved = coefficients.copy()
-        if self.rows.shift is not None:
-            assert self.constant_sum is not None  # or nothing would have been shifted
-            moved[self.constant_sum] += sign * exact_dot(self.rows.shift, coefficients)
-        return moved
+        return self.moved(vector, 1.0)
 
     def dual_norm(self, coefficients: FloatArray) -> float:
         """``‖β / c‖_*`` over the penalised coefficients: the least feasible λ (0 at ε = 0)."""
@@ -226,10 +233,13 @@ def pose_problem(
     categories: Any = None,
     bounds: Any = None,
     names: Sequence[Any] | None = None,
+    for_numbers: bool = False,
 ) -> Problem:
     """The problem on the rows that ``make_rows(intercept=…)`` gives once the rest is checked.
 
     ``kappa`` is a number, or what :func:`~.label_costs.flip_costs` made of a user's.
+    ``for_numbers``: who takes categories as numbers penalises their coefficients, so no group
+    can take the place of an intercept.
     """
     epsilon = check_epsilon(epsilon)
     if is_stated_singly(kappa):
@@ -239,7 +249,9 @@ def pose_problem(
         raise ValueError(f"fit_intercept must be True or False, got {fit_intercept!r}")
     rows, kappa, trust = with_flip_costs(make_rows(intercept=bool(fit_intercept)), kappa)
     costs = check_costs(feature_costs, rows.n_columns - int(fit_intercept))
-    rows, cost = ground_cost(rows, transport, costs, kappa, categories, bounds, names, trust)
+    rows, cost = ground_cost(
+        rows, transport, costs, kappa, categories, bounds, names, trust, for_numbers=for_numbers
+    )
     constant = None if cost.domains is None else cost.domains.constant_sum
     return Problem(rows, epsilon, cost, bool(fit_intercept), constant)
 
@@ -253,6 +265,8 @@ def ground_cost(
     bounds: Any,
     names: Sequence[Any] | None,
     trust: Trust = None,
+    *,
+    for_numbers: bool = False,
 ) -> tuple[Rows, TransportCost]:
     """The ground cost with domains that the samples keep to, and the samples, centred.
 
@@ -264,7 +278,7 @@ def ground_cost(
         declared = check_domains(categories, bounds, costs.size, names)
         domains, costs = domains_of(declared, costs, rows, names)
         still = np.concatenate([still, *declared.groups])
-    constant = domains is not None and domains.constant_sum is not None
+    constant = not for_numbers and domains is not None and domains.constant_sum is not None
     rows = centred(rows, still, constant=constant)
     if domains is not None:
         costs[domains.columns] = np.inf

@@ -70,7 +70,7 @@ class PairAudit(Adversary):
 
     @cached_property
     def flip_unit(self) -> float:
-        return self.problem.kappa
+        return float(self.problem.kappa)
 
     def paid_for_labels(self, found: Breakpoints) -> FloatArray:
         flipped = found.flipped()
