@@ -96,8 +96,8 @@ def solve(
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         Features.  Float arrays and canonical CSR matrices are used without a copy.  What does
-        not fit in memory may be a ``np.memmap``, a :class:`~drlogit.RowBlocks`, or a Dask array
-        or data frame; ``flip_share`` is then as large, with Dask a Dask array.
+        not fit in memory may be a ``np.memmap`` of floats, or a Dask array or data frame;
+        ``flip_share`` is with Dask a Dask array.
     y : array of shape (n_samples,)
         Labels.  Of two kinds, the one that sorts last is the positive class; with more, one softmax
         is fitted to all of them (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
