@@ -120,7 +120,7 @@ class TrainingData:
         if is_dask(self.X):
             from ..rows.dask_collections import dask_rows  # an optional package
 
-            rows = dask_rows(self.X, signs, self.weights, intercept=intercept, signs=True)
+            rows = dask_rows(self.X, signs, self.weights, intercept=intercept)
             checked = self.weights is None or self.n_classes > 2
             return rows if checked else of_both_classes(rows)
         weights = None if self.weights is None else check_weights(self.weights, signs.size)

@@ -51,9 +51,6 @@ JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "conic": _when_asked("..paper.conic", "conic"),
 }
 
-#: Those that take a κ by class or by sample.
-_WITH_TRUST = ("auto", "interior-point", "conic")
-
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
     "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
@@ -324,7 +321,7 @@ class _Call:
             function, asked = interior_point_for_classes, "more than two classes"
         elif problem.domains is not None:
             function, asked = interior_point_with_domains, "features with categories or bounds"
-        elif problem.cost.trust is not None and name not in _WITH_TRUST:
+        elif problem.cost.trust is not None and name not in ("auto", "interior-point", "conic"):
             raise ValueError(
                 f"solver={name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
                 "they differ by class or by sample"

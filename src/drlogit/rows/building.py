@@ -12,8 +12,10 @@ from .checks import (
     check_features,
     check_label_column,
     check_labels,
+    check_two_classes,
     check_weights,
     find_classes,
+    signs_of,
 )
 from .interface import Rows
 from .local import memory_rows
@@ -35,9 +37,15 @@ def build_rows(
     CSR matrix.
     """
     if is_dask(X):
-        from .dask_collections import dask_rows  # an optional package, imported only when met
+        from .dask_collections import dask_rows, encode  # an optional package
 
-        rows: Rows = dask_rows(X, y, sample_weight, intercept=intercept)
+        if is_dask(y):
+            classes, codes = encode(y)
+            check_two_classes(classes)
+            signs = signs_of(codes, 1)
+        else:
+            signs = check_labels(y, len(y))
+        rows: Rows = dask_rows(X, signs, sample_weight, intercept=intercept)
         return rows if sample_weight is None else of_both_classes(rows)
     X = check_features(X)
     signs = check_labels(y, X.shape[0])
