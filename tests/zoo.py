@@ -13,6 +13,7 @@ rounding.  All optima are attained; everything is derived from fixed seeds.
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -309,6 +310,14 @@ def thin_data(n_samples=300, n_features=6):
     X = rng.standard_normal((n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.4)
     X = X.astype(np.float32).astype(np.float64)
     return X, X @ rng.standard_normal(n_features) + rng.standard_normal(n_samples) > 0.0
+
+
+def mapped(X):
+    """The same array in a file that is mapped."""
+    with tempfile.TemporaryFile() as file:
+        found = np.memmap(file, X.dtype, "w+", shape=X.shape)
+    found[:] = X
+    return found
 
 
 def wide_indices(X):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         worst_case_distribution,
         worst_case_loss,
     )
-    from .rows.row_blocks import RowBlocks
     from .verification.verifying import Verification, verify
 
 __version__ = "0.1.0"
@@ -49,7 +48,6 @@ __all__ = [
     "MisclassificationBounds",
     "RegularizationPath",
     "Result",
-    "RowBlocks",
     "Status",
     "Tolerances",
     "Trace",
@@ -92,7 +90,6 @@ _HOMES = {
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
     "robustness.worst_case": "WorstCaseDistribution worst_case_distribution worst_case_loss",
-    "rows.row_blocks": "RowBlocks",
     "verification.verifying": "Verification verify",
 }
 

@@ -15,6 +15,7 @@ from benchmarks.cutting_planes import cutting_planes
 
 import domain_zoo
 import drlogit
+import zoo
 from drlogit.datasets.bundled import load_bundled
 from drlogit.dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from drlogit.dual.pieces import PieceMasses, piece_bound
@@ -278,7 +279,7 @@ KINDS = {
     "csr": sp.csr_array,
     "float32": lambda X: X.astype(np.float32),
     "threads": np.asarray,
-    "stored": lambda X: drlogit.RowBlocks.from_array(X, 150),
+    "mapped": zoo.mapped,
     "dask": lambda X: pytest.importorskip("dask.array").from_array(X, chunks=(150, -1)),
 }
 

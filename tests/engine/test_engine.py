@@ -53,7 +53,7 @@ FORMS = {
     "csr": sp.csr_array,
     "csr-float32": lambda X: sp.csr_array(X.astype(np.float32)),
     "csr-int64": lambda X: zoo.wide_indices(X),
-    "blocks": lambda X: drlogit.RowBlocks.from_array(X, 333),
+    "mapped": zoo.mapped,
 }
 
 
@@ -194,7 +194,7 @@ def test_blocks_without_weight_do_no_harm():
     X, y = zoo.logistic_data(400, 6)
     options = {"epsilon": 0.01, "kappa": 0.3}
     weights = np.repeat([0.0, 1.0], 200)
-    problem = build_problem(X, y, sample_weight=weights, n_blocks=4, **options)
+    problem = build_problem(X, y, sample_weight=weights, n_jobs=4, **options)
     found = interior_point(problem, tol=1e-7, monitor=Monitor(None, 0))
     wanted = drlogit.solve(X[200:], y[200:], tol=1e-7, **options)
     assert found.status is Status.OPTIMAL

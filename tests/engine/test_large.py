@@ -86,9 +86,7 @@ def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
     here = drlogit.solve(X.astype(np.float64), y, **options)
     assert here.info["sample_grams"] > 0.0
     chunks = pytest.importorskip("dask.array").from_array(X, chunks=(5000, -1))
-    blocks = drlogit.RowBlocks.from_array(X.astype(np.float64), 3000)
-    elsewhere = [X, sp.csr_array(X), zoo.wide_indices(X), blocks, chunks]
-    for rows in elsewhere:
+    for rows in (X, sp.csr_array(X), zoo.wide_indices(X), zoo.mapped(X), chunks):
         found = drlogit.solve(rows, y, **options)
         assert found.info["sample_grams"] > 0.0
         assert found.gap <= 1e-6
@@ -104,11 +102,10 @@ def test_sparse_and_single_precision_and_rows_in_blocks(kappa):
 
 def test_too_many_samples_to_gather_are_left_to_the_driver(monkeypatch):
     X, y = data(seed=8)
-    rows = drlogit.RowBlocks.from_array(X, 5000)
     options = {"epsilon": 0.03, "kappa": 1.0}
-    first = drlogit.solve(rows, y, **options)
+    first = drlogit.solve(X, y, **options)
     monkeypatch.setattr(large, "most_entries", lambda _: 100.0)
-    found = drlogit.solve(rows, y, **options, start=replace(first, dual=None))
+    found = drlogit.solve(X, y, **options, start=replace(first, dual=None))
     assert found.gap <= 1e-6
     assert found.info["near_grams"] == 0.0
 

@@ -50,7 +50,7 @@ def test_many_samples(norm):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("place", ["threads", "blocks", "dask", "repeats"])
+@pytest.mark.parametrize("place", ["threads", "mapped", "dask", "repeats"])
 def test_costs_travel_with_the_samples(place, n_classes):
     X, y = zoo.logistic_data(900, 4)
     y = y if n_classes == 2 else np.digitize(y + X[:, 1], [-1.0, 1.0])
@@ -61,8 +61,8 @@ def test_costs_travel_with_the_samples(place, n_classes):
     whole, jobs = drlogit.solve(X, y, **options), None
     if place == "threads":
         jobs = 3
-    elif place == "blocks":
-        X = drlogit.RowBlocks.from_array(X, 250)
+    elif place == "mapped":
+        X = zoo.mapped(X)
     elif place == "dask":
         X, y = da.from_array(X, chunks=(250, 4)), da.from_array(y, chunks=300)
         options["kappa"] = da.from_array(kappa, chunks=400)

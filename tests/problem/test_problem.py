@@ -109,8 +109,8 @@ def test_best_lambda_is_that_of_the_sorted_margins(seed):
     weights[:2] = 1
     options = {"kappa": kappa, "sample_weight": weights, "fit_intercept": False}
     options["epsilon"] = kappa * (rng.integers(0, 9) / 8.0 if ties else 10.0 ** rng.uniform(-4, 0))
-    for n_blocks in (1, 5):
-        problem = build_problem(X, y, n_blocks=n_blocks, **options)
+    for n_jobs in (1, 5):
+        problem = build_problem(X, y, n_jobs=n_jobs, **options)
         for size in (1.0, -0.5, 0.0, 1e-3):
             v = np.array([size])
             margins, least = problem.margins(v), problem.dual_norm(v)

@@ -35,7 +35,6 @@ from sklearn.svm import SVC, LinearSVC
 
 from drlogit import (
     DRLogisticRegression,
-    RowBlocks,
     audit,
     misclassification_bounds,
     worst_case_distribution,
@@ -308,7 +307,7 @@ def test_one_hot_columns_of_any_encoder_are_categories(name, after):
 
 
 @pytest.mark.parametrize("after", ["passthrough", StandardScaler(with_mean=False)])
-def test_intervals_are_categories_in_blocks_too(after):
+def test_intervals_are_categories(after):
     X = FRAME[NUMBERS].to_numpy(dtype=float)
     bins = KBinsDiscretizer(3, strategy="uniform")
     model = make_pipeline(bins, after, LogisticRegression()).fit(X, Y)
@@ -320,9 +319,6 @@ def test_intervals_are_categories_in_blocks_too(after):
     groups = [[0, 1, 2], [3, 4, 5]]
     assert found == pytest.approx(
         worst_case_loss(plain, levels / scale, Y == "yes", **ball, categories=groups), abs=1e-9
-    )
-    assert found == pytest.approx(
-        worst_case_loss(model, RowBlocks.from_array(X, 17), Y, **ball), abs=1e-12
     )
 
 

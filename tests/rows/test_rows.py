@@ -194,7 +194,7 @@ def rows_of(X, n_blocks: int = 1, intercept: bool = True, seed: int = 9) -> Loca
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     weights = rng.random(n)
     return memory_rows(
-        check_features(X), y, weights / weights.sum(), intercept=intercept, n_blocks=n_blocks
+        check_features(X), y, weights / weights.sum(), intercept=intercept, n_threads=n_blocks
     )
 
 

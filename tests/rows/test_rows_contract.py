@@ -1,4 +1,4 @@
-"""What every kind of rows must do: in memory, in threads, read when needed, on Dask."""
+"""What every kind of rows must do: in threads, in a file, on Dask."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+import zoo
 from drlogit.fitting import suggested_radius
 from drlogit.rows.building import build_rows
 from drlogit.rows.reductions import Max, Min, Sum
@@ -32,19 +33,13 @@ def in_sparse_threads(X, lengths):
     return sp.csr_matrix(X)
 
 
-def read_when_needed(X, lengths):
-    parts = np.split(X, np.cumsum(lengths)[:-1])
-    return drlogit.RowBlocks(parts.__getitem__, lengths, X.shape[1])
+def in_a_file(X, lengths):
+    return zoo.mapped(X)
 
 
-def read_in_single_precision(X, lengths):
+def in_a_file_in_single_precision(X, lengths):
     with np.errstate(over="ignore"):
-        return read_when_needed(X.astype(np.float32), lengths)
-
-
-def read_by_column(X, lengths):
-    parts = np.split(X, np.cumsum(lengths)[:-1])
-    return drlogit.RowBlocks(lambda k: sp.csc_array(parts[k]), lengths, X.shape[1])
+        return zoo.mapped(X.astype(np.float32))
 
 
 def on_dask(X, lengths):
@@ -57,7 +52,7 @@ def sparse_on_dask(X, lengths):
 
 
 KINDS = [
-    in_threads, in_sparse_threads, read_when_needed, read_in_single_precision, read_by_column,
+    in_threads, in_sparse_threads, in_a_file, in_a_file_in_single_precision,
     on_dask, sparse_on_dask,
 ]  # fmt: skip
 

@@ -11,6 +11,7 @@ from threadpoolctl import ThreadpoolController
 import drlogit
 from drlogit.problem.problem import build_problem
 from drlogit.rows import threads
+from drlogit.rows.local import LocalRows
 from drlogit.rows.reductions import Sum
 from zoo import thin_data as data
 
@@ -19,7 +20,8 @@ OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
 
 def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
     X, y = data()
-    rows = build_problem(X, y, n_jobs=2, n_blocks=7, **OPTIONS).rows
+    whole = build_problem(X, y, n_jobs=7, **OPTIONS).rows
+    rows = LocalRows(whole.blocks, 2, n_nonzeros=whole.n_nonzeros)
 
     def visit(block, state):
         name = threading.current_thread().name

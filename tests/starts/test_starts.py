@@ -95,13 +95,13 @@ def test_a_bad_start_does_no_harm(how, kappa, epsilon):
     assert solve_problem(problem, start=start).gap <= 1e-6
 
 
-def test_copies_sparse_rows_and_blocks_start_alike():
+def test_copies_sparse_and_mapped_rows_start_alike():
     X, y = zoo.logistic_data(1500)
     X[np.abs(X) < 0.8] = 0.0
     X, y = np.concatenate([X, X[:1000]]), np.concatenate([y, y[:1000]])  # copies are merged
     first = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
     reference = drlogit.solve(X, y, epsilon=0.027, kappa=1.0, tol=1e-9)
-    for matrix in (X, sp.csr_array(X), drlogit.RowBlocks.from_array(X, 733)):
+    for matrix in (X, sp.csr_array(X), zoo.mapped(X)):
         result = drlogit.solve(matrix, y, epsilon=0.027, kappa=1.0, start=first)
         assert reference.dual_objective - 1e-9 <= result.objective <= reference.objective + 1e-6
 

@@ -21,6 +21,7 @@ from sklearn.datasets import dump_svmlight_file
 import domain_zoo
 import drlogit
 import fenced
+import zoo
 from damaged import damaged_copies
 from drlogit.cli import main
 from drlogit.dual import bound, certify, pair, pieces, sums
@@ -233,7 +234,7 @@ def test_moves_are_within_the_domain():
 
 
 @CASES
-@pytest.mark.parametrize("kind", ["csr", "wide csr", "blocks", "memmap", "dask", "list"])
+@pytest.mark.parametrize("kind", ["csr", "wide csr", "memmap", "dask", "list"])
 def test_samples_are_the_same_wherever_they_are(case, kind, tmp_path):
     features, labels = case["X"], case["y"]
     if kind == "csr":
@@ -242,11 +243,8 @@ def test_samples_are_the_same_wherever_they_are(case, kind, tmp_path):
         empty = sp.csr_array((len(features), 1100))
         features = stored = sp.csr_array(sp.hstack([features, empty]))
         case = {"X": stored, "y": labels, "epsilon": 0.05, "kappa": 1.0}
-    elif kind == "blocks":
-        stored = drlogit.RowBlocks.from_array(features, 7)
     elif kind == "memmap":
-        np.save(tmp_path / "x.npy", features)
-        stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+        stored = zoo.mapped(features)
     elif kind == "list":
         stored = features.tolist()
     else:

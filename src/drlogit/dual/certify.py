@@ -18,7 +18,7 @@ from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
-from ..rows.reductions import Listed
+from ..rows.reductions import Sum
 from .bound import UNIT
 from .classes import class_bound, class_dual_point, primal_of_classes
 from .pair import judge, parts, settle
@@ -161,7 +161,7 @@ def pieces_of_dual_point(problem: Problem, dual: DualPoint | None) -> State | No
 
 def _listed(
     block: Block, state: tuple[PieceMasses, float]
-) -> tuple[None, tuple[Listed[list[tuple[Any, ...]]]]]:
+) -> tuple[None, tuple[Sum[list[tuple[Any, ...]]]]]:
     pieces, first = state
     n, own, w = block.y.size, pieces.own, block.weights
     moved = pieces.flipped | pieces.items.any(axis=1)
@@ -175,7 +175,7 @@ def _listed(
         own[kept] + int(first), pieces.flipped[kept], pieces.items[kept], share,
         np.minimum(pieces.m[kept] / pieces.q[kept], 1.0),
     )  # fmt: skip
-    return None, (Listed([(first, np.clip(s, 0.0, 1.0), flips, moves)]),)
+    return None, (Sum([(first, np.clip(s, 0.0, 1.0), flips, moves)]),)
 
 
 def _pieces(

@@ -197,7 +197,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features; also :class:`~drlogit.RowBlocks` and Dask arrays or data frames.
+            Features; also ``np.memmap``, and Dask arrays or data frames.
         y : array of shape (n_samples,)
             Class labels, of any kind; with Dask also as an array or series there.
         sample_weight : array of shape (n_samples,), optional

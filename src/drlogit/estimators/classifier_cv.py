@@ -28,9 +28,8 @@ from ..problem.classes import ClassProblem, scaled_costs
 from ..problem.label_costs import as_stated, is_stated_singly
 from ..problem.problem import Problem
 from ..problem.result import Status
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.chunks import in_memory
-from ..rows.row_blocks import is_dask
 from .classifier import DRLogisticRegression
 from .folds import (
     Fold,
@@ -219,8 +218,7 @@ tol, max_iter, class_weight, label_noise
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Features; also :class:`~drlogit.RowBlocks` and Dask arrays, of which folds are taken
-            without fetching them.
+            Features; also Dask arrays, of which folds are taken without fetching them.
         y : array of shape (n_samples,)
             Class labels, of any kind.
         sample_weight : array of shape (n_samples,), optional

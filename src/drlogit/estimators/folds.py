@@ -15,9 +15,8 @@ from ..fitting.critical_radius import constant_model
 from ..fitting.paths import solve_radii
 from ..problem.classes import ClassProblem, scaled_costs
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray, IndexArray, Matrix
+from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.chunks import in_memory
-from ..rows.row_blocks import is_in_blocks
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
 from .training_data import matrix_of
@@ -81,7 +80,7 @@ def score_fold(
     given = rows_of(fold.X, fold.train), fold.y[fold.train], weights, fold.kappa
     training = learner._check_data(*given).prepared()
     X, y = rows_of(fold.X, fold.test), fold.y[fold.test]
-    X = X if is_in_blocks(X) else matrix_of(learner, X, quiet=True)
+    X = X if is_dask(X) else matrix_of(learner, X, quiet=True)
     problem = training.pose(0.0, float(kappas[0]))
     unit = training.unit(problem)
     classifier = type(learner)()  # of the matrix, not of the table
@@ -119,7 +118,7 @@ def mean_log_likelihood(
     what has been checked, which would take a tenth of the time of a search.
     """
     codes = np.searchsorted(classifier.classes_, y)
-    if is_in_blocks(X):
+    if is_dask(X):
         likelihoods = in_memory(classifier.predict_log_proba(X))[np.arange(codes.size), codes]
     else:
         scores = np.asarray(X @ classifier.coef_.T) + classifier.intercept_

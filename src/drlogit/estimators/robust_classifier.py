@@ -28,10 +28,9 @@ from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.proof import Proof, model_digest, save_proof
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, beyond_memory, is_dask
 from ..rows.checks import check_unmasked, signs_of
 from ..rows.chunks import digest_of_features, digest_of_samples
-from ..rows.row_blocks import RowBlocks, is_in_blocks
 from .label_noise import noise_matrix, true_probabilities
 from .tables.by_column import (
     UnscaledDataWarning,
@@ -144,7 +143,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 said.append(unpenalised(costs, self._table, data.codes.size) or "")
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
-        if self.feature_costs is not None or is_in_blocks(data.X) or not robust:
+        if self.feature_costs is not None or beyond_memory(data.X) or not robust:
             return
         levels = [int(j) for group in self.categories_ or () for j in group]
         names = self._names_given if self.encoding_ is None else self.encoding_.names
@@ -316,7 +315,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             ``label_noise`` these are scores of labels as recorded.
         """
         check_is_fitted(self, "coef_")
-        if is_in_blocks(X):
+        if is_dask(X):
             n_columns = None if self.classes_.size == 2 else self.classes_.size
             return self._by_block(self.decision_function, X, n_columns, np.float64)
         X = matrix_of(self, X)
@@ -369,7 +368,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The most probable class of each sample of X."""
-        if is_in_blocks(X):
+        if is_dask(X):
             return self._by_block(self.predict, X, None, self.classes_.dtype)
         if self.label_noise_ is not None:
             return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
@@ -383,7 +382,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Of the true classes, where ``label_noise`` is known; with more than two, the softmax of the
         scores.
         """
-        if is_in_blocks(X):
+        if is_dask(X):
             return self._by_block(self.predict_proba, X, self.classes_.size, np.float64)
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -395,7 +394,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of :meth:`predict_proba`, finite however sure the model is."""
-        if is_in_blocks(X):
+        if is_dask(X):
             return self._by_block(self.predict_log_proba, X, self.classes_.size, np.float64)
         if self.label_noise_ is not None:
             return np.asarray(np.log(self.predict_proba(X)))
@@ -407,10 +406,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _by_block(
         self, method: Callable[[Any], Any], X: Any, n_columns: int | None, dtype: Any
     ) -> np.ndarray[Any, Any]:
-        """Predictions block by block; for Dask collections as a Dask array."""
+        """Predictions for a Dask collection, block by block, as a Dask array."""
         check_is_fitted(self, "coef_")
-        if isinstance(X, RowBlocks):
-            return np.asarray(X.map(method))
         from ..rows.dask_collections import map_rows
 
         lazy: np.ndarray[Any, Any] = map_rows(method, X, n_columns, dtype)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
-from ..rows.arrays import FloatArray, IndexArray, Matrix
+from ..rows.arrays import FloatArray, IndexArray, Matrix, beyond_memory, is_dask
 from ..rows.building import checked_rows, of_both_classes
 from ..rows.checks import (
     AS_NUMBERS,
@@ -35,7 +35,6 @@ from ..rows.checks import (
 )
 from ..rows.interface import Rows
 from ..rows.repeats import distinct_samples
-from ..rows.row_blocks import RowBlocks, is_dask, is_in_blocks
 from .tables.encoding import Encoding, find_categorical, fit_encoding
 from .tables.frames import columns_of, is_frame, is_table
 
@@ -76,7 +75,7 @@ class TrainingData:
             _check_classes(classes)
             return cls(X, y, codes, sample_weight, classes)
         y = label_array(y, warn=True)
-        if not is_in_blocks(X):
+        if not is_dask(X):
             check_consistent_length(X, y)
         classes = find_classes(y)
         _check_classes(classes)
@@ -121,7 +120,7 @@ class TrainingData:
         if is_dask(self.X):
             from ..rows.dask_collections import dask_rows  # an optional package
 
-            rows = dask_rows(self.X, signs, self.weights, intercept=intercept, signs=True)
+            rows = dask_rows(self.X, signs, self.weights, intercept=intercept)
             checked = self.weights is None or self.n_classes > 2
             return rows if checked else of_both_classes(rows)
         weights = None if self.weights is None else check_weights(self.weights, signs.size)
@@ -154,7 +153,7 @@ class TrainingData:
         their order nor repeating a sample instead of giving it weight two changes the model.
         """
         counted = self
-        if is_in_blocks(self.X):  # larger than this is meant for
+        if beyond_memory(self.X):  # larger than this is meant for
             return self
         if self.weights is not None and not self.weights.all():
             there = self.weights > 0.0
@@ -222,11 +221,9 @@ def with_class_weights(
 
 
 def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
-    """A matrix, or blocks; the estimator remembers the columns, and how they are encoded."""
+    """A matrix; the estimator remembers the columns, and how they are encoded."""
     estimator.encoding_ = None
-    if isinstance(X, np.memmap):
-        X = RowBlocks.from_array(X)
-    if is_in_blocks(X):  # checked where they lie, by the fit
+    if is_dask(X):  # checked where they lie, by the fit
         _remember_columns(estimator, X)
         return X
     wanted, fill = estimator.categorical_features, estimator.missing
@@ -284,7 +281,7 @@ def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:
 def _remember_columns(estimator: Any, X: Any) -> None:
     """What scikit-learn does with X in memory."""
     estimator.n_features_in_ = int(X.shape[1])
-    names = X.feature_names or [] if isinstance(X, RowBlocks) else [*getattr(X, "columns", [])]
+    names = [*getattr(X, "columns", [])]
     if names and all(isinstance(name, str) for name in names):
         estimator.feature_names_in_ = np.array(names, dtype=object)
     else:

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import column_names
+from ..rows.arrays import is_dask
 from ..rows.building import checked_rows
 from ..rows.checks import check_features, check_label_column, check_weights, find_classes
-from ..rows.row_blocks import RowBlocks, is_dask
 
 
 def several_classes(y: Any) -> np.ndarray[Any, Any] | None:
@@ -42,8 +42,7 @@ def build_class_problem(
             "several classes with Dask need an estimator: DRLogisticRegression().fit(X, y)"
         )
     model["names"] = column_names(X)
-    X = RowBlocks.from_array(X) if isinstance(X, np.memmap) else X
-    X = X if isinstance(X, RowBlocks) else check_features(X)
+    X = check_features(X)
     codes = np.searchsorted(classes, check_label_column(y, X.shape[0]))
     weights = None if sample_weight is None else check_weights(sample_weight, codes.size)
 

@@ -15,9 +15,8 @@ solves as it stands, with the log-loss replaced by ``-s u`` and λ fixed.  Let
 E be the budget of flips that levels the free columns: ``κ |p₊ - p₋| / 2`` for the intercept.  From
 E on the null model is zero, so ``s = ½``, and if ``ψ(½) > E`` this is ε_max.  Otherwise flips that
 level the free columns level all of them, as they may where one class is rare, and the model is
-constant below E as well: there ``ψ(s(ε)) ≥ ε``, and the β that attains ψ at one radius rules out
-all those up to the next root of ``Σ w_i [s_i(ε) u_i - (u_i - κ)_+] = ε``, where ψ is asked for
-again until no β is left.
+constant below E as well: there ``ψ(s(ε)) ≥ ε``, and ε_max is the least radius where they are equal,
+found by bisection.
 
 *κ by class or by sample.*  Flips may be too few to level anything: E is then the budget from which
 on the null model does not change any more, and s there takes the place of ½.  Where the larger
@@ -26,28 +25,31 @@ E (as in docs/trust-per-label.md), and E is the answer, the radius from which on
 
 *Domains.*  The same with what moves within domains cost (``engine.tables.critical_radius``).  Below
 E no move pays, and the same data as numbers give the answer.
+
+*Several classes.*  ψ has probabilities p for s and ``max - Σ w [ p·s + max_k(-s_k - κ_k) ]`` over
+``‖(B_j - B_k)/c‖_* ≤ 1``; E is not known, and a radius far beyond it takes its place.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.special import softmax
 
-from ..engine.classes import null_model_of_classes
+from ..engine.classes import least_budget
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
-from ..problem.classes import ClassProblem
-from ..problem.losses import flip_gain, flip_probability
+from ..problem.classes import ClassProblem, Scored
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.reductions import Sum
-from .class_radii import epsilon_max_of_classes
 from .null_model import Flips, has_immovable_features, null_model
 
 #: Relative difference up to which budgets count as the same.
@@ -55,16 +57,13 @@ _SAME = 1e-6
 
 #: Relative accuracy of the answer; a budget below this share of what rows measure is none.
 _DIGITS = 1e-5
-_NOTHING = 1e-10
-
-#: Rounds after which the radius is the answer: 12 cuts and 9 fits were the most.
-_ROUNDS = 40
+_NOTHING = 1e-9
 
 
 def largest_radius(problem: Problem | ClassProblem) -> float:
     """The radius from which on the model of a problem is constant; its own ε plays no role."""
     if isinstance(problem, ClassProblem):
-        return epsilon_max_of_classes(problem)
+        return _of_classes(problem.with_radius(1.0))
     rows, _ = problem.rows.compact or (problem.rows, None)  # as the fits that follow will take them
     problem = replace(problem.with_radius(1.0), rows=rows)
     if problem.domains is not None:
@@ -82,8 +81,14 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         return 0.0
     if found > level * (1.0 + _SAME):
         return found
-    one_price = Flips.of_larger_class(problem).prices.size <= 1
-    return _below(problem, level, last) if one_price else level
+    if Flips.of_larger_class(problem).prices.size > 1:
+        return level
+
+    def budget(epsilon: float) -> float:
+        return flip_budget(problem, null_model(problem.with_radius(epsilon)))[0]
+
+    # At zero free columns may separate the classes, and that null model would have no end.
+    return _end_of_learning(budget, _SAME * level, level)
 
 
 def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
@@ -92,11 +97,48 @@ def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
     None where a complete group stands for the intercept: there it takes a fit.
     """
     if isinstance(problem, ClassProblem):
-        none = np.zeros((problem.n_classes, problem.costs.size))
-        return problem.split(null_model_of_classes(problem) if problem.free.any() else none)
+        return problem.split(null_model(problem))
     if _group_for_intercept(problem):
         return None
     return problem.split(null_model(problem.as_numbers))
+
+
+def _end_of_learning(budget: Callable[[float], float], low: float, high: float) -> float:
+    """Where ``ψ(s(ε)) > ε`` ends between two radii, by bisection."""
+    while high > (1.0 + _DIGITS) * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _learns(budget, middle) else (low, middle)
+    return high
+
+
+def _learns(budget: Callable[[float], float], epsilon: float) -> bool:
+    return budget(epsilon) > epsilon * (1.0 + _SAME)
+
+
+def _of_classes(problem: ClassProblem) -> float:
+    kept = problem.penalised
+    typical = problem.norm.value((problem.rows.column_scale * problem.costs)[kept])
+    if not (kept.any() and typical > 0.0):
+        return 0.0
+    size = typical + float(problem.flip_costs.max(initial=0.0))
+
+    def budget(epsilon: float) -> float:
+        here = problem.with_radius(epsilon)
+        return least_budget(here, problem.rows.run(_softmax, problem.scores(null_model(here)))[0])
+
+    found = budget(1e3 * size)  # where nothing is left of any class
+    if found <= _NOTHING * typical:
+        return 0.0
+    if not (problem.flips and problem.free.any()):
+        return found
+    high = found
+    while _learns(budget, high):
+        high *= 2.0
+    low = (1.0 - 10.0 * _DIGITS) * high
+    if not _learns(budget, low):
+        # Constant below the radius that levels the classes, as where one of them is rare.
+        return _end_of_learning(budget, _SAME * size, low)
+    return found if high == found else _end_of_learning(budget, low, high)
 
 
 def _group_for_intercept(problem: Problem) -> bool:
@@ -126,27 +168,6 @@ def _level(problem: Problem, last: FloatArray) -> float:
         return flip_budget(problem, last, free_only=True)[0]
     excess = 0.5 * float(abs(np.diff(problem.rows.class_weights)[0]))
     return Flips.of_larger_class(problem).least(excess) if problem.fit_intercept else 0.0
-
-
-def _below(problem: Problem, level: float, last: FloatArray) -> float:
-    """The least ε with ``ψ(s(ε)) = ε``, where ``ψ = E = level`` of the ``last`` null model."""
-
-    def excess(radius: float, cut: FloatArray) -> float:
-        """What a cut shows ψ to be above the radius."""
-        null = null_model(problem.with_radius(radius)) if radius < level else last
-        _, (shown,) = problem.rows.run(_budget_shown, None, null, cut, problem.kappa)
-        return float(shown) - radius
-
-    # At zero free columns may separate the classes, and that null model would have no end.
-    epsilon, nothing = _SAME * level, _SAME * level
-    for _ in range(_ROUNDS):
-        _, cut = flip_budget(problem, null_model(problem.with_radius(epsilon)))
-        if excess(epsilon, cut) <= nothing:
-            return epsilon
-        if excess(level, cut) >= -nothing:
-            break  # no room below E
-        epsilon = brentq(excess, epsilon, level, args=(cut,), xtol=nothing, rtol=_DIGITS)
-    return level
 
 
 def _with_domains(problem: Problem) -> float:
@@ -180,14 +201,8 @@ def _doubt_gradient(block: Block, _: None, v: FloatArray) -> tuple[None, tuple[S
     return None, (Sum(block.adjoint(block.weights * flip_probability(block.margins(v)))),)
 
 
-def _budget_shown(
-    block: Block, _: None, null: FloatArray, v: FloatArray, kappa: float
-) -> tuple[None, tuple[Sum]]:
-    """``Σ w [s u - (u - κ)_+]`` with s at the null model."""
-    u = block.margins(v)
-    gain = flip_gain(u, block.flip_costs(kappa))
-    terms = flip_probability(block.margins(null)) * u - gain
-    return None, (Sum(float(block.weights @ terms)),)
+def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
+    return np.asarray(softmax(scored[0], axis=1)), ()
 
 
 def _cost_of_all(block: Block, _: None, kappa: float) -> tuple[None, tuple[Sum]]:

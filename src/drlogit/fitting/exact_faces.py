@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from ..dual.certify import Certificate, primal_value
-from ..engine.classes import null_model_of_classes
 from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
@@ -122,10 +121,7 @@ def _null_models(
     # one, and next to a kink of the loss its distance from that, not the square of it, adds to the
     # gap; but far above the bound, no better one will be optimal.
     if _under_same_bound(problem, alone, certificate).gap <= math.sqrt(tol):
-        if isinstance(numbers, Problem):
-            yield null_model(numbers)
-        else:
-            yield null_model_of_classes(numbers) if numbers.free.any() else alone
+        yield null_model(numbers)
 
 
 def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> FloatArray:

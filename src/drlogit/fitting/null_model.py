@@ -22,7 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.classes import null_model_of_classes
 from ..engine.pair import null_model as best_of_free
+from ..problem.classes import ClassProblem
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -35,8 +37,11 @@ _EQUAL = 1e-12
 _LEANING = 1e-18
 
 
-def null_model(problem: Problem) -> FloatArray:
+def null_model(problem: Problem | ClassProblem) -> FloatArray:
     """Coefficients of the null model of any problem."""
+    if isinstance(problem, ClassProblem):
+        none = np.zeros((problem.n_classes, problem.costs.size))
+        return null_model_of_classes(problem) if problem.free.any() else none
     return best_of_free(problem) if has_immovable_features(problem) else constant_model(problem)
 
 

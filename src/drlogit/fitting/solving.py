@@ -51,9 +51,6 @@ JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
     "conic": _when_asked("..paper.conic", "conic"),
 }
 
-#: Those that take a κ by class or by sample.
-_WITH_TRUST = ("auto", "interior-point", "conic")
-
 #: Solvers of the fixed-λ problem (B).
 SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
     "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
@@ -96,8 +93,8 @@ def solve(
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         Features.  Float arrays and canonical CSR matrices are used without a copy.  What does
-        not fit in memory may be a ``np.memmap``, a :class:`~drlogit.RowBlocks`, or a Dask array
-        or data frame; ``flip_share`` is then as large, with Dask a Dask array.
+        not fit in memory may be a ``np.memmap`` of floats, or a Dask array or data frame;
+        ``flip_share`` is with Dask a Dask array.
     y : array of shape (n_samples,)
         Labels.  Of two kinds, the one that sorts last is the positive class; with more, one softmax
         is fitted to all of them (:mod:`drlogit.problem.classes`), and ``coef`` has a row for each.
@@ -324,7 +321,7 @@ class _Call:
             function, asked = interior_point_for_classes, "more than two classes"
         elif problem.domains is not None:
             function, asked = interior_point_with_domains, "features with categories or bounds"
-        elif problem.cost.trust is not None and name not in _WITH_TRUST:
+        elif problem.cost.trust is not None and name not in ("auto", "interior-point", "conic"):
             raise ValueError(
                 f"solver={name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
                 "they differ by class or by sample"

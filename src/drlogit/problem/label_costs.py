@@ -19,12 +19,11 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, is_dask
 from ..rows.blocks import Block
 from ..rows.checks import as_numbers
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min
-from ..rows.row_blocks import is_dask
 from .parameters import check_kappa
 
 #: What stands for the κ of unknown labels, in units: times λ it vanishes beside any loss, and still

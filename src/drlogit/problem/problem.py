@@ -208,7 +208,6 @@ def build_problem(
     kappa: Any,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
-    n_blocks: int | None = None,
     **model: Any,
 ) -> Problem:
     """Check the input and build the :class:`Problem`; ``ValueError`` says what is wrong.
@@ -218,7 +217,7 @@ def build_problem(
     """
     if not is_stated_singly(kappa):
         kappa = flip_costs(kappa, labels_of(y), None)
-    rows = partial(build_rows, X, y, sample_weight, n_jobs=n_jobs, n_blocks=n_blocks)
+    rows = partial(build_rows, X, y, sample_weight, n_jobs=n_jobs)
     return pose_problem(rows, kappa=kappa, names=column_names(X), **model)
 
 

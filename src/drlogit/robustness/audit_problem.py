@@ -31,7 +31,6 @@ from ..rows.arrays import FloatArray, Matrix
 from ..rows.building import checked_rows
 from ..rows.checks import check_features, check_weights
 from ..rows.interface import Rows
-from ..rows.row_blocks import RowBlocks
 from .adversary import Adversary
 from .class_audit import ClassAudit
 from .features import Feature, costs_by_feature
@@ -75,21 +74,18 @@ def audit_problem(
     if norm is None:
         norm = "l1" if measured.fit is None else measured.fit.norm
     transport = get_norm(norm)
-    linear, samples = measured.linear, measured.X
-    blocks = isinstance(samples, RowBlocks)
-    matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
-    n_samples, n_features = samples.shape if blocks else matrix.shape
+    linear, matrix = measured.linear, check_features(measured.X)
+    n_samples, n_features = matrix.shape
     if linear.coef.shape[-1] != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
     _check_scores(model, linear, X, matrix)
     weights = check_weights(sample_weight, n_samples)
     measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
-    if bounds is None and not blocks:
+    if bounds is None:
         measured = _widened(measured, matrix)
 
     def rows_with(signs: FloatArray, *, intercept: bool) -> Rows:
-        given = samples if blocks else matrix
-        return checked_rows(given, signs, weights, intercept=intercept, n_jobs=1)
+        return checked_rows(matrix, signs, weights, intercept=intercept, n_jobs=1)
 
     codes, classes = codes_of(linear, y, n_samples)
     domains = measured.categories, measured.bounds, measured.names
@@ -225,8 +221,6 @@ def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> No
     """
     if not hasattr(model, "decision_function"):
         return
-    if isinstance(X, RowBlocks):  # of blocks that are elsewhere, the matrix is the first
-        X = X.block(X.filled[0])
     few = matrix[:_CHECKED_ROWS]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "X does not have valid feature names"

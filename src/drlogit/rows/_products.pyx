@@ -24,8 +24,6 @@ cdef int FEW_COLUMNS = 48
 # (MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
 cdef double RARE = 0.05, WELL_FILLED = 1.0 / 3.0
 
-cdef Py_ssize_t SMALL = 8192     # entries, 64 kB, up to which allocators keep what they get back
-
 
 cdef class CompiledRows:
     cdef CompiledRows borrow(self):
@@ -39,8 +37,7 @@ cdef class CompiledRows:
         self.busy = False
 
     cdef object room(self, Py_ssize_t k, Py_ssize_t n):
-        """An array (k, n): a large one that nobody holds any more, if there is, since new pages take longer than loops."""
-        if k * n < SMALL: return np.empty((k, n))
+        """An array (k, n): one that nobody holds any more, if there is, since new pages take longer than loops."""
         for array in self.spare:
             if array.shape == (k, n) and Py_REFCNT(array) == 2: return array     # held by the list, and here
         array = np.empty((k, n))

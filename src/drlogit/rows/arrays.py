@@ -1,7 +1,9 @@
-"""Names of the arrays that travel through the library."""
+"""Names of the arrays that travel through the library, and where those of users are."""
 
 from __future__ import annotations
 
+import sys
+from mmap import mmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,3 +15,20 @@ IndexArray: TypeAlias = np.ndarray[Any, np.dtype[np.intp]]
 
 #: A 2-D float array or a CSR matrix with sorted, unique indices.
 Matrix: TypeAlias = Any
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; nobody can have one who has not imported Dask."""
+    return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
+
+
+def is_mapped(X: Any) -> bool:
+    """Whether X is, or is a view of, an array in a file (``np.memmap``)."""
+    while isinstance(X, np.ndarray):
+        X = X.base
+    return isinstance(X, mmap)
+
+
+def beyond_memory(X: Any) -> bool:
+    """Whether X may be larger than memory, so that copies of it are not to be made."""
+    return is_dask(X) or is_mapped(X)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -124,13 +124,6 @@ class Block:
         """Shares a, none of labels beyond doubt."""
         return a if self.trust is None else np.where(np.isinf(self.trust), 0.0, a)
 
-    def opened(self) -> Block:
-        """The block for one pass; what it reads or compiles may be kept with it."""
-        return self
-
-    def check(self) -> None:
-        """``ValueError`` if the features are no longer finite; in memory they do not change."""
-
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)
@@ -138,11 +131,9 @@ class Block:
         trust = None if self.trust is None else self.trust[rows]
         return Block(X, self.y[rows], self.weights[rows], self.intercept, trust)
 
-    #: Names of what would double what travels, and is soon found again.
-    _found: ClassVar[tuple[str, ...]] = ("compiled",)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in self._found}
+        # Not what would double what travels, and is soon found again.
+        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:

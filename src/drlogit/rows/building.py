@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FloatArray, Matrix
+from .arrays import FloatArray, Matrix, is_dask
 from .checks import (
     check_features,
     check_label_column,
     check_labels,
+    check_two_classes,
     check_weights,
     find_classes,
+    signs_of,
 )
 from .interface import Rows
 from .local import memory_rows
 from .matrix import nonzeros
-from .row_blocks import RowBlocks, is_dask, stored_rows
 from .threads import threads_for
 
 
@@ -29,25 +30,27 @@ def build_rows(
     *,
     intercept: bool,
     n_jobs: int | None = None,
-    n_blocks: int | None = None,
 ) -> Rows:
     """Rows of whatever a user hands over; ``ValueError`` says what is wrong with it.
 
-    X is used as it is: no copy is made of a float array or of a canonical CSR matrix.  There are
-    as many blocks as threads unless ``n_blocks`` says otherwise.
+    X is used as it is: no copy is made of a float array, which may lie in a file, or of a canonical
+    CSR matrix.
     """
     if is_dask(X):
-        from .dask_collections import dask_rows  # an optional package, imported only when met
+        from .dask_collections import dask_rows, encode  # an optional package
 
-        rows: Rows = dask_rows(X, y, sample_weight, intercept=intercept)
+        if is_dask(y):
+            classes, codes = encode(y)
+            check_two_classes(classes)
+            signs = signs_of(codes, 1)
+        else:
+            signs = check_labels(y, len(y))
+        rows: Rows = dask_rows(X, signs, sample_weight, intercept=intercept)
         return rows if sample_weight is None else of_both_classes(rows)
-    if isinstance(X, np.memmap):
-        X = RowBlocks.from_array(X, None if n_blocks is None else -(-len(X) // n_blocks))
-    if not isinstance(X, RowBlocks):
-        X = check_features(X)
+    X = check_features(X)
     signs = check_labels(y, X.shape[0])
     weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-    rows = checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs, n_blocks=n_blocks)
+    rows = checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs)
     return rows if sample_weight is None else of_both_classes(rows)
 
 
@@ -71,29 +74,21 @@ def labels_of(y: Any) -> NDArray[Any]:
 
 
 def checked_rows(
-    X: Matrix | RowBlocks,
+    X: Matrix,
     signs: FloatArray,
     weights: FloatArray | None,
     *,
     intercept: bool,
     n_jobs: int | None = None,
-    n_blocks: int | None = None,
 ) -> Rows:
-    """The same for samples in memory that have been checked, and for row blocks, which are now.
+    """The same for samples that have been checked, in memory or in a file that is mapped.
 
     ``signs`` are the labels as ±1; weights, if any, sum to one.
     """
     n_samples, n_features = X.shape
-    if isinstance(X, RowBlocks):
-        n_threads = threads_for(n_jobs, n_samples * n_features)
-        return stored_rows(X, signs, weights, intercept=intercept, n_threads=n_threads)
     n_threads = threads_for(n_jobs, nonzeros(X))
     if n_jobs is None and n_samples < n_features:
         n_threads = 1  # one block, which is preconditioned as a whole
-    if n_blocks is None:
-        n_blocks = min(n_threads, n_samples)
     if weights is None:
         weights = np.full(n_samples, 1.0 / n_samples)
-    return memory_rows(
-        X, signs, weights, intercept=intercept, n_blocks=n_blocks, n_threads=n_threads
-    )
+    return memory_rows(X, signs, weights, intercept=intercept, n_threads=n_threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .arrays import FloatArray, Matrix
+from .matrix import row_chunks
 
 #: Features from this size on are refused: their squares overflow.
 TOO_LARGE = 1e150
@@ -118,16 +120,19 @@ def settled(matrix: Matrix, names: Sequence[Any] | None) -> Matrix:
     ``names`` are those of the columns, if they have any.
     """
     values = matrix.data if sp.issparse(matrix) else matrix
-    with np.errstate(invalid="ignore"):
-        largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if not largest < TOO_LARGE:  # nor for NaN
+    for rows in row_chunks(values.shape[0], math.prod(values.shape[1:])):
+        part = values[rows]
+        with np.errstate(invalid="ignore"):
+            largest = max(float(part.max(initial=0.0)), -float(part.min(initial=0.0)))
+        if largest < TOO_LARGE:  # not for NaN
+            continue
         limit = min(TOO_LARGE, float(np.finfo(values.dtype).max))
-        bad = np.argwhere(~(np.abs(values) <= limit))[0]
-        row, column = int(bad[0]), int(bad[-1])
+        bad = np.argwhere(~(np.abs(part) <= limit))[0]
+        row, column = rows.start + int(bad[0]), int(bad[-1])
         if sp.issparse(matrix):
             row, column = int(np.searchsorted(matrix.indptr, row, "right")) - 1, matrix.indices[row]
         name = column if names is None else names[column]
-        raise ValueError(no_number(values[tuple(bad)], row, name))
+        raise ValueError(no_number(part[tuple(bad)], row, name))
     if not sp.issparse(matrix):
         return matrix
     if not matrix.has_canonical_format:
@@ -178,11 +183,16 @@ def check_labels(y: Any, n_samples: int) -> FloatArray:
     """Labels of exactly two kinds as ±1, the one that sorts last as +1."""
     labels = check_label_column(y, n_samples)
     classes = find_classes(labels)
+    check_two_classes(classes)
+    return signs_of(labels, classes[1])
+
+
+def check_two_classes(classes: np.ndarray[Any, Any]) -> None:
+    """``ValueError`` for more or fewer."""
     if classes.size != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist())
         more = ", ..." if classes.size > 5 else ""
         raise ValueError(f"y must hold two classes, got {classes.size} ({shown}{more})")
-    return signs_of(labels, classes[1])
 
 
 def find_classes(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import FloatArray, Matrix
+from .arrays import FloatArray, Matrix, is_dask
 from .checks import check_features
 from .matrix import row_range
-from .row_blocks import RowBlocks, is_dask, is_in_blocks
 
 
 def checked_features(X: Any) -> Any:
-    """X checked as a whole if it is in memory, and as it is if it will be by parts."""
-    return X if is_in_blocks(X) or isinstance(X, np.memmap) else check_features(X)
+    """X checked as a whole if it is here, and as it is if it will be by parts."""
+    return X if is_dask(X) else check_features(X)
 
 
 def shape_of(X: Any) -> tuple[int, int]:
@@ -31,7 +30,7 @@ def shape_of(X: Any) -> tuple[int, int]:
 def chunks_of(X: Any, n_rows: int, *, checked: bool = False) -> Iterator[Matrix]:
     """The rows in order, up to ``n_rows`` at a time, as checked float arrays or CSR matrices.
 
-    ``checked`` says that what is in memory has been checked already.
+    ``checked`` says that what is here has been checked already.
     """
     for part in _parts(X, checked):
         for first in range(0, part.shape[0], n_rows):
@@ -39,20 +38,15 @@ def chunks_of(X: Any, n_rows: int, *, checked: bool = False) -> Iterator[Matrix]
 
 
 def _parts(X: Any, checked: bool = False) -> Iterator[Matrix]:
-    if isinstance(X, np.memmap):
-        X = RowBlocks.from_array(X)
-    if isinstance(X, RowBlocks):
-        for k in X.filled:
-            yield check_features(X.block(k))
-    elif is_dask(X):
-        if hasattr(X, "rechunk"):
-            X = X.rechunk({1: -1})
-        for part in np.ravel(X.to_delayed()):
-            block = part.compute()
-            if block.shape[0]:
-                yield check_features(block)
-    else:
+    if not is_dask(X):
         yield X if checked else check_features(X)
+        return
+    if hasattr(X, "rechunk"):
+        X = X.rechunk({1: -1})
+    for part in np.ravel(X.to_delayed()):
+        block = part.compute()
+        if block.shape[0]:
+            yield check_features(block)
 
 
 def in_memory(values: Any) -> Any:

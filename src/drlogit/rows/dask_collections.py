@@ -32,11 +32,10 @@ from .blocks import Block, join_blocks
 from .checks import (
     as_numbers,
     check_features,
-    check_labels,
     check_unmasked,
     check_weights,
     distinct,
-    signs_of,
+    find_classes,
 )
 from .interface import BlockFunction, Rows
 from .local import LocalRows
@@ -49,11 +48,6 @@ Part: TypeAlias = Any
 
 #: Reductions combined by one task of the tree.
 _FAN_IN = 8
-
-#: Rows of a block, or as many as columns.  Its vectors are shorter than the 128 kB from which the C
-#: library, as Dask's workers set it up, takes new pages from the system each time (1.5·10⁶ × 24 in
-#: eight chunks: 1.23 times the processor time of memory; 1.28 with half as many, 1.5 uncut).
-_BLOCK_ROWS = 16_000
 
 
 class DaskRows(Rows):
@@ -253,38 +247,23 @@ def _joined(visit: _Visit) -> FloatArray:
 # --- from collections to rows ---------------------------------------------------------------
 
 
-def dask_rows(
-    X: Any, y: Any, sample_weight: Any, *, intercept: bool, signs: bool = False
-) -> DaskRows:
-    """Rows of Dask arrays or data frames, checked block by block where they are.
+def dask_rows(X: Any, signs: Any, sample_weight: Any, *, intercept: bool) -> DaskRows:
+    """Rows of a Dask array or data frame, checked block by block where they are.
 
-    ``y`` and ``sample_weight`` may be Dask collections or anything in memory; with ``signs``, y is
-    known to hold ±1.
+    ``signs``, the labels as ±1, and ``sample_weight`` may be Dask collections or in memory.
     """
     place = Place()
-    asked = _parts(y) if dask.is_dask_collection(y) and not signs else []
     features = place.begin([delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))])
-    kinds = place.begin([delayed(_distinct)(part) for part in asked])
-    answers = place.fetch([*place.map(_shape, features), *kinds])
-    shapes, found = answers[: len(features)], answers[len(features) :]
-    lengths, widths, counts = zip(*shapes, strict=True)
+    lengths, widths, counts = zip(*place.fetch(place.map(_shape, features)), strict=True)
     if len({*widths}) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    if not (signs or asked):
-        y = check_labels(y, sum(lengths)).astype(np.int8)
-    labels, positive = _parts_of_vector(y, lengths, place, "y"), 1
-    if asked:
-        occurring = np.concatenate(found)
-        check_labels(occurring, occurring.size)  # of two kinds, none missing
-        positive = np.unique(occurring)[1]
+    labels = _parts_of_vector(signs.astype(np.int8), lengths, place, "y")
     weights, total = _weight_parts(sample_weight, lengths, place)
     firsts, chunks = list(accumulate(lengths[:-1], initial=0)), place.shares(features)
     n_threads = threads_for(None, sum(counts)) if place.client is None else 1
-    share = partial(
-        _share, total=total, positive=positive, intercept=intercept, n_threads=n_threads
-    )
+    share = partial(_share, total=total, intercept=intercept, n_threads=n_threads)
     shares = [
         place.call(
             share,
@@ -313,26 +292,31 @@ def _parts(collection: Any) -> list[Part]:
     return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
 
 
+def _column(vector: Any, name: str) -> Any:
+    """A Dask array of one dimension, or a data frame's column, as it is."""
+    if not isinstance(vector, da.Array) or vector.ndim == 1:
+        return vector
+    if vector.ndim != 2 or vector.shape[1] != 1:
+        raise ValueError(f"{name} must have one dimension, got {vector.ndim}")
+    return vector[:, 0]
+
+
 def _parts_of_vector(
     vector: Any, lengths: Sequence[int], place: Place, name: str = "values"
 ) -> list[Part]:
     """The parts of a vector, cut as X is, which stay where they are."""
-    if not dask.is_dask_collection(vector):
+    vector = _column(vector, name)
+    length = vector.shape[0] if isinstance(vector, np.ndarray | da.Array) else np.nan
+    if not (length == sum(lengths) or np.isnan(length)):
+        raise ValueError(f"{name} must have {sum(lengths)} entries, got {length}")
+    if isinstance(vector, np.ndarray):
         return np.split(vector, np.cumsum(lengths)[:-1])
-    if isinstance(vector, da.Array):
-        if vector.ndim == 2 and vector.shape[1] == 1:
-            vector = vector[:, 0]
-        if vector.ndim != 1:
-            raise ValueError(f"{name} must have one dimension, got {vector.ndim}")
-        known = not np.isnan(vector.chunks[0]).any()
-        if known and sum(vector.chunks[0]) != sum(lengths):
-            raise ValueError(f"{name} must have {sum(lengths)} entries, got {vector.shape[0]}")
-        if known and vector.chunks[0] != tuple(lengths):
-            # Chunks without rows cannot be asked for.
-            vector = vector.rechunk((tuple(length for length in lengths if length),))
-            filled = iter(place.begin(_parts(vector)))
-            empty = np.zeros(0, dtype=vector.dtype)
-            return [next(filled) if length else empty for length in lengths]
+    if not np.isnan(length) and vector.chunks[0] != tuple(lengths):
+        # Chunks without rows cannot be asked for.
+        vector = vector.rechunk((tuple(length for length in lengths if length),))
+        filled = iter(place.begin(_parts(vector)))
+        empty = np.zeros(0, dtype=vector.dtype)
+        return [next(filled) if length else empty for length in lengths]
     parts = _parts(vector)
     if len(parts) != len(lengths):
         raise ValueError(
@@ -398,13 +382,12 @@ def _share(
     weights: Sequence[Any],
     *,
     total: float,
-    positive: Any,
     intercept: bool,
     n_threads: int,
 ) -> LocalRows:
-    """Rows of chunks, whose numbers and first samples are given, a few thousand a block."""
-    blocks, offsets = [], []
-    for (number, first), X, y, w in zip(places, features, labels, weights, strict=True):
+    """Rows of chunks, whose numbers and first samples are given, a block for each."""
+    blocks = []
+    for (number, _), X, y, w in zip(places, features, labels, weights, strict=True):
         length, y = X.shape[0], np.ravel(y)
         if y.size != length:
             raise ValueError(
@@ -413,13 +396,9 @@ def _share(
         w = np.ones(length) if w is None else np.ravel(w)
         if w.size != length:
             raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
-        chunk = Block(X, signs_of(y, positive), w / total, intercept)
-        step = max(_BLOCK_ROWS, X.shape[1])
-        for low in range(0, max(length, 1), step):
-            blocks.append(chunk.part(low, min(low + step, length)))
-            offsets.append(first + low)
+        blocks.append(Block(X, np.asarray(y, dtype=np.float64), w / total, intercept))
     rows = LocalRows(blocks, n_threads, n_nonzeros=0)
-    rows.offsets = tuple(offsets)
+    rows.offsets = tuple(first for _, first in places)
     return rows
 
 
@@ -433,9 +412,10 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
 
 def encode(y: Any) -> tuple[Any, Any]:
     """The labels that occur in a Dask vector, in order, and the number of each sample's."""
+    y = _column(y, "y")
     parts = _parts(y)
     found = dask.compute(*(delayed(_distinct)(part) for part in parts))
-    classes = np.unique(np.concatenate(found))
+    classes = find_classes(np.concatenate(found))
     return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
 
 

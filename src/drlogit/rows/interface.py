@@ -11,9 +11,9 @@ wants to remember per sample in ``new_state``, and returns a tuple of :class:`Su
 The state is opaque to the driver.  The same solver therefore runs on all kinds of rows, and its
 answer does not depend on the cutting beyond rounding:
 
-* :class:`~drlogit.rows.local.LocalRows`: one block in memory, one for each of several threads, or
-  blocks that are read when they are needed;
-* :class:`~drlogit.rows.distributed.DaskRows`: blocks that stay with the workers of a cluster.
+* :class:`~drlogit.rows.local.LocalRows`: one block in memory or in a file that is mapped,
+  or one for each of several threads;
+* :class:`~drlogit.rows.dask_collections.DaskRows`: blocks that stay with the workers of a cluster.
 
 Coefficient vectors have one entry per feature and, when the rows carry a constant column,
 one more at the end for the intercept.

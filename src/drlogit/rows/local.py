@@ -1,4 +1,4 @@
-"""Row blocks that this process visits itself: in its memory, or read when they are needed."""
+"""Row blocks that this process visits itself: in its memory, or in a file that is mapped."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FloatArray, IndexArray, Matrix
+from .arrays import FloatArray, IndexArray, Matrix, is_mapped
 from .blocks import Block, join_blocks
 from .interface import BlockFunction, BlockState, Rows
-from .matrix import held, nonzeros, thin_copy
-from .reductions import Reduction, has_nan, merge_reductions
+from .matrix import ShiftedArray, held, nonzeros, thin_copy
+from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
 from .threads import limit_threads
 
@@ -57,7 +57,7 @@ class LocalRows(Rows):
         blocks = self.blocks
         if len(blocks) == 1:  # nothing to combine, and small fits notice
             before = None if state is None else state[0]
-            only, merged = _visit(blocks[0], function, before, arguments)
+            only, merged = function(blocks[0], before, *arguments)
             return (only,), merged
         states = (None,) * len(blocks) if state is None else state
         errors = np.geterr()
@@ -67,7 +67,7 @@ class LocalRows(Rows):
             # Neither belongs to the process: both would be the defaults in a new thread.
             with np.errstate(**errors), limit_threads(1):
                 for block, before in zip(blocks[first:last], states[first:last], strict=True):
-                    after, found = _visit(block, function, before, arguments)
+                    after, found = function(block, before, *arguments)
                     new.append(after)
                     merged = found if merged is None else merge_reductions(merged, found)
             return new, merged or ()
@@ -104,7 +104,7 @@ class LocalRows(Rows):
 
     def together(self) -> Block:
         """All samples as one block in memory, for solvers of other packages."""
-        return join_blocks([block.opened() for block in self.blocks])
+        return join_blocks(self.blocks)
 
     def shifted(self, shift: FloatArray) -> LocalRows:
         """The same samples with features ``x - shift``; nothing dense is copied."""
@@ -122,8 +122,9 @@ class LocalRows(Rows):
 
     @property
     def in_memory(self) -> bool:
-        """Whether the features are; else they are read for each pass."""
-        return self.blocks[0].opened() is self.blocks[0]
+        """Whether the features are; else they are read for each pass, and no copies made."""
+        X = self.blocks[0].X
+        return not is_mapped(X.array if isinstance(X, ShiftedArray) else X)
 
     @cached_property
     def compact(self) -> tuple[LocalRows, IndexArray | None] | None:
@@ -157,17 +158,6 @@ def _compact(block: Block) -> tuple[Block, IndexArray | None]:
     return (block if thin is None else block.changed(X=thin)), origin
 
 
-def _visit(
-    block: Block, function: BlockFunction, state: BlockState, arguments: tuple[Any, ...]
-) -> tuple[BlockState, tuple[Reduction, ...]]:
-    opened = block.opened()
-    new, reductions = function(opened, state, *arguments)
-    if opened is not block and has_nan(reductions):
-        # Arithmetic at a trial point, or a file that is no longer what it was?
-        block.check()
-    return new, reductions
-
-
 def memory_rows(
     X: Matrix,
     y: FloatArray,
@@ -175,11 +165,10 @@ def memory_rows(
     *,
     intercept: bool,
     trust: FloatArray | None = None,
-    n_blocks: int = 1,
     n_threads: int = 1,
 ) -> LocalRows:
-    """Rows of arrays that have been checked, in blocks of about equal length, views of them."""
+    """Rows of arrays that have been checked: views of about equal length, one for each thread."""
     whole = Block(held(X), y, weights, intercept, trust)
-    cuts = np.linspace(0, y.size, n_blocks + 1).astype(int).tolist()
-    blocks = [whole] if n_blocks == 1 else [whole.part(i, j) for i, j in pairwise(cuts)]
+    cuts = np.linspace(0, y.size, min(n_threads, y.size) + 1).astype(int).tolist()
+    blocks = [whole] if n_threads == 1 else [whole.part(i, j) for i, j in pairwise(cuts)]
     return LocalRows(blocks, n_threads, n_nonzeros=nonzeros(whole.X))

@@ -37,7 +37,7 @@ class Reduction(Generic[T_co]):
 
 
 class Sum(Reduction[T_co]):
-    """A reduction by addition (scalars or arrays of equal shape)."""
+    """A reduction by addition (scalars, arrays of equal shape, or lists)."""
 
     @staticmethod
     def _combine(one: Any, other: Any) -> Any:
@@ -83,25 +83,10 @@ class Stack(Reduction[T_co]):
         return Stack, (self.value,)
 
 
-class Listed(Reduction[T_co]):
-    """What each block has to say, of whatever kind, in a list."""
-
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        return one + other
-
-
 def _fieldwise(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     if isinstance(one, tuple):
         return type(one)(*(combine(a, b) for a, b in zip(one, other, strict=True)))
     return combine(one, other)
-
-
-def has_nan(reductions: tuple[Reduction, ...]) -> bool:
-    """Whether any of the numbers is not a number."""
-    numbers = (item.value for item in reductions if not isinstance(item, Listed))
-    parts = (part for value in numbers for part in (value if isinstance(value, tuple) else [value]))
-    return any(bool(np.isnan(part).any()) for part in parts)
 
 
 def merge_reductions(

@@ -20,13 +20,12 @@ from typing import Any
 
 import joblib
 
-#: Stored entries of X for each thread of a fit, at least.  With fewer, handing over the work
-#: takes longer than the second core saves.
-_ENTRIES_PER_THREAD = 500_000
+from .matrix import MANY_ENTRIES
 
-#: With fewer entries, and fewer coefficients, BLAS has too little to do to use threads at all.
-_FEW_ENTRIES = 100_000
-_FEW_COLUMNS = 64
+#: Multiplications of a Gram matrix up to which BLAS has too little to do to use threads at all (of
+#: two, with 5.9 million at 300 × 140 a fit takes 7 times as long, with 24 at 20000 × 35 1.5 times;
+#: with 1.4 at 1500 × 30 and 400 × 60, 3.8 at 1500 × 50, 12 at 3000 × 63 as long).
+_FEW_PRODUCTS = 2_000_000
 
 _limit: ContextVar[int | None] = ContextVar("drlogit_thread_limit", default=None)
 
@@ -50,7 +49,7 @@ def core_count() -> int:
 def threads_for(n_jobs: int | None, n_entries: int) -> int:
     """Threads for a fit to so many stored entries; ``n_jobs`` as in :func:`drlogit.solve`."""
     if n_jobs is None:
-        most = n_entries // _ENTRIES_PER_THREAD
+        most = n_entries // MANY_ENTRIES
         return min(thread_count(), most) if most > 1 else 1
     whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if not whole or n_jobs == 0:
@@ -71,7 +70,7 @@ def limit_threads(count: int) -> Iterator[None]:
 @contextmanager
 def single_threaded_blas(n_entries: int, n_columns: int) -> Iterator[None]:
     """Hold BLAS to one thread, in the whole process, while a fit of this size runs."""
-    if n_entries < _FEW_ENTRIES and n_columns < _FEW_COLUMNS:
+    if n_entries * n_columns < _FEW_PRODUCTS:
         yield
         return
     with _blas().limit(limits=1):

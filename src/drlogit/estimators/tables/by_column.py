@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...rows.arrays import FloatArray, Matrix
+from ...rows.arrays import FloatArray, Matrix, beyond_memory, is_dask
 from ...rows.checks import as_numbers
-from ...rows.row_blocks import is_in_blocks
 from .encoding import Encoding, numbers_only, position_of
 
 
@@ -52,7 +51,7 @@ def deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
 
 def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
     """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
-    if is_in_blocks(X):
+    if beyond_memory(X):
         raise ValueError(
             "feature_costs='std' is for features in memory; state the costs as numbers"
         )
@@ -143,7 +142,7 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
     ends = np.full((2, len(names)), np.inf)
     ends[0] = -np.inf
     if isinstance(given, str):
-        if given != "data" or is_in_blocks(X):
+        if given != "data" or is_dask(X):
             where = " (of features in memory)" if given == "data" else ""
             raise ValueError(
                 "bounds must be a pair (lower, upper), a dict of columns to pairs or 'data'"

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rows.arrays import FloatArray, IndexArray
-from ...rows.row_blocks import is_dask
+from ...rows.arrays import FloatArray, IndexArray, is_dask
 
 #: Texts that stand for no value: those of pandas' readers, a question mark, and ``na``.
 MISSING_MARKS = (

@@ -1,0 +1,73 @@
+"""X in a file that is mapped: the answers of memory, and no copies."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import drlogit
+import zoo
+from drlogit.problem.problem import build_problem
+from zoo import thin_data as data
+
+OPTIONS = {"epsilon": 0.05, "kappa": 0.7}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e4])  # columns far from zero are shifted
+def test_fits_read_the_file_where_it_lies(offset, n_jobs):
+    X, y = data()
+    stored = zoo.mapped(X + offset)
+    rows = build_problem(stored, y, n_jobs=n_jobs, **OPTIONS).rows
+    assert not rows.in_memory
+    assert rows.compact is None
+    for block in rows.blocks:
+        assert np.shares_memory(block.X.array if offset else block.X, stored)
+    assert build_problem(stored[np.arange(300)], y, **OPTIONS).rows.in_memory  # these are copies
+    result, reference = (drlogit.solve(x, y, tol=1e-10, **OPTIONS) for x in (stored, X))
+    assert result.objective == pytest.approx(reference.objective, abs=1e-9)
+
+
+def test_every_entry_point():
+    X, y = data()
+    stored = zoo.mapped(X)
+    fixed = [drlogit.solve_subproblem(x, y, lam=1.0, **OPTIONS).objective for x in (X, stored)]
+    assert fixed[0] == pytest.approx(fixed[1], abs=2e-6)
+    limits = [drlogit.epsilon_max(x, y, kappa=1.0) for x in (X, stored)]
+    assert limits[0] == pytest.approx(limits[1], rel=1e-6)
+    model = drlogit.DRLogisticRegression(**OPTIONS).fit(stored, y)
+    assert model.dual_gap_[0] <= 1e-6
+    np.testing.assert_array_equal(model.predict(stored), model.predict(X))
+    there, here = (drlogit.audit(model, x, y, kappa=1.0) for x in (stored, X))
+    assert str(there) == str(here)
+    search = drlogit.DRLogisticRegressionCV(epsilons=4, kappas=(0.7,), cv=3)
+    scores = [search.fit(x, y).cv_results_["mean_test_score"] for x in (X, stored)]
+    np.testing.assert_allclose(*scores, rtol=1e-9)
+
+
+def test_errors_name_the_row():
+    X, y = data(30_000)
+    X[25_000, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN in row 25000 of column 2"):
+        build_problem(zoo.mapped(X), y, **OPTIONS)
+    with pytest.raises(ValueError, match="feature_costs='std' is for features in memory"):
+        drlogit.DRLogisticRegression(feature_costs="std").fit(zoo.mapped(X[:300]), y[:300])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_fit_needs_a_quarter_of_the_memory_of_its_data(n_jobs):
+    """Mostly zeros, too: of these in memory, a sparse copy would be made."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((50_000, 200)) < 0.2, rng.standard_normal((50_000, 200)), 0.0)
+    y = X[:, 0] + 0.5 * rng.standard_normal(50_000) > 0.0
+    stored = zoo.mapped(X)
+    tracemalloc.start()
+    try:
+        result = drlogit.solve(stored, y, epsilon=0.1, kappa=1.0, n_jobs=n_jobs)
+        assert tracemalloc.get_traced_memory()[1] <= X.nbytes // 4
+    finally:
+        tracemalloc.stop()
+    assert result.gap <= 1e-6
