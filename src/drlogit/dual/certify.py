@@ -109,7 +109,7 @@ def _primal_of_margins(
     """At λ, by default the best, where features have no domains."""
     loss = problem.flip_loss(coefficients, margins)
     if lam is None:
-        lam, value = loss.best(problem.epsilon, math.nan if guess is None else guess)
+        lam, value = loss.best(problem.epsilon, guess)
     else:
         value = loss.value(problem.epsilon, lam)
     size = float(np.abs(coefficients) @ problem.rows.column_scale)
@@ -119,11 +119,9 @@ def _primal_of_margins(
 def _primal_with_domains(
     problem: Problem, coefficients: FloatArray, guess: float | None
 ) -> tuple[float, float]:
-    from ..problem.domain_loss import best_price  # compiled: imported only when needed
-
     domains = problem.domains
     assert domains is not None
-    lam, value = best_price(problem.rows, problem.cost, coefficients, problem.epsilon, guess)
+    lam, value = problem.robust_loss(coefficients).best(problem.epsilon, guess)
     low, high = domains.ranges(coefficients)
     size = float(np.abs(coefficients) @ problem.rows.column_scale + (high - low).sum())
     size += float(np.abs(coefficients[domains.bounded]) @ domains.widths)

@@ -110,7 +110,7 @@ def primal_of_classes(
 ) -> tuple[float, float]:
     """The best λ and the objective, with what rounding may hide of it."""
     rows = problem.rows
-    lam, value = problem.best(coefficients, guess)
+    lam, value = problem.robust_loss(coefficients).best(problem.epsilon, guess)
     size = 2.0 * float(np.abs(coefficients).max(axis=0) @ rows.column_scale)
     terms = coefficients.shape[1] + 8
     hidden = terms * size + (rows.n_samples + 64 + problem.n_classes) * abs(value)
