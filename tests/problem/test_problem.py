@@ -118,7 +118,8 @@ def test_best_lambda_has_the_least_objective_of_all(seed):
             for guess in (None, lam, 1.001 * lam, 0.999 * lam, 0.0, 10.0 * lam, math.inf):
                 found, objective = loss.best(problem.epsilon, guess)
                 assert objective == pytest.approx(best, rel=1e-13)
-                assert found >= least and loss.value(problem.epsilon, found) == objective
+                assert found >= least
+                assert loss.value(problem.epsilon, found) == objective
 
 
 # --- invariances -----------------------------------------------------------------------------
