@@ -27,7 +27,7 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Sum
-from .label_costs import LabelCosts, cost_matrix, flip_costs, is_stated_singly
+from .label_costs import LabelCosts, cost_matrix, flip_costs
 from .norms import Norm
 from .parameters import check_epsilon
 from .problem import PosedProblem, pose_problem
@@ -128,13 +128,6 @@ def widest_pair(coef: FloatArray, norm: Norm) -> float:
     return max(norm.dual(coef[j] - coef[k]) for k in range(1, len(coef)) for j in range(k))
 
 
-def scaled_costs(costs: Any, factor: float) -> Any:
-    """κ, one or a matrix, times a factor; what costs nothing still does."""
-    if np.ndim(costs) == 0:
-        return costs * factor
-    return np.where(costs > 0.0, np.where(costs > 0.0, costs, 1.0) * factor, 0.0)
-
-
 def pose_classes(
     make_rows: Callable[..., Rows],
     codes: Any,
@@ -145,12 +138,8 @@ def pose_classes(
     **model: Any,
 ) -> ClassProblem:
     """The problem on the rows that ``make_rows(intercept=…)`` gives, labels all +1."""
+    kappa = flip_costs(kappa, classes, codes)
     by_sample = np.ndim(kappa) == 1
-    if by_sample:
-        kappa = flip_costs(kappa, classes, codes)
-    else:
-        costs = cost_matrix(kappa, classes)
-        kappa = float(kappa) if is_stated_singly(kappa) else costs
     given = pose_problem(
         make_rows,
         epsilon=epsilon,
