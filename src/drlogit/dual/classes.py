@@ -18,6 +18,7 @@ Scaled, ``p ← e_y + θ (p - e_y)`` and a likewise, a point uses θ of ε and k
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,16 +31,13 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
+from ._certificate import NOTHING, ROUNDING, column_sums
 from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
 from .pair import DualBound
-from .sums import column_sums, panel_sums
 
 #: p and a of a block's samples, (2, samples, classes).
 Point: TypeAlias = FloatArray
-
-_UNIT = 2.0**-53
-_UNDERFLOW = 1e-300
 
 
 class ClassCoordinates:
@@ -60,8 +58,8 @@ class ClassCoordinates:
         """At least ``N(G)``, if the sums are right up to ``rounding`` of their terms."""
         kept, K = self.one.in_norm, self.n_classes
         G = self._left(gradient)[:, kept]
-        error = (rounding + 8.0 * K * _UNIT) * self.one.sizes[kept] + _UNDERFLOW
-        more = 1.0 + (K * K * (kept.size + 8)) * _UNIT
+        error = (rounding + 8.0 * K * ROUNDING) * self.one.sizes[kept] + NOTHING
+        more = 1.0 + (K * K * (kept.size + 8)) * ROUNDING
         if self.one.norm.name == "l1":
             return float(0.5 * more * (self.costs @ (np.abs(G).sum(axis=0) + 2.0 * error)))
         flow = np.zeros((K * (K - 1) // 2, kept.size)) if self.flow is None else self.flow
@@ -70,7 +68,7 @@ class ClassCoordinates:
         np.subtract.at(missing, one, flow)
         np.add.at(missing, other, flow)
         size = np.abs(G).sum(axis=0) + 2.0 * np.abs(flow).sum(axis=0)
-        error = 2.0 * error / K + 4.0 * K * _UNIT * size
+        error = 2.0 * error / K + 4.0 * K * ROUNDING * size
         flow = np.abs(flow + (missing[one] - missing[other]) / K) + error
         largest = float(flow.max(initial=0.0))
         if not 0.0 < largest < np.inf:
@@ -82,9 +80,9 @@ class ClassCoordinates:
         """The most that ⟨G, B⟩ can be over free columns of admitted models."""
         kept = self.one.charged
         left = np.abs(self._left(gradient)).sum(axis=0)[kept]
-        error = 2.0 * rounding * self.one.sizes[kept] + self.n_classes * _UNDERFLOW
+        error = 2.0 * rounding * self.one.sizes[kept] + self.n_classes * NOTHING
         total = float(np.sum((left + error) / self.one.spread[kept]))
-        return 0.5 * ADMITTED * total * (1.0 + (kept.size + 8 + self.n_classes) * _UNIT)
+        return 0.5 * ADMITTED * total * (1.0 + (kept.size + 8 + self.n_classes) * ROUNDING)
 
     def admits(self, model: FloatArray) -> bool:
         """Whether the bound speaks of a model: of all differences between two of its classes."""
@@ -103,18 +101,6 @@ class ClassPoint(NamedTuple):
 
     shares: State
     flow: FloatArray | None
-
-
-def primal_of_classes(
-    problem: ClassProblem, coefficients: FloatArray, guess: float | None
-) -> tuple[float, float]:
-    """The best λ and the objective, with what rounding may hide of it."""
-    rows = problem.rows
-    lam, value = problem.robust_loss(coefficients).best(problem.epsilon, guess)
-    size = 2.0 * float(np.abs(coefficients).max(axis=0) @ rows.column_scale)
-    terms = coefficients.shape[1] + 8
-    hidden = terms * size + (rows.n_samples + 64 + problem.n_classes) * abs(value)
-    return lam, value + _UNIT * hidden
 
 
 def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> DualBound:
@@ -153,11 +139,9 @@ def _sums(
     r = w[:, None] * (p - a)
     spent = w * (a * np.where(reached, price, 0.0)).sum(axis=1)
     entropy = w * -(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
-    G, chain = column_sums(block.X, r)
-    numbers, other = panel_sums(np.vstack([spent, entropy, r.T]))
-    if block.intercept:
-        G = np.column_stack([G, numbers[2:]])
-    return np.stack([p, a]), (Sum(G), Sum(numbers[:2]), Max(max(chain, other)), Sum(1))
+    G, chain = column_sums(block.compiled, np.ascontiguousarray(r.T))
+    numbers = np.array([math.fsum(spent), math.fsum(entropy)])
+    return np.stack([p, a]), (Sum(G), Sum(numbers), Max(chain), Sum(1))
 
 
 def _scaled(

@@ -10,6 +10,7 @@ replaced by high (label -1), which is the worst of all categories for that label
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +19,17 @@ from numpy.typing import NDArray
 
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy
+from ..problem.parameters import RANGE
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
+from ..rows.matrix import compiled
 from ..rows.reductions import Max, Sum
-from ._certificate import FREE, GROUP, IN_NORM, Coordinates
+from ._certificate import FREE, GROUP, IN_NORM, Coordinates, column_sums
 from .bound import DualSums, lower_bound
 from .coordinates import spreads
 from .pair import DualBound
-from .sums import column_sums, panel_sums, totals
-
-#: Of a bounded feature that varies by less than this share of its range, the range counts.
-_RANGE = 1e-9
 
 #: Masses stay below the sample's weight by this share, so that any sum of them does.
 _ROOM = 2.0**-50
@@ -90,7 +89,7 @@ class PieceCoordinates:
         for levels in domains.held:
             scale[levels] = np.square(scale[levels])
         places, widths = domains.bounded, domains.widths
-        varies = spread[places] > _RANGE * widths
+        varies = spread[places] > RANGE * widths
         spread[places] = np.where(varies, spread[places], widths)
         # The samples as they are, and how far their pieces can go for ε.
         scale[places] += 2.0 * problem.epsilon / domains.bounded_costs
@@ -194,16 +193,17 @@ class _Moved(NamedTuple):
     def reduced(self, block: Block, pieces: PieceMasses) -> tuple[Sum, Sum, Max, Sum]:
         """Σ m z, (Σ q H(s), Σ q d), and the additions behind them."""
         slope = pieces.m * self.sign
-        whole = np.bincount(pieces.own, slope, minlength=block.y.size)
+        whole = np.bincount(pieces.own, slope, minlength=block.y.size).astype(np.float64)
         q = np.where(pieces.q > 0.0, pieces.q, 1.0)
         value = pieces.q * entropy(np.minimum(pieces.m / q, 1.0))
-        adjoint, _, base, one = totals(block, block.y * whole)
-        change, chain = column_sums(self.changes, slope)
-        change[: adjoint.value.size] += adjoint.value
-        numbers, other = panel_sums(np.stack([value, pieces.q * self.cost]))
+        base, chain = column_sums(block.compiled, whole[None])
+        changes = compiled(self.changes, slope, slope, intercept=False)
+        change, other = column_sums(changes, slope[None])
+        change[0, : base.size] += base[0]
+        numbers = [math.fsum(terms) for terms in (value, pieces.q * self.cost)]
         most = int(np.bincount(pieces.own, minlength=1).max(initial=0))
-        longest = max(int(base.value) + most, chain, other) + 2
-        return Sum(change), Sum(numbers), Max(longest), one
+        longest = max(chain + most, other) + 2
+        return Sum(change[0]), Sum(np.array(numbers)), Max(longest), Sum(1)
 
 
 def _within(
