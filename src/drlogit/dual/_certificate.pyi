@@ -69,13 +69,6 @@ class Coordinates:
     def in_norm(self) -> IndexArray:
         """Places of the coordinates that the norm bounds."""
 
-    @property
-    def charged(self) -> IndexArray:
-        """Places of the free coordinates that count."""
-
-    def left(self, gradient: FloatArray) -> FloatArray:
-        """The gradient by the log-odds at the reference point instead of b."""
-
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """``‖c g‖``, at most, if the sums are right up to ``rounding`` of their terms."""
 

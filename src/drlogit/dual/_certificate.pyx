@@ -43,15 +43,6 @@ cdef class Coordinates:
     @property
     def in_norm(self): return np.flatnonzero(self.kind == IN_NORM)
 
-    @property
-    def charged(self): return np.flatnonzero((self.kind == FREE) & (self.spread > 0.0))
-
-    def left(self, const double[::1] gradient):
-        cdef double[::1] found = np.empty(gradient.shape[0])
-        cdef Py_ssize_t j
-        for j in range(gradient.shape[0]): found[j] = self.at(gradient, j)
-        return np.asarray(found)
-
     cdef inline double at(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
         """The gradient by the log-odds at the reference point instead of b."""
         if self.constant < 0 or j == self.constant: return gradient[j]
@@ -100,17 +91,13 @@ cdef class Coordinates:
         return True
 
 
-cdef (Py_ssize_t, Py_ssize_t) panels_of(CompiledRows rows) noexcept:
-    """Rows of a panel, and panels to a sum: as many as have more entries than there are columns to go through."""
-    cdef Py_ssize_t n = rows.n_samples, P = rows.n_columns, entries = n * P, b
+cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels_of(CompiledRows rows) noexcept:
+    """Rows of a panel, panels to a sum (as many as take as long as going through all columns), and additions in a row."""
+    cdef Py_ssize_t n = rows.n_samples, P = rows.n_columns, entries = n * P, b, stretch
     if isinstance(rows, CsrRows): entries = (<CsrRows>rows).v32.shape[0] if (<CsrRows>rows).single else (<CsrRows>rows).v64.shape[0]
-    b = min(rows.panel, PANEL) if n * P <= PANEL * entries else rows.panel
-    return b, 1 + n * P // (b * (entries + 1))
-
-
-cdef double additions(Py_ssize_t n, (Py_ssize_t, Py_ssize_t) panels) noexcept:
-    """Those behind any sum, in a row."""
-    return min(n, panels[1] * (panels[0] + 1)) + 4
+    b = min(rows.panel, PANEL) if n * P <= 4 * PANEL * entries else rows.panel
+    stretch = 1 + n * P // (4 * b * (entries + 1))
+    return b, stretch, min(n, min(entries, stretch * (b + 1))) + 4
 
 
 cdef void add(Py_ssize_t n, double* total, double* lost, double* part) noexcept nogil:
@@ -127,7 +114,7 @@ cdef void add(Py_ssize_t n, double* total, double* lost, double* part) noexcept 
 def column_sums(CompiledRows rows, const double[:, ::1] r):
     """``r X``, and the additions behind each entry (``_certificate.pyi``)."""
     cdef Py_ssize_t c, k, lo, n = rows.n_samples, P = rows.n_columns
-    cdef (Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
+    cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
     cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
     found = np.zeros((r.shape[0], P))
     cdef double[:, ::1] total = found, lost = np.zeros((r.shape[0], P))
@@ -143,13 +130,13 @@ def column_sums(CompiledRows rows, const double[:, ::1] r):
                 if (k + 1) % panels[1] == 0 or k + 1 == n_panels: add(P, &total[c, 0], &lost[c, 0], &part[0])
     rows.free()
     found += lost
-    return found, additions(n, panels)
+    return found, float(panels[2])
 
 
 def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a, const double[::1] trust):
     """Margins, s and a of the samples, and the sums of the dual point with the additions behind them (``_certificate.pyi``)."""
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.n_columns
-    cdef (Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
+    cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
     cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
     cdef double w, own, other
     state, found = np.empty((3, n)), np.zeros(P + 2)
@@ -178,4 +165,4 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
             if (block + 1) % panels[1] == 0 or block + 1 == n_panels: add(P + 2, &total[0], &lost[0], &partial[0])
         for j in range(P + 2): total[j] += lost[j]
     rows.free()
-    return state, found, additions(n, panels)
+    return state, found, float(panels[2])

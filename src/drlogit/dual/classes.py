@@ -31,10 +31,10 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
-from ._certificate import NOTHING, ROUNDING, column_sums
+from ._certificate import FREE, NOTHING, ROUNDING, column_sums
 from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
-from .pair import DualBound
+from .pair import DualBound, parts
 
 #: p and a of a block's samples, (2, samples, classes).
 Point: TypeAlias = FloatArray
@@ -52,7 +52,8 @@ class ClassCoordinates:
 
     def _left(self, gradient: FloatArray) -> FloatArray:
         """-G by the log-odds at the means instead of the intercepts; it arrives with that sign."""
-        return np.stack([self.one.left(row) for row in -np.reshape(gradient, (self.n_classes, -1))])
+        G, constant = -np.reshape(gradient, (self.n_classes, -1)), self.one.intercept
+        return G if constant is None else G - np.outer(G[:, constant], self.one.mean)
 
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """At least ``N(G)``, if the sums are right up to ``rounding`` of their terms."""
@@ -78,7 +79,7 @@ class ClassCoordinates:
 
     def charge(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """The most that ⟨G, B⟩ can be over free columns of admitted models."""
-        kept = self.one.charged
+        kept = np.flatnonzero((self.one.kind == FREE) & (self.one.spread > 0.0))
         left = np.abs(self._left(gradient)).sum(axis=0)[kept]
         error = 2.0 * rounding * self.one.sizes[kept] + self.n_classes * NOTHING
         total = float(np.sum((left + error) / self.one.spread[kept]))
@@ -121,7 +122,7 @@ def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> 
 def class_dual_point(problem: ClassProblem, point: ClassPoint) -> ClassDualPoint:
     """A point in plain numbers, of the length of the samples."""
     rows = problem.rows
-    p, a = (rows.gather(rows.run(_part, point.shares, k)[0]) for k in (0, 1))
+    p, a = (rows.gather(each) for each in parts(problem, point.shares))
     return ClassDualPoint(p, a, rows.gather(problem.codes).astype(np.intp), point.flow)
 
 
@@ -151,7 +152,3 @@ def _scaled(
     scaled = factor * point
     scaled[:, np.arange(codes.size), codes.astype(np.intp)] += 1.0 - factor
     return scaled, ()
-
-
-def _part(block: Block, point: Point, k: int) -> tuple[FloatArray, tuple[()]]:
-    return point[k], ()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..problem.problem import Problem
+from ..problem.problem import PosedProblem, Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
@@ -62,12 +62,11 @@ def judge(
     ``lam`` is for the problem at fixed λ.
     """
     coordinates = pair_coordinates(problem)
-    state, sums = _sums(problem, _judge, given, coefficients, 1.0)
-    if lam is None and sums.spent > problem.epsilon:
-        fewer = problem.epsilon / sums.spent
-        state, sums = _sums(problem, _judge, state, coefficients, fewer)
-    value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
-    return Judged(value, factor, state, sums, coordinates)
+    found = _visited(problem, coordinates, lam, _judge, given, coefficients, 1.0)
+    if lam is None and found.sums.spent > problem.epsilon:
+        fewer = problem.epsilon / found.sums.spent
+        found = _visited(problem, coordinates, lam, _judge, found.state, coefficients, fewer)
+    return found
 
 
 def settle(
@@ -82,13 +81,10 @@ def settle(
     rows, best = problem.rows, judged
     if judged.value < wanted and rows.n_columns <= _DIRECT_LIMIT:
         with np.errstate(over="ignore", invalid="ignore"):
-            best = max(judged, _corrected(problem, coefficients, judged, lam), key=_value)
+            other = _corrected(problem, coefficients, judged, lam)
+            best = other if other.value > judged.value else judged
     value = best.value if best.coordinates.admits(coefficients) else 0.0
     return DualBound(value, rows.run(_scaled, best.state, best.factor)[0])
-
-
-def _value(judged: Judged) -> float:
-    return judged.value
 
 
 def _corrected(
@@ -101,8 +97,7 @@ def _corrected(
     step = correction(found, hessian, gradient, coefficients, room, lam)
     if not np.isfinite(step).all():
         return judged
-    state, sums = _sums(problem, _moved, judged.state, coefficients, step)
-    return Judged(*lower_bound(found, problem.epsilon, sums, lam), state, sums, found)
+    return _visited(problem, found, lam, _moved, judged.state, coefficients, step)
 
 
 def pair_bound(
@@ -118,17 +113,19 @@ def pair_bound(
     return settle(problem, coefficients, judged, lam=lam, wanted=wanted)
 
 
-def parts(problem: Problem, point: State) -> tuple[State, State]:
-    """``s`` and ``a`` of a point, apart."""
+def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
+    """``s`` and ``a`` of a point, apart; with several classes p and a."""
     s, a = (problem.rows.run(_part, point, k)[0] for k in (0, 1))
     return s, a
 
 
-def _sums(problem: Problem, visit: object, *arguments: object) -> tuple[State, DualSums]:
-    state, (sums, chain) = problem.rows.run(visit, *arguments)  # type: ignore[arg-type]
-    entropy, flips, n_blocks = sums[-3:].tolist()
-    spent = problem.cost.spent(flips)
-    return state, DualSums(sums[:-3], spent, entropy, float(chain) + n_blocks)
+def _visited(
+    problem: Problem, coordinates: Coordinates, lam: float | None, visit: Any, *arguments: Any
+) -> Judged:
+    state, (found, chain) = problem.rows.run(visit, *arguments)
+    entropy, flips, n_blocks = found[-3:].tolist()
+    sums = DualSums(found[:-3], problem.cost.spent(flips), entropy, float(chain) + n_blocks)
+    return Judged(*lower_bound(coordinates, problem.epsilon, sums, lam), state, sums, coordinates)
 
 
 def _judge(
