@@ -103,7 +103,9 @@ class Pair:
         """An admitted model: free coefficients up to ``size`` of what is admitted."""
         kind, spread = self.coordinates.kind, self.coordinates.spread
         x = self.rng.normal(size=kind.size) * 10.0 ** self.rng.uniform(-3, 3)
-        worst = self.coordinates.left(self.sums.gradient)
+        worst = self.sums.gradient.copy()
+        if self.intercept:
+            worst -= self.coordinates.mean * worst[-1]
         for j in np.flatnonzero(kind == FREE):
             x[j] = size * ADMITTED / spread[j] * self.rng.choice([np.sign(worst[j]), 1.0, -1.0])
         if self.intercept:
@@ -188,7 +190,7 @@ def test_no_admitted_model_is_below_the_bound_of_any_pieces(seed):
         np.array(kind, np.int32), np.ones(10), NORMS["l1"], spread, mean, size, 9
     )
     bound, _ = lower_bound(coordinates, epsilon, sums)
-    left = coordinates.left(sums.gradient)
+    left = sums.gradient - mean * sums.gradient[9]
     for reach in (1e-4, 1e-2, 1.0, ADMITTED * (1.0 - 1e-9)):
         x = rng.normal(size=10)
         for g, first in ((0, 0), (1, 2)):

@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 import domain_zoo
 import drlogit
 from drlogit.engine.tables import PieceSamples, TableLayout
-from drlogit.problem.domain_loss import prices_of
 from drlogit.problem.problem import build_problem
 
 
@@ -32,17 +31,17 @@ def test_worst_values_are_those_of_all_moves(seed):
     problem = build_problem(**case | {"fit_intercept": True})
     vector = problem.join(coef, intercept)
     offers = domain_zoo.offers(case, coef, intercept, steps=3)
-    prices, layout = prices_of(problem.rows, problem.cost, vector), TableLayout.of(problem)
+    robust, layout = problem.robust_loss(vector), TableLayout.of(problem)
     samples = PieceSamples(problem.rows, layout)
-    for lam in (0.1, 0.7, 3.0, prices.least, prices.least + 0.4):
+    for lam in (0.1, 0.7, 3.0, robust.least, robust.least + 0.4):
         best = [float((loss - lam * cost).max()) for cost, loss in (o.T for o in offers)]
         expected = domain_zoo.weights_of(case) @ best
         # As the interior point asks the adversary, and as questions about models do.
         x = layout.inside(vector, lam, 0.0)
         _, sums = samples.linearise(samples.open(x, 0.1, problem.kappa), x, 0.0, 0.0, 0.1)
         assert sums[-8] == pytest.approx(expected, abs=1e-9)
-        if lam >= prices.least:
-            value = prices.value(case["epsilon"], lam)
+        if lam >= robust.least:
+            value = robust.value(case["epsilon"], lam)
             assert value == pytest.approx(case["epsilon"] * lam + expected, abs=1e-9)
 
 
@@ -54,7 +53,7 @@ def test_many_features_are_moved_in_the_order_of_what_they_gain():
     problem = build_problem(
         X, y, epsilon=0.3, kappa=math.inf, feature_costs=costs, bounds=(0.0, 1.0)
     )
-    prices = prices_of(problem.rows, problem.cost, problem.join(coef, 0.0))
+    robust = problem.robust_loss(problem.join(coef, 0.0))
     order = np.argsort(-np.abs(coef) / costs)
     for lam in (0.0, 0.3, 1.0):
         expected = 0.3 * lam
@@ -64,7 +63,7 @@ def test_many_features_are_moved_in_the_order_of_what_they_gain():
             paid = np.append(0.0, np.cumsum(distance * costs[order]))
             loss = np.logaddexp(0.0, gain - sign * (x @ coef))
             expected += 0.2 * float((loss - lam * paid).max())
-        assert prices.value(0.3, lam) == pytest.approx(expected, abs=1e-12)
+        assert robust.value(0.3, lam) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))

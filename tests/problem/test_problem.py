@@ -88,16 +88,8 @@ def test_split_and_join_are_inverse(fit_intercept):
 # --- the best λ ------------------------------------------------------------------------------
 
 
-def quantile(u, w, share: float) -> float:
-    """Smallest margin of positive weight with weight at most the share above it, by sorting."""
-    u, w = u[w > 0.0], w[w > 0.0]
-    order = np.argsort(u)[::-1]
-    above = np.append(0.0, np.cumsum(w[order]))[np.searchsorted(-u[order], -u[order])]
-    return float(u[order][above <= share * (1.0 + 1e-14)][-1])
-
-
 @pytest.mark.parametrize("seed", range(12))
-def test_best_lambda_is_that_of_the_sorted_margins(seed):
+def test_best_lambda_has_the_least_objective_of_all(seed):
     """Few samples and many, ties of all kinds, in one block and several, from guesses or not."""
     rng = np.random.default_rng(seed)
     n, ties = (int(rng.integers(2, 400)), 20_000)[seed % 2], seed % 3 == 0
@@ -115,15 +107,19 @@ def test_best_lambda_is_that_of_the_sorted_margins(seed):
             v = np.array([size])
             margins, least = problem.margins(v), problem.dual_norm(v)
             u, w = problem.rows.gather(margins), problem.rows.weights()
-            lam = max(least, quantile(u, w, problem.epsilon / kappa) / kappa)
-            value = problem.epsilon * lam + w @ (
-                np.logaddexp(0.0, -u) + np.maximum(u - kappa * lam, 0.0)
-            )
-            loss = problem.flip_loss(v, margins)
-            for guess in (math.nan, lam, 1.001 * lam, 0.999 * lam, 0.0, 10.0 * lam, math.inf):
+            # The objective at λ = ‖β‖_* and wherever a flip begins to pay, by sorting.
+            u, w = u[order := np.argsort(-u)], w[order]
+            lams = np.maximum(np.append(u, 0.0) / kappa, least)
+            above = np.searchsorted(-u, -kappa * lams)
+            gains, flips = (np.append(0.0, np.cumsum(part))[above] for part in (w * u, w))
+            values = problem.epsilon * lams + gains - kappa * lams * flips
+            best = w @ np.logaddexp(0.0, -u) + values.min()
+            lam, loss = lams[values.argmin()], problem.flip_loss(v, margins)
+            for guess in (None, lam, 1.001 * lam, 0.999 * lam, 0.0, 10.0 * lam, math.inf):
                 found, objective = loss.best(problem.epsilon, guess)
-                assert objective == pytest.approx(value, rel=1e-13)
-                assert ties or found == pytest.approx(lam, rel=1e-13)
+                assert objective == pytest.approx(best, rel=1e-13)
+                assert found >= least
+                assert loss.value(problem.epsilon, found) == objective
 
 
 # --- invariances -----------------------------------------------------------------------------

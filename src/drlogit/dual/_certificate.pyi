@@ -7,6 +7,10 @@ from ..problem.norms import Norm
 from ..rows._products import CompiledRows
 from ..rows.arrays import FloatArray, IndexArray
 
+#: The unit of rounding, and more than underflow can take from any sum.
+ROUNDING: float
+NOTHING: float
+
 #: Kinds of coordinates; ``GROUP + g`` is a category of group g, ``-1 - g`` its highest one.
 IN_NORM: int
 FREE: int
@@ -65,13 +69,6 @@ class Coordinates:
     def in_norm(self) -> IndexArray:
         """Places of the coordinates that the norm bounds."""
 
-    @property
-    def charged(self) -> IndexArray:
-        """Places of the free coordinates that count."""
-
-    def left(self, gradient: FloatArray) -> FloatArray:
-        """The gradient by the log-odds at the reference point instead of b."""
-
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """``‖c g‖``, at most, if the sums are right up to ``rounding`` of their terms."""
 
@@ -80,6 +77,13 @@ class Coordinates:
 
     def admits(self, model: FloatArray) -> bool:
         """Whether the bound speaks of a model: what it proves says nothing of others."""
+
+def column_sums(rows: CompiledRows, r: FloatArray) -> tuple[FloatArray, float]:
+    """``r X``, a row for each of r, and the additions behind any entry.
+
+    With the constant column, if there is one.  The panels' sums are added so that what each
+    addition rounds off is kept.
+    """
 
 def pair_sums(
     rows: CompiledRows,

@@ -7,17 +7,17 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt
 from drlogit.problem._losses cimport add_entropies, loss_terms
 from drlogit.problem.parameters import ADMITTED
-from drlogit.rows._products cimport CompiledRows, DenseRows
+from drlogit.rows._products cimport CompiledRows, CsrRows
+
+ROUNDING = 2.0**-53     # its unit
+NOTHING = 1e-300        # more than underflow can take from any sum
 
 # Kinds of coordinates; GROUP + g is a category of group g, -1 - g its highest one.
 IN_NORM, FREE, GROUP = 0, 1, 2
 cdef int NORM = IN_NORM, LOOSE = FREE, GROUPED = GROUP
 
-cdef double UNIT = 2.0**-53, LOG_ODDS = ADMITTED
-cdef double UNDERFLOW = 1e-300   # more than underflow can take from any sum
-cdef Py_ssize_t DENSE = 32       # rows of a panel, where all are dense: sums of fewer take longer than their products
-cdef int L1 = 0, L2 = 1, LINF = 2
-
+cdef double UNIT = ROUNDING, LOG_ODDS = ADMITTED, UNDERFLOW = NOTHING
+cdef Py_ssize_t PANEL = 32        # rows: sums of fewer take longer than their products
 
 cdef class Coordinates:
     """What the bound has to know of each coordinate of a model (``_certificate.pyi``)."""
@@ -25,7 +25,7 @@ cdef class Coordinates:
     cdef const int[::1] kinds
     cdef const double[::1] cost, deviation, centre, error
     cdef Py_ssize_t constant, n_groups, n_inside
-    cdef int power
+    cdef int power      # 1, 2, or 0 for the largest
 
     def __init__(self, kind, costs, norm, spread, mean, size, intercept):
         self.kind, self.costs, self.norm, self.spread, self.mean, self.size = kind, costs, norm, spread, mean, size
@@ -33,7 +33,7 @@ cdef class Coordinates:
         self.kinds, self.cost, self.deviation, self.centre = kind, costs, spread, mean
         self.sizes = size if intercept is None else size + np.abs(mean) * size[intercept]
         self.error = self.sizes
-        self.power = {"l1": L1, "l2": L2, "linf": LINF}[norm.name]
+        self.power = {"l1": 1, "l2": 2, "linf": 0}[norm.name]
         cdef Py_ssize_t j
         for j in range(self.kinds.shape[0]):
             if self.kinds[j] < 0: self.n_groups = max(self.n_groups, -self.kinds[j])
@@ -42,15 +42,6 @@ cdef class Coordinates:
 
     @property
     def in_norm(self): return np.flatnonzero(self.kind == IN_NORM)
-
-    @property
-    def charged(self): return np.flatnonzero((self.kind == FREE) & (self.spread > 0.0))
-
-    def left(self, const double[::1] gradient):
-        cdef double[::1] found = np.empty(gradient.shape[0])
-        cdef Py_ssize_t j
-        for j in range(gradient.shape[0]): found[j] = self.at(gradient, j)
-        return np.asarray(found)
 
     cdef inline double at(self, const double[::1] gradient, Py_ssize_t j) noexcept nogil:
         """The gradient by the log-odds at the reference point instead of b."""
@@ -65,12 +56,12 @@ cdef class Coordinates:
             move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW)
             if not move < INFINITY: return move   # nor what is no number
             largest = max(largest, move)
-        if largest == 0.0 or self.power == LINF: return largest
+        if largest == 0.0 or self.power == 0: return largest
         for j in range(n):
             if self.kinds[j] != NORM: continue
             move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW) / largest
-            total += move if self.power == L1 else move * move
-        return largest * (total if self.power == L1 else sqrt(total)) * (1.0 + (self.n_inside + 12) * UNIT)
+            total += move if self.power == 1 else move * move
+        return largest * (total if self.power == 1 else sqrt(total)) * (1.0 + (self.n_inside + 12) * UNIT)
 
     cpdef double charge(self, const double[::1] gradient, double rounding=0.0):
         cdef double total = 0.0, error, value
@@ -100,14 +91,54 @@ cdef class Coordinates:
         return True
 
 
+cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels_of(CompiledRows rows) noexcept:
+    """Rows of a panel, panels to a sum (as many as take as long as going through all columns), and additions in a row."""
+    cdef Py_ssize_t n = rows.n_samples, P = rows.n_columns, entries = n * P, b, stretch
+    if isinstance(rows, CsrRows): entries = (<CsrRows>rows).v32.shape[0] if (<CsrRows>rows).single else (<CsrRows>rows).v64.shape[0]
+    b = min(rows.panel, PANEL) if n * P <= 4 * PANEL * entries else rows.panel
+    stretch = 1 + n * P // (4 * b * (entries + 1))
+    return b, stretch, min(n, min(entries, stretch * (b + 1))) + 4
+
+
+cdef void add(Py_ssize_t n, double* total, double* lost, double* part) noexcept nogil:
+    """Add to the totals, and to what is lost of them what that rounds off; nothing is left of the part."""
+    cdef Py_ssize_t j
+    cdef double before, sum_
+    for j in range(n):
+        before = total[j]
+        sum_ = before + part[j]
+        lost[j] += (before - (sum_ - (sum_ - before))) + (part[j] - (sum_ - before))
+        total[j], part[j] = sum_, 0.0
+
+
+def column_sums(CompiledRows rows, const double[:, ::1] r):
+    """``r X``, and the additions behind each entry (``_certificate.pyi``)."""
+    cdef Py_ssize_t c, k, lo, n = rows.n_samples, P = rows.n_columns
+    cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
+    cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
+    found = np.zeros((r.shape[0], P))
+    cdef double[:, ::1] total = found, lost = np.zeros((r.shape[0], P))
+    cdef double[::1] part = np.zeros(P)
+    if r.shape[1] != n:
+        raise ValueError(f"there must be a number for each of {n} rows, got {r.shape[1]}")
+    rows = rows.borrow()
+    with nogil:
+        for c in range(r.shape[0] if P else 0):
+            for k in range(n_panels):
+                lo = k * b
+                rows.adjoint(lo, min(lo + b, n), &r[c, lo], 1, &part[0])
+                if (k + 1) % panels[1] == 0 or k + 1 == n_panels: add(P, &total[c, 0], &lost[c, 0], &part[0])
+    rows.free()
+    found += lost
+    return found, float(panels[2])
+
+
 def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, const double[::1] a, const double[::1] trust):
     """Margins, s and a of the samples, and the sums of the dual point with the additions behind them (``_certificate.pyi``)."""
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, P = rows.n_columns
-    cdef bint dense = isinstance(rows, DenseRows)
-    cdef Py_ssize_t b = min(rows.panel, DENSE) if dense else rows.panel, n_panels = (n + b - 1) // b
-    # Where rows are so sparse that going through all columns for each panel takes longer, for each of some panels.
-    cdef Py_ssize_t stretch = 1 if dense or rows.length < n + 4 else <Py_ssize_t>sqrt(n_panels) + 1
-    cdef double w, own, other, sum_, part, before
+    cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) panels = panels_of(rows)
+    cdef Py_ssize_t b = panels[0], n_panels = (n + b - 1) // b
+    cdef double w, own, other
     state, found = np.empty((3, n)), np.zeros(P + 2)
     cdef double[:, ::1] out = state
     cdef double[::1] total = found, lost = np.zeros(P + 2), partial = np.zeros(P + 2), col = np.empty(b)
@@ -131,12 +162,7 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
                 if other > 0.0: partial[P + 1] += w * other * (1.0 if trust is None else trust[i])
             rows.adjoint(lo, hi, &col[0], 1, &partial[0])
             add_entropies(hi - lo, &rows.w[lo], &out[1, lo], &partial[P])
-            if (block + 1) % stretch and block + 1 < n_panels: continue
-            for j in range(P + 2):
-                before, part = total[j], partial[j]
-                sum_ = before + part
-                total[j], partial[j] = sum_, 0.0
-                lost[j] += (before - (sum_ - (sum_ - before))) + (part - (sum_ - before))
+            if (block + 1) % panels[1] == 0 or block + 1 == n_panels: add(P + 2, &total[0], &lost[0], &partial[0])
         for j in range(P + 2): total[j] += lost[j]
     rows.free()
-    return state, found, float(min(n, stretch * (b + 1)) + 4)
+    return state, found, float(panels[2])

@@ -16,9 +16,8 @@ import math
 from typing import NamedTuple
 
 from ..rows.arrays import FloatArray
-from ._certificate import Coordinates
+from ._certificate import ROUNDING, Coordinates
 
-UNIT = 2.0**-53  # of rounding
 _STRICTLY = 1.0 - 1e-12  # inside, so that another order of summation agrees
 _OPERATIONS = 8  # roundings of a term before it is added, and of the entropy's logarithms
 
@@ -44,17 +43,17 @@ def lower_bound(
     Times θ the point uses θ of ε, owes θ of the charge, and keeps at least θ of its entropy: what
     is taken from a piece goes back to its sample with s = 0.  At a given λ nothing is scaled.
     """
-    n = (sums.additions + _OPERATIONS) * UNIT
+    n = (sums.additions + _OPERATIONS) * ROUNDING
     rounding = n / (1.0 - n) if n < 1.0 else math.inf
     charge = coordinates.charge(sums.gradient, rounding)
     used = coordinates.used(sums.gradient, rounding) + sums.spent * (1.0 + rounding)
     kept = sums.entropy * (1.0 - rounding) - charge
     if lam is None:
         factor = 1.0 if used <= epsilon else epsilon / used * _STRICTLY
-        value = factor * kept * (1.0 - 8.0 * UNIT)
+        value = factor * kept * (1.0 - 8.0 * ROUNDING)
     else:
         factor, rest = 1.0, lam * (epsilon - used)
-        value = kept + rest - 8.0 * UNIT * (abs(kept) + lam * (epsilon + used))
+        value = kept + rest - 8.0 * ROUNDING * (abs(kept) + lam * (epsilon + used))
     if not math.isfinite(value):
         return 0.0, 0.0
     return max(value, 0.0), factor

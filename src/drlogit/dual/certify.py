@@ -15,12 +15,13 @@ import numpy as np
 from ..problem.classes import ClassProblem
 from ..problem.dual_point import DualPoint, Moves
 from ..problem.problem import Problem
+from ..problem.robust_loss import RobustLoss
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
-from .bound import UNIT
-from .classes import class_bound, class_dual_point, primal_of_classes
+from ._certificate import ROUNDING
+from .classes import class_bound, class_dual_point
 from .pair import judge, parts, settle
 from .pieces import PieceMasses, piece_bound
 
@@ -80,7 +81,8 @@ def certify(
         return Certificate(primal, min(bound.value, primal), level, bound.point)
     judged = judge(problem, coefficients, point, lam)
     margins = problem.rows.run(_margins, judged.state)[0]
-    level, primal = _primal_of_margins(problem, coefficients, margins, lam, guess)
+    loss = problem.flip_loss(coefficients, margins)
+    level, primal = primal_value(problem, coefficients, guess, loss=loss, lam=lam)
     if point is None and problem.cost.flips:
         shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
         judged = judge(problem, coefficients, shares, lam)
@@ -89,51 +91,27 @@ def certify(
 
 
 def primal_value(
-    problem: Problem | ClassProblem, coefficients: FloatArray, guess: float | None
-) -> tuple[float, float]:
-    """The best λ of a model and the objective, with what rounding may hide of it."""
-    if isinstance(problem, ClassProblem):
-        return primal_of_classes(problem, coefficients, guess)
-    if problem.domains is not None:
-        return _primal_with_domains(problem, coefficients, guess)
-    return _primal_of_margins(problem, coefficients, problem.margins(coefficients), None, guess)
-
-
-def _primal_of_margins(
-    problem: Problem,
+    problem: Problem | ClassProblem,
     coefficients: FloatArray,
-    margins: State,
-    lam: float | None,
-    guess: float | None,
+    guess: float | None = None,
+    *,
+    loss: RobustLoss | None = None,
+    lam: float | None = None,
 ) -> tuple[float, float]:
-    """At λ, by default the best, where features have no domains."""
-    loss = problem.flip_loss(coefficients, margins)
+    """λ, by default the best of a model, and the objective there, with what rounding may hide."""
+    loss = problem.robust_loss(coefficients) if loss is None else loss
     if lam is None:
-        lam, value = loss.best(problem.epsilon, math.nan if guess is None else guess)
+        lam, value = loss.best(problem.epsilon, guess)
     else:
         value = loss.value(problem.epsilon, lam)
-    size = float(np.abs(coefficients) @ problem.rows.column_scale)
-    return lam, value + _rounding(problem, size, value)
-
-
-def _primal_with_domains(
-    problem: Problem, coefficients: FloatArray, guess: float | None
-) -> tuple[float, float]:
-    from ..problem.domain_loss import best_price  # compiled: imported only when needed
-
-    domains = problem.domains
-    assert domains is not None
-    lam, value = best_price(problem.rows, problem.cost, coefficients, problem.epsilon, guess)
-    low, high = domains.ranges(coefficients)
-    size = float(np.abs(coefficients) @ problem.rows.column_scale + (high - low).sum())
-    size += float(np.abs(coefficients[domains.bounded]) @ domains.widths)
-    return lam, value + _rounding(problem, size, value)
-
-
-def _rounding(problem: Problem, size: float, value: float) -> float:
-    """What rounding may hide: the loss has a slope of one at most in margins of mean ``size``."""
-    terms = problem.costs.size + 8
-    return UNIT * (terms * size + (problem.rows.n_samples + 64) * abs(value))
+    # The loss has a slope of one at most in margins, or of two in scores, of this mean size.
+    largest, domains = np.abs(np.atleast_2d(coefficients)).max(axis=0), problem.domains
+    size = 2.0 * float(largest @ problem.rows.column_scale)
+    if domains is not None:
+        low, high = domains.ranges(coefficients)
+        size += float((high - low).sum() + largest[domains.bounded] @ domains.widths)
+    hidden = (problem.costs.size + 8) * size + (problem.rows.n_samples + 64) * abs(value)
+    return lam, value + ROUNDING * (hidden + coefficients.size * abs(value))
 
 
 def dual_point_of_pieces(problem: Problem, pieces: State) -> DualPoint:

@@ -18,6 +18,7 @@ Scaled, ``p ← e_y + θ (p - e_y)`` and a likewise, a point uses θ of ε and k
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,16 +31,13 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Max, Sum
+from ._certificate import FREE, NOTHING, ROUNDING, column_sums
 from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
-from .pair import DualBound
-from .sums import column_sums, panel_sums
+from .pair import DualBound, parts
 
 #: p and a of a block's samples, (2, samples, classes).
 Point: TypeAlias = FloatArray
-
-_UNIT = 2.0**-53
-_UNDERFLOW = 1e-300
 
 
 class ClassCoordinates:
@@ -54,14 +52,15 @@ class ClassCoordinates:
 
     def _left(self, gradient: FloatArray) -> FloatArray:
         """-G by the log-odds at the means instead of the intercepts; it arrives with that sign."""
-        return np.stack([self.one.left(row) for row in -np.reshape(gradient, (self.n_classes, -1))])
+        G, constant = -np.reshape(gradient, (self.n_classes, -1)), self.one.intercept
+        return G if constant is None else G - np.outer(G[:, constant], self.one.mean)
 
     def used(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """At least ``N(G)``, if the sums are right up to ``rounding`` of their terms."""
         kept, K = self.one.in_norm, self.n_classes
         G = self._left(gradient)[:, kept]
-        error = (rounding + 8.0 * K * _UNIT) * self.one.sizes[kept] + _UNDERFLOW
-        more = 1.0 + (K * K * (kept.size + 8)) * _UNIT
+        error = (rounding + 8.0 * K * ROUNDING) * self.one.sizes[kept] + NOTHING
+        more = 1.0 + (K * K * (kept.size + 8)) * ROUNDING
         if self.one.norm.name == "l1":
             return float(0.5 * more * (self.costs @ (np.abs(G).sum(axis=0) + 2.0 * error)))
         flow = np.zeros((K * (K - 1) // 2, kept.size)) if self.flow is None else self.flow
@@ -70,7 +69,7 @@ class ClassCoordinates:
         np.subtract.at(missing, one, flow)
         np.add.at(missing, other, flow)
         size = np.abs(G).sum(axis=0) + 2.0 * np.abs(flow).sum(axis=0)
-        error = 2.0 * error / K + 4.0 * K * _UNIT * size
+        error = 2.0 * error / K + 4.0 * K * ROUNDING * size
         flow = np.abs(flow + (missing[one] - missing[other]) / K) + error
         largest = float(flow.max(initial=0.0))
         if not 0.0 < largest < np.inf:
@@ -80,11 +79,11 @@ class ClassCoordinates:
 
     def charge(self, gradient: FloatArray, rounding: float = 0.0) -> float:
         """The most that ⟨G, B⟩ can be over free columns of admitted models."""
-        kept = self.one.charged
+        kept = np.flatnonzero((self.one.kind == FREE) & (self.one.spread > 0.0))
         left = np.abs(self._left(gradient)).sum(axis=0)[kept]
-        error = 2.0 * rounding * self.one.sizes[kept] + self.n_classes * _UNDERFLOW
+        error = 2.0 * rounding * self.one.sizes[kept] + self.n_classes * NOTHING
         total = float(np.sum((left + error) / self.one.spread[kept]))
-        return 0.5 * ADMITTED * total * (1.0 + (kept.size + 8 + self.n_classes) * _UNIT)
+        return 0.5 * ADMITTED * total * (1.0 + (kept.size + 8 + self.n_classes) * ROUNDING)
 
     def admits(self, model: FloatArray) -> bool:
         """Whether the bound speaks of a model: of all differences between two of its classes."""
@@ -105,18 +104,6 @@ class ClassPoint(NamedTuple):
     flow: FloatArray | None
 
 
-def primal_of_classes(
-    problem: ClassProblem, coefficients: FloatArray, guess: float | None
-) -> tuple[float, float]:
-    """The best λ and the objective, with what rounding may hide of it."""
-    rows = problem.rows
-    lam, value = problem.best(coefficients, guess)
-    size = 2.0 * float(np.abs(coefficients).max(axis=0) @ rows.column_scale)
-    terms = coefficients.shape[1] + 8
-    hidden = terms * size + (rows.n_samples + 64 + problem.n_classes) * abs(value)
-    return lam, value + _UNIT * hidden
-
-
 def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> DualBound:
     """What a point proves: nothing, if the class of models does not have this one."""
     rows, flow = problem.rows, point.flow
@@ -135,7 +122,7 @@ def class_bound(problem: ClassProblem, model: FloatArray, point: ClassPoint) -> 
 def class_dual_point(problem: ClassProblem, point: ClassPoint) -> ClassDualPoint:
     """A point in plain numbers, of the length of the samples."""
     rows = problem.rows
-    p, a = (rows.gather(rows.run(_part, point.shares, k)[0]) for k in (0, 1))
+    p, a = (rows.gather(each) for each in parts(problem, point.shares))
     return ClassDualPoint(p, a, rows.gather(problem.codes).astype(np.intp), point.flow)
 
 
@@ -153,11 +140,9 @@ def _sums(
     r = w[:, None] * (p - a)
     spent = w * (a * np.where(reached, price, 0.0)).sum(axis=1)
     entropy = w * -(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
-    G, chain = column_sums(block.X, r)
-    numbers, other = panel_sums(np.vstack([spent, entropy, r.T]))
-    if block.intercept:
-        G = np.column_stack([G, numbers[2:]])
-    return np.stack([p, a]), (Sum(G), Sum(numbers[:2]), Max(max(chain, other)), Sum(1))
+    G, chain = column_sums(block.compiled, np.ascontiguousarray(r.T))
+    numbers = np.array([math.fsum(spent), math.fsum(entropy)])
+    return np.stack([p, a]), (Sum(G), Sum(numbers), Max(chain), Sum(1))
 
 
 def _scaled(
@@ -167,7 +152,3 @@ def _scaled(
     scaled = factor * point
     scaled[:, np.arange(codes.size), codes.astype(np.intp)] += 1.0 - factor
     return scaled, ()
-
-
-def _part(block: Block, point: Point, k: int) -> tuple[FloatArray, tuple[()]]:
-    return point[k], ()

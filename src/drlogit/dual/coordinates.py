@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..problem.classes import ClassProblem
+from ..problem.parameters import FAR
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ._certificate import FREE, IN_NORM, Coordinates
-
-#: Columns further from zero than so many standard deviations are centred, all but those of
-#: categories (``rows.centring``): of these the class of models says no more than this.
-_FAR = 64.0
 
 
 def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> FloatArray:
     """Standard deviations from means and mean squares; root mean squares without an intercept."""
     if not intercept:
         return np.asarray(np.sqrt(squares))
-    return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / _FAR**2)))
+    return np.asarray(np.sqrt(np.maximum(squares - np.square(means), squares / FAR**2)))
 
 
 def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False) -> Coordinates:

@@ -26,78 +26,67 @@ from scipy.linalg.lapack import dpotrf
 from ..rows.arrays import FloatArray
 from ._certificate import IN_NORM, Coordinates
 
-#: ADMM: penalty relative to the diagonal of H, over-relaxation, and its ends.
+#: ADMM: penalty relative to the diagonal of H, and its ends.
 _RHO = 0.1
-_RELAXATION = 1.6
-_MAX_ITER = 1000
-_MULTIPLICATIONS = 1e8
+_MAX_ITER = 500
 _TOLERANCE = 1e-12
-
-#: Mean curvature ``Σ w s(1-s)`` (at most 1/4) that counts as none.
-_FLAT = 1e-20
 
 #: Added to a unit diagonal so that duplicated and empty columns factor.
 _SHIFTS = (1e-14, 1e-11, 1e-8, 1e-4)
 
 
-class Correction:
-    """The model with H as an array."""
+def correction(
+    coordinates: Coordinates,
+    hessian: FloatArray,
+    gradient: FloatArray,
+    x: FloatArray,
+    radius: float,
+    lam: float | None = None,
+) -> FloatArray:
+    """``t - x`` for the solution t of the model; ``radius`` is r, ``lam`` is λ if fixed.
 
-    def __init__(self, coordinates: Coordinates, hessian: FloatArray) -> None:
-        self.norm, self.inside = coordinates.norm, coordinates.in_norm
-        self.costs = np.where(coordinates.kind == IN_NORM, coordinates.costs, 1.0)
-        self.hessian = self.costs[:, None] * hessian * self.costs
-        # Not below what is nothing against the column itself, where all s are 0 or 1.
-        least = _FLAT * (self.costs * coordinates.size) ** 2
-        diagonal = np.maximum(np.diagonal(self.hessian), np.where(least > 0.0, least, 1.0))
-        self.metric = np.where(coordinates.kind == IN_NORM, _RHO * diagonal, 0.0)
-        matrix = self.hessian + np.diag(self.metric)
-        diagonal = np.diagonal(matrix)
-        # At a unit diagonal one shift suits all columns.
-        self.unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        self.factor = _factor(self.unit[:, None] * matrix * self.unit)
+    Not finite where there is no such step.
+    """
+    norm, inside = coordinates.norm, coordinates.in_norm
+    costs = np.where(coordinates.kind == IN_NORM, coordinates.costs, 1.0)
+    matrix = costs[:, None] * hessian * costs
+    theta, slope = x / costs, costs * gradient
+    right = slope + matrix @ theta
+    diagonal = np.diagonal(matrix)
+    rho = _RHO * np.where(diagonal > 0.0, diagonal, 1.0)[inside]
+    matrix[inside, inside] += rho
+    # At a unit diagonal one shift suits all columns.
+    diagonal = np.diagonal(matrix)
+    unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    factor = _factor(unit[:, None] * matrix * unit)
 
-    def step(
-        self, gradient: FloatArray, x: FloatArray, radius: float, lam: float | None = None
-    ) -> FloatArray:
-        """``t - x`` for the solution t of the model; ``radius`` is r, ``lam`` is λ if fixed."""
-        inside, theta = self.inside, x / self.costs
-        inverse = self._shifted(np.eye(x.size)[:, inside])[inside]
-        right = self.costs * gradient + self.hessian @ theta
-        rho = self.metric[inside]
-        solved = self.solved(right)
-        if not (np.isfinite(solved).all() and np.isfinite(inverse).all()):
-            return np.full_like(solved, np.inf)  # all samples decided: there is no such step
-        start = solved[inside]
-        z, y = theta[inside], (self.costs * gradient)[inside]
-        enough = _TOLERANCE * max(float(np.abs(y).sum()), radius)
-        n_iter = min(_MAX_ITER, max(250, int(_MULTIPLICATIONS / max(inside.size, 1) ** 2)))
-        for k in range(n_iter if inside.size else 0):
-            t = start + inverse @ (rho * z - y)
-            v, before = _RELAXATION * t + (1.0 - _RELAXATION) * z + y / rho, z
-            if lam is None:
-                y = self.norm.project(rho * v, radius, rho)
-                z = v - y / rho
-            else:
-                z = self.norm.project_dual(v, lam, 1.0 / rho)
-                y = rho * (v - z)
-            if k % 10 == 0 and np.abs(rho * (z - before)).sum() <= enough:
-                break
-        right[inside] += rho * z - y
-        return np.asarray(self.costs * (self.solved(right) - theta))
-
-    def solved(self, right: FloatArray) -> FloatArray:
-        """What H and the metric take to ``right``, refined once."""
-        matrix = self.hessian
-        with np.errstate(over="ignore", invalid="ignore"):  # no such step will be taken
-            first = self._shifted(right)
-            left = right - matrix @ first - self.metric * first
-            return np.asarray(first + self._shifted(left))
-
-    def _shifted(self, right: FloatArray) -> FloatArray:
+    def shifted(right: FloatArray) -> FloatArray:
         """What the factored matrix takes to ``right``, or to each of its columns."""
-        unit = self.unit if right.ndim == 1 else self.unit[:, None]
-        return np.asarray(unit * cho_solve((self.factor, True), unit * right, check_finite=False))
+        scale = unit if right.ndim == 1 else unit[:, None]
+        return np.asarray(scale * cho_solve((factor, True), scale * right, check_finite=False))
+
+    def solved(right: FloatArray) -> FloatArray:
+        """What the matrix takes to ``right``: refined once."""
+        first = shifted(right)
+        return first + shifted(right - matrix @ first)
+
+    start, inverse = solved(right), shifted(np.eye(x.size)[:, inside])[inside]
+    if not (np.isfinite(start).all() and np.isfinite(inverse).all()):
+        return np.full_like(start, np.inf)  # all samples decided
+    z, y = theta[inside], slope[inside]
+    enough = _TOLERANCE * max(float(np.abs(y).sum()), radius)
+    for k in range(_MAX_ITER if inside.size else 0):
+        v, before = start[inside] + inverse @ (rho * z - y) + y / rho, z
+        if lam is None:
+            y = norm.project(rho * v, radius, rho)
+            z = v - y / rho
+        else:
+            z = norm.project_dual(v, lam, 1.0 / rho)
+            y = rho * (v - z)
+        if k % 10 == 0 and np.abs(rho * (z - before)).sum() <= enough:
+            break
+    right[inside] += rho * z - y
+    return np.asarray(costs * (solved(right) - theta))
 
 
 def _factor(matrix: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..problem.problem import Problem
+from ..problem.problem import PosedProblem, Problem
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import State
@@ -25,19 +25,11 @@ from ..rows.reductions import Max, Sum
 from ._certificate import Coordinates, pair_sums
 from .bound import DualSums, lower_bound
 from .coordinates import pair_coordinates
-from .correction import Correction
-
-#: Corrections of a point, each with its own Hessian, and what one must leave at most of what is
-#: missing to the wanted bound for another to pay.
-_CORRECTIONS = 4
-_PROGRESS = 0.3
+from .correction import correction
 
 #: The share of its s that a correction must leave to a sample; less is nothing.  A sample that free
 #: columns separate has an equation that no small step can meet.
 _LEFT = 1e-2
-
-#: Flip shares of such samples that are what a solver left of nothing.
-_NO_SHARE = 1e-6
 
 #: Coefficients up to which the Hessian is formed; beyond, a point is scaled and charged as it is.
 _DIRECT_LIMIT = 3000
@@ -70,12 +62,11 @@ def judge(
     ``lam`` is for the problem at fixed λ.
     """
     coordinates = pair_coordinates(problem)
-    state, sums = _sums(problem, _judge, given, coefficients, 1.0)
-    if lam is None and sums.spent > problem.epsilon:
-        fewer = problem.epsilon / sums.spent
-        state, sums = _sums(problem, _judge, state, coefficients, fewer)
-    value, factor = lower_bound(coordinates, problem.epsilon, sums, lam)
-    return Judged(value, factor, state, sums, coordinates)
+    found = _visited(problem, coordinates, lam, _judge, given, coefficients, 1.0)
+    if lam is None and found.sums.spent > problem.epsilon:
+        fewer = problem.epsilon / found.sums.spent
+        found = _visited(problem, coordinates, lam, _judge, found.state, coefficients, fewer)
+    return found
 
 
 def settle(
@@ -87,25 +78,26 @@ def settle(
     wanted: float = math.inf,
 ) -> DualBound:
     """The bound of a point, corrected if it is not as ``wanted``, and the point in the ball."""
-    rows, best, x = problem.rows, judged, coefficients
-    missing, small = wanted - judged.value, rows.n_columns <= _DIRECT_LIMIT
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(_CORRECTIONS if small and judged.value < wanted else 0):
-            _, (hessian,) = rows.run(_hessian, judged.state)
-            room = max(problem.epsilon - judged.sums.spent, 0.0) * (1.0 - 1e-12)
-            model = Correction(judged.coordinates, hessian)
-            step = model.step(judged.sums.gradient, x, room, lam)
-            if not np.isfinite(step).all():
-                break
-            state, sums = _sums(problem, _corrected, judged.state, coefficients, step)
-            value, factor = lower_bound(judged.coordinates, problem.epsilon, sums, lam)
-            judged, x = Judged(value, factor, state, sums, judged.coordinates), x + step
-            best = max(best, judged, key=lambda each: each.value)
-            if best.value >= wanted or (value > 0.0 and not wanted - value < _PROGRESS * missing):
-                break
-            missing = wanted - value
+    rows, best = problem.rows, judged
+    if judged.value < wanted and rows.n_columns <= _DIRECT_LIMIT:
+        with np.errstate(over="ignore", invalid="ignore"):
+            other = _corrected(problem, coefficients, judged, lam)
+            best = other if other.value > judged.value else judged
     value = best.value if best.coordinates.admits(coefficients) else 0.0
     return DualBound(value, rows.run(_scaled, best.state, best.factor)[0])
+
+
+def _corrected(
+    problem: Problem, coefficients: FloatArray, judged: Judged, lam: float | None
+) -> Judged:
+    """The point after a correction of its s; as it is, if there is none."""
+    _, (hessian,) = problem.rows.run(_hessian, judged.state)
+    room = max(problem.epsilon - judged.sums.spent, 0.0) * (1.0 - 1e-12)
+    found, gradient = judged.coordinates, judged.sums.gradient
+    step = correction(found, hessian, gradient, coefficients, room, lam)
+    if not np.isfinite(step).all():
+        return judged
+    return _visited(problem, found, lam, _moved, judged.state, coefficients, step)
 
 
 def pair_bound(
@@ -121,17 +113,19 @@ def pair_bound(
     return settle(problem, coefficients, judged, lam=lam, wanted=wanted)
 
 
-def parts(problem: Problem, point: State) -> tuple[State, State]:
-    """``s`` and ``a`` of a point, apart."""
+def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
+    """``s`` and ``a`` of a point, apart; with several classes p and a."""
     s, a = (problem.rows.run(_part, point, k)[0] for k in (0, 1))
     return s, a
 
 
-def _sums(problem: Problem, visit: object, *arguments: object) -> tuple[State, DualSums]:
-    state, (sums, chain) = problem.rows.run(visit, *arguments)  # type: ignore[arg-type]
-    entropy, flips, n_blocks = sums[-3:].tolist()
-    spent = problem.cost.spent(flips)
-    return state, DualSums(sums[:-3], spent, entropy, float(chain) + n_blocks)
+def _visited(
+    problem: Problem, coordinates: Coordinates, lam: float | None, visit: Any, *arguments: Any
+) -> Judged:
+    state, (found, chain) = problem.rows.run(visit, *arguments)
+    entropy, flips, n_blocks = found[-3:].tolist()
+    sums = DualSums(found[:-3], problem.cost.spent(flips), entropy, float(chain) + n_blocks)
+    return Judged(*lower_bound(coordinates, problem.epsilon, sums, lam), state, sums, coordinates)
 
 
 def _judge(
@@ -153,14 +147,12 @@ def _hessian(block: Block, state: FloatArray) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.gram(block.weights * state[1] * (1.0 - state[1]))),)
 
 
-def _corrected(
+def _moved(
     block: Block, state: FloatArray, coefficients: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, tuple[Sum, Max]]:
     _, s, a = state
     moved = s - s * (1.0 - s) * block.margins(step)
-    out = ~(moved > _LEFT * s)
-    s, a = np.where(out, 0.0, moved), np.where(out & (a < _NO_SHARE), 0.0, a)
-    return _reduced(block, coefficients, s, a)
+    return _reduced(block, coefficients, np.where(moved > _LEFT * s, moved, 0.0), a)
 
 
 def _scaled(block: Block, state: FloatArray, factor: float) -> tuple[FloatArray, tuple[()]]:

@@ -10,6 +10,7 @@ replaced by high (label -1), which is the worst of all categories for that label
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +19,17 @@ from numpy.typing import NDArray
 
 from ..problem.domains import Domains, ItemTable
 from ..problem.losses import entropy
+from ..problem.parameters import RANGE
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
+from ..rows.matrix import compiled
 from ..rows.reductions import Max, Sum
-from ._certificate import FREE, GROUP, IN_NORM, Coordinates
+from ._certificate import FREE, GROUP, IN_NORM, Coordinates, column_sums
 from .bound import DualSums, lower_bound
 from .coordinates import spreads
 from .pair import DualBound
-from .sums import column_sums, panel_sums, totals
-
-#: Of a bounded feature that varies by less than this share of its range, the range counts.
-_RANGE = 1e-9
 
 #: Masses stay below the sample's weight by this share, so that any sum of them does.
 _ROOM = 2.0**-50
@@ -90,7 +89,7 @@ class PieceCoordinates:
         for levels in domains.held:
             scale[levels] = np.square(scale[levels])
         places, widths = domains.bounded, domains.widths
-        varies = spread[places] > _RANGE * widths
+        varies = spread[places] > RANGE * widths
         spread[places] = np.where(varies, spread[places], widths)
         # The samples as they are, and how far their pieces can go for ε.
         scale[places] += 2.0 * problem.epsilon / domains.bounded_costs
@@ -143,67 +142,40 @@ def _sums(layout: PieceCoordinates, reduced: tuple[Any, ...]) -> DualSums:
     return DualSums(layout.settled(gradient), float(spent), float(value), chain)
 
 
-def unpacked(items: NDArray[np.uint8], domains: Domains) -> BoolArray:
-    """A column for each item."""
-    n_items = domains.n_groups + 2 * domains.bounded.size
-    return np.unpackbits(items, axis=1, count=n_items).astype(bool)
-
-
-class _Moved(NamedTuple):
-    """What pieces change of their samples' rows, their labels and costs."""
-
-    changes: Any  # CSR, a row per piece
-    sign: FloatArray
-    cost: FloatArray
-
-    @classmethod
-    def of(
-        cls, block: Block, table: ItemTable, pieces: PieceMasses, layout: PieceCoordinates
-    ) -> _Moved:
-        domains = layout.domains
-        items, own = unpacked(pieces.items, domains), pieces.own
-        sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
-        n_groups = domains.n_groups
-        # "None" is a category: its column is there for samples as they are.
-        piece, group = np.nonzero(items[:, :n_groups])
-        present = table.now[own[piece], group]
-        category = np.where(present >= 0, present, layout.none[group])
-        lost, without = np.nonzero(table.now[own] < 0)
-        upward = sign[piece] < 0.0
-        there, item = np.nonzero(items[:, n_groups:])
-        feature, end = item // 2, item % 2
-        ends = np.stack([domains.lower, domains.upper])
-        distance = ends[end, feature] - table.values[own[there], feature]
-        offset = np.arange(own.size if layout.offset >= block.n_columns else 0)
-        entries = [
-            (lost, layout.none[without], np.ones(lost.size)),
-            (piece, category, np.full(piece.size, -1.0)),
-            (piece[upward], layout.high[group[upward]], np.ones(int(upward.sum()))),
-            (there, domains.bounded[feature], distance),
-            (offset, np.full(offset.size, layout.offset), np.ones(offset.size)),
-        ]
-        row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-        changes = sp.csr_array((value, (row, column)), shape=(own.size, layout.size))
-        cost = items[:, :n_groups] @ domains.group_costs
-        paid = np.abs(distance) * domains.bounded_costs[feature]
-        cost += np.bincount(there, paid, minlength=own.size)
-        flips = np.broadcast_to(block.flip_costs(layout.kappa), block.y.shape)
-        cost[pieces.flipped] += flips[own[pieces.flipped]]
-        return cls(changes, sign, cost)
-
-    def reduced(self, block: Block, pieces: PieceMasses) -> tuple[Sum, Sum, Max, Sum]:
-        """Σ m z, (Σ q H(s), Σ q d), and the additions behind them."""
-        slope = pieces.m * self.sign
-        whole = np.bincount(pieces.own, slope, minlength=block.y.size)
-        q = np.where(pieces.q > 0.0, pieces.q, 1.0)
-        value = pieces.q * entropy(np.minimum(pieces.m / q, 1.0))
-        adjoint, _, base, one = totals(block, block.y * whole)
-        change, chain = column_sums(self.changes, slope)
-        change[: adjoint.value.size] += adjoint.value
-        numbers, other = panel_sums(np.stack([value, pieces.q * self.cost]))
-        most = int(np.bincount(pieces.own, minlength=1).max(initial=0))
-        longest = max(int(base.value) + most, chain, other) + 2
-        return Sum(change), Sum(numbers), Max(longest), one
+def _changes(
+    block: Block, table: ItemTable, pieces: PieceMasses, layout: PieceCoordinates
+) -> tuple[Any, FloatArray, FloatArray]:
+    """What pieces change of their samples' rows, as a sparse matrix; their labels and costs."""
+    domains, own = layout.domains, pieces.own
+    n_groups, n_items = domains.n_groups, domains.n_groups + 2 * domains.bounded.size
+    items = np.unpackbits(pieces.items, axis=1, count=n_items).astype(bool)
+    sign = np.where(pieces.flipped, -1.0, 1.0) * block.y[own]
+    # "None" is a category: its column is there for samples as they are.
+    piece, group = np.nonzero(items[:, :n_groups])
+    present = table.now[own[piece], group]
+    category = np.where(present >= 0, present, layout.none[group])
+    lost, without = np.nonzero(table.now[own] < 0)
+    upward = sign[piece] < 0.0
+    there, item = np.nonzero(items[:, n_groups:])
+    feature, end = item // 2, item % 2
+    ends = np.stack([domains.lower, domains.upper])
+    distance = ends[end, feature] - table.values[own[there], feature]
+    offset = np.arange(own.size if layout.offset >= block.n_columns else 0)
+    entries = [
+        (lost, layout.none[without], np.ones(lost.size)),
+        (piece, category, np.full(piece.size, -1.0)),
+        (piece[upward], layout.high[group[upward]], np.ones(int(upward.sum()))),
+        (there, domains.bounded[feature], distance),
+        (offset, np.full(offset.size, layout.offset), np.ones(offset.size)),
+    ]
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    changes = sp.csr_array((value, (row, column)), shape=(own.size, layout.size))
+    cost = items[:, :n_groups] @ domains.group_costs
+    paid = np.abs(distance) * domains.bounded_costs[feature]
+    cost += np.bincount(there, paid, minlength=own.size)
+    flips = np.broadcast_to(block.flip_costs(layout.kappa), block.y.shape)
+    cost[pieces.flipped] += flips[own[pieces.flipped]]
+    return changes, sign, cost
 
 
 def _within(
@@ -211,7 +183,8 @@ def _within(
 ) -> tuple[PieceMasses, tuple[Any, ...]]:
     """A share of masses within the samples' weights, ``0 ≤ m ≤ q``, and the sums.
 
-    What is left of the samples stays as it is, with s = 0.
+    These are Σ m z, (Σ q H(s), Σ q d), and the additions behind them.  What is left of the samples
+    stays as it is, with s = 0.
     """
     table, pieces = state
     w, own, n = block.weights, pieces.own, block.y.size
@@ -223,7 +196,16 @@ def _within(
     s = np.clip(pieces.m / np.where(given > 0.0, given, 1.0), 0.0, 1.0)
     m = np.minimum(s * q, q)
     pieces = pieces._replace(q=q, m=m)
-    return pieces, _Moved.of(block, table, pieces, layout).reduced(block, pieces)
+    changes, sign, cost = _changes(block, table, pieces, layout)
+    slope = m * sign
+    whole = np.bincount(own, slope, minlength=n).astype(np.float64)
+    base, chain = column_sums(block.compiled, whole[None])
+    change, other = column_sums(compiled(changes, slope, slope, intercept=False), slope[None])
+    change[0, : base.size] += base[0]
+    value = q * entropy(np.minimum(m / np.where(q > 0.0, q, 1.0), 1.0))
+    numbers = np.array([math.fsum(value), math.fsum(q * cost)])
+    longest = max(chain + int(np.bincount(own, minlength=1).max()), other) + 2
+    return pieces, (Sum(change[0]), Sum(numbers), Max(longest), Sum(1))
 
 
 def _scaled(block: Block, pieces: PieceMasses, factor: float) -> tuple[PieceMasses, tuple[()]]:

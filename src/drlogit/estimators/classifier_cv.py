@@ -24,8 +24,8 @@ from ..fitting.paths import (
     radii_below,
     warn_about_gaps,
 )
-from ..problem.classes import ClassProblem, scaled_costs
-from ..problem.label_costs import as_stated, is_stated_singly
+from ..problem.classes import ClassProblem
+from ..problem.label_costs import as_stated, is_stated_singly, scaled_costs
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, is_dask

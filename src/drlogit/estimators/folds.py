@@ -13,7 +13,8 @@ from scipy.special import log_expit, log_softmax
 
 from ..fitting.critical_radius import constant_model
 from ..fitting.paths import solve_radii
-from ..problem.classes import ClassProblem, scaled_costs
+from ..problem.classes import ClassProblem
+from ..problem.label_costs import scaled_costs
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.chunks import in_memory

@@ -26,7 +26,7 @@ from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import Proof, model_digest, save_proof
+from ..problem.proof import Proof, save_proof
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, beyond_memory, is_dask
 from ..rows.checks import check_unmasked, signs_of
@@ -249,12 +249,10 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             again._fit_problem(data, problem, verbose=0)
         result = again.result_
         assert result.dual is not None
-        assert result.ball is not None
         features, several = digest_of_features(given.X), given.n_classes > 2
         signs = np.asarray(given.codes, dtype=np.float64) if several else signs_of(given.codes, 1)
         samples = digest_of_samples(features, signs, given.weights)
-        model = model_digest(self.coef_, self.intercept_, result.ball)
-        save_proof(path, Proof(result.dual, samples, model))
+        save_proof(path, Proof(result.dual, samples))
 
     def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the result of the fit."""

@@ -27,21 +27,17 @@ from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Sum
-from .label_costs import LabelCosts, cost_matrix, flip_costs, is_stated_singly
+from .label_costs import LabelCosts, cost_matrix, flip_costs
 from .norms import Norm
 from .parameters import check_epsilon
 from .problem import PosedProblem, pose_problem
+from .robust_loss import RobustLoss
 
 #: Scores (one column per class) and labels (positions among the classes) of a block's samples.
 Scored: TypeAlias = tuple[FloatArray, IndexArray]
 
 #: Weights of samples, what they gain by each label, and what that costs.
 Changing: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-
-#: Tangents after which λ is good enough: a piecewise linear function takes 10 to 20.
-_TANGENTS = 60
-
-_LOW, _HIGH = 1e-300, 1e300
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -116,47 +112,11 @@ class ClassProblem(PosedProblem):
         """Scores and labels of the samples, per block."""
         return self.rows.run(_scores, self.codes, coefficients)[0]
 
-    def best(self, coefficients: FloatArray, guess: float | None = None) -> tuple[float, float]:
-        """The best λ of a model and the objective there: its worst-case loss."""
-        return self.best_of(self.scores(coefficients), self.least_lambda(coefficients), guess)
-
-    def best_of(self, scored: State, least: float, guess: float | None) -> tuple[float, float]:
-        """The same for scores at hand: the minimum of a convex piecewise linear function.
-
-        Two tangents, one falling and one rising, meet where no value can be lower; a new tangent is
-        taken there until the value is that.  A label that stays at the least λ stays at others.
-        """
+    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
+        """The objective of a model as a function of λ."""
+        least, scored = self.least_lambda(coefficients), self.scores(coefficients)
         changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
-
-        def tangent(lam: float) -> tuple[float, float]:
-            _, (gains, paid) = self.rows.run(_worst_labels, changing, lam)
-            return float(loss) + float(gains) + self.epsilon * lam, self.epsilon - float(paid)
-
-        low, (at_low, slope_low) = least, tangent(least)
-        if slope_low >= 0.0 or not self.epsilon > 0.0:
-            return low, at_low
-        high = max(guess if guess is not None and guess < _HIGH else 1.0, 1.1 * least, _LOW)
-        at_high, slope_high = tangent(high)
-        while slope_high < 0.0:
-            low, at_low, slope_low = high, at_high, slope_high
-            high *= 4.0
-            at_high, slope_high = tangent(high)
-        for _ in range(_TANGENTS):
-            best = (low, at_low) if at_low < at_high else (high, at_high)
-            lam = low + (at_high - at_low - slope_high * (high - low)) / (slope_low - slope_high)
-            promised = at_low + slope_low * (lam - low)
-            if not (low < lam < high and promised < best[1] * (1.0 - 1e-14)):
-                break
-            value, slope = tangent(lam)
-            if slope < 0.0:
-                low, at_low, slope_low = lam, value, slope
-            else:
-                high, at_high, slope_high = lam, value, slope
-        return (low, at_low) if at_low < at_high else (high, at_high)
-
-    def objective(self, coefficients: FloatArray) -> float:
-        """The worst-case loss of a model."""
-        return self.best(coefficients)[1]
+        return RobustLoss(self.rows, least, float(loss), _worst_labels, changing)
 
 
 def widest_pair(coef: FloatArray, norm: Norm) -> float:
@@ -166,13 +126,6 @@ def widest_pair(coef: FloatArray, norm: Norm) -> float:
     if norm.name == "l1":
         return float(np.ptp(coef, axis=0).max())
     return max(norm.dual(coef[j] - coef[k]) for k in range(1, len(coef)) for j in range(k))
-
-
-def scaled_costs(costs: Any, factor: float) -> Any:
-    """κ, one or a matrix, times a factor; what costs nothing still does."""
-    if np.ndim(costs) == 0:
-        return costs * factor
-    return np.where(costs > 0.0, np.where(costs > 0.0, costs, 1.0) * factor, 0.0)
 
 
 def pose_classes(
@@ -185,12 +138,8 @@ def pose_classes(
     **model: Any,
 ) -> ClassProblem:
     """The problem on the rows that ``make_rows(intercept=…)`` gives, labels all +1."""
+    kappa = flip_costs(kappa, classes, codes)
     by_sample = np.ndim(kappa) == 1
-    if by_sample:
-        kappa = flip_costs(kappa, classes, codes)
-    else:
-        costs = cost_matrix(kappa, classes)
-        kappa = float(kappa) if is_stated_singly(kappa) else costs
     given = pose_problem(
         make_rows,
         epsilon=epsilon,
@@ -223,7 +172,10 @@ def _extreme_costs(
 def _changing(
     block: Block, scored: Scored, costs: LabelCosts, least: float
 ) -> tuple[Changing, tuple[Sum]]:
-    """Samples that gain by some label at the least λ, and the loss with the labels as they are."""
+    """Samples that gain by some label at the least λ, and the loss with the labels as they are.
+
+    A label that stays at the least λ stays at others.
+    """
     scores, codes = scored
     ahead = scores - np.take_along_axis(scores, codes[:, None], axis=1)
     most = ahead.max(axis=1)

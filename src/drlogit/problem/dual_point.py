@@ -84,6 +84,11 @@ class DualPoint:
     flip_share: FloatArray
     moves: Moves | None = None
 
+    @property
+    def by_sample(self) -> tuple[Any, ...]:
+        """What has an entry for each sample."""
+        return self.s, self.flip_share
+
     def for_samples(self, origin: IndexArray) -> DualPoint:
         """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
 
@@ -114,6 +119,11 @@ class ClassDualPoint:
     labels: FloatArray
     codes: Any
     flow: FloatArray | None = None
+
+    @property
+    def by_sample(self) -> tuple[Any, ...]:
+        """What has an entry for each sample."""
+        return self.probabilities, self.labels, self.codes
 
     @property
     def flip_share(self) -> FloatArray:

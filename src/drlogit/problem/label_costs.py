@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +31,12 @@ from .parameters import check_kappa
 _UNKNOWN = 2.0**-60
 
 
-class ByClass(NamedTuple):
-    """A number for each of two classes, the one that sorts first before the other."""
-
-    negative: float
-    positive: float
-
-    def times(self, factor: float) -> ByClass:
-        """Each multiplied by a positive number; what costs nothing still does."""
-        return ByClass(*(factor * each if each > 0.0 else 0.0 for each in self))
-
-
 #: Where κ is one for each sample, of which nothing is kept.
 BY_SAMPLE: Final = "by sample"
 
-#: How the multiples of a problem's κ are stated: not at all, by class, or sample by sample.
-Trust: TypeAlias = ByClass | Literal["by sample"] | None
+#: How the multiples of a problem's κ are stated: not at all, as a matrix whose rows are the two
+#: observed labels, or sample by sample.
+Trust: TypeAlias = FloatArray | str | None
 
 
 #: κ in a user's terms: a number, by label, ``"by sample"``, or with several classes a matrix.
@@ -77,7 +67,7 @@ def is_stated_singly(kappa: Any) -> bool:
 def flip_costs(
     kappa: Any, classes: NDArray[Any], codes: Any, weights: FloatArray | None = None
 ) -> Any:
-    """κ as one number, as :class:`ByClass`, or as an array with one for each sample.
+    """κ as one number, as a matrix, or as an array with one for each sample.
 
     ``kappa`` is a number, a dict of labels to numbers, one number for each sample, or a matrix
     whose rows are observed labels, or :class:`CostsByShare`; ``codes`` are the labels as positions
@@ -93,12 +83,11 @@ def flip_costs(
         kappa = kappa.costs(classes, totals)
     if is_stated_singly(kappa):
         return check_kappa(kappa, least=0.0) if classes.size > 2 else check_kappa(kappa)
-    if isinstance(kappa, ByClass) or is_dask(kappa):
+    if is_dask(kappa):
         return kappa
     if not isinstance(kappa, Mapping) and np.ndim(kappa) == 1:
         return as_numbers(kappa, "kappa")
-    costs = cost_matrix(kappa, classes)
-    return costs if classes.size > 2 else ByClass(float(costs[0, -1]), float(costs[-1, 0]))
+    return cost_matrix(kappa, classes)
 
 
 def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
@@ -128,6 +117,13 @@ def cost_matrix(kappa: Any, classes: NDArray[Any]) -> FloatArray:
             )
     np.fill_diagonal(costs, 0.0)
     return costs
+
+
+def scaled_costs(costs: Any, factor: float) -> Any:
+    """κ, one or a matrix, times a factor; what costs nothing still does."""
+    if np.ndim(costs) == 0:
+        return costs * factor
+    return np.where(costs > 0.0, np.where(costs > 0.0, costs, 1.0) * factor, 0.0)
 
 
 class LabelCosts(NamedTuple):
@@ -164,14 +160,15 @@ def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
 
 def as_stated(cost: Any, classes: NDArray[Any]) -> StatedKappa:
     """The κ of a problem's ground cost in a user's terms."""
-    if isinstance(cost.trust, ByClass):
-        return dict(zip(classes.tolist(), cost.trust.times(cost.kappa), strict=True))
-    if cost.trust is not None or is_stated_singly(cost.kappa):
-        return float(cost.kappa) if cost.trust is None else str(cost.trust)
-    rows = [row[k != np.arange(row.size)] for k, row in enumerate(cost.kappa)]
+    if isinstance(cost.trust, str):
+        return cost.trust
+    kappa = cost.kappa if cost.trust is None else scaled_costs(cost.trust, cost.kappa)
+    if is_stated_singly(kappa):
+        return float(kappa)
+    rows = [row[k != np.arange(row.size)] for k, row in enumerate(kappa)]
     if all((row == row[0]).all() for row in rows):
         return dict(zip(classes.tolist(), [float(row[0]) for row in rows], strict=True))
-    return np.asarray(cost.kappa)
+    return np.asarray(kappa)
 
 
 def kappa_text(kappa: StatedKappa) -> str:
@@ -229,7 +226,7 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
     """Rows that carry what :func:`flip_costs` found, the unit, and how the multiples are stated."""
     if is_stated_singly(kappa):
         return rows, check_kappa(kappa), None
-    if isinstance(kappa, ByClass):
+    if np.ndim(kappa) == 2:
         costs: State = rows.run(_by_class, None, kappa)[0]
     else:
         if not is_dask(kappa) and kappa.shape != (rows.n_samples,):
@@ -243,21 +240,21 @@ def with_flip_costs(rows: Rows, kappa: Any) -> tuple[Rows, float, Trust]:
     if least == most:
         return rows, float(least), None
     unit = _unit(positive)
-    trust: Trust = kappa.times(1.0 / unit) if isinstance(kappa, ByClass) else BY_SAMPLE
+    trust: Trust = scaled_costs(kappa, 1.0 / unit) if np.ndim(kappa) == 2 else BY_SAMPLE
     return rows.with_trust(rows.run(_in_units, costs, unit)[0]), unit, trust
 
 
-def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[float, Trust]:
+def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[Any, Trust]:
     """The unit and the multiples of it, where κ is known in a user's terms only."""
     if isinstance(kappa, str):
         return 1.0, BY_SAMPLE
-    if isinstance(kappa, np.ndarray) or (isinstance(kappa, Mapping) and classes.size > 2):
-        return cost_matrix(kappa, classes), None  # type: ignore[return-value]
-    if not isinstance(kappa, Mapping):
+    if is_stated_singly(kappa):
         return kappa, None
-    each = _of_labels(kappa, classes)
-    unit = _unit(float(np.min(each[each > 0.0], initial=np.inf)))
-    return unit, ByClass(*each.tolist()).times(1.0 / unit)
+    costs = cost_matrix(kappa, classes)
+    if classes.size > 2:
+        return costs, None
+    unit = _unit(float(np.min(costs[costs > 0.0], initial=np.inf)))
+    return unit, scaled_costs(costs, 1.0 / unit)
 
 
 def _unit(positive: float) -> float:
@@ -265,8 +262,8 @@ def _unit(positive: float) -> float:
     return 2.0 ** math.floor(math.log2(positive)) if math.isfinite(positive) else 1.0
 
 
-def _by_class(block: Block, _: None, costs: ByClass) -> tuple[FloatArray, tuple[()]]:
-    return np.where(block.y > 0.0, costs.positive, costs.negative), ()
+def _by_class(block: Block, _: None, costs: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return np.where(block.y > 0.0, costs[1, 0], costs[0, 1]), ()
 
 
 def _range(block: Block, costs: FloatArray) -> tuple[FloatArray, tuple[Min, Max, Min, Min]]:

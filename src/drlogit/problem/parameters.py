@@ -13,8 +13,12 @@ from ..rows.checks import as_numbers
 
 #: Log-odds per standard deviation of a free column, between two categories of a group, and at the
 #: reference point (means of the columns, least category of each group): the models that lower
-#: bounds speak of.
+#: bounds speak of.  The standard deviation of a column counts as at least its root mean square over
+#: ``FAR`` (those further from zero are centred, ``rows.centring``, all but categories); that of a
+#: bounded feature which varies by less than the share ``RANGE`` of its range as the range.
 ADMITTED = 1e4
+FAR = 64.0
+RANGE = 1e-9
 
 
 def check_epsilon(epsilon: Any) -> float:

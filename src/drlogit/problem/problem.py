@@ -14,10 +14,11 @@ not the same for all (:mod:`.label_costs`), the rows carry multiples of it.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,17 +30,15 @@ from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
 from .domains import Domains, check_domains, domains_of
 from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
-from .losses import LAMBDA_CONSTANT, FlipLoss
+from .losses import LAMBDA_CONSTANT, flip_loss
 from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
+from .robust_loss import RobustLoss
 from .transport import Ball, TransportCost
-
-if TYPE_CHECKING:
-    from .domain_loss import Prices
 
 
 @dataclass(frozen=True, eq=False)
-class PosedProblem:
+class PosedProblem(ABC):
     """What a problem of two classes and one of several share: samples, radius, ground cost.
 
     Where the rows are shifted (see :mod:`drlogit.rows.centring`) an intercept is that of the
@@ -109,6 +108,18 @@ class PosedProblem:
             moved[self.constant_sum] += sign * exact_dot(shift, coefficients)
         return moved
 
+    @abstractmethod
+    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
+        """The objective of a model as a function of λ."""
+
+    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
+        """The worst-case loss of a model at ``lam``, by default at the best λ."""
+        return self.robust_loss(coefficients).value(self.epsilon, lam)
+
+    def best_lambda(self, coefficients: FloatArray) -> float:
+        """The λ that minimises the objective for given coefficients."""
+        return self.robust_loss(coefficients).best(self.epsilon)[0]
+
 
 @dataclass(frozen=True, eq=False)
 class Problem(PosedProblem):
@@ -176,25 +187,17 @@ class Problem(PosedProblem):
         """The margins ``Z v``, as a state of one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
-    def robust_loss(self, coefficients: FloatArray) -> FlipLoss | Prices:
+    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
         """The objective of a model as a function of λ."""
         if self.domains is not None:
-            from .domain_loss import prices_of  # compiled: imported only when needed
+            from .domain_loss import domain_loss  # compiled: imported only when needed
 
-            return prices_of(self.rows, self.cost, coefficients)
+            return domain_loss(self.rows, self.cost, coefficients)
         return self.flip_loss(coefficients, self.margins(coefficients))
 
-    def flip_loss(self, coefficients: FloatArray, margins: State) -> FlipLoss:
+    def flip_loss(self, coefficients: FloatArray, margins: State) -> RobustLoss:
         """The same for margins at hand, where features have no domains."""
-        return FlipLoss(self.rows, margins, self.cost, self.dual_norm(coefficients))
-
-    def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
-        """Value of (P) at ``(β, b)`` and ``lam``, by default at the best λ."""
-        return self.robust_loss(coefficients).value(self.epsilon, lam)
-
-    def best_lambda(self, coefficients: FloatArray) -> float:
-        """The λ that minimises (P) for given coefficients."""
-        return self.robust_loss(coefficients).best_lambda(self.epsilon)
+        return flip_loss(self.rows, self.cost, margins, self.dual_norm(coefficients))
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:

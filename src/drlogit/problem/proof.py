@@ -2,7 +2,6 @@
 
     s, flip_share       s and a, float64, one for each sample
     data                SHA-256 of the samples, labels and weights ("" if not told)
-    model               SHA-256 of the coefficients, intercept, ε, κ and norm
     digest              SHA-256 of everything else
 
 and, with categories or bounds, the pieces of samples that are moved or flipped
@@ -35,13 +34,11 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
 from .dual_point import ClassDualPoint, DualPoint, Moves
-from .transport import Ball
 
 #: Type and dimensions of the arrays of each kind of proof, in the order of the points' attributes.
-_DIGESTS = {"data": ("U", 0), "model": ("U", 0)}
+_DATA = {"data": ("U", 0)}
 _PAIR = {"s": ("<f8", 1), "flip_share": ("<f8", 1)}
 _MOVES = {
     "moves_sample": ("<i8", 1), "moves_flipped": ("|b1", 1), "moves_items": ("|u1", 2),
@@ -58,22 +55,10 @@ class BrokenProofError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A dual point, and digests of the samples and the model that it is about, if it tells."""
+    """A dual point, and the digest of the samples that it is about, if it tells."""
 
     point: DualPoint | ClassDualPoint
     data: str = ""
-    model: str = ""
-
-
-def model_digest(coef: FloatArray, intercept: Any, ball: Ball) -> str:
-    """SHA-256 of a linear model and of what it was fitted against.
-
-    κ by class or by sample is not told: it shows in what a proof proves.
-    """
-    kappa = ball.kappa if ball.trust is None else np.nan
-    parts = (coef, intercept, ball.epsilon, kappa)
-    numbers = np.concatenate([np.ravel(part) for part in parts])
-    return hashlib.sha256(numbers.astype("<f8").tobytes() + ball.norm.encode()).hexdigest()
 
 
 def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
@@ -86,7 +71,7 @@ def save_proof(path: str | os.PathLike[str], proof: Proof) -> None:
         arrays = dict(zip(_CLASSES, values, strict=True))
     else:
         arrays = {"s": in_memory(point.s), "flip_share": in_memory(point.flip_share)}
-    arrays |= {"data": np.array(proof.data), "model": np.array(proof.model)}
+    arrays |= {"data": np.array(proof.data)}
     if isinstance(point, DualPoint) and point.moves is not None:
         arrays["flip_share"] = np.zeros_like(arrays["s"])  # flips are among the moves
         arrays |= dict(zip(_MOVES, point.moves.arrays, strict=True))
@@ -98,8 +83,8 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
     """Read what :func:`save_proof` wrote; nothing in the file is trusted."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            kinds = _PAIR | _DIGESTS | (_MOVES if "moves_s" in archive else {})
-            kinds = _CLASSES | _DIGESTS if "probabilities" in archive else kinds
+            kinds = _PAIR | _DATA | (_MOVES if "moves_s" in archive else {})
+            kinds = _CLASSES | _DATA if "probabilities" in archive else kinds
             arrays = {name: _checked(archive[name], name, *kinds[name]) for name in kinds}
             digest = str(archive["digest"])
     except Exception as error:  # whatever is wrong with it
@@ -109,15 +94,15 @@ def read_proof(path: str | os.PathLike[str]) -> Proof:
         raise BrokenProofError(f"the proof cannot be read: {path}: {found:.160}") from None
     if _digest(arrays) != digest:
         raise BrokenProofError(f"{path} was changed after it was written: its digest is another")
-    data, model = (str(arrays.pop(name)) for name in _DIGESTS)
+    data = str(arrays.pop("data"))
     if "probabilities" in arrays:
         p, a, codes, flow = arrays.values()
-        return Proof(ClassDualPoint(p, a, codes, flow if flow.size else None), data, model)
+        return Proof(ClassDualPoint(p, a, codes, flow if flow.size else None), data)
     s, a = (arrays.pop(name) for name in _PAIR)
     if s.shape != a.shape or len({len(array) for array in arrays.values()}) > 1:
         raise BrokenProofError(f"{path} is no proof: its arrays do not belong together")
     moves = Moves(*arrays.values()) if arrays else None
-    return Proof(DualPoint(s, a, moves), data, model)
+    return Proof(DualPoint(s, a, moves), data)
 
 
 def _checked(array: Any, name: str, kind: str, n_dimensions: int) -> Any:

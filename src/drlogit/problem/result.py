@@ -21,7 +21,7 @@ from ..rows.checks import check_labels
 from ..rows.chunks import digest_of_features, digest_of_samples, in_memory
 from .dual_point import DualPoint
 from .parameters import ADMITTED
-from .proof import Proof, model_digest, save_proof
+from .proof import Proof, save_proof
 from .transport import Ball
 
 
@@ -270,6 +270,11 @@ class Result:
         ValueError
             There is no dual point: it is not kept where nothing of the samples' length is.
         """
+        if self.dual is None or self.ball is None:
+            raise ValueError(
+                "this result has no dual point to save: take one of drlogit.solve, or save_proof "
+                "of the estimator"
+            )
         data = ""
         if X is not None:
             labels = in_memory(y)
@@ -280,16 +285,7 @@ class Result:
             )
             weights = None if sample_weight is None else in_memory(sample_weight)
             data = digest_of_samples(digest_of_features(X), signs, weights)
-        save_proof(path, self.proof(data))
-
-    def proof(self, data: str = "") -> Proof:
-        """What :meth:`save_proof` writes, with the digest of the samples."""
-        if self.dual is None or self.ball is None:
-            raise ValueError(
-                "this result has no dual point to save: take one of drlogit.solve, or save_proof "
-                "of the estimator"
-            )
-        return Proof(self.dual, data, model_digest(self.coef, self.intercept, self.ball))
+        save_proof(path, Proof(self.dual, data))
 
     @property
     def converged(self) -> bool:

@@ -69,13 +69,6 @@ class TransportCost:
         kept = self.movable
         return self.norm.value(gradient[kept] * self.costs[kept])
 
-    def aligned_move(self, coefficients: FloatArray) -> FloatArray:
-        """δ with ``‖C δ‖ = 1`` and ``β·δ = ‖C⁻¹β‖_*``; zero where nothing can be gained."""
-        kept = self.movable
-        move = np.zeros_like(coefficients)
-        move[kept] = self.norm.aligned(coefficients[kept] / self.costs[kept]) / self.costs[kept]
-        return move
-
 
 @dataclass(frozen=True, eq=False)
 class Ball:

@@ -120,10 +120,6 @@ class Block:
             return a
         return np.where(a > 0.0, self.trust, 0.0) * a
 
-    def flippable(self, a: FloatArray) -> FloatArray:
-        """Shares a, none of labels beyond doubt."""
-        return a if self.trust is None else np.where(np.isinf(self.trust), 0.0, a)
-
     def part(self, first: int, last: int) -> Block:
         """Samples ``first`` to ``last - 1``, as views."""
         rows = slice(first, last)

@@ -21,53 +21,37 @@ import numpy as np
 from ..problem.dual_point import ClassDualPoint
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import FloatArray
-from .lower import ADMITTED, CLASS, spread_of
+from .lower import charged, constant_of, proven
 from .rounding import DOWN, TINY, UNIT, UP, Enclosed, EnclosedSum, exact_sum, gamma, norm_of
 from .samples import SamplesInBall
-from .upper import margins
+from .upper import lambda_and_price, margins
 
 
-def class_lower_bound(samples: SamplesInBall, prices: FloatArray, point: ClassDualPoint) -> float:
-    """What a point proves; ``prices`` is what it costs to give each sample each label."""
-    p, a = _settled(point.probabilities, prices.shape), _settled(point.labels, prices.shape)
-    if (a[np.isinf(prices)] > 0.0).any():
+def class_lower_bound(samples: SamplesInBall, point: ClassDualPoint) -> float:
+    """What a point proves."""
+    costs = samples.label_costs
+    p, a = _settled(point.probabilities, costs.shape), _settled(point.labels, costs.shape)
+    if (a[np.isinf(costs)] > 0.0).any():
         raise BrokenProofError("infeasible dual point: it gives samples labels they cannot get")
-    K, total, most = p.shape[1], samples.total_weight, p.shape[1] + 8
-    r = samples.weights[:, None] * (p - a)
-    size = samples.weights[:, None] * (p + a)
-    n = samples.costs.size
-    found, mean, squares = [EnclosedSum(n) for _ in range(K)], np.zeros(n), np.zeros(n)
+    K, w, most = p.shape[1], samples.weights, p.shape[1] + 8
+    r, size = w * (p - a).T, w * (p + a).T
+    found = [EnclosedSum(samples.costs.size) for _ in range(K)]
     for rows, part in samples.parts():
-        Z, w = samples.shifted(part), samples.weights[rows]
+        Z = samples.shifted(part)
         for k in range(K):
-            found[k].add(np.ascontiguousarray(r[rows, k]), np.ascontiguousarray(size[rows, k]), Z)
-        mean += w @ Z
-        squares += w @ Z**2
-    mean, squares = mean / total, squares / total
+            found[k].add(r[k, rows], size[k, rows], Z)
     G, charge = [], 0.0
     for k in range(K):
-        columns = found[k].value(most + 4)
-        constant = Enclosed(
-            np.array(exact_sum(r[:, k])), np.array(gamma(most) * exact_sum(size[:, k]) + TINY)
-        )
-        if samples.offset:
-            charge += float(constant.size)
-            columns = columns.minus(mean, constant)
-        G.append(columns)
-    spread, inside = spread_of(samples, mean, squares), samples.in_norm
-    counted = samples.free & (spread > 0.0)
-    sizes = np.stack([one.size for one in G])
-    charge += exact_sum(sizes[:, counted] / spread[counted])
-    used = _flow_norm(samples, [Enclosed(g.value[inside], g.error[inside]) for g in G], point.flow)
-    spent = exact_sum(samples.weights * (a * np.where(np.isinf(prices), 0.0, prices)).sum(axis=1))
-    used = (used + spent * (1.0 + gamma(most)) * UP) / total * UP
+        constant = constant_of(r[k], size[k], most)
+        columns, left = charged(samples, found[k].value(most + 4), constant)
+        G.append(columns.part(samples.in_norm))
+        charge += left
+    used = _flow_norm(samples, G, point.flow)
+    spent = exact_sum(w * (a * np.where(np.isinf(costs), 0.0, costs)).sum(axis=1))
     # Of p whose sum is 1 + δ, that of p/(1 + δ) is meant.
     entropies = -(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1) * (1.0 - gamma(most + 32))
-    value = (exact_sum(samples.weights * entropies) / total - 4.0 * gamma(most)) * DOWN
-    value -= 0.5 * ADMITTED * CLASS * charge / total * UP + TINY
-    if used > samples.epsilon:
-        value *= samples.epsilon / used * DOWN
-    return float(max(value * DOWN, 0.0))
+    total = exact_sum(w * entropies) - 4.0 * gamma(most) * samples.total_weight * UP
+    return proven(samples, total, 0.5 * charge, used + spent * (1.0 + gamma(most)) * UP)
 
 
 def _settled(shares: Any, shape: tuple[int, ...]) -> FloatArray:
@@ -100,27 +84,18 @@ def _flow_norm(samples: SamplesInBall, G: list[Enclosed], given: FloatArray | No
 
 
 def class_upper_bound(
-    samples: SamplesInBall, prices: FloatArray, coef: FloatArray, intercept: Any, lam: float
+    samples: SamplesInBall, coef: FloatArray, intercept: Any, lam: float
 ) -> float:
     """What a softmax promises at most, at λ or the least that is allowed."""
     inside, K = samples.in_norm, len(coef)
-    dual_norm = {"l1": "linf", "linf": "l1", "l2": "l2"}[samples.norm]
-    for k in range(K):
-        for j in range(k):
-            step = np.abs(coef[j, inside] - coef[k, inside]) * (1.0 + 4.0 * UNIT)
-            lam = max(lam, norm_of(dual_norm, step / samples.costs[inside] * UP))
-    price = samples.epsilon * lam
-    if samples.epsilon == 0.0:  # the limit λ = ∞ costs nothing
-        lam, price = math.inf, 0.0
+    steps = (coef[j, inside] - coef[k, inside] for k in range(K) for j in range(k))
+    lam, price = lambda_and_price(samples, steps, lam)
     found = [margins(samples, coef[k], float(intercept[k])) for k in range(K)]
     scores, error = (np.column_stack([one[part] for one in found]) for part in (0, 1))
     most = scores.max(axis=1, keepdims=True)
     lse = most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True))
-    some = np.isfinite(prices) & (prices > 0.0)
-    paid = np.where(
-        np.isinf(prices), np.inf, np.where(some, prices, 0.0) * (lam if some.any() else 0.0)
-    )
-    paid *= DOWN
+    paid = samples.label_costs * DOWN
+    paid[(paid > 0.0) & np.isfinite(paid)] *= lam
     worst = (lse - scores - paid).max(axis=1)
     hidden = 2.0 * error.max(axis=1) + gamma(K + 40) * (1.0 + 2.0 * np.abs(scores).max(axis=1))
     mean = exact_sum(samples.weights * (worst + hidden) * UP + TINY) / samples.total_weight

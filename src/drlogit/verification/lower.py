@@ -14,30 +14,24 @@ reference point (means of the columns, least category of each group) are within 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..problem.dual_point import DualPoint, Moves
+from ..problem.parameters import ADMITTED
 from ..problem.proof import BrokenProofError
 from ..rows.arrays import FloatArray
 from ..rows.chunks import in_memory
 from .rounding import DOWN, TINY, UP, Enclosed, EnclosedSum, entropy, exact_sum, gamma, norm_of
 from .samples import SamplesInBall
 
-#: The class of models, and what rounding of means and deviations can make of it.
-ADMITTED = 1e4
-CLASS = 1.0 + 1e-9
-
-#: A column counts as one whose standard deviation is at least its root mean square over this.
-_FAR = 64.0
-
-#: Of a bounded feature that varies by less than this share of its range, the range counts.
-_RANGE = 1e-9
+#: What rounding of means and deviations can make of the class of models.
+_CLASS = 1.0 + 1e-9
 
 
-def pieces_of(point: DualPoint, samples: SamplesInBall) -> Moves:
+def _pieces_of(point: DualPoint, samples: SamplesInBall) -> Moves:
     """The pieces that are not the samples themselves; ``BrokenProofError`` if they cannot be.
 
     A share a of a sample that is flipped is a piece, whose probability is 1 - s.
@@ -72,9 +66,10 @@ def _are_pieces(s: FloatArray, moves: Moves, samples: SamplesInBall) -> bool:
     return not both.any() and bool(np.isfinite(samples.flip_costs[sample[moves.flipped]]).all())
 
 
-def lower_bound(samples: SamplesInBall, s: FloatArray, moves: Moves) -> float:
-    """The bound of ``s`` of the samples as they are, and of their moved pieces."""
-    domain, total, n_samples = samples.domain, samples.total_weight, s.size
+def lower_bound(samples: SamplesInBall, point: DualPoint) -> float:
+    """What a point proves: ``s`` of the samples as they are, and their moved pieces."""
+    s, moves, domain = in_memory(point.s), _pieces_of(point, samples), samples.domain
+    n_samples, n, n_groups = s.size, samples.costs.size, domain.n_groups
     most = int(np.bincount(moves.sample, minlength=1).max(initial=0)) + 8
     # Masses may exceed the weight by rounding: then all of them are a hair too large.
     weights = samples.weights * (1.0 - gamma(most))
@@ -84,71 +79,60 @@ def lower_bound(samples: SamplesInBall, s: FloatArray, moves: Moves) -> float:
     m = mass * moves.s
     r = samples.signs * own * s + np.bincount(moves.sample, label * m, minlength=n_samples)
     size = own * s + np.bincount(moves.sample, m, minlength=n_samples)
-    sums = _sums(samples, r, size, moves, label * m, most)
-    constant = Enclosed(np.array(exact_sum(r)), np.array(gamma(most) * exact_sum(size) + TINY))
-    charge = float(constant.size) if samples.offset else 0.0
-    spread, inside = spread_of(samples, sums.mean, sums.squares), samples.in_norm
-    at_means = sums.columns.minus(sums.mean, constant) if samples.offset else sums.columns
-    counted = samples.free & (spread > 0.0)  # others are a multiple of the constant
-    with np.errstate(over="ignore"):
-        charge += exact_sum(at_means.size[counted] / spread[counted])
-        used = norm_of(samples.norm, at_means.size[inside] * samples.costs[inside])
-    none = sums.none if samples.offset else sums.none.minus(1.0, constant)
-    for g, group in enumerate(domain.groups):
-        upwards = np.maximum(sums.columns.value[group] + sums.columns.error[group], 0.0).sum()
-        if domain.with_none[g]:
-            upwards += max(float(none.value[g] + none.error[g]), 0.0)
-        charge += max(float(upwards + sums.high.value[g] + sums.high.error[g]), 0.0) * UP
-    entropies = exact_sum(own * entropy(s)) + exact_sum(mass * entropy(moves.s))
-    spent = exact_sum(mass * sums.costs) * (1.0 + gamma(domain.n_items + 8)) * UP
-    used = (used + spent) / total * UP
-    value = entropies / total * DOWN - ADMITTED * CLASS * charge / total * UP - TINY
-    if used > samples.epsilon:
-        value *= samples.epsilon / used * DOWN
-    return float(max(value * DOWN, 0.0))
-
-
-class _Sums(NamedTuple):
-    """``Σ q s z`` at the columns, the highest category of each group and "none"; and moments."""
-
-    columns: Enclosed
-    high: Enclosed
-    none: Enclosed
-    mean: FloatArray
-    squares: FloatArray
-    costs: FloatArray  # of the moves
-
-
-def _sums(
-    samples: SamplesInBall,
-    r: FloatArray,
-    size: FloatArray,
-    moves: Moves,
-    change: FloatArray,
-    most: int,
-) -> _Sums:
-    """All of them in one pass over the rows; r and ``change`` have ``most`` roundings of sizes."""
-    n, n_groups = samples.costs.size, samples.domain.n_groups
-    found, mean, squares = EnclosedSum(n + 2 * n_groups), np.zeros(n), np.zeros(n)
-    costs = np.where(moves.flipped, samples.flip_costs[moves.sample], 0.0)
+    # The columns, then the highest category of each group, then "none" of each.
+    found, costs = EnclosedSum(n + 2 * n_groups), np.zeros(moves.sample.size)
+    costs[moves.flipped] = samples.flip_costs[moves.sample[moves.flipped]]
     for rows, part in samples.parts():
-        Z, w = samples.shifted(part), samples.weights[rows]
-        found.add(r[rows], size[rows], Z)
-        mean += w @ Z
-        squares += w @ Z**2
-        if samples.domain.n_items:
+        found.add(r[rows], size[rows], samples.shifted(part))
+        if domain.n_items:
             some = slice(*np.searchsorted(moves.sample, [rows.start, rows.stop]).tolist())
             without, moved, paid = _changes(samples, part, rows.start, moves.picked(some))
             found.add(r[rows], size[rows], without)
-            found.add(change[some], np.abs(change[some]), moved)
+            found.add((label * m)[some], m[some], moved)
             costs[some] += paid
-    value, error = found.value(most + 4)
-    columns, high, none = (
-        Enclosed(value[first:last], error[first:last])
-        for first, last in ((0, n), (n, n + n_groups), (n + n_groups, n + 2 * n_groups))
-    )
+    sums, constant = found.value(most + 4), constant_of(r, size, most)
+    columns = sums.part(slice(n))
+    at_means, charge = charged(samples, columns, constant)
+    with np.errstate(over="ignore"):
+        inside = at_means.size[samples.in_norm] * samples.costs[samples.in_norm]
+    high, none = sums.part(slice(n, n + n_groups)), sums.part(slice(n + n_groups, None))
+    none = none if samples.offset else none.minus(1.0, constant)
+    for g, group in enumerate(domain.groups):
+        upwards = columns.part(group).upper.clip(min=0.0).sum()
+        if domain.with_none[g]:
+            upwards += max(float(none.upper[g]), 0.0)
+        charge += max(float(upwards + high.upper[g]), 0.0) * UP
+    entropies = exact_sum(own * entropy(s)) + exact_sum(mass * entropy(moves.s))
+    spent = exact_sum(mass * costs) * (1.0 + gamma(domain.n_items + 8)) * UP
+    return proven(samples, entropies, charge, norm_of(samples.norm, inside) + spent)
+
+
+def constant_of(r: FloatArray, size: FloatArray, roundings: int) -> Enclosed:
+    """``Σ r``, where r has so many roundings of its size."""
+    error = gamma(roundings) * exact_sum(size) + TINY
+    return Enclosed(np.array(exact_sum(r)), np.array(error))
+
+
+def charged(
+    samples: SamplesInBall, columns: Enclosed, constant: Enclosed
+) -> tuple[Enclosed, float]:
+    """Sums by the log-odds at the means instead of the offset, and what is left of free ones."""
+    (mean, spread), charge = samples.moments, 0.0
+    if samples.offset:
+        columns, charge = columns.minus(mean, constant), float(constant.size)
+    counted = samples.free & (spread > 0.0)  # others are a multiple of the constant
+    with np.errstate(over="ignore"):
+        return columns, charge + exact_sum(columns.size[counted] / spread[counted])
+
+
+def proven(samples: SamplesInBall, entropies: float, charge: float, used: float) -> float:
+    """The bound from the sums of a point, in weights that are not scaled yet."""
     total = samples.total_weight
-    return _Sums(columns, high, none, mean / total, squares / total, costs)
+    value = entropies / total * DOWN - ADMITTED * _CLASS * charge / total * UP - TINY
+    used = used / total * UP
+    if used > samples.epsilon:
+        value *= samples.epsilon / used * DOWN
+    return float(max(value * DOWN, 0.0))
 
 
 def _changes(
@@ -181,16 +165,3 @@ def _changes(
         sp.csr_array((values, places), shape=(own.size, width)),
         cost,
     )
-
-
-def spread_of(samples: SamplesInBall, mean: FloatArray, squares: FloatArray) -> FloatArray:
-    """Standard deviations of the columns, or root mean squares without an offset."""
-    if not samples.offset:
-        spread = np.sqrt(squares)
-    else:
-        variance = np.maximum(squares - mean**2, squares / _FAR**2)
-        spread = np.sqrt(variance)
-    bounded, widths = samples.domain.bounded, samples.domain.upper - samples.domain.lower
-    varies = spread[bounded] > _RANGE * widths
-    spread[bounded] = np.where(varies, spread[bounded], widths)
-    return np.asarray(spread)

@@ -43,6 +43,15 @@ class Enclosed(NamedTuple):
         """No less than the size of each."""
         return (np.abs(self.value) + self.error) * UP
 
+    @property
+    def upper(self) -> FloatArray:
+        """No less than each, up to rounding."""
+        return self.value + self.error
+
+    def part(self, places: Any) -> Enclosed:
+        """Some of them."""
+        return Enclosed(self.value[places], self.error[places])
+
     def minus(self, factor: FloatArray | float, other: Enclosed) -> Enclosed:
         """Less a multiple of another."""
         value = self.value - factor * other.value
@@ -85,31 +94,30 @@ def norm_of(name: str, sizes: FloatArray) -> float:
 class EnclosedSum:
     """``Σ r_i x_i`` of the rows of matrices, one after the other, and how wrong it can be.
 
-    Products of a panel are added up in any order, and the panels' sums so that what each addition
-    rounds off is kept (Knuth): the error is that of a sum of ``PANEL`` products and a few more.
+    Products of a panel are added up in any order, the panels' sums without error: that of the whole
+    is the error of a sum of ``PANEL`` products and a few more.
     """
 
     def __init__(self, n_columns: int) -> None:
-        self.total = self.lost = self.size = np.zeros((1, n_columns))
+        self.sums: list[FloatArray] = [np.zeros(n_columns)]
+        self.size = np.zeros(n_columns)
 
     def add(self, r: FloatArray, size: FloatArray, matrix: Any) -> None:
         """Add the rows of a matrix, which may have fewer columns; r is of at most that size."""
-        panels, sizes = np.zeros((2, -(-r.size // PANEL), self.total.shape[1]))
-        rows = np.arange(r.size)
-        for found, values, part in ((panels, r, matrix), (sizes, size, abs(matrix))):
-            sums = sp.csr_array((values, (rows // PANEL, rows)), (len(found), r.size)) @ part
-            found[:, : part.shape[1]] = sums.toarray() if sp.issparse(sums) else sums
-        more = ((0, max(len(panels) - len(self.total), 0)), (0, 0))
-        before, lost, size = (np.pad(x, more) for x in (self.total, self.lost, self.size))
-        panels, sizes = (np.pad(x, ((0, len(before) - len(x)), (0, 0))) for x in (panels, sizes))
-        after = before + panels
-        added = after - before
-        self.lost = lost + ((before - (after - added)) + (panels - added))
-        self.total, self.size = after, size + sizes
+        rows, n_columns = np.arange(r.size), matrix.shape[1]
+        panels = sp.csr_array((r, (rows // PANEL, rows)), (-(-r.size // PANEL), r.size)) @ matrix
+        found = np.zeros(self.size.size)
+        found[:n_columns] = _column_sums(panels.toarray() if sp.issparse(panels) else panels)
+        self.sums.append(found)
+        self.size[:n_columns] += size @ abs(matrix)
 
     def value(self, roundings: int) -> Enclosed:
         """The sums; r has so many roundings of its size."""
-        columns = np.vstack([self.total, self.lost]).T
-        value = np.array([math.fsum(column) for column in columns.tolist()])
-        error = gamma(PANEL + 4 + roundings) * self.size.sum(axis=0) * UP + TINY
-        return Enclosed(value, error)
+        # Sizes are sums in any order, with fewer than 10⁷ roundings.
+        error = gamma(PANEL + 6 + roundings) * self.size * (1.0 + 1e-8) + TINY
+        return Enclosed(_column_sums(np.array(self.sums)), error)
+
+
+def _column_sums(x: FloatArray) -> FloatArray:
+    """The sums of columns, each rounded once."""
+    return np.array([math.fsum(column) for column in x.T.tolist()])

@@ -11,14 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..problem.parameters import FAR, RANGE
 from ..problem.proof import BrokenProofError
 from ..problem.transport import Ball
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.chunks import chunks_of, shape_of
 from .rounding import PANEL, exact_sum
-
-#: Rows whose median is where columns are shifted to.
-_TYPICAL = 255
 
 #: Rows at a time, and columns up to which they are dense: then all are shifted, and read fast.
 _ROWS, _DENSE = 4096, 1000
@@ -99,8 +97,8 @@ class SamplesInBall:
     weights: FloatArray  # ω, with two roundings each; w = ω/Ω
     epsilon: float
     norm: str
-    costs: FloatArray  # of features, infinite if they cannot move
-    flip_costs: FloatArray  # of samples, infinite if their labels are certain
+    costs: FloatArray  # of features, infinite if they cannot move or have a domain
+    label_costs: FloatArray  # of samples, a column for each label; infinite for what cannot be
     domain: Domain
     fit_intercept: bool
 
@@ -110,11 +108,14 @@ class SamplesInBall:
         return exact_sum(self.weights)
 
     @cached_property
+    def flip_costs(self) -> FloatArray:
+        """Those of the other label, of two classes."""
+        return np.asarray(self.label_costs.max(axis=1))
+
+    @cached_property
     def in_norm(self) -> BoolArray:
         """Features that the norm is about."""
-        inside = np.isfinite(self.costs) & (self.epsilon > 0.0)
-        inside[self.domain.grouped] = inside[self.domain.bounded] = False
-        return inside
+        return np.isfinite(self.costs) & (self.epsilon > 0.0)
 
     @cached_property
     def free(self) -> BoolArray:
@@ -130,13 +131,28 @@ class SamplesInBall:
 
     @cached_property
     def shift(self) -> FloatArray:
-        """About the medians, next to an offset; a column of one value becomes exactly zero."""
+        """Medians of some rows, next to an offset; a column of one value becomes exactly zero."""
         shift = np.zeros(self.costs.size)
         _, part = next(self.parts())
         if self.offset and not sp.issparse(part):
-            shift = np.median(part[:_TYPICAL], axis=0)
+            shift = np.median(part, axis=0)
             shift[self.domain.grouped] = 0.0
         return shift
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and standard deviations of columns; root mean squares without an offset."""
+        mean, squares = np.zeros((2, self.costs.size))
+        for rows, part in self.parts():
+            Z, w = self.shifted(part), self.weights[rows] / self.total_weight
+            mean += w @ Z
+            squares += w @ Z**2
+        variance = np.maximum(squares - mean**2, squares / FAR**2) if self.offset else squares
+        spread = np.sqrt(variance)
+        bounded, widths = self.domain.bounded, self.domain.upper - self.domain.lower
+        varies = spread[bounded] > RANGE * widths
+        spread[bounded] = np.where(varies, spread[bounded], widths)
+        return mean, spread
 
     def parts(self) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time, as they are."""
@@ -148,7 +164,7 @@ class SamplesInBall:
 
 
 def samples_of(
-    X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, flip_costs: FloatArray
+    X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, label_costs: FloatArray
 ) -> SamplesInBall:
     """Samples in a ball, with what can move in it and what cannot.
 
@@ -189,6 +205,7 @@ def samples_of(
         np.array([costs[groups[g][0]] for g in movable]),
         bounded, lower[bounded], upper[bounded], costs[bounded],
     )  # fmt: skip
+    costs[domain.grouped] = costs[bounded] = np.inf
     return SamplesInBall(
-        X, signs, weights, ball.epsilon, ball.norm, costs, flip_costs, domain, ball.fit_intercept
+        X, signs, weights, ball.epsilon, ball.norm, costs, label_costs, domain, ball.fit_intercept
     )

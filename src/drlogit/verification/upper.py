@@ -17,6 +17,7 @@ numbers that are sorted, the order is right, and what is left is the rounding of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -24,19 +25,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows.arrays import FloatArray
-from .rounding import DOWN, TINY, UP, Enclosed, exact_sum, gamma, log_loss, norm_of
+from .rounding import DOWN, TINY, UNIT, UP, Enclosed, exact_sum, gamma, log_loss, norm_of
 from .samples import Domain, SamplesInBall
 
 
 def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam: float) -> float:
     """What a model promises at most, at λ or the least that is allowed."""
-    inside = samples.in_norm
-    sizes = np.abs(coef[inside]) / samples.costs[inside] * UP
-    dual_norm = {"l1": "linf", "linf": "l1", "l2": "l2"}[samples.norm]
-    lam = max(lam, norm_of(dual_norm, sizes))
-    price = samples.epsilon * lam
-    if samples.epsilon == 0.0:  # the limit λ = ∞ costs nothing
-        lam, price = math.inf, 0.0
+    lam, price = lambda_and_price(samples, [coef[samples.in_norm]], lam)
     found, domain = margins(samples, coef, intercept), samples.domain
     u, flips = found.value, samples.flip_costs
     own, other = log_loss(u), log_loss(-u)
@@ -50,6 +45,19 @@ def upper_bound(samples: SamplesInBall, coef: FloatArray, intercept: float, lam:
     worst = np.maximum(own, np.where(np.isinf(flips), 0.0, other)) + found.error
     mean = exact_sum(samples.weights * worst * UP + TINY) / samples.total_weight
     return float((mean + price) * UP)
+
+
+def lambda_and_price(
+    samples: SamplesInBall, steps: Iterable[FloatArray], lam: float
+) -> tuple[float, float]:
+    """λ, or the least that these coefficients allow, or differences of them; and ``ελ``."""
+    if samples.epsilon == 0.0:  # the limit λ = ∞ costs nothing
+        return math.inf, 0.0
+    dual_norm = {"l1": "linf", "linf": "l1", "l2": "l2"}[samples.norm]
+    for step in steps:
+        sizes = np.abs(step) * (1.0 + 4.0 * UNIT) / samples.costs[samples.in_norm] * UP
+        lam = max(lam, norm_of(dual_norm, sizes))
+    return lam, samples.epsilon * lam
 
 
 def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclosed:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from ..estimators.robust_classifier import RobustLinearClassifier
 from ..estimators.training_data import with_class_weights
 from ..problem.dual_point import ClassDualPoint
-from ..problem.label_costs import BY_SAMPLE, ByClass
-from ..problem.proof import BrokenProofError, Proof, model_digest, read_proof
+from ..problem.label_costs import scaled_costs
+from ..problem.proof import BrokenProofError, Proof, read_proof
 from ..problem.result import Result
 from ..problem.transport import Ball
 from ..robustness.linear_model import LinearModel, as_linear, codes_of, last_step
@@ -29,7 +29,7 @@ from ..rows.chunks import (
     shape_of,
 )
 from .classes import class_lower_bound, class_upper_bound
-from .lower import lower_bound, pieces_of
+from .lower import lower_bound
 from .samples import samples_of
 from .upper import upper_bound
 
@@ -116,36 +116,21 @@ def verify(
     codes = codes_of(fit.linear, y, n_samples)[0]
     signs = codes.astype(np.float64) if several else np.where(codes > 0, 1.0, -1.0)
     kappa = None if kappa is None else in_memory(kappa)
-    if several:
-        costs = _label_prices(ball, codes, len(coef), kappa)
-    else:
-        costs = _flip_costs(ball, signs, kappa)
+    costs = _label_costs(ball, codes, len(coef) if several else 2, kappa)
     upper = math.inf
     try:
         labels = np.ones(n_samples) if several else signs
         samples = samples_of(X, labels, check_weights(given_weights, n_samples), ball, costs)
-        above = (samples, costs) if several else (samples,)
-        bound: Any = class_upper_bound if several else upper_bound
-        upper = bound(*above, coef, fit.linear.intercept, result.lam)
+        above: Any = class_upper_bound if several else upper_bound
+        upper = above(samples, coef, fit.linear.intercept, result.lam)
         found = _proof_of(fit, proof)
         if isinstance(found.point, ClassDualPoint) != several:
             raise BrokenProofError("another model: the proof is about other classes")
         data = found.data and digest_of_samples(digest_of_features(X), signs, given_weights)
-        if isinstance(found.point, ClassDualPoint):
-            lengths = {len(found.point.codes)}
-        else:
-            lengths = {len(found.point.s), len(found.point.flip_share)}
-        if lengths != {n_samples} or found.data != data:
+        if {len(each) for each in found.point.by_sample} != {n_samples} or found.data != data:
             raise BrokenProofError("other data: the proof is about other samples or weights")
-        if found.model and found.model != model_digest(coef, fit.linear.intercept, ball):
-            raise BrokenProofError(
-                "another model: the proof is about other coefficients, epsilon, kappa or norm"
-            )
-        if isinstance(found.point, ClassDualPoint):
-            lower = class_lower_bound(samples, costs, found.point)
-        else:
-            pieces = pieces_of(found.point, samples)
-            lower = lower_bound(samples, in_memory(found.point.s), pieces)
+        below: Any = class_lower_bound if several else lower_bound
+        lower = below(samples, found.point)
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
     if not upper <= result.objective + CLAIM:
@@ -166,38 +151,22 @@ def verify(
     return Verification(False, lower, upper, reason)
 
 
-def _flip_costs(ball: Ball, signs: FloatArray, kappa: Any) -> FloatArray:
-    """What it costs to flip each label."""
-    found = _costs_by_sample(ball, signs.size, kappa)
-    if found is not None:
-        return found
-    if isinstance(ball.trust, ByClass):
-        costs = ball.trust.times(ball.kappa)
-        return np.where(signs > 0.0, costs.positive, costs.negative)
-    return np.full(signs.size, ball.kappa)
-
-
-def _costs_by_sample(ball: Ball, n_samples: int, kappa: Any) -> FloatArray | None:
-    """κ as given, None if there is not one for each sample."""
-    if (kappa is None) == (ball.trust == BY_SAMPLE):
+def _label_costs(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArray:
+    """What it costs to give each sample each label."""
+    if (kappa is None) == isinstance(ball.trust, str):
         raise ValueError(
             "kappa must be given if the model was fitted with one for each sample, and only then"
         )
     if kappa is None:
-        return None
-    found = as_numbers(kappa, "kappa")
-    if found.shape != (n_samples,) or not (found >= 0.0).all():
-        raise ValueError(f"kappa must be {n_samples} numbers >= 0, got shape {found.shape}")
-    return found
-
-
-def _label_prices(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArray:
-    """What it costs to give each sample each label; at ε = 0 only what is free can be had."""
-    each = _costs_by_sample(ball, codes.size, kappa)
-    matrix = np.broadcast_to(np.asarray(ball.kappa, dtype=np.float64), (n_classes, n_classes))
-    prices = matrix[codes] if each is None else np.repeat(each[:, None], n_classes, axis=1)
-    prices[np.arange(codes.size), codes] = 0.0
-    return np.where(prices > 0.0, np.inf, 0.0) if ball.epsilon == 0.0 else prices
+        each = ball.kappa if ball.trust is None else scaled_costs(ball.trust, ball.kappa)
+        costs = np.broadcast_to(each, (n_classes, n_classes))[codes]
+    else:
+        found = as_numbers(kappa, "kappa")
+        if found.shape != codes.shape or not (found >= 0.0).all():
+            raise ValueError(f"kappa must be {codes.size} numbers >= 0, got shape {found.shape}")
+        costs = np.repeat(found[:, None], n_classes, axis=1)
+    costs[np.arange(codes.size), codes] = 0.0
+    return np.asarray(costs, dtype=np.float64)
 
 
 class _FittedModel(NamedTuple):
@@ -221,11 +190,10 @@ def _fit_of(model: Any, X: Any) -> _FittedModel:
     last = last_step(model) if hasattr(model, "fit") else model
     if not isinstance(last, Result | RobustLinearClassifier):
         raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
-    result = last if isinstance(last, Result) else last.result_
     if isinstance(last, Result):
         return _FittedModel(as_linear(last), X, last)
     measured = measure(model, X, "fitted")
-    return _FittedModel(measured.linear, measured.X, result, last)
+    return _FittedModel(measured.linear, measured.X, last.result_, last)
 
 
 def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
