@@ -466,34 +466,6 @@ const page = (() => {
     return total > 0 ? cells[row ? 2 : 1] / total : 0;
   };
 
-  const coefficients = () => {
-    const seen = shown();
-    const entries = new Map();
-    for (const m of seen) {
-      for (const c of m.coefficients) {
-        const id = JSON.stringify([c.feature, c.level]);
-        if (!entries.has(id)) entries.set(id, { c, by: new Map() });
-        entries.get(id).by.set(m.i, c);
-      }
-    }
-    const left = Math.max(0, ...seen.map((m) => m.n_coefficients - m.coefficients.length));
-    fill("coefficient-words", "Log-odds that one unit of a number adds, in its own units, or that a level adds to "
-      + "the average sample. The effect is that of one standard deviation, so it can be compared."
-      + (left ? ` Shown are those with the largest effects; up to ${left} more are smaller.` : ""));
-    const signed = (x) => (x > 0 ? "+" : "") + short(x).replace("-", "\u2212");
-    fill("opposites", seen.filter((m) => m.opposites.length).map((m) => h("div", { class: "note" }, h("p", {}, name(m),
-      " weighs columns against each other that are nearly the same, so that a small change of one alone does much:"),
-    h("ul", {}, m.opposites.map((p) => h("li", {}, `${p.one} (effect ${signed(p.effects[0])}) and ${p.other} `
-      + `(${signed(p.effects[1])}), correlation ${p.correlation.toFixed(2)}`))))));
-    const columns = [["feature", false], ["level", false]];
-    for (const m of seen) columns.push([m.name, true], [`${m.name}: effect`, true]);
-    table("coefficient-table", "Coefficients in the units of the table", columns,
-      [...entries.values()].map(({ c, by }) => [c.feature, c.level ?? "per unit", ...seen.flatMap((m) => {
-        const own = by.get(m.i);
-        return own ? [[signed(own.value), own.value], [signed(own.effect), own.effect]] : [null, null];
-      })]));
-  };
-
   const facts = () => {
     const known = models.filter((m) => m.facts.gap !== undefined);
     if (!known.length) return;
@@ -524,9 +496,7 @@ const page = (() => {
     risk();
     groups();
     confusion();
-    if (!data.two_classes) return;
-    samples();
-    coefficients();
+    if (data.two_classes) samples();
   };
   const move = (k) => { state.k = k; draw(); };
   slider.addEventListener("input", () => move(Number(slider.value)));

@@ -16,7 +16,7 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.feature_risk import budget, coefficients, deviations_and_means, opposites
+from ..robustness.feature_risk import budget, deviations_and_means
 from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
 from ..robustness.misclassification import (
     CONFUSED,
@@ -25,7 +25,6 @@ from ..robustness.misclassification import (
     worst_confusions,
     worst_error,
 )
-from ..robustness.pair_audit import PairAudit
 from ..robustness.subgroups import subgroup_risks
 from ..rows.arrays import FloatArray
 
@@ -35,10 +34,8 @@ _STEPS = 20
 #: Features with a row of their own: those that take most.
 _NAMED_FEATURES = 15
 
-#: Samples, coefficients and pairs of columns that cancel, listed for each model.
+#: Samples listed for each model.
 _LISTED_SAMPLES = 8
-_LISTED_COEFFICIENTS = 60
-_LISTED_PAIRS = 6
 
 #: Points of the curve of broken predictions.
 _CURVE_POINTS = 60
@@ -72,7 +69,7 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "start": start,
         "allowed": [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]],
         "classes": [str(label) for label in audits[0].classes],
-        "two_classes": all(isinstance(each, PairAudit) for each in audits),
+        "two_classes": len(audits[0].classes) == 2,
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
         "guarantees": [
@@ -110,7 +107,7 @@ def _plain(value: Any) -> Any:
 def _model(
     outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    found = audit.breakpoints()
+    found = audit.breakpoints
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = audit.with_labels_right() if can_flip(audit.kappa) else audit
     spent = budget(audit, radii, _NAMED_FEATURES)
@@ -121,7 +118,7 @@ def _model(
         "loss": outcome.loss,
         "error": outcome.error,
         "half_wrong": outcome.half_wrong_radius,
-        "worst_loss": audit.loss_curve(found).at(radii),
+        "worst_loss": audit.loss_curve().at(radii),
         "worst_error": worst_error(audit).at(radii),
         "best_error": best_error(audit).at(radii),
         "exact": audit.exact_crossings,
@@ -134,25 +131,21 @@ def _model(
     if len(audit.classes) <= CONFUSED:
         content["confusion"] = confusion(audit).ravel()
         content["worst_confusion"] = [cells.ravel() for cells in worst_confusions(audit, radii)]
-    if isinstance(audit, PairAudit):
+    if len(audit.classes) == 2:
         content |= _closer_look(audit, row_names)
     return content
 
 
-def _closer_look(audit: PairAudit, row_names: Sequence[Any] | None) -> dict[str, Any]:
+def _closer_look(audit: Adversary, row_names: Sequence[Any] | None) -> dict[str, Any]:
     """What is shown of models of two classes."""
     fragile = fragile_samples(audit, _LISTED_SAMPLES)
     one_level, share = broken_by_one_level(audit, _LISTED_SAMPLES)
     for sample in (*fragile, *one_level):
         sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
-    weighed = coefficients(audit)
     return {
         "fragile": fragile,
         "one_level": one_level,
         "one_level_share": share,
-        "coefficients": weighed[:_LISTED_COEFFICIENTS],
-        "n_coefficients": len(weighed),
-        "opposites": opposites(audit)[:_LISTED_PAIRS],
     }
 
 
@@ -277,16 +270,5 @@ def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
                 }
 
 
-def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    for model in content["models"]:
-        for each in model.get("coefficients", ()):
-            yield {"model": model["name"], **each}
-
-
 #: Parts of the content as flat records.
-RECORDS = {
-    "features": _features,
-    "samples": _samples,
-    "groups": _groups,
-    "coefficients": _coefficients,
-}
+RECORDS = {"features": _features, "samples": _samples, "groups": _groups}

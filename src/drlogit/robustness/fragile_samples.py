@@ -2,7 +2,7 @@
 
 A sample predicted right with margin u is taken to the decision boundary: along the steepest
 direction, or where features have domains by the set of changed categories and moves of numbers
-that is cheapest (:mod:`.crossing_costs`).  Labels stay as they are.
+that is cheapest (:mod:`.domain_moves`).  Labels stay as they are.
 """
 
 from __future__ import annotations
@@ -13,51 +13,57 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from ..problem.domains import ItemTable
 from ..problem.worst_moves import reach
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.reductions import Stack
-from .crossing_costs import cheapest, is_exact
+from .adversary import Adversary
+from .domain_moves import DomainMoves
 from .features import Feature
-from .pair_audit import PairAudit
 
 #: Features of a change that are named; a move of all features together names the largest parts.
 _NAMED = 4
 
 
-def fragile_samples(audit: PairAudit, n_listed: int) -> list[dict[str, Any]]:
+def fragile_samples(audit: Adversary, n_listed: int) -> list[dict[str, Any]]:
     """The samples that take least to break, of those that something can break."""
     least = audit.costs_to_break
     some = np.flatnonzero((audit.u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
     index = some[np.argsort(least[some], kind="stable")[:n_listed]]
-    if audit.problem.domains is None:
-        moves = np.outer(-audit.signs[index] * least[index], audit.direction)
-        return _listed(audit, index, moves, least[index], True)
-    return _listed(audit, index, *_with_domains(audit, index))
+    signs, costs, found = audit.signs[index], least[index], audit.domain_moves
+    if found is None:
+        return _listed(audit, index, np.outer(-signs * costs, audit.direction), costs, True)
+    crossing, domains = found.cheapest(index, audit.u[index], signs), found.domains
+    moves = _changed_levels(audit, found, index, crossing.changed)
+    adverse = signs[:, None] * np.sign(audit.coefficients[1, domains.bounded])
+    moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
+    moves -= np.outer(signs * crossing.further, audit.direction)
+    costs = crossing.cost(domains.group_costs)
+    return _listed(audit, index, moves, costs, found.exact_crossings)
 
 
-def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[list[dict[str, Any]], float]:
+def broken_by_one_level(audit: Adversary, n_listed: int) -> tuple[list[dict[str, Any]], float]:
     """The surest predictions that another level of one category breaks, and the share of right
     predictions that are broken so.
 
     Of several such categories, the one that takes a sample furthest across the boundary.
     """
-    u, w = audit.u, audit.weights
-    if audit.problem.domains is None or not audit.domains.n_groups:
+    u, w, found = audit.u, audit.weights, audit.domain_moves
+    if found is None or not found.domains.n_groups:
         return [], 0.0
-    gains = reach(audit.signs, audit.items, audit.weighed).groups
+    gains = reach(audit.signs, found.items, found.weighed).groups
     right = (u > 0.0) & (w > 0.0)
     broken = np.flatnonzero(right & (gains.max(axis=1) > u))
     share = float(w[broken].sum() / w[right].sum()) if right.any() else 0.0
     index = broken[np.argsort(-u[broken], kind="stable")[:n_listed]]
     chosen = gains[index].argmax(axis=1)
-    moves = _changed_levels(audit, index, chosen[:, None] == np.arange(audit.domains.n_groups))
-    return _listed(audit, index, moves, audit.domains.group_costs[chosen], False), share
+    changed = chosen[:, None] == np.arange(found.domains.n_groups)
+    moves = _changed_levels(audit, found, index, changed)
+    return _listed(audit, index, moves, found.domains.group_costs[chosen], False), share
 
 
 def _listed(
-    audit: PairAudit,
+    audit: Adversary,
     index: IndexArray,
     moves: FloatArray,
     costs: FloatArray,
@@ -86,33 +92,20 @@ def _listed(
     return found
 
 
-def _with_domains(audit: PairAudit, index: IndexArray) -> tuple[FloatArray, FloatArray, bool]:
-    """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
-    domains, signs, costs = audit.domains, audit.signs[index], audit.domains.group_costs
-    items = ItemTable(audit.items.now[index], audit.items.values[index])
-    found = reach(signs, items, audit.weighed)
-    crossing = cheapest(found, audit.u[index], costs, audit.sensitivity)
-    moves = _changed_levels(audit, index, crossing.changed)
-    adverse = signs[:, None] * np.sign(audit.coefficients[domains.bounded])
-    moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
-    moves -= np.outer(signs * crossing.further, audit.direction)
-    return moves, crossing.cost(costs), is_exact(costs)
-
-
-def _changed_levels(audit: PairAudit, index: IndexArray, changed: BoolArray) -> FloatArray:
+def _changed_levels(
+    audit: Adversary, found: DomainMoves, index: IndexArray, changed: BoolArray
+) -> FloatArray:
     """The moves that change some categories of samples to their worst levels."""
-    now, targets = audit.items.now[index], audit.weighed.targets(audit.domains)
-    moves = np.zeros((index.size, audit.coefficients.size - 1))
+    now, targets = found.items.now[index], found.weighed.targets(found.domains)
+    moves = np.zeros((index.size, audit.direction.size))
     for k, g in zip(*np.nonzero(changed), strict=True):
-        if now[k, g] >= 0:
-            moves[k, now[k, g]] -= 1.0
-        target = targets[0 if audit.signs[index[k]] > 0.0 else 1, g]
-        if target >= 0:
-            moves[k, target] += 1.0
+        for column, step in ((now[k, g], -1.0), (targets[1 - audit.codes[index[k]], g], 1.0)):
+            if column >= 0:
+                moves[k, column] += step
     return moves
 
 
-def _rows(audit: PairAudit, index: IndexArray) -> FloatArray:
+def _rows(audit: Adversary, index: IndexArray) -> FloatArray:
     """The features of samples, as they were before any shift."""
     rows = audit.problem.rows
     order = np.argsort(index, kind="stable")
@@ -127,9 +120,9 @@ def _chosen(block: Block, first: int, index: IndexArray) -> tuple[int, tuple[Sta
     return first, (Stack(np.asarray(dense, dtype=np.float64)),)
 
 
-def _named(audit: PairAudit, before: FloatArray, move: FloatArray) -> tuple[int, list[str]]:
+def _named(audit: Adversary, before: FloatArray, move: FloatArray) -> tuple[int, list[str]]:
     """How many features a move changes, and those that matter most, in words."""
-    gains = np.abs(move * audit.coefficients[:-1])
+    gains = np.abs(move * audit.coefficients[1, :-1])
     least = 1e-9 * gains.sum()  # below is what rounding leaves of a move that ended elsewhere
     parts = [
         (gain, feature)

@@ -28,8 +28,6 @@ from scipy import stats
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .adversary import Adversary
-from .breakpoints import Breakpoints
-from .pair_audit import PairAudit
 
 #: Fewer rows than this say nothing about a population.
 LEAST_ROWS = 10
@@ -45,10 +43,6 @@ class UnseenRows:
     audit: Adversary
 
     @cached_property
-    def breakpoints(self) -> Breakpoints:
-        return self.audit.breakpoints()
-
-    @cached_property
     def to_break(self) -> FloatArray:
         """d: the least cost of a wrong prediction."""
         cost = np.minimum(self.audit.costs_to_break, self.audit.flip_costs)
@@ -56,7 +50,7 @@ class UnseenRows:
 
     def robust_losses(self, lam: float) -> FloatArray:
         """``R_λ`` of each row."""
-        found, losses = self.breakpoints, self.audit.losses
+        found, losses = self.audit.breakpoints, self.audit.losses
         gained = np.maximum(found.gain - lam * found.cost, 0.0)
         return np.asarray(losses + np.bincount(found.sample, gained, minlength=losses.size))
 
@@ -73,9 +67,9 @@ class UnseenRows:
         weights = self.audit.weights
         share = np.zeros_like(weights)
         share[rows] = weights[rows] / weights[rows].sum()
-        spent = np.cumsum(self.breakpoints.masses(share))
+        spent = np.cumsum(self.audit.breakpoints.masses(share))
         beyond = np.flatnonzero(spent > self.audit.problem.epsilon)
-        rate = float(self.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
+        rate = float(self.audit.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
         return max(rate, self.audit.sensitivity)
 
     def last_cost(self, rows: IndexArray) -> float:
@@ -107,9 +101,9 @@ class UnseenRows:
 
 def _greatest_loss(audit: Adversary) -> float:
     """What R cannot exceed, whatever the row: finite if every feature is bounded."""
-    if not isinstance(audit, PairAudit) or audit.problem.domains is None:
+    if audit.domain_moves is None:
         return math.inf
-    domains, costs, b = audit.domains, audit.problem.cost.costs, audit.coefficients
+    domains, costs, b = audit.domain_moves.domains, audit.problem.costs, audit.coefficients[1]
     # Any number may stand in a column that has no domain, whether it can move or not.
     free = b[:-1] != 0.0
     free[domains.columns] = False
