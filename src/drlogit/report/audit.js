@@ -399,29 +399,14 @@ const page = (() => {
 
   const samples = () => {
     const m = models[state.focus];
-    const listed = (id, caption, found, cost) => table(id, caption, [["row", true], ["change", false], [cost, true],
-      ["label", false], ["its probability", true]], found.map((f) => [[String(f.row), f.row],
-      h("span", { class: "change" }, f.changes.join("; ")
-        + (f.n_changed > f.changes.length ? `; and ${f.n_changed - f.changes.length} more` : "")),
-      [short(f.cost), f.cost], f.label, [percent(f.probability, 2), f.probability]]));
-    if (m.one_level.length) {
-      listed("level-table", `The surest predictions of ${m.name} that another level of one category breaks`,
-        m.one_level, "cost");
-    } else {
-      tables.delete("level-table");
-      fill("level-table");
-    }
-    listed("fragile-table", `The predictions of ${m.name} that take least to break`, m.fragile,
-      m.fragile.some((f) => !f.cheapest) ? "cost, at most" : "cost");
-    fill("broken-words", shown().map((each) => {
-      const { median } = each.broken;
-      return h("li", {}, name(each), each.one_level.length
-        ? `: another level of a single category breaks ${percent(each.one_level_share)} of its right predictions` : ": ",
-      each.one_level.length && median !== null ? "; " : "",
-      median === null ? (each.one_level.length ? "." : "less than half of its right predictions can be broken.")
-        : `half of ${each.one_level.length ? "them" : "its right predictions"} break for a change that costs `
-          + `${short(median)} or less.`);
-    }));
+    table("fragile-table", `The predictions of ${m.name} that take least to break`, [["row", true], ["change", false],
+      [m.fragile.some((f) => !f.cheapest) ? "cost, at most" : "cost", true], ["label", false], ["its probability", true]],
+    m.fragile.map((f) => [[String(f.row), f.row], h("span", { class: "change" }, f.changes.join("; ")
+      + (f.n_changed > f.changes.length ? `; and ${f.n_changed - f.changes.length} more` : "")),
+    [short(f.cost), f.cost], f.label, [percent(f.probability, 2), f.probability]]));
+    fill("broken-words", shown().map((each) => h("li", {}, name(each), each.broken.median === null
+      ? ": less than half of its right predictions can be broken."
+      : `: half of its right predictions break for a change that costs ${short(each.broken.median)} or less.`)));
     const { costs } = m.broken;
     lines("broken-chart", `Share of right predictions that a change breaks, against its cost: ${shown().map((each) =>
       `${each.name} half at ${each.broken.median === null ? "no cost" : short(each.broken.median)}`).join("; ")}`,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.feature_risk import budget, deviations_and_means
-from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
+from ..robustness.feature_risk import budget, deviations
+from ..robustness.fragile_samples import fragile_samples
 from ..robustness.misclassification import (
     CONFUSED,
     best_error,
@@ -73,18 +74,7 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
         "guarantees": [
-            {
-                "model": name,
-                "n": found.n,
-                "epsilon": found.epsilon,
-                "confidence": found.confidence,
-                "loss": found.loss,
-                "error": found.error,
-                "mean_loss": found.mean_loss,
-                "mean_error": found.mean_error,
-                "exact_loss": found.exact_loss,
-            }
-            for name, found in report.guarantees.items()
+            {"model": name, **asdict(found)} for name, found in report.guarantees.items()
         ],
     }
     plain: dict[str, Any] = _plain(content)
@@ -132,21 +122,10 @@ def _model(
         content["confusion"] = confusion(audit).ravel()
         content["worst_confusion"] = [cells.ravel() for cells in worst_confusions(audit, radii)]
     if len(audit.classes) == 2:
-        content |= _closer_look(audit, row_names)
+        content["fragile"] = fragile = fragile_samples(audit, _LISTED_SAMPLES)
+        for sample in fragile:
+            sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
     return content
-
-
-def _closer_look(audit: Adversary, row_names: Sequence[Any] | None) -> dict[str, Any]:
-    """What is shown of models of two classes."""
-    fragile = fragile_samples(audit, _LISTED_SAMPLES)
-    one_level, share = broken_by_one_level(audit, _LISTED_SAMPLES)
-    for sample in (*fragile, *one_level):
-        sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
-    return {
-        "fragile": fragile,
-        "one_level": one_level,
-        "one_level_share": share,
-    }
 
 
 def _row(name: Any) -> Any:
@@ -207,13 +186,13 @@ def _broken(audits: list[Adversary]) -> list[dict[str, Any]]:
 def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
     costs = audit.measured.costs
-    deviations, _ = deviations_and_means(audit)
+    spread = deviations(audit)
     columns = [
         Priced(
             feature.name,
             float(costs[feature.columns[0]] * abs(feature.scale)),
             feature.levels is not None,
-            float(deviations[feature.columns[0]] / abs(feature.scale)) or None,
+            float(spread[feature.columns[0]] / abs(feature.scale)) or None,
         )
         for feature in audit.features
     ]
@@ -245,10 +224,8 @@ def _features(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 def _samples(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
-        for kind in ("fragile", "one_level"):
-            for sample in model.get(kind, ()):
-                changes = "; ".join(sample["changes"])
-                yield {"model": model["name"], "kind": kind, **sample, "changes": changes}
+        for sample in model.get("fragile", ()):
+            yield {"model": model["name"], **sample, "changes": "; ".join(sample["changes"])}
 
 
 def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:

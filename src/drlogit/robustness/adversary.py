@@ -180,6 +180,11 @@ class Adversary:
             return self.domain_moves.crossing_costs(-self.u, -self.signs)
         return np.where(self.u < 0.0, self._distances(-self.gaps).max(axis=0), 0.0)
 
+    @cached_property
+    def costs_to_err(self) -> FloatArray:
+        """Least cost of a wrong prediction, by a move or a flip."""
+        return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
+
     @property
     def exact_crossings(self) -> bool:
         """Whether the costs to break are the least, and not a little below."""

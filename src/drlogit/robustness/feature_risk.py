@@ -84,10 +84,8 @@ def _paid(audit: Adversary, moves: DomainMoves, sample: IndexArray, piece: Index
     return moves.item_costs(changed) @ sp.csr_array(ones, shape=(len(first), len(audit.features)))
 
 
-def deviations_and_means(audit: Adversary) -> tuple[FloatArray, FloatArray]:
-    """Standard deviations and means of all columns of the matrix."""
+def deviations(audit: Adversary) -> FloatArray:
+    """Standard deviations of all columns of the matrix."""
     rows = audit.problem.rows
     means = rows.column_means[: audit.measured.costs.size]
-    squares = rows.column_scale[: means.size] ** 2
-    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
-    return deviations, means if rows.shift is None else means + rows.shift
+    return np.sqrt(np.maximum(rows.column_scale[: means.size] ** 2 - means**2, 0.0))
