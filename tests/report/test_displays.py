@@ -85,23 +85,6 @@ def test_path():
         report.RegularizationPathDisplay.from_path(display.path, feature_names=["a"])
 
 
-@pytest.mark.parametrize("scoring", [None, "accuracy"])
-def test_cv_surface(scoring):
-    search = drlogit.DRLogisticRegressionCV(
-        epsilons=4, kappas=[0.5, 1.0, math.inf], cv=2, scoring=scoring
-    ).fit(X, Y)
-    display = drawn(report.CVSurfaceDisplay.from_estimator(search))
-    assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["0.5", "1", "∞"]
-    sign = -1.0 if scoring is None else 1.0
-    scores = sign * search.cv_results_["mean_test_score"]
-    np.testing.assert_allclose(display.points_.get_array(), scores)
-    places = display.points_.get_offsets()
-    np.testing.assert_allclose(places[:, 0], search.cv_results_["param_epsilon"])
-    assert display.mark_.get_xdata() == [search.epsilon_]
-    assert display.mark_.get_ydata() == [[0.5, 1.0, math.inf].index(search.kappa_)]
-    assert ("nats" in display.score_name) == (scoring is None)
-
-
 def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"drlogit\[plot\]"):

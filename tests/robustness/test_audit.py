@@ -14,7 +14,6 @@ from sklearn.svm import LinearSVC
 import drlogit
 import zoo
 from drlogit import audit, misclassification_bounds, worst_case_distribution, worst_case_loss
-from drlogit.robustness.adversary import Adversary
 
 X, Y = drlogit.datasets.make_synthetic(120, 4, random_state=1)
 MODEL = LogisticRegression().fit(X, Y)
@@ -36,18 +35,6 @@ def test_rows_are_the_answers_of_the_functions(norm, kappa):
         assert row.flip_limit == row.epsilon / kappa
         distribution = worst_case_distribution(*arguments, **ball)
         assert row.flip_share == pytest.approx(distribution.flipped_mass, abs=1e-12)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_two_classes_are_a_softmax_of_two(norm):
-    """Short ways that two classes have give what every adversary does."""
-    flips = np.tile([0.0, 0.3, 1.0, math.inf], 30)
-    found = audit(MODEL, X, Y, kappa=flips, norm=norm).audited["LogisticRegression"]
-    radii = np.linspace(0.0, 2.0, 21)
-    hull = found.loss_curve(Adversary.breakpoints(found))
-    np.testing.assert_allclose(found.loss_curve().at(radii), hull.at(radii), rtol=1e-12)
-    for name in ("u", "losses", "flip_costs", "nearest_class"):
-        np.testing.assert_allclose(getattr(found, name), getattr(Adversary, name).func(found))
 
 
 def test_summary_of_a_model():

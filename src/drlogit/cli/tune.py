@@ -6,7 +6,7 @@ data like these; if you expect a shift that the folds do not show, choose epsilo
 what they mean. It ends with what holds for new data like these, out of fold.
 
     drlogit tune data.csv --standardize -o model.json
-    drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10 --plot scores.png
+    drlogit tune data.csv --epsilons 5 --kappas 0.5,1,inf --folds 10
     drlogit tune data.csv --one-standard-error --json
 """
 
@@ -25,7 +25,7 @@ from ..robustness.unseen_rows import LEAST_ROWS
 from . import options
 from .console import DONE, NOT_CONVERGED, Console
 from .guarantee import guarantee_record
-from .outputs import certificate_record, explain_fit, explain_written, save_plot, table
+from .outputs import certificate_record, explain_fit, explain_written, table
 from .training import Training, parameters, read_training
 
 
@@ -34,7 +34,6 @@ def add_options(parser: ArgumentParser) -> None:
     add = options.group(parser)
     add(*options.DATA)
     add("-o --output MODEL", "file to write the model to (JSON)")
-    add("--plot FILE", "picture of the scores: .png, .pdf or .svg")
     add = options.group(parser, "search")
     add("--epsilons N|E,E", "how many radii for each kappa, or the radii", type=_grid, default=7)
     add("--kappas N|K,K", "how many flip costs, or the flip costs (a trailing comma makes a list "
@@ -76,10 +75,6 @@ def run(arguments: Namespace, console: Console) -> int:
         console.note("the best radius is at the end of those tried, and scores still rise there")
     if arguments.output is not None:
         write_model(search, arguments.output, training.origin)
-    if arguments.plot is not None:
-        from ..report import CVSurfaceDisplay
-
-        save_plot(CVSurfaceDisplay.from_estimator(search).figure_, arguments.plot)
     given, promised = training.samples, None
     if given.kappa is None and training.labels.size >= LEAST_ROWS:
         promised = guarantee(
@@ -137,5 +132,5 @@ def _text(search: Any, promised: Any, arguments: Namespace) -> str:
         "all samples, and on these:",
         *explain_fit(search.result_),
         *([] if promised is None else ["", str(promised)]),
-        *explain_written(arguments.output, arguments.plot),
+        *explain_written(arguments.output),
     ])  # fmt: skip

@@ -1,5 +1,5 @@
 """What people see of an audit: text, tables, a page; and pictures."""
 
-from .displays import CVSurfaceDisplay, RegularizationPathDisplay, RobustnessDisplay
+from .displays import RegularizationPathDisplay, RobustnessDisplay
 
-__all__ = ["CVSurfaceDisplay", "RegularizationPathDisplay", "RobustnessDisplay"]
+__all__ = ["RegularizationPathDisplay", "RobustnessDisplay"]

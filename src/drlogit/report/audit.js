@@ -399,29 +399,14 @@ const page = (() => {
 
   const samples = () => {
     const m = models[state.focus];
-    const listed = (id, caption, found, cost) => table(id, caption, [["row", true], ["change", false], [cost, true],
-      ["label", false], ["its probability", true]], found.map((f) => [[String(f.row), f.row],
-      h("span", { class: "change" }, f.changes.join("; ")
-        + (f.n_changed > f.changes.length ? `; and ${f.n_changed - f.changes.length} more` : "")),
-      [short(f.cost), f.cost], f.label, [percent(f.probability, 2), f.probability]]));
-    if (m.one_level.length) {
-      listed("level-table", `The surest predictions of ${m.name} that another level of one category breaks`,
-        m.one_level, "cost");
-    } else {
-      tables.delete("level-table");
-      fill("level-table");
-    }
-    listed("fragile-table", `The predictions of ${m.name} that take least to break`, m.fragile,
-      m.fragile.some((f) => !f.cheapest) ? "cost, at most" : "cost");
-    fill("broken-words", shown().map((each) => {
-      const { median } = each.broken;
-      return h("li", {}, name(each), each.one_level.length
-        ? `: another level of a single category breaks ${percent(each.one_level_share)} of its right predictions` : ": ",
-      each.one_level.length && median !== null ? "; " : "",
-      median === null ? (each.one_level.length ? "." : "less than half of its right predictions can be broken.")
-        : `half of ${each.one_level.length ? "them" : "its right predictions"} break for a change that costs `
-          + `${short(median)} or less.`);
-    }));
+    table("fragile-table", `The predictions of ${m.name} that take least to break`, [["row", true], ["change", false],
+      [m.fragile.some((f) => !f.cheapest) ? "cost, at most" : "cost", true], ["label", false], ["its probability", true]],
+    m.fragile.map((f) => [[String(f.row), f.row], h("span", { class: "change" }, f.changes.join("; ")
+      + (f.n_changed > f.changes.length ? `; and ${f.n_changed - f.changes.length} more` : "")),
+    [short(f.cost), f.cost], f.label, [percent(f.probability, 2), f.probability]]));
+    fill("broken-words", shown().map((each) => h("li", {}, name(each), each.broken.median === null
+      ? ": less than half of its right predictions can be broken."
+      : `: half of its right predictions break for a change that costs ${short(each.broken.median)} or less.`)));
     const { costs } = m.broken;
     lines("broken-chart", `Share of right predictions that a change breaks, against its cost: ${shown().map((each) =>
       `${each.name} half at ${each.broken.median === null ? "no cost" : short(each.broken.median)}`).join("; ")}`,
@@ -466,34 +451,6 @@ const page = (() => {
     return total > 0 ? cells[row ? 2 : 1] / total : 0;
   };
 
-  const coefficients = () => {
-    const seen = shown();
-    const entries = new Map();
-    for (const m of seen) {
-      for (const c of m.coefficients) {
-        const id = JSON.stringify([c.feature, c.level]);
-        if (!entries.has(id)) entries.set(id, { c, by: new Map() });
-        entries.get(id).by.set(m.i, c);
-      }
-    }
-    const left = Math.max(0, ...seen.map((m) => m.n_coefficients - m.coefficients.length));
-    fill("coefficient-words", "Log-odds that one unit of a number adds, in its own units, or that a level adds to "
-      + "the average sample. The effect is that of one standard deviation, so it can be compared."
-      + (left ? ` Shown are those with the largest effects; up to ${left} more are smaller.` : ""));
-    const signed = (x) => (x > 0 ? "+" : "") + short(x).replace("-", "\u2212");
-    fill("opposites", seen.filter((m) => m.opposites.length).map((m) => h("div", { class: "note" }, h("p", {}, name(m),
-      " weighs columns against each other that are nearly the same, so that a small change of one alone does much:"),
-    h("ul", {}, m.opposites.map((p) => h("li", {}, `${p.one} (effect ${signed(p.effects[0])}) and ${p.other} `
-      + `(${signed(p.effects[1])}), correlation ${p.correlation.toFixed(2)}`))))));
-    const columns = [["feature", false], ["level", false]];
-    for (const m of seen) columns.push([m.name, true], [`${m.name}: effect`, true]);
-    table("coefficient-table", "Coefficients in the units of the table", columns,
-      [...entries.values()].map(({ c, by }) => [c.feature, c.level ?? "per unit", ...seen.flatMap((m) => {
-        const own = by.get(m.i);
-        return own ? [[signed(own.value), own.value], [signed(own.effect), own.effect]] : [null, null];
-      })]));
-  };
-
   const facts = () => {
     const known = models.filter((m) => m.facts.gap !== undefined);
     if (!known.length) return;
@@ -524,9 +481,7 @@ const page = (() => {
     risk();
     groups();
     confusion();
-    if (!data.two_classes) return;
-    samples();
-    coefficients();
+    if (data.two_classes) samples();
   };
   const move = (k) => { state.k = k; draw(); };
   slider.addEventListener("input", () => move(Number(slider.value)));

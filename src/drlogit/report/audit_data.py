@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from ..estimators.tolerances import Priced, allowed_by
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.feature_risk import budget, coefficients, deviations_and_means, opposites
-from ..robustness.fragile_samples import broken_by_one_level, fragile_samples
+from ..robustness.feature_risk import budget, deviations
+from ..robustness.fragile_samples import fragile_samples
 from ..robustness.misclassification import (
     CONFUSED,
     best_error,
@@ -25,7 +26,6 @@ from ..robustness.misclassification import (
     worst_confusions,
     worst_error,
 )
-from ..robustness.pair_audit import PairAudit
 from ..robustness.subgroups import subgroup_risks
 from ..rows.arrays import FloatArray
 
@@ -35,10 +35,8 @@ _STEPS = 20
 #: Features with a row of their own: those that take most.
 _NAMED_FEATURES = 15
 
-#: Samples, coefficients and pairs of columns that cancel, listed for each model.
+#: Samples listed for each model.
 _LISTED_SAMPLES = 8
-_LISTED_COEFFICIENTS = 60
-_LISTED_PAIRS = 6
 
 #: Points of the curve of broken predictions.
 _CURVE_POINTS = 60
@@ -72,22 +70,11 @@ def audit_data(report: AuditOutcome) -> dict[str, Any]:
         "start": start,
         "allowed": [_allowed(audit, radii) for audit in audits[: 1 if report.ball else None]],
         "classes": [str(label) for label in audits[0].classes],
-        "two_classes": all(isinstance(each, PairAudit) for each in audits),
+        "two_classes": len(audits[0].classes) == 2,
         "models": models,
         "groups": subgroup_risks(audits, report.subgroups, radii),
         "guarantees": [
-            {
-                "model": name,
-                "n": found.n,
-                "epsilon": found.epsilon,
-                "confidence": found.confidence,
-                "loss": found.loss,
-                "error": found.error,
-                "mean_loss": found.mean_loss,
-                "mean_error": found.mean_error,
-                "exact_loss": found.exact_loss,
-            }
-            for name, found in report.guarantees.items()
+            {"model": name, **asdict(found)} for name, found in report.guarantees.items()
         ],
     }
     plain: dict[str, Any] = _plain(content)
@@ -110,7 +97,7 @@ def _plain(value: Any) -> Any:
 def _model(
     outcome: ModelAudit, audit: Adversary, radii: FloatArray, row_names: Sequence[Any] | None
 ) -> dict[str, Any]:
-    found = audit.breakpoints()
+    found = audit.breakpoints
     # Where flips are cheap the worst case may do nothing else, and say nothing about features.
     moving = audit.with_labels_right() if can_flip(audit.kappa) else audit
     spent = budget(audit, radii, _NAMED_FEATURES)
@@ -121,7 +108,7 @@ def _model(
         "loss": outcome.loss,
         "error": outcome.error,
         "half_wrong": outcome.half_wrong_radius,
-        "worst_loss": audit.loss_curve(found).at(radii),
+        "worst_loss": audit.loss_curve().at(radii),
         "worst_error": worst_error(audit).at(radii),
         "best_error": best_error(audit).at(radii),
         "exact": audit.exact_crossings,
@@ -134,26 +121,11 @@ def _model(
     if len(audit.classes) <= CONFUSED:
         content["confusion"] = confusion(audit).ravel()
         content["worst_confusion"] = [cells.ravel() for cells in worst_confusions(audit, radii)]
-    if isinstance(audit, PairAudit):
-        content |= _closer_look(audit, row_names)
+    if len(audit.classes) == 2:
+        content["fragile"] = fragile = fragile_samples(audit, _LISTED_SAMPLES)
+        for sample in fragile:
+            sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
     return content
-
-
-def _closer_look(audit: PairAudit, row_names: Sequence[Any] | None) -> dict[str, Any]:
-    """What is shown of models of two classes."""
-    fragile = fragile_samples(audit, _LISTED_SAMPLES)
-    one_level, share = broken_by_one_level(audit, _LISTED_SAMPLES)
-    for sample in (*fragile, *one_level):
-        sample["row"] = _row(sample["row"] if row_names is None else row_names[sample["row"]])
-    weighed = coefficients(audit)
-    return {
-        "fragile": fragile,
-        "one_level": one_level,
-        "one_level_share": share,
-        "coefficients": weighed[:_LISTED_COEFFICIENTS],
-        "n_coefficients": len(weighed),
-        "opposites": opposites(audit)[:_LISTED_PAIRS],
-    }
 
 
 def _row(name: Any) -> Any:
@@ -214,13 +186,13 @@ def _broken(audits: list[Adversary]) -> list[dict[str, Any]]:
 def _allowed(audit: Adversary, radii: FloatArray) -> list[list[str]]:
     """What each radius allows to be wrong, in sentences."""
     costs = audit.measured.costs
-    deviations, _ = deviations_and_means(audit)
+    spread = deviations(audit)
     columns = [
         Priced(
             feature.name,
             float(costs[feature.columns[0]] * abs(feature.scale)),
             feature.levels is not None,
-            float(deviations[feature.columns[0]] / abs(feature.scale)) or None,
+            float(spread[feature.columns[0]] / abs(feature.scale)) or None,
         )
         for feature in audit.features
     ]
@@ -252,10 +224,8 @@ def _features(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 def _samples(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for model in content["models"]:
-        for kind in ("fragile", "one_level"):
-            for sample in model.get(kind, ()):
-                changes = "; ".join(sample["changes"])
-                yield {"model": model["name"], "kind": kind, **sample, "changes": changes}
+        for sample in model.get("fragile", ()):
+            yield {"model": model["name"], **sample, "changes": "; ".join(sample["changes"])}
 
 
 def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
@@ -277,16 +247,5 @@ def _groups(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
                 }
 
 
-def _coefficients(content: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    for model in content["models"]:
-        for each in model.get("coefficients", ()):
-            yield {"model": model["name"], **each}
-
-
 #: Parts of the content as flat records.
-RECORDS = {
-    "features": _features,
-    "samples": _samples,
-    "groups": _groups,
-    "coefficients": _coefficients,
-}
+RECORDS = {"features": _features, "samples": _samples, "groups": _groups}

@@ -88,10 +88,10 @@ class Audit(AuditOutcome):
 
         Parameters
         ----------
-        part : {"radii", "features", "samples", "groups", "coefficients"}
+        part : {"radii", "features", "samples", "groups"}
             One row per model and radius; per model, radius and feature: its share of the budget
             and the worst-case loss if it could not move; per model and fragile sample; per model,
-            radius and subgroup; per model and coefficient.
+            radius and subgroup.
         """
         if part not in PARTS:
             raise ValueError(f"part must be one of {', '.join(map(repr, PARTS))}, got {part!r:.40}")

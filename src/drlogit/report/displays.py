@@ -1,4 +1,4 @@
-"""Pictures, in scikit-learn's Display convention: curves of an audit, a path, a search.
+"""Pictures, in scikit-learn's Display convention: curves of an audit, a path.
 
 A display is made by a ``from_…`` constructor, which computes what is needed and draws it, or from
 that data directly; ``plot`` draws it (again).  Afterwards ``figure_`` and ``ax_`` hold the figure
@@ -6,7 +6,6 @@ and its axes, and other attributes with a trailing underscore the artists:
 
     RobustnessDisplay.from_estimators({"plain": lr, "robust": drlr}, X, y, kappa=1.0)
     RegularizationPathDisplay.from_data(X, y, kappa=1.0)
-    CVSurfaceDisplay.from_estimator(cv)
 
 Needs matplotlib (``pip install "drlogit[plot]"``), which is imported when something is drawn.
 Log-losses are in nats.  Colours are those of Okabe and Ito, which colour-blind readers can tell
@@ -16,7 +15,7 @@ apart, and lines differ in style as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -250,93 +249,4 @@ class RegularizationPathDisplay:
                 frameon=False, fontsize="small", title_fontsize="small", loc="center left",
                 bbox_to_anchor=(1.0, 0.5),
             )  # fmt: skip
-        return self
-
-
-class CVSurfaceDisplay:
-    """Mean cross-validation score over (ε, κ), a square for each pair.
-
-    Parameters
-    ----------
-    results : dict of arrays
-        ``cv_results_`` of :class:`~drlogit.DRLogisticRegressionCV`, or of a scikit-learn search
-        over ``epsilon`` and ``kappa``.
-    chosen : int, optional
-        Entry to mark.
-    score_name : str
-        What the colours mean.
-    sign : float
-        What to multiply scores by; -1 for negated losses.
-
-    Attributes
-    ----------
-    results, chosen, score_name, sign
-        As given.
-    figure_, ax_
-        Figure and axes.
-    points_ : PathCollection
-        The squares, in the order of the results.
-    mark_ : line or None
-        The mark of the chosen pair.
-    colorbar_ : Colorbar
-    """
-
-    def __init__(
-        self,
-        results: Mapping[str, Any],
-        *,
-        chosen: int | None = None,
-        score_name: str = "mean score",
-        sign: float = 1.0,
-    ) -> None:
-        self.results = results
-        self.chosen = chosen
-        self.score_name = score_name
-        self.sign = sign
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> CVSurfaceDisplay:
-        """Draw the scores of a fitted :class:`~drlogit.DRLogisticRegressionCV`."""
-        scoring = getattr(estimator, "scoring", None)
-        is_loss = scoring in (None, "neg_log_loss")
-        display = cls(
-            estimator.cv_results_,
-            chosen=estimator.best_index_,
-            score_name="mean log-loss on held-out folds (nats)" if is_loss else f"mean {scoring}",
-            sign=-1.0 if is_loss else 1.0,
-        )
-        return display.plot(ax=ax, **kwargs)
-
-    def plot(self, *, ax: Any = None, cmap: str = "viridis") -> CVSurfaceDisplay:
-        """Draw; bright is good, and all that is worse than most has the darkest colour."""
-        self.ax_ = ax = _new_axes(7.0, 4.0) if ax is None else ax
-        self.figure_ = ax.figure
-        kappa = np.asarray(self.results["param_kappa"], dtype=float)
-        epsilon = np.asarray(self.results["param_epsilon"], dtype=float)
-        value = self.sign * np.asarray(self.results["mean_test_score"], dtype=float)
-        kappas, row = np.unique(kappa, return_inverse=True)
-        # From the fifth that is worst on, colours end: they are to tell the good ones apart.
-        is_loss, known = self.sign < 0.0, value[np.isfinite(value)]
-        low, high = np.quantile(known, [0.0, 0.8] if is_loss else [0.2, 1.0])
-        self.points_ = ax.scatter(
-            epsilon, row, c=value, marker="s", s=220, vmin=low, vmax=high,
-            cmap=cmap + "_r" if is_loss else cmap,
-        )  # fmt: skip
-        self.mark_ = None
-        if self.chosen is not None:
-            at = epsilon[self.chosen], row[self.chosen]
-            words = f"chosen: ε = {at[0]:.3g}, κ = {_kappa_text(float(kappas[at[1]]))}"
-            (self.mark_,) = ax.plot(
-                *at, "*", markersize=15, color="white", markeredgecolor="black", label=words
-            )
-            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, borderpad=0.1)
-        if (epsilon > 0.0).all():
-            ax.set_xscale("log")
-        ax.set_yticks(np.arange(kappas.size), [_kappa_text(each) for each in kappas.tolist()])
-        ax.set(ylim=(-0.5, kappas.size - 0.5), xlabel="radius ε", ylabel="cost of a label flip, κ")
-        self.colorbar_ = self.figure_.colorbar(
-            self.points_, ax=ax, label=self.score_name, extend="max" if is_loss else "min"
-        )
-        if is_loss:
-            self.colorbar_.ax.invert_yaxis()
         return self

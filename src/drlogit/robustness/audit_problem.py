@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..estimators.tables.by_column import (
     CostsByKind,
@@ -21,22 +20,28 @@ from ..estimators.tables.by_column import (
     resolve_costs,
     standard_deviations,
 )
-from ..problem.classes import pose_classes
 from ..problem.domains import check_domains
-from ..problem.label_costs import flip_costs, is_stated_singly, own_kappa, with_flip_costs
+from ..problem.label_costs import (
+    BY_SAMPLE,
+    CostsByShare,
+    StatedKappa,
+    as_stated,
+    cost_matrix,
+    is_stated_singly,
+    own_kappa,
+)
 from ..problem.norms import Norm, get_norm
 from ..problem.parameters import check_costs, check_epsilon, check_kappa
 from ..problem.problem import Problem, ground_cost
-from ..rows.arrays import FloatArray, Matrix
+from ..problem.transport import TransportCost
+from ..rows.arrays import FloatArray, IndexArray, Matrix
+from ..rows.blocks import Block
 from ..rows.building import checked_rows
-from ..rows.checks import check_features, check_weights
-from ..rows.interface import Rows
+from ..rows.checks import as_numbers, check_features, check_weights
 from .adversary import Adversary
-from .class_audit import ClassAudit
 from .features import Feature, costs_by_feature
 from .linear_model import LinearModel, codes_of
 from .measured_model import MeasuredModel, measure, with_the, words_of
-from .pair_audit import PairAudit
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
@@ -83,28 +88,59 @@ def audit_problem(
     measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
     if bounds is None:
         measured = _widened(measured, matrix)
-
-    def rows_with(signs: FloatArray, *, intercept: bool) -> Rows:
-        return checked_rows(matrix, signs, weights, intercept=intercept, n_jobs=1)
-
     codes, classes = codes_of(linear, y, n_samples)
-    domains = measured.categories, measured.bounds, measured.names
-    if linear.several:
-        posed = pose_classes(
-            partial(rows_with, np.ones(n_samples)), codes, np.asarray(classes), epsilon=epsilon,
-            kappa=kappa, norm=transport, fit_intercept=True, feature_costs=measured.costs,
-            categories=domains[0], bounds=domains[1], names=domains[2],
-        )  # fmt: skip
-        if not posed.as_given:
-            said = "; categories and bounds as numbers, so worst cases are upper bounds"
-            measured = replace(measured, space=measured.space + said)
-        return ClassAudit(posed, posed.join(linear.coef, linear.intercept), classes, measured)
-    flips = flip_costs(kappa, np.asarray(classes), codes)
-    rows = rows_with(np.where(codes > 0, 1.0, -1.0), intercept=True)
-    rows, unit, trust = with_flip_costs(rows, flips)
-    rows, cost = ground_cost(rows, transport, measured.costs, unit, *domains)
-    problem = Problem(rows, epsilon, replace(cost, trust=trust), fit_intercept=True)
-    return PairAudit(problem, problem.join(linear.coef, linear.intercept), classes, measured)
+    rows = checked_rows(matrix, np.ones(n_samples), weights, intercept=True, n_jobs=1)
+    rows, cost = ground_cost(
+        rows, transport, measured.costs, np.inf, measured.categories, measured.bounds,
+        measured.names, for_numbers=linear.several,
+    )  # fmt: skip
+    problem = Problem(rows, epsilon, cost, fit_intercept=True)
+    as_given = not linear.several or problem.domains is None
+    if not as_given:
+        said = "; categories and bounds as numbers, so worst cases are upper bounds"
+        measured = replace(measured, space=measured.space + said)
+        problem = problem.as_numbers
+    models = zip(np.atleast_2d(linear.coef), np.atleast_1d(linear.intercept), strict=True)
+    coefficients = np.array([problem.join(*each) for each in models])
+    scores = rows.gather(rows.run(_scores, None, coefficients)[0]).T
+    if not linear.several:  # the other class has a score of zero
+        coefficients, scores = (
+            np.concatenate([np.zeros_like(each), each]) for each in (coefficients, scores)
+        )
+    before = np.arange(len(classes) - 1)[:, None]
+    others = before + (before >= codes)
+    label_costs, stated = _label_costs(kappa, cost, np.asarray(classes), codes, others)
+    return Adversary(
+        problem, coefficients, classes, codes, others, np.ascontiguousarray(scores), label_costs,
+        stated, measured, as_given,
+    )  # fmt: skip
+
+
+def _scores(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:
+    return np.column_stack([block.margins(row) for row in coefficients]), ()
+
+
+def _label_costs(
+    kappa: Any, cost: TransportCost, classes: NDArray[Any], codes: IndexArray, others: IndexArray
+) -> tuple[FloatArray, StatedKappa]:
+    """What it costs to give each sample each of the other labels, and κ in a user's terms."""
+    if isinstance(kappa, CostsByShare):
+        counts = np.bincount(codes, minlength=classes.size).astype(np.float64)
+        kappa = kappa.costs(classes, counts)
+    if np.ndim(kappa) == 1:
+        flips: Any = as_numbers(kappa, "kappa")
+        stated: StatedKappa = BY_SAMPLE
+        if flips.shape != codes.shape or not (flips >= 0.0).all():
+            raise ValueError(
+                f"kappa must be {codes.size} numbers >= 0 (0: label unknown, inf: beyond doubt), "
+                f"got shape {flips.shape}"
+            )
+    else:
+        flips = kappa if is_stated_singly(kappa) else cost_matrix(kappa, classes)
+        stated = as_stated(replace(cost, kappa=flips), classes)
+        flips = flips if is_stated_singly(kappa) else flips[codes, others]
+    # Next to nothing for labels that are unknown: at ε = 0 the samples are as they are.
+    return np.broadcast_to(np.maximum(flips, 1e-18), others.shape), stated
 
 
 def _in_ball(

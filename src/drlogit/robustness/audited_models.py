@@ -158,7 +158,9 @@ def default_radii(audits: Iterable[Adversary]) -> tuple[float, ...]:
         if right.any() and audit.sensitivity > 0.0:
             mean = float(np.average(audit.u[right], weights=audit.weights[right]))
             distances.append(mean / audit.sensitivity)
-    scale = min(audits[-1].flip_unit, max(distances, default=math.inf))
+    flips = audits[-1].flip_costs
+    least = float(np.min(flips[flips > 0.0], initial=math.inf))
+    scale = min(least, max(distances, default=math.inf))
     scale = scale if math.isfinite(scale) else 1.0
     known = {fit.epsilon_ for audit in audits if (fit := audit.measured.fit) is not None}
     return tuple(sorted({share * scale for share in _SHARES} | known))
@@ -207,12 +209,12 @@ def audit_model(
 ) -> ModelAudit:
     """What an audit says about one model."""
     u, w = audit.u, audit.weights
-    worst, breakpoints, at = worst_error(audit), audit.breakpoints(), np.array(radii)
+    worst, breakpoints, at = worst_error(audit), audit.breakpoints, np.array(radii)
     flipped, reached = breakpoints.flipped_first(w)
     curves = (
         audit.flip_limits(at),
         breakpoints.curve(w, breakpoints.flipped()).at(at),
-        audit.loss_curve(breakpoints).at(at),
+        audit.loss_curve().at(at),
         best_error(audit).at(at),
         worst.at(at),
     )

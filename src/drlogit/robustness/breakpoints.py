@@ -75,14 +75,10 @@ class Breakpoints(NamedTuple):
     after: IndexArray
 
     @classmethod
-    def in_order(
-        cls, sample: IndexArray, rate: FloatArray, cost: FloatArray, gain: FloatArray,
-        after: IndexArray,
-    ) -> Breakpoints:  # fmt: skip
-        """In knapsack order; given sample by sample, in the order in which each goes on."""
-        same = np.append(False, sample[1:] == sample[:-1])[: sample.size]
-        before = np.where(same, np.append(0, after[:-1])[: after.size], 0)
-        return cls(sample, rate, cost, gain, before, after)._at(np.argsort(-rate, kind="stable"))
+    def in_order(cls, *columns: Any) -> Breakpoints:
+        """In knapsack order; given so that each sample's are in the order in which it goes on."""
+        found = cls(*columns)
+        return found._at(np.argsort(-found.rate, kind="stable"))
 
     def _at(self, places: IndexArray) -> Breakpoints:
         columns: tuple[Any, ...] = self

@@ -6,8 +6,6 @@ A category has several columns of the matrix, a number one, which may be scaled 
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,7 @@ import numpy as np
 
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,10 @@ class Feature:
     scale: float = 1.0
     shift: float = 0.0
 
-    def level(self, column: int) -> str:
-        """What a 1 in a column of the matrix means; -1 for none of the columns."""
+    def level(self, has: BoolArray) -> str:
+        """What a row means that has a 1 in some column of the category, or in none."""
         assert self.levels is not None
-        if column < 0:
-            return self.otherwise
-        return self.levels[int(np.flatnonzero(self.columns == column)[0])]
+        return self.levels[int(has.argmax())] if has.any() else self.otherwise
 
 
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
@@ -107,7 +103,9 @@ def features_of(
             levels = tuple(columns[j].level for j in own)
             features.append(Feature(first.name, own, levels, first.otherwise))
         else:
-            features.append(_category(own, [shown[j] for j in own]))
+            levels = tuple(shown[j] for j in own)
+            name = " or ".join((*levels[:3], "…") if len(levels) > 3 else levels)
+            features.append(Feature(name, own, levels))
     for j, column in enumerate(columns):
         if j not in taken and (column.step or column.group is not None):
             features.append(Feature(shown[j], np.array([j])))
@@ -115,16 +113,6 @@ def features_of(
             at = column.scale, column.shift
             features.append(Feature(column.name, np.array([j]), None, "", *at))
     return tuple(sorted(features, key=lambda feature: int(feature.columns[0])))
-
-
-def _category(columns: IndexArray, labels: Sequence[str]) -> Feature:
-    """``job=clerk`` and ``job=boss`` are the levels clerk and boss of job."""
-    same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*labels, strict=False))
-    prefix = "".join(letters[0] for letters in same)
-    cut = re.match(r".*[=_: ]", prefix, flags=re.S)
-    if len(labels) == 1 or cut is None or len(cut[0]) < 2:
-        return Feature(" or ".join(labels), columns, tuple(labels))
-    return Feature(cut[0][:-1].strip(), columns, tuple(label[len(cut[0]) :] for label in labels))
 
 
 def costs_by_feature(

@@ -2,7 +2,7 @@
 
 A sample predicted right with margin u is taken to the decision boundary: along the steepest
 direction, or where features have domains by the set of changed categories and moves of numbers
-that is cheapest (:mod:`.crossing_costs`).  Labels stay as they are.
+that is cheapest (:mod:`.domain_moves`).  Labels stay as they are.
 """
 
 from __future__ import annotations
@@ -13,156 +13,82 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from ..problem.domains import ItemTable
-from ..problem.worst_moves import reach
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from ..rows.blocks import Block
-from ..rows.reductions import Stack
-from .crossing_costs import cheapest, is_exact
+from ..rows.arrays import FloatArray, IndexArray
+from .adversary import Adversary
 from .features import Feature
-from .pair_audit import PairAudit
 
 #: Features of a change that are named; a move of all features together names the largest parts.
 _NAMED = 4
 
 
-def fragile_samples(audit: PairAudit, n_listed: int) -> list[dict[str, Any]]:
-    """The samples that take least to break, of those that something can break."""
+def fragile_samples(audit: Adversary, n_listed: int) -> list[dict[str, Any]]:
+    """The samples that take least to break, of those that something can break, by position.
+
+    ``probability`` is that of their label, and ``cheapest`` is whether nothing costs less than what
+    breaks the prediction; ``n_changed`` features change, of which ``changes`` names the first.
+    """
     least = audit.costs_to_break
     some = np.flatnonzero((audit.u > 0.0) & (audit.weights > 0.0) & np.isfinite(least))
     index = some[np.argsort(least[some], kind="stable")[:n_listed]]
-    if audit.problem.domains is None:
-        moves = np.outer(-audit.signs[index] * least[index], audit.direction)
-        return _listed(audit, index, moves, least[index], True)
-    return _listed(audit, index, *_with_domains(audit, index))
-
-
-def broken_by_one_level(audit: PairAudit, n_listed: int) -> tuple[list[dict[str, Any]], float]:
-    """The surest predictions that another level of one category breaks, and the share of right
-    predictions that are broken so.
-
-    Of several such categories, the one that takes a sample furthest across the boundary.
-    """
-    u, w = audit.u, audit.weights
-    if audit.problem.domains is None or not audit.domains.n_groups:
-        return [], 0.0
-    gains = reach(audit.signs, audit.items, audit.weighed).groups
-    right = (u > 0.0) & (w > 0.0)
-    broken = np.flatnonzero(right & (gains.max(axis=1) > u))
-    share = float(w[broken].sum() / w[right].sum()) if right.any() else 0.0
-    index = broken[np.argsort(-u[broken], kind="stable")[:n_listed]]
-    chosen = gains[index].argmax(axis=1)
-    moves = _changed_levels(audit, index, chosen[:, None] == np.arange(audit.domains.n_groups))
-    return _listed(audit, index, moves, audit.domains.group_costs[chosen], False), share
-
-
-def _listed(
-    audit: PairAudit,
-    index: IndexArray,
-    moves: FloatArray,
-    costs: FloatArray,
-    cheapest: bool,
-) -> list[dict[str, Any]]:
-    """Samples by position, with the probability of their label, and what breaks the prediction.
-
-    ``cheapest`` is whether nothing costs less, and ``n_changed`` how many features change, of which
-    ``changes`` names the first.
-    """
-    before = _rows(audit, index)
+    moves, costs = _cheapest(audit, index)
+    rows, gains = audit.problem.rows, np.abs(moves * audit.coefficients[1, :-1])
+    part = rows.together().X[index]
+    before = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+    before = before if rows.shift is None else before + rows.shift
     found = []
     for k, label in enumerate(audit.observed(index)):
-        n_changed, named = _named(audit, before[k], moves[k])
+        by_feature = np.array([gains[k, feature.columns].sum() for feature in audit.features])
+        order = np.argsort(-by_feature, kind="stable")
+        # Below is what rounding leaves of a move that ended elsewhere.
+        order = order[by_feature[order] > 1e-9 * gains[k].sum()]
         found.append(
             {
                 "row": int(index[k]),
                 "label": str(label),
                 "probability": float(expit(audit.u[index[k]])),
                 "cost": float(costs[k]),
-                "cheapest": cheapest,
-                "n_changed": n_changed,
-                "changes": named,
+                "cheapest": audit.exact_crossings,
+                "n_changed": order.size,
+                "changes": [
+                    _in_words(audit.features[f], before[k], before[k] + moves[k])
+                    for f in order[:_NAMED]
+                ],
             }
         )
     return found
 
 
-def _with_domains(audit: PairAudit, index: IndexArray) -> tuple[FloatArray, FloatArray, bool]:
-    """Cheapest moves of samples with domains, what they cost, and whether nothing is cheaper."""
-    domains, signs, costs = audit.domains, audit.signs[index], audit.domains.group_costs
-    items = ItemTable(audit.items.now[index], audit.items.values[index])
-    found = reach(signs, items, audit.weighed)
-    crossing = cheapest(found, audit.u[index], costs, audit.sensitivity)
-    moves = _changed_levels(audit, index, crossing.changed)
-    adverse = signs[:, None] * np.sign(audit.coefficients[domains.bounded])
+def _cheapest(audit: Adversary, index: IndexArray) -> tuple[FloatArray, FloatArray]:
+    """The cheapest moves of samples to the boundary, and what they cost."""
+    signs, costs, found = audit.signs[index], audit.costs_to_break[index], audit.domain_moves
+    if found is None:
+        return np.outer(-signs * costs, audit.direction), costs
+    crossing, domains = found.cheapest(index, audit.u[index], signs), found.domains
+    moves = np.outer(-signs * crossing.further, audit.direction)
+    adverse = signs[:, None] * np.sign(audit.coefficients[1, domains.bounded])
     moves[:, domains.bounded] -= adverse * crossing.bounded / domains.bounded_costs
-    moves -= np.outer(signs * crossing.further, audit.direction)
-    return moves, crossing.cost(costs), is_exact(costs)
-
-
-def _changed_levels(audit: PairAudit, index: IndexArray, changed: BoolArray) -> FloatArray:
-    """The moves that change some categories of samples to their worst levels."""
-    now, targets = audit.items.now[index], audit.weighed.targets(audit.domains)
-    moves = np.zeros((index.size, audit.coefficients.size - 1))
-    for k, g in zip(*np.nonzero(changed), strict=True):
-        if now[k, g] >= 0:
-            moves[k, now[k, g]] -= 1.0
-        target = targets[0 if audit.signs[index[k]] > 0.0 else 1, g]
-        if target >= 0:
-            moves[k, target] += 1.0
-    return moves
-
-
-def _rows(audit: PairAudit, index: IndexArray) -> FloatArray:
-    """The features of samples, as they were before any shift."""
-    rows = audit.problem.rows
-    order = np.argsort(index, kind="stable")
-    _, (found,) = rows.run(_chosen, rows.offsets, index[order])
-    found = np.asarray(found)[np.argsort(order)]
-    return found if rows.shift is None else found + rows.shift
-
-
-def _chosen(block: Block, first: int, index: IndexArray) -> tuple[int, tuple[Stack]]:
-    part = block.X[index[(index >= first) & (index < first + block.y.size)] - first]
-    dense = part.toarray() if sp.issparse(part) else part
-    return first, (Stack(np.asarray(dense, dtype=np.float64)),)
-
-
-def _named(audit: PairAudit, before: FloatArray, move: FloatArray) -> tuple[int, list[str]]:
-    """How many features a move changes, and those that matter most, in words."""
-    gains = np.abs(move * audit.coefficients[:-1])
-    least = 1e-9 * gains.sum()  # below is what rounding leaves of a move that ended elsewhere
-    parts = [
-        (gain, feature)
-        for feature in audit.features
-        if (gain := float(gains[feature.columns].sum())) > least
-    ]
-    parts.sort(key=lambda part: -part[0])
-    changes = [
-        _in_words(feature, before[feature.columns], (before + move)[feature.columns])
-        for _, feature in parts[:_NAMED]
-    ]
-    return len(parts), changes
+    now, targets = found.items.now[index], found.weighed.targets(domains)
+    for k, g in zip(*np.nonzero(crossing.changed), strict=True):
+        for column, step in ((now[k, g], -1.0), (targets[1 - audit.codes[index[k]], g], 1.0)):
+            if column >= 0:  # else none of the group's columns
+                moves[k, column] += step
+    return moves, crossing.cost(domains.group_costs)
 
 
 def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
     """One feature of a sample before and after, as the table would show it."""
+    here, there = before[feature.columns], after[feature.columns]
     if feature.levels is not None:
-        here, there = (
-            feature.level(int(feature.columns[values.argmax()]) if values.any() else -1)
-            for values in (before > 0.5, after > 0.5)
-        )
+        shown = [feature.level(values > 0.5) for values in (here, there)]
     else:
-        numbers = ((x[0] - feature.shift) / feature.scale for x in (before, after))
-        here, there = _told_apart(*numbers)
-    return f"{feature.name}: {here} → {there}"
+        shown = _told_apart(*((x[0] - feature.shift) / feature.scale for x in (here, there)))
+    return f"{feature.name}: {shown[0]} → {shown[1]}"
 
 
-def _told_apart(*numbers: float) -> tuple[str, ...]:
+def _told_apart(*numbers: float) -> list[str]:
     """Different numbers with as few digits as tell them apart, and no powers of ten."""
     for digits in range(4, 17):
-        texts = tuple(
-            np.format_float_positional(x, digits, fractional=False, trim="-") for x in numbers
-        )
+        texts = [np.format_float_positional(x, digits, fractional=False, trim="-") for x in numbers]
         if texts[0] != texts[1]:
             break
     return texts

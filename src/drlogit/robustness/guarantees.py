@@ -46,7 +46,7 @@ from .adversary import Adversary
 from .audit_problem import audit_problem
 from .measured_model import own_fit
 from .subgroups import Subgroup, subgroups
-from .unseen_rows import LEAST_ROWS, PricedRows, UnseenRows
+from .unseen_rows import LEAST_ROWS, PricedRows, best_lambda, last_cost, own_lambda
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
@@ -219,12 +219,12 @@ def guarantee_of(
     Any λ that is known before the rows are gives a valid limit, in every ball, and the fit's own a
     good one where radius, κ and norm are its own.
     """
-    rows, order = UnseenRows(audit), _in_random_order(audit.weights, random_state)
+    order = _in_random_order(audit.weights, random_state)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    last_cost, lam, judged = rows.last_cost(choosing), rows.own_lambda(), order
+    lam, judged = own_lambda(audit), order
     if lam is None:  # else known before these rows were: all of them may speak
-        lam, judged = rows.best_lambda(choosing), rest
-    priced = rows.priced(lam, last_cost)
+        lam, judged = best_lambda(audit, choosing), rest
+    priced = PricedRows.of(audit, lam, last_cost(audit, choosing))
     if judged is order and audit.measured.fit is not None:
         _look_familiar(priced, order, audit.measured.fit.result_.objective)
     return _stated(priced, audit, judged, rest, confidence, parts)
@@ -253,16 +253,17 @@ def _out_of_fold(
         own = {} if weights is None else {f"{last}sample_weight": weights[train]}
         fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
 
-        def held_against(some: Any, fitted: Any = fitted) -> UnseenRows:
-            w = None if weights is None else weights[some]
-            audit = audit_problem(fitted, rows_of(X, some), labels[some], sample_weight=w, **ball)
-            return UnseenRows(audit)
-
-        seen, unseen = held_against(train), held_against(test)
-        every = np.flatnonzero(seen.audit.weights > 0.0)
-        lam = unseen.own_lambda()
-        lam = seen.best_lambda(every) if lam is None else lam
-        found.append(unseen.priced(lam, seen.last_cost(every)))
+        seen, unseen = (
+            audit_problem(
+                fitted, rows_of(X, some), labels[some], **ball,
+                sample_weight=None if weights is None else weights[some],
+            )
+            for some in (train, test)
+        )  # fmt: skip
+        every = np.flatnonzero(seen.weights > 0.0)
+        lam = own_lambda(unseen)
+        lam = best_lambda(seen, every) if lam is None else lam
+        found.append(PricedRows.of(unseen, lam, last_cost(seen, every)))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:
@@ -272,7 +273,7 @@ def _out_of_fold(
     place = np.full(labels.size, -1)
     place[where] = np.arange(where.size)
     parts = tuple(replace(part, members=place[part.members]) for part in parts)
-    stated = _stated(pooled, unseen.audit, order, order, confidence, parts, tried)
+    stated = _stated(pooled, unseen, order, order, confidence, parts, tried)
     return replace(stated, folds=len(found), exact_loss=False)
 
 

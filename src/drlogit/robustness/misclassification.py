@@ -97,22 +97,16 @@ def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
     w = audit.weights if weights is None else weights
     wrong = float(w[audit.u <= 0.0].sum())
-    found = _crossings(audit, audit.u, audit.costs_to_break, w)
+    found = Crossings.of(audit.costs_to_err, np.flatnonzero(audit.u > 0.0), w)
     return Curve(found.spent, np.minimum(wrong + found.mass, 1.0))
 
 
 def best_error(audit: Adversary) -> Curve:
     """The smallest error rate at every radius."""
-    wrong = float(audit.weights[audit.u < 0.0].sum())
-    found = _crossings(audit, -audit.u, audit.costs_to_mend, audit.weights)
-    return Curve(found.spent, np.maximum(wrong - found.mass, 0.0))
-
-
-def _crossings(
-    audit: Adversary, gap: FloatArray, cost: FloatArray, weights: FloatArray
-) -> Crossings:
-    """Samples with ``gap > 0``, by moves or flips, whichever costs less."""
-    return Crossings.of(np.minimum(cost, audit.flip_costs), np.flatnonzero(gap > 0.0), weights)
+    w, costs = audit.weights, np.minimum(audit.costs_to_mend, audit.flip_costs)
+    wrong = np.flatnonzero(audit.u < 0.0)
+    found = Crossings.of(costs, wrong, w)
+    return Curve(found.spent, np.maximum(float(w[wrong].sum()) - found.mass, 0.0))
 
 
 def confusion(audit: Adversary) -> FloatArray:
@@ -129,11 +123,12 @@ def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
     A moved sample keeps its label and goes to the nearest other class; a flipped one keeps its
     prediction and gets the cheapest other label.
     """
-    w, own, least = audit.weights, audit.codes, audit.costs_to_break
+    w, own = audit.weights, audit.codes
     right = audit.u > 0.0
     start = _table(audit, own, np.where(right, own, audit.nearest_class), w)
-    crossed, spent, _ = _crossings(audit, audit.u, least, w)
-    flips, own, paid = least[crossed] > audit.flip_costs[crossed], own[crossed], np.diff(spent)
+    crossed, spent, _ = Crossings.of(audit.costs_to_err, np.flatnonzero(right), w)
+    flips, paid = audit.costs_to_break > audit.flip_costs, np.diff(spent)
+    flips, own = flips[crossed], own[crossed]
     label = np.where(flips, audit.cheapest_label[crossed], own)
     predicted = np.where(flips, own, audit.nearest_class[crossed])
     found = []

@@ -85,7 +85,6 @@ def subgroup_risks(
         for part in parts
     ]
     for audit in audits if parts else ():
-        breakpoints = audit.breakpoints()
         for part, entry in zip(parts, found, strict=True):
             weights = np.zeros_like(audit.weights)
             weights[part.members] = audit.weights[part.members]
@@ -94,7 +93,7 @@ def subgroup_risks(
             risk = {
                 "loss": float(weights @ audit.losses),
                 "error": float(weights[audit.wrong].sum()),
-                "worst_loss": audit.loss_curve(breakpoints, weights).at(radii),
+                "worst_loss": audit.loss_curve(weights).at(radii),
                 "worst_error": worst_error(audit, weights).at(radii),
             }
             entry["models"].append(risk if total > 0.0 else None)

@@ -21,15 +21,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 from scipy import stats
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .adversary import Adversary
-from .breakpoints import Breakpoints
-from .pair_audit import PairAudit
 
 #: Fewer rows than this say nothing about a population.
 LEAST_ROWS = 10
@@ -38,78 +35,41 @@ LEAST_ROWS = 10
 _MOST = 0.75
 
 
-@dataclass(frozen=True, eq=False)
-class UnseenRows:
-    """What the adversary can do to each row of an audit, whatever the others are."""
+def own_lambda(audit: Adversary) -> float | None:
+    """The λ of the fit, if it is known, and radius, κ and norm are its own."""
+    fit, problem = audit.measured.fit, audit.problem
+    if fit is None or fit.result_ is None or not np.all(fit.kappa_ == audit.kappa):
+        return None
+    same = (fit.epsilon_, fit.norm) == (problem.epsilon, problem.norm.name)
+    return max(fit.result_.lam, audit.sensitivity) if same else None
 
-    audit: Adversary
 
-    @cached_property
-    def breakpoints(self) -> Breakpoints:
-        return self.audit.breakpoints()
+def best_lambda(audit: Adversary, rows: IndexArray) -> float:
+    """The λ that is best for these rows."""
+    share = np.zeros_like(audit.weights)
+    share[rows] = audit.weights[rows] / audit.weights[rows].sum()
+    spent = np.cumsum(audit.breakpoints.masses(share))
+    beyond = np.flatnonzero(spent > audit.problem.epsilon)
+    rate = float(audit.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
+    return max(rate, audit.sensitivity)
 
-    @cached_property
-    def to_break(self) -> FloatArray:
-        """d: the least cost of a wrong prediction."""
-        cost = np.minimum(self.audit.costs_to_break, self.audit.flip_costs)
-        return np.where(self.audit.u > 0.0, cost, 0.0)
 
-    def robust_losses(self, lam: float) -> FloatArray:
-        """``R_λ`` of each row."""
-        found, losses = self.breakpoints, self.audit.losses
-        gained = np.maximum(found.gain - lam * found.cost, 0.0)
-        return np.asarray(losses + np.bincount(found.sample, gained, minlength=losses.size))
-
-    def own_lambda(self) -> float | None:
-        """The λ of the fit, if it is known, and radius, κ and norm are its own."""
-        fit, problem = self.audit.measured.fit, self.audit.problem
-        if fit is None or fit.result_ is None or not np.all(fit.kappa_ == self.audit.kappa):
-            return None
-        same = (fit.epsilon_, fit.norm) == (problem.epsilon, problem.norm.name)
-        return max(fit.result_.lam, self.audit.sensitivity) if same else None
-
-    def best_lambda(self, rows: IndexArray) -> float:
-        """The λ that is best for these rows."""
-        weights = self.audit.weights
-        share = np.zeros_like(weights)
-        share[rows] = weights[rows] / weights[rows].sum()
-        spent = np.cumsum(self.breakpoints.masses(share))
-        beyond = np.flatnonzero(spent > self.audit.problem.epsilon)
-        rate = float(self.breakpoints.rate[beyond[0]]) if beyond.size else 0.0
-        return max(rate, self.audit.sensitivity)
-
-    def last_cost(self, rows: IndexArray) -> float:
-        """``1/γ`` that is best for these rows: the cost of the last error that ε pays for."""
-        epsilon, weights = self.audit.problem.epsilon, self.audit.weights
-        if epsilon == 0.0:
-            return 0.0
-        order = rows[np.argsort(self.to_break[rows])]
-        spent = np.cumsum(weights[order] * self.to_break[order]) / weights[rows].sum()
-        last = int(np.searchsorted(spent, epsilon))
-        return math.inf if last == order.size else float(self.to_break[order[last]])
-
-    def priced(self, lam: float, last_cost: float) -> PricedRows:
-        """The rows at prices that were fixed without them."""
-        every, epsilon = np.ones_like(self.to_break), self.audit.problem.epsilon
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.maximum(1.0 - self.to_break / last_cost, 0.0)
-        return PricedRows(
-            self.audit.weights,
-            self.audit.losses,
-            self.to_break == 0.0,
-            self.robust_losses(lam),
-            np.where(np.isnan(shares), 1.0, shares),  # 0/0: wrong already; ∞/∞: all that can be
-            epsilon * lam * every,
-            (epsilon / last_cost if epsilon > 0.0 else 0.0) * every,
-            _greatest_loss(self.audit),
-        )
+def last_cost(audit: Adversary, rows: IndexArray) -> float:
+    """``1/γ`` that is best for these rows: the cost of the last error that ε pays for."""
+    epsilon, d = audit.problem.epsilon, audit.costs_to_err[rows]
+    if epsilon == 0.0:
+        return 0.0
+    order = np.argsort(d)
+    spent = np.cumsum((audit.weights[rows] * d)[order]) / audit.weights[rows].sum()
+    last = int(np.searchsorted(spent, epsilon))
+    return math.inf if last == order.size else float(d[order[last]])
 
 
 def _greatest_loss(audit: Adversary) -> float:
     """What R cannot exceed, whatever the row: finite if every feature is bounded."""
-    if not isinstance(audit, PairAudit) or audit.problem.domains is None:
+    if audit.domain_moves is None:
         return math.inf
-    domains, costs, b = audit.domains, audit.problem.cost.costs, audit.coefficients
+    domains, costs, b = audit.domain_moves.domains, audit.problem.costs, audit.coefficients[1]
     # Any number may stand in a column that has no domain, whether it can move or not.
     free = b[:-1] != 0.0
     free[domains.columns] = False
@@ -134,6 +94,24 @@ class PricedRows:
     radius_loss: FloatArray  # ελ
     radius_error: FloatArray  # εγ
     most: float
+
+    @classmethod
+    def of(cls, audit: Adversary, lam: float, last_cost: float) -> PricedRows:
+        """The rows of an audit at prices that were fixed without them."""
+        d, found, epsilon = audit.costs_to_err, audit.breakpoints, audit.problem.epsilon
+        gained = np.maximum(found.gain - lam * found.cost, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.maximum(1.0 - d / last_cost, 0.0)
+        return cls(
+            audit.weights,
+            audit.losses,
+            d == 0.0,
+            audit.losses + np.bincount(found.sample, gained, minlength=d.size),
+            np.where(np.isnan(shares), 1.0, shares),  # 0/0: wrong already; ∞/∞: all that can be
+            np.full_like(d, epsilon * lam),
+            np.full_like(d, epsilon / last_cost if epsilon > 0.0 else 0.0),
+            _greatest_loss(audit),
+        )
 
     @classmethod
     def pooled(cls, parts: list[PricedRows], weights: FloatArray | None) -> PricedRows:

@@ -17,17 +17,18 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..problem.norms import Norm
-from ..rows.arrays import BoolArray, FloatArray
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
-from .adversary import Adversary, Ends
+from .adversary import Adversary, log_sum_exp
 from .audit_problem import audit_problem
 
 
@@ -231,11 +232,11 @@ sample_weight
 
 
 def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
-    epsilon, found = audit.problem.epsilon, audit.breakpoints()
-    supremum = float(audit.loss_curve(found).at(epsilon))
-    budget = _spendable(epsilon, audit.u.size + audit.coefficients.size)
+    epsilon, found = audit.problem.epsilon, audit.breakpoints
+    supremum = float(audit.loss_curve().at(epsilon))
+    budget = _spendable(epsilon, audit.u.size + audit.coefficients[0].size)
     (index, piece, mass), left = found.pieces(audit.weights, budget)
-    ends = audit.ends(index, piece)
+    ends = _ends(audit, index, piece)
     # Of each piece, what stays and what moves on.
     unspent = audit.sensitivity * (epsilon - budget)
     shortfall = max(tol - unspent, 0.5 * tol)
@@ -260,7 +261,7 @@ def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
         label=np.asarray(audit.classes)[codes],
         flipped=codes != audit.codes[index],
         distance=distance,
-        shift=np.where(codes == audit.falling, -travelled, travelled),
+        shift=np.where(codes == audit.steepest[0], -travelled, travelled),
         direction=audit.direction,
         expected_loss=min(float(mass @ losses), supremum),  # flips attain it, but for rounding
         supremum=supremum,
@@ -268,6 +269,65 @@ def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
         epsilon=epsilon,
         changes=None if ends.changes is None else ends.changes[place],
     )
+
+
+class _Ends(NamedTuple):
+    """Where pieces of samples end, and what becomes of their mass if it moves on without end.
+
+    Labels are positions among the classes.  Mass that moves on may get another one first, for
+    ``tolls``; moved a distance d, it loses ``lost(pieces, d)`` per unit against the limit ``L`` per
+    unit of cost, which is never more than ``limits``.
+    """
+
+    codes: IndexArray
+    losses: FloatArray
+    distance: FloatArray
+    changes: Any  # of features that have a domain
+    moving_codes: IndexArray
+    tolls: FloatArray
+    limits: FloatArray
+    lost: Callable[[IndexArray, float], FloatArray]
+
+
+def _ends(audit: Adversary, index: IndexArray, piece: IndexArray) -> _Ends:
+    """Where these pieces of samples end.
+
+    What moves on has one of the two steepest labels, its own if that is one.  With the label c it
+    moves towards the other one, o, and loses ``lse(s) - s_o - lse(s(d) - s_o(d))`` against ``L d``;
+    what a label costs more than it gains comes on top.
+    """
+    every, codes, scores = np.arange(index.size), audit.label_of(index, piece), audit.scores
+    scores, slopes = scores[:, index], audit.coefficients[:, :-1] @ audit.direction
+    distance, changed = np.zeros(index.size), None
+    if audit.domain_moves is not None:
+        signs = np.where(codes > 0, 1.0, -1.0)
+        changed = audit.domain_moves.changed_features(index, signs, piece)
+        scores = scores + (changed @ audit.coefficients[:, :-1].T).T
+        distance = np.asarray(audit.domain_moves.item_costs(changed).sum(axis=1)).ravel()
+    level, own = log_sum_exp(scores), scores[codes, every]
+    paid, settled = audit.costs_of_labels(index, codes), np.isin(codes, audit.steepest)
+    options = []
+    for label, opposite in (audit.steepest, audit.steepest[::-1]):
+        cost = audit.costs_of_labels(index, np.full_like(codes, label))
+        can = np.isfinite(cost) & ~(settled & (codes != label))
+        # A label that costs less than the piece's own is not paid back.
+        toll = np.maximum(np.where(can, cost, 0.0) - paid, 0.0)
+        limit = audit.sensitivity * toll - own + scores[label] + level - scores[opposite]
+        options.append((toll, np.where(can, limit, np.inf)))
+    second = (options[1][1] < options[0][1]).astype(np.intp)
+    tolls, limits = (np.choose(second, column) for column in zip(*options, strict=True))
+    towards, signs = np.choose(second, audit.steepest[::-1]), np.where(second == 1, 1.0, -1.0)
+
+    def lost(some: IndexArray, far: float) -> FloatArray:
+        to = towards[some]
+        ahead = scores[:, some] - scores[to, some]
+        ahead += far * signs[some] * (slopes[:, None] - slopes[to])
+        return np.asarray(limits[some] - log_sum_exp(ahead))
+
+    return _Ends(
+        codes, level - own, distance, changed, np.choose(second, audit.steepest), tolls, limits,
+        lost,
+    )  # fmt: skip
 
 
 def _spendable(epsilon: float, n_terms: int) -> float:
@@ -281,7 +341,7 @@ def _spendable(epsilon: float, n_terms: int) -> float:
 
 
 def _moves(
-    ends: Ends, mass: FloatArray, sensitivity: float, budget: float, tol: float
+    ends: _Ends, mass: FloatArray, sensitivity: float, budget: float, tol: float
 ) -> tuple[FloatArray, float]:
     """Mass to move of each piece, and the one distance that it all moves.
 

@@ -1,0 +1,168 @@
+"""What features with domains can do to the samples of two classes.
+
+The breakpoints of a sample are the edges of its envelope (:mod:`drlogit.problem.worst_moves`):
+piece k has the sample's k best items moved, piece ``-1 - k`` the k best of the other label, and
+that label.
+
+The cheapest way across the decision boundary: a sample at margin ``u > 0`` needs moves that gain u
+in total.  Categories change altogether or not; bounded features move as far as needed, at a
+constant gain per cost up to their end; the others without end, at the rate ``‖β_U/c‖_*``.  For a
+given set of changed categories the rest is filled by rate, best first.  Of categories that cost the
+same, those with the largest gains are changed first, so there are only ``n + 1`` sets to try if all
+n of them cost the same, and the product of such numbers if costs differ.  Beyond
+:data:`_MOST_SETS` sets, costs that are next to each other count as the lower of them: what is found
+is then a bound from below, and a way across that is cheap, if not the cheapest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..problem.domains import Domains, ItemTable
+from ..problem.worst_moves import Reach, Weighed, changes, envelopes, reach
+from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.blocks import Block
+from ..rows.interface import Rows
+from .breakpoints import Breakpoints
+
+#: Sets of changed categories that are tried for each sample.
+_MOST_SETS = 2000
+
+
+class Crossing(NamedTuple):
+    """A way across for each sample: categories that change, and what is spent on the rest.
+
+    ``bounded`` has a column for each bounded feature; ``further`` goes into moves without end,
+    infinite where nothing gets across.
+    """
+
+    changed: BoolArray
+    bounded: FloatArray
+    further: FloatArray
+
+    def cost(self, group_costs: FloatArray) -> FloatArray:
+        return np.asarray(self.changed @ group_costs + self.bounded.sum(axis=1) + self.further)
+
+
+@dataclass(frozen=True, eq=False)
+class DomainMoves:
+    """The domains, the items of all samples, and what a model makes of them.
+
+    ``sensitivity`` is what a unit of transport gains with features that have no domain.
+    """
+
+    domains: Domains
+    items: ItemTable
+    weighed: Weighed
+    sensitivity: float
+
+    @classmethod
+    def of(
+        cls, rows: Rows, domains: Domains, coefficients: FloatArray, sensitivity: float
+    ) -> DomainMoves:
+        """Those of a model, the intercept last, on samples."""
+        tables = domains.tables(rows)
+        items = ItemTable(*(rows.gather(rows.run(_part, tables, part)[0]) for part in range(2)))
+        return cls(domains, items, Weighed.by(domains, coefficients), sensitivity)
+
+    def breakpoints(self, scores: FloatArray, signs: FloatArray, flips: FloatArray) -> Breakpoints:
+        """Those of all samples with these labels, which cost ``flips`` to change."""
+        flips = np.ascontiguousarray(flips)
+        found = envelopes(scores.copy(), signs, flips, self.sensitivity, self.items, self.weighed)
+        own, rate, cost, after = found.own, found.rate, found.cost, found.moves.astype(np.intp)
+        before = np.append(0, after[:-1])[: own.size]
+        before[np.append(True, own[1:] != own[:-1])[: own.size]] = 0  # of each sample the first
+        return Breakpoints.in_order(own, rate, cost, rate * cost, before, after)
+
+    def changed_features(self, sample: IndexArray, sign: FloatArray, piece: IndexArray) -> Any:
+        """What pieces of samples, with labels ``sign``, change in the features; a sparse matrix."""
+        return changes(
+            sample, sign, np.where(piece < 0, -1 - piece, piece), self.sensitivity, self.items,
+            self.weighed, self.weighed.targets(self.domains), self.weighed.beta.size - 1,
+        )  # fmt: skip
+
+    def item_costs(self, changed: Any) -> Any:
+        """What changes cost: a group once, bounded features by how far; a column for each."""
+        domains = self.domains
+        columns = np.concatenate([*domains.groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
+        ones = np.ones(columns.size), (columns, domains.group_of)
+        groups = sp.csr_array(ones, shape=(changed.shape[1], domains.n_groups))
+        touched = sp.csr_array(abs(changed) @ groups)
+        touched.data = domains.group_costs[touched.indices]
+        moved = abs(changed[:, domains.bounded]) @ sp.diags_array(domains.bounded_costs)
+        return sp.hstack([touched, moved], format="csr")
+
+    # --- across the boundary ----------------------------------------------------------------
+
+    @cached_property
+    def _counted_costs(self) -> FloatArray:
+        """The groups' costs, or lower ones, so few different ones that all that matters is tried.
+
+        These are sets of groups that can be the best.
+        """
+        counted = self.domains.group_costs.copy()
+        while True:
+            costs, counts = np.unique(counted, return_counts=True)
+            if costs.size < 2 or math.prod((counts + 1).tolist()) <= _MOST_SETS:
+                return counted
+            nearest = int(np.argmin(costs[1:] / costs[:-1]))
+            counted[counted == costs[nearest + 1]] = costs[nearest]
+
+    @property
+    def exact_crossings(self) -> bool:
+        """Whether all sets that can be best are tried."""
+        return bool((self._counted_costs == self.domains.group_costs).all())
+
+    def crossing_costs(self, gap: FloatArray, signs: FloatArray) -> FloatArray:
+        """Least cost of moves that gain ``gap``, or a bound from below; flips apart.
+
+        Samples are to leave the side of the labels ``signs``.
+        """
+        every = np.arange(gap.size)
+        return self.cheapest(every, gap, signs).cost(self._counted_costs)
+
+    def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
+        """The cheapest way for samples to gain ``gap``, or a cheap one if not all are tried."""
+        found = reach(signs, self._items_of(index), self.weighed)
+        need, costs = np.maximum(gap, 0.0), self._counted_costs
+        alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
+        ranks = np.zeros(found.groups.shape, dtype=np.intp)
+        for group in alike:  # of those that cost the same, the largest gains first
+            order = np.argsort(-found.groups[:, group], axis=1, kind="stable")
+            ranks[:, group] = np.argsort(order, axis=1, kind="stable")
+        best, chosen = np.full(need.size, np.inf), np.zeros(ranks.shape, dtype=bool)
+        limit = np.zeros(costs.size, dtype=np.intp)
+        for counts in itertools.product(*(range(group.size + 1) for group in alike)):
+            for group, count in zip(alike, counts, strict=True):
+                limit[group] = count
+            cost = self._filled(found, ranks < limit, need).cost(costs)
+            better = cost < best
+            best[better], chosen[better] = cost[better], (ranks < limit)[better]
+        return self._filled(found, chosen, need)
+
+    def _items_of(self, index: IndexArray) -> ItemTable:
+        return ItemTable(self.items.now[index], self.items.values[index])
+
+    def _filled(self, found: Reach, changed: BoolArray, need: FloatArray) -> Crossing:
+        """The cheapest way with these categories changed: bounded features, then the others."""
+        left = np.maximum(need - np.where(changed, found.groups, 0.0).sum(axis=1), 0.0)
+        bounded, rate = np.zeros(found.distances.shape), self.sensitivity
+        for j in np.argsort(-found.rates, kind="stable"):
+            if found.rates[j] <= rate or found.rates[j] == 0.0:
+                break
+            bounded[:, j] = np.minimum(left / found.rates[j], found.distances[:, j])
+            enough = bounded[:, j] < found.distances[:, j]
+            left = np.where(enough, 0.0, np.maximum(left - bounded[:, j] * found.rates[j], 0.0))
+        further = left / rate if rate > 0.0 else np.where(left > 0.0, np.inf, 0.0)
+        return Crossing(changed, bounded, further)
+
+
+def _part(block: Block, items: ItemTable, part: int) -> tuple[Any, tuple[()]]:
+    return items[part], ()
