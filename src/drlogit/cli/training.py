@@ -13,20 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.tables.frames import columns_of, is_frame, rows_of
-from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
+from ..estimators.tables.text_columns import remark_on_text, tells_rows_apart
 from ..estimators.tolerances import tolerances
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
 from ..files.values import keyed_by_label
 from ..robustness.unseen_rows import LEAST_ROWS
 from .console import Console
-
-#: What to do about text that is no category.
-_REMEDIES = Remedies(
-    "--categorical {name} takes it as a category all the same",
-    "--numbers {name} reads it as numbers",
-    "make days of it before, or leave it out with --drop {name}",
-)
 
 #: Rows are shuffled alike each time, so that a split can be repeated.
 _SEED = 0
@@ -192,10 +185,10 @@ def _without_identifiers(
         if column.name in asked or not column.holds_levels:
             kept.append(column.name)
             continue
-        remark = remark_on_text(column.name, column.counts, _REMEDIES)
+        remark = remark_on_text(column.name, column.counts)
         if remark is not None:
             console.note(remark)
-        if not identifies(len(column.counts.keys() - {None}), column.counts.total()):
+        if not tells_rows_apart(column.counts):
             kept.append(column.name)
     if not kept:
         raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
