@@ -168,8 +168,8 @@ def test_units_that_differ_much_get_one_line_of_advice():
             estimator.fit(UNITS, Y)
         assert [str(each.message) for each in caught] == [
             "columns 'wealth', 'income' vary more than 1e+03 times as much as other columns, and "
-            "epsilon is in their units: feature_costs='std', or a StandardScaler before, measures "
-            "in standard deviations; feature_costs={} keeps the units."
+            "epsilon is in their units: feature_costs='std' (--standardize on the command line) "
+            "measures in standard deviations; feature_costs={} keeps the units."
         ]
         assert caught[0].filename == __file__
     for quiet in (model(feature_costs="std"), model(feature_costs={}), DRLogisticRegression(0.0)):

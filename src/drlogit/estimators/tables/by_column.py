@@ -198,6 +198,6 @@ def unlike_units(X: Matrix, names: Sequence[Any], levels: Sequence[int]) -> str 
     shown = listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
     return (
         f"{who} {shown} {do} more than {times:.0e} times as much as other columns, and epsilon is "
-        "in their units: feature_costs='std', or a StandardScaler before, measures in standard "
-        "deviations; feature_costs={} keeps the units."
+        "in their units: feature_costs='std' (--standardize on the command line) measures in "
+        "standard deviations; feature_costs={} keeps the units."
     )
