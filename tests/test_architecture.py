@@ -68,7 +68,7 @@ def test_no_module_imports_itself_by_way_of_others():
 
 #: Private names that one file still uses of another: none may be added.
 REACH_INS = {
-    "cli/fit.py": {"_callback", "_keep_dual"},
+    "cli/fit.py": {"_callback"},
     "cli/tune.py": {"_on_fold"},
     "estimators/choosing.py": {"_check_data"},
     "estimators/folds.py": {"_check_data"},

@@ -42,7 +42,7 @@ def test_demo_compares_two_models_on_rows_they_have_not_seen(tmp_path):
 
 
 def test_demo_in_words(capsys):
-    words = "demo --tolerate labels=0.05 --tolerate purpose=0.3,age=inf"  # one list in two options
+    words = "demo --tolerate labels=5% --tolerate purpose=0.3,age=inf"  # one list in two options
     assert cli.main(words.split()) == cli.DONE
     output = capsys.readouterr().out
     assert "up to 5 % of labels may be wrong" in output
@@ -58,16 +58,14 @@ def test_debug_shows_the_traceback():
 @pytest.mark.parametrize(
     "command",
     ["", "nonsense", "demo --tolerate x", "fit", "fit a.csv --norm l3", "fit a.csv --solver magic",
-     "fit a.csv --epsilon much", "fit a.csv --delimiter ab", "fit a.csv --tolerate labels=5%",
-     "path a.csv --epsilons 1,x", "datasets eat"],
+     "fit a.csv --epsilon much", "fit a.csv --delimiter ab", "path a.csv --epsilons 1,x",
+     "datasets eat"],
 )  # fmt: skip
 def test_usage_errors(command, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(command.split())
     assert stop.value.code == cli.USAGE
-    said = capsys.readouterr().err
-    assert "usage: drlogit" in said
-    assert "%" not in command or "write labels=0.05 for labels=5%" in said
+    assert "usage: drlogit" in capsys.readouterr().err
 
 
 def test_version_is_the_installed_one(capsys):

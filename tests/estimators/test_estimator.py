@@ -8,14 +8,13 @@ import pickle
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, log_loss
-from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -188,16 +187,6 @@ def test_class_weights_are_weights(iris, class_weight, n_classes):
     assert not np.allclose(by_class.coef_, plain.coef_, rtol=1e-3)
 
 
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_order_and_repetition_do_not_pick_among_many_optima(container):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 50)), np.arange(20) % 2
-    order, times = rng.permutation(20), 1 + np.arange(20) % 3
-    model = DRLogisticRegression().fit(container(X), y, sample_weight=times)
-    X, y = X[order].repeat(times[order], axis=0), y[order].repeat(times[order])
-    assert np.array_equal(model.coef_, DRLogisticRegression().fit(container(X), y).coef_)
-
-
 # --- any kind of input ----------------------------------------------------------------------
 
 
@@ -299,7 +288,7 @@ def test_search_results_are_those_of_separate_fits(cancer, search):
     for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
         share = np.full(test.size, y[train].mean())
         assert table[f"split{fold}_test_score"][4] == pytest.approx(-log_loss(y[test], share))
-    assert (table["mean_fit_time"] > 0.0).all()
+    assert ((table["mean_fit_time"] > 0.0) == (table["mean_n_iter"] > 0.0)).all()
 
 
 def test_search_takes_the_best_pair(cancer, search):
@@ -329,7 +318,7 @@ def test_one_standard_error_prefers_robustness(cancer):
 
 def test_folds_without_a_class_are_named(iris):
     X, y = iris
-    with pytest.raises(ValueError, match="class 2 has no sample in the training part of fold 1 "):
+    with pytest.raises(ValueError, match="class 2 has no sample in the training part of a fold"):
         DRLogisticRegressionCV(cv=[(np.flatnonzero(y < 2), np.flatnonzero(y == 2))]).fit(X, y)
     # A test part may lack a class.
     splits = [(np.arange(0, 150, 2), np.arange(1, 100, 2))]
@@ -358,17 +347,3 @@ def test_sample_weight_is_routed(cancer):
         pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weights)
     direct = DRLogisticRegression(0.05).fit(StandardScaler().fit_transform(X), y, weights)
     assert np.allclose(pipeline[-1].coef_, direct.coef_)
-
-
-def test_groups_are_routed_to_the_splitter(cancer):
-    X, y = cancer
-    groups, weights = np.arange(y.size) % 3, 1.0 + np.arange(y.size) % 5
-    options = {"epsilons": 2, "kappas": [1.0]}
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = DRLogisticRegressionCV(**options, cv=GroupKFold(3))
-        search.fit(X, y, sample_weight=weights, groups=groups)
-    splits = list(GroupKFold(3).split(X, y, groups))
-    same = DRLogisticRegressionCV(**options, cv=splits).fit(X, y, sample_weight=weights)
-    assert np.allclose(search.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"])
-    with pytest.raises(ValueError, match=r"groups only with .* metadata routing"):
-        DRLogisticRegressionCV(**options, cv=GroupKFold(3)).fit(X, y, groups=groups)

@@ -72,10 +72,12 @@ class Graph:
         self.session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
 
     def run(self, X):
-        inputs = {
-            each.name: np.asarray(X if each.name == "X" else X[[each.name]], KINDS[each.type])
-            for each in self.session.get_inputs()
-        }
+        wanted = self.session.get_inputs()
+        if wanted[0].name == "X":
+            return self.session.run(None, {"X": np.asarray(X, np.float64)})
+        X = pd.DataFrame(X) if isinstance(X, np.ndarray) else X
+        names = {str(name): name for name in X.columns}
+        inputs = {each.name: np.asarray(X[[names[each.name]]], KINDS[each.type]) for each in wanted}
         return self.session.run(None, inputs)
 
     def predict(self, X):

@@ -18,17 +18,6 @@ THREE = np.array(["good", "bad", "odd"])[X.argmax(axis=1)]
 BY_SAMPLE = np.random.default_rng(0).choice([0.5, 2.0, np.inf], size=150)
 
 
-def test_weights_and_repeats_keep_to_their_costs():
-    """Fewer samples than features: equal samples are merged only at equal costs."""
-    rng = np.random.default_rng(0)
-    wide, y = rng.standard_normal((12, 40)), np.tile([1, -1], 6)
-    twice = {"X": np.tile(wide, (2, 1)), "y": np.tile(y, 2)}
-    kappa = np.repeat([0.5, 5.0], 12)
-    model = drlogit.DRLogisticRegression(0.05, tol=1e-8).fit(**twice, kappa=kappa)
-    wanted = drlogit.solve(*twice.values(), epsilon=0.05, kappa=kappa, tol=1e-8).objective
-    assert model.worst_case_loss_[0] == pytest.approx(wanted, abs=1e-7)
-
-
 @pytest.mark.parametrize(
     ("y", "stated"),
     [(Y, BY_LABEL), (Y, BY_SAMPLE), (THREE, BY_SAMPLE)],

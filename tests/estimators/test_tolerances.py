@@ -51,10 +51,6 @@ def test_columns_of_their_own():
     model = DRLogisticRegression(**found.parameters).fit(FRAME, Y)
     income = 0.5 / FRAME.income.std(ddof=0)
     assert model.feature_costs_ == pytest.approx([0.2, income, math.inf, math.inf, 0.5, 0.5, 0.5])
-    text = str(found)
-    for part in ("labels are right", "0.1 standard deviations", "age: 0.5", "income: 0.2 std"):
-        assert part in text
-    assert "categories are beyond doubt" in text
 
 
 def test_what_is_not_named_is_not_beyond_doubt():
@@ -64,7 +60,6 @@ def test_what_is_not_named_is_not_beyond_doubt():
     assert np.isfinite(model.feature_costs_).all()
     assert allowances(model)[0] == "up to 5 % of labels may be wrong"
     assert "categories may be miscoded: in 10 % each" in allowances(model)
-    assert "0.1 standard deviations" in str(found)
 
 
 def test_many_unpenalised_coefficients_are_named_once():

@@ -112,11 +112,6 @@ def _describe(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     """Warnings as one line each, without the place in our code they came from."""
-    from ..estimators.tables.by_column import UnscaledDataWarning
-
-    if issubclass(category, UnscaledDataWarning):  # its remedy as an option
-        units = str(message).partition(": feature_costs=")[0]
-        message = f"{units}: --standardize measures in standard deviations"
     print(printable(f"drlogit: warning: {' '.join(str(message).split())}"), file=sys.stderr)

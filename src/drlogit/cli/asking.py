@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS, columns_of
+from ..estimators.tables.frames import MISSING_MARKS, columns_of, listed
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import read_model
 from ..files.reading import read_samples
@@ -77,10 +76,9 @@ def read_asked(
             f"{n_features}"
         )
     if names is None and samples.feature_names is not None:
-        shown = ", ".join(samples.feature_names[:8]) + (", …" if n_features > 8 else "")
         console.note(
             f"warning: {arguments.model} was fitted without feature names, so the columns of "
-            f"{samples.source} are taken in the order in which they stand: {shown}"
+            f"{samples.source} are taken as they stand: {listed(samples.feature_names)}"
         )
     if names is None and hasattr(samples.X, "columns"):
         samples.X.columns = range(n_features)
@@ -91,16 +89,6 @@ def names_of(model: Any) -> list[str] | None:
     """Names of the columns that a model takes, if it knows any."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
-
-
-def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
-    """Say so if rows that are called new have the name of those that the model was fitted to."""
-    name = Path(asked.samples.source).name
-    if name == asked.origin.get("data"):
-        console.note(
-            f"warning: the model was fitted to rows of {name}: if these are among them, what is "
-            "said about new data is not true"
-        )
 
 
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:

@@ -64,7 +64,6 @@ def run(arguments: Namespace, console: Console) -> int:
         estimator._callback = lambda at: bar(
             lambda: f"iteration {at.n_iter}, {at.elapsed:.1f} s, gap {at.gap:.1e}"
         )
-        estimator._keep_dual = arguments.proof is not None
         model = training.fit(estimator)
     samples, promised = training.samples, None
     if unseen is not None:

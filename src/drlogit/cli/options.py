@@ -175,14 +175,11 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def amounts(text: str) -> dict[str, float]:
-    """``labels=0.02,age=2`` as numbers by name."""
-    found = {}
-    for name, amount in _pairs(text):
-        if amount.endswith("%"):
-            share = float(amount[:-1]) / 100.0
-            raise argparse.ArgumentTypeError(f"write {name}={share:g} for {name}={amount}")
-        found[name] = float(amount)
-    return found
+    """``labels=2%,age=2`` as numbers by name."""
+    return {
+        name: float(amount.removesuffix("%")) / (100.0 if amount.endswith("%") else 1.0)
+        for name, amount in _pairs(text)
+    }
 
 
 def by_label(text: str) -> float | dict[str, float]:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import argparse
 import csv
-import errno
 import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..estimators.tables.frames import is_number
 from ..files.writing import write_bytes
 from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}
 _INPUTS = ("data", "model", "others")
-
-#: What makes a formula of a cell, in programs for spreadsheets.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -36,15 +31,10 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         if path is None or (name, given.get("command")) == ("proof", "verify"):  # which reads it
             continue
         place = os.path.realpath(path)
-        if os.path.isdir(place):
-            raise IsADirectoryError(errno.EISDIR, "Is a directory, not a file to write", path)
-        folder = os.path.dirname(place)
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(
-                errno.ENOENT, f"there is no folder {folder!r} to write it to", path
-            )
-        if not os.access(place if os.path.exists(place) else folder, os.W_OK):
-            raise PermissionError(errno.EACCES, "cannot be written to", path)
+        if os.path.isdir(place) or not os.path.isdir(os.path.dirname(place)):
+            raise ValueError(f"{option} {path} must be a file in a folder that there is")
+        if not os.access(place if os.path.exists(place) else os.path.dirname(place), os.W_OK):
+            raise ValueError(f"{option} {path} cannot be written to")
         if place in taken:
             raise ValueError(f"{option} {path} would overwrite {taken[place]}: name another file")
         taken[place] = f"what {option} writes"
@@ -73,16 +63,10 @@ def save_plot(figure: Any, path: str) -> None:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV file.  Text that a spreadsheet would run as a formula has an apostrophe in front."""
+    """A CSV file."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    for row in (header, *rows):
-        writer.writerow([_inert(cell) if isinstance(cell, str) else cell for cell in row])
+    csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
     return buffer.getvalue()
-
-
-def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) and not is_number(text) else text
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -3,7 +3,7 @@
 Predict the label of each sample. The features of the model are found by name where files have
 names, else by position; labels in the file are not used. Writes CSV: the predicted label, and the
 probability of the positive class (of every class, if there are more than two), which the name of
-the column says. Text that a spreadsheet would run as a formula has an apostrophe in front.
+the column says.
 
     drlogit predict model.json new.csv
     drlogit predict model.json new.csv --id patient -o predictions.csv

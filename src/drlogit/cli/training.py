@@ -12,24 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import columns_of, is_frame, rows_of
-from ..estimators.tables.text_columns import Remedies, identifies, remark_on_text
+from ..estimators.tables.frames import columns_of, is_frame, listed, rows_of
+from ..estimators.tables.text_columns import remark_on_text, tells_rows_apart
 from ..estimators.tolerances import tolerances
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
 from ..files.values import keyed_by_label
 from ..robustness.unseen_rows import LEAST_ROWS
 from .console import Console
-
-#: What to do about text that is no category.
-_REMEDIES = Remedies(
-    "--categorical {name} takes it as a category all the same",
-    "--numbers {name} reads it as numbers",
-    "make days of it before, or leave it out with --drop {name}",
-)
-
-#: Rows are shuffled alike each time, so that a split can be repeated.
-_SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +70,9 @@ class Training:
                 f"--holdout must leave out {LEAST_ROWS} rows or more, and not all, got a share of "
                 f"{share:g} of {size}"
             )
+        # Rows are shuffled alike each time, so that a split can be repeated.
         seen, unseen = train_test_split(
-            np.arange(size), test_size=share, stratify=self.labels, random_state=_SEED
+            np.arange(size), test_size=share, stratify=self.labels, random_state=0
         )
         return self._part(np.sort(seen)), self._part(np.sort(unseen))
 
@@ -96,14 +87,12 @@ class Training:
         if not isinstance(stated, Mapping):
             return stated
         names = self.samples.names
-        for name in stated:
-            if name not in names:
-                near = near_names(name, [*others, *names])
-                also = "".join(f", nor {other}" for other in others)
-                meant = f": did you mean {near[0]}?" if near else also
-                raise ValueError(
-                    f"{option}: {name!r} is not a feature of {self.samples.source}{meant}"
-                )
+        for name in stated.keys() - {*names}:
+            near = near_names(name, [*others, *names])
+            meant = f"did you mean {near[0]}?" if near else f"there is {listed([*others, *names])}"
+            raise ValueError(
+                f"{option}: {name!r} is not a feature of {self.samples.source}: {meant}"
+            )
         return {names.index(name): value for name, value in stated.items()}
 
 
@@ -192,10 +181,10 @@ def _without_identifiers(
         if column.name in asked or not column.holds_levels:
             kept.append(column.name)
             continue
-        remark = remark_on_text(column.name, column.counts, _REMEDIES)
+        remark = remark_on_text(column.name, column.counts)
         if remark is not None:
             console.note(remark)
-        if not identifies(len(column.counts.keys() - {None}), column.counts.total()):
+        if not tells_rows_apart(column.counts):
             kept.append(column.name)
     if not kept:
         raise ValueError(f"{samples.source} has no column left to be a feature, only identifiers")
@@ -207,18 +196,16 @@ def _without_identifiers(
 def _describe(training: Training, console: Console) -> None:
     """What was read, in a line, and which columns are categories."""
     samples, classes = training.samples, training.classes
-    counts = [f"{label} ({np.sum(training.labels == label)})" for label in classes[:6]]
-    shown = ", ".join(counts) + (", …" if len(classes) > 6 else "")
+    counts = [f"{label} ({np.sum(training.labels == label)})" for label in classes]
     column = f" in column {samples.target!r}" if samples.target is not None else ""
     positive = "" if training.positive is None else f"; positive class: {training.positive}"
     console.note(
         f"{samples.source}: {samples.X.shape[0]} samples, {samples.X.shape[1]} features; "
-        f"labels{column}: {shown}{positive}"
+        f"labels{column}: {listed(counts)}{positive}"
     )
     levels = [
         f"{samples.names[j]} ({samples.X.iloc[:, j].nunique(dropna=False)} levels)"
         for j in training.categorical or ()
     ]
     if levels:
-        shown = ", ".join(levels[:12]) + (f" and {len(levels) - 12} more" if levels[12:] else "")
-        console.note(f"taken as categories: {shown}")
+        console.note(f"taken as categories: {listed(levels, 12)}")

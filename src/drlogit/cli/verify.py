@@ -14,7 +14,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from ..estimators.training_data import with_class_weights
 from ..verification.verifying import verify
 from . import options
 from .asking import read_asked
@@ -33,11 +32,11 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console)
-    samples, weights = asked.samples, asked.samples.weights
+    samples = asked.samples
     if asked.origin.get("balanced"):
-        weights = with_class_weights(weights, "balanced", asked.classes, asked.codes)
+        asked.model.class_weight = "balanced"
     verdict = verify(
-        asked.model, samples.X, asked.labels, arguments.proof, sample_weight=weights,
+        asked.model, samples.X, asked.labels, arguments.proof, sample_weight=samples.weights,
         kappa=samples.kappa,
     )  # fmt: skip
     record = {"model": arguments.model, "data": samples.source, "proof": arguments.proof}

@@ -231,14 +231,12 @@ class DRLogisticRegression(RobustLinearClassifier):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any) -> None:
-        given = self._check_data(X, y, sample_weight, kappa)
+        data = self._check_data(X, y, sample_weight, kappa)
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
-        data, problem = self._prepare(given, epsilon, kappa)
-        self._advise(given, robust=epsilon > 0.0)
+        problem = data.pose(epsilon, kappa, self.n_jobs)
+        self._advise(data, robust=epsilon > 0.0)
         if self.epsilon == "auto":
-            # What is merged stands for several samples, of which theory wants to know.
-            posed = problem if data is given else given.pose(1.0, kappa, self.n_jobs)
-            problem = problem.with_radius(suggested_radius(posed))
+            problem = problem.with_radius(suggested_radius(problem))
         constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))
         if self.epsilon == "auto" and not constant:
             self._warn_about_flips(problem)

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import get_config
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..fitting.critical_radius import largest_radius
@@ -31,25 +29,10 @@ from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, is_dask
 from ..rows.chunks import in_memory
 from .classifier import DRLogisticRegression
-from .folds import (
-    Fold,
-    choose,
-    mean_log_likelihood,
-    part_of,
-    rising_end,
-    score_fold,
-    tabulate,
-)
+from .folds import choose, mean_log_likelihood, rising_end, score_fold, tabulate
 from .robust_classifier import RobustLinearClassifier
-from .tables.by_column import CostsByKind
-from .tables.frames import is_frame
+from .tables.frames import is_table
 from .training_data import TrainingData
-
-#: Parameters that say what is learnt from the samples besides coefficients.
-_TO_LEARN_WITH = (
-    "norm", "fit_intercept", "feature_costs", "categories", "bounds", "categorical_features",
-    "missing", "class_weight",
-)  # fmt: skip
 
 #: Gap of fits within folds, if ``tol`` is smaller.  With 1e-4 mean scores of six tables (of the
 #: bars) moved by up to .44 standard errors, though each chose the pair that 1e-6 chose.
@@ -101,8 +84,8 @@ tol, max_iter, class_weight, label_noise
     n_jobs : int, optional
         How many folds to work on at a time.
     verbose : int
-        Print a line for each fold and κ if positive, and one per iteration of the last fit if
-        above 1.
+        How much joblib prints of the folds, and whether the last fit prints a line per iteration:
+        if above 1.
 
     Attributes
     ----------
@@ -211,7 +194,6 @@ tol, max_iter, class_weight, label_noise
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         kappa: ArrayLike | None = None,
-        **params: Any,
     ) -> DRLogisticRegressionCV:
         """Choose ``epsilon`` and ``kappa``, and fit the model.
 
@@ -227,9 +209,6 @@ tol, max_iter, class_weight, label_noise
         kappa : array of shape (n_samples,), optional
             What it costs to flip each label, instead of the parameter ``kappa``; it is cut into
             folds with the samples.
-        **params
-            Metadata for the splitter and the scorer, if scikit-learn's metadata routing is
-            enabled.
 
         Returns
         -------
@@ -247,10 +226,10 @@ tol, max_iter, class_weight, label_noise
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         with self._unless_it_fails():
-            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, params)
+            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, params: dict[str, Any]) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any) -> None:
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
         if is_dask(X) and not hasattr(X, "chunks"):
@@ -258,35 +237,31 @@ tol, max_iter, class_weight, label_noise
                 f"DRLogisticRegressionCV takes Dask arrays, got a Dask {type(X).__name__}; pass "
                 "X.to_dask_array(lengths=True)"
             )
-        # Folds are drawn here, and labels and weights are needed for that.
-        y = in_memory(y) if is_dask(y) else y
-        sample_weight = in_memory(sample_weight) if is_dask(sample_weight) else sample_weight
-        split_params, score_params = self._route(sample_weight, params)
         if kappa is not None and is_stated_singly(kappa):
             raise ValueError(
                 f"kappa must be by label or by sample here, got {kappa!r:.40}; numbers to choose "
                 "from are kappas"
             )
-        given = self._check_data(X, y, sample_weight, in_memory(kappa) if is_dask(kappa) else kappa)
+        # Folds are drawn here, and labels and weights are needed for that.
+        y, sample_weight, kappa = (
+            in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
+        )
+        given = self._check_data(X, y, sample_weight, kappa)
         every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
         splits = [
             (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
-            for train, test in cv.split(given.X, given.y, **split_params)
+            for train, test in cv.split(given.X, given.y)
         ]
-        self._check_folds(given, splits)
-        folds = self._folds(given, X, sample_weight, splits)
-        fold_params = [
-            {name: part_of(value, test, given.y.size) for name, value in score_params.items()}
-            for _, test in splits
-        ]
-        data, problem = self._prepare(given, 0.0, np.inf)
+        problem = given.pose(0.0, np.inf, self.n_jobs)
         self._advise(given)
-        unit = data.unit(problem)
-        kappas, epsilons = self._grid(data, problem, unit)
+        unit = given.unit(problem)
+        kappas, epsilons = self._grid(given, problem, unit)
         self.n_splits_ = len(splits)
-
-        counted = is_count(self.epsilons)
-        found = self._run_folds(folds, kappas, epsilons, fold_params, from_largest=counted)
+        # What is no table was checked, and has no levels or names to learn.
+        raw = is_table(X) and not is_dask(given.X)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        samples = X if raw else given.X, given.y, weights, given.kappa
+        found = self._run_folds(samples, splits, kappas, epsilons)
         self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
         self.best_index_ = choose(
             self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
@@ -296,7 +271,7 @@ tol, max_iter, class_weight, label_noise
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
-        end = rising_end(self.cv_results_, self.best_index_, self.n_splits_)
+        end, counted = rising_end(self.cv_results_, self.best_index_, self.n_splits_), self._counted
         # From ε_max on all models are alike, and at 0 there is no smaller radius.
         self.at_grid_edge_ = self.epsilon_ > 0.0 if end == -1 else end == 0 and not counted
         if self.at_grid_edge_ and not counted:
@@ -306,7 +281,12 @@ tol, max_iter, class_weight, label_noise
         self.kappa_ = as_stated(chosen.cost, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
-            self._fit_problem(data, chosen, verbose=max(self.verbose - 1, 0))
+            self._fit_problem(given, chosen, verbose=max(self.verbose - 1, 0))
+
+    @property
+    def _counted(self) -> bool:
+        """Whether radii are chosen here, from ε_max downwards."""
+        return is_count(self.epsilons)
 
     def _warn_of_edge(self, end: int | None) -> None:
         which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
@@ -318,40 +298,6 @@ tol, max_iter, class_weight, label_noise
             stacklevel=4,
         )
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Say which metadata go to the splitter and to the scorer.
-
-        Returns
-        -------
-        sklearn.utils.metadata_routing.MetadataRouter
-            Routing information.
-        """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-            .add(
-                scorer=self._scorer(),
-                method_mapping=MethodMapping().add(caller="fit", callee="score"),
-            )
-        )
-
-    def _route(
-        self, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Metadata for the splitter and for the scorer."""
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **weights, **params)
-            # Our own score always wants weights; others say so by themselves.
-            return routed.splitter.split, weights if self.scoring is None else routed.scorer.score
-        if params:
-            raise ValueError(
-                f"fit takes {', '.join(params)} only with scikit-learn's metadata routing enabled; "
-                "for groups, pass cv=list(splitter.split(X, y, groups))"
-            )
-        return {}, weights
-
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
             return mean_log_likelihood
@@ -359,18 +305,6 @@ tol, max_iter, class_weight, label_noise
 
         scorer: Callable[..., float] = check_scoring(self, scoring=self.scoring)
         return scorer
-
-    def _check_folds(self, data: TrainingData, splits: list[tuple[IndexArray, IndexArray]]) -> None:
-        """Every class must be there to learn from in every fold."""
-        for fold, (train, _) in enumerate(splits, 1):
-            weights = None if data.weights is None else data.weights[train]
-            totals = np.bincount(data.codes[train], weights, minlength=data.n_classes)
-            if not totals.all():
-                missing = self.classes_[totals == 0.0].tolist()[0]
-                raise ValueError(
-                    f"class {missing!r} has no sample in the training part of fold {fold} of "
-                    f"{len(splits)}; every class needs one: use fewer folds, or stratified ones"
-                )
 
     def _grid(
         self, data: TrainingData, problem: Problem | ClassProblem, unit: Any
@@ -386,58 +320,37 @@ tol, max_iter, class_weight, label_noise
             kappas = kappas_around(limit(np.inf), count) if data.kappa is None else factors(count)
         else:
             kappas = check_kappas(self.kappas)
-        if not is_count(self.epsilons):
+        if not self._counted:
             return kappas, [check_radii(self.epsilons)] * kappas.size
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
         return kappas, [radii_below(limit(kappa), count, least) for kappa in kappas.tolist()]
 
-    def _folds(
-        self,
-        given: TrainingData,
-        X: Any,
-        sample_weight: Any,
-        splits: list[tuple[IndexArray, IndexArray]],
-    ) -> list[Fold]:
-        """What is learnt from samples is learnt from the training part of each fold."""
-        # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
-        learner = DRLogisticRegression(**{name: getattr(self, name) for name in _TO_LEARN_WITH})
-        by_name = isinstance(self.bounds, Mapping) or isinstance(
-            self.feature_costs, Mapping | CostsByKind
-        )
-        if self.encoding_ is None and not (by_name and is_frame(X)):  # which has the names
-            X, learner.categories = given.X, self.categories_
-        weights = None if sample_weight is None else np.asarray(sample_weight)
-        return [
-            Fold(learner, X, given.y, weights, given.kappa_of(train), train, test)
-            for train, test in splits
-        ]
-
     def _run_folds(
         self,
-        folds: list[Fold],
+        samples: tuple[Any, ...],
+        splits: list[tuple[IndexArray, IndexArray]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
-        score_params: list[dict[str, Any]],
-        *,
-        from_largest: bool,
     ) -> FloatArray:
         """What :func:`score_fold` has for each fold."""
-        scorer = self._scorer()
+        # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
+        ours, learner = self.get_params(deep=False), DRLogisticRegression()
+        learner.set_params(**{name: ours[name] for name in learner.get_params() if name in ours})
         # Nobody sees these fits.
         controls = {
             "solver": self.solver, "tol": max(self.tol, FOLD_TOL), "max_iter": self.max_iter,
             "judged": False,
         }  # fmt: skip
-        running = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(score_fold)(
-                fold, kappas, epsilons, from_largest, controls, scorer, params,
-                f"fold {k} of {len(folds)}" if self.verbose else None,
+                learner, samples, split, kappas, epsilons, controls, self._scorer(),
+                classes=self.classes_, from_largest=self._counted,
             )
-            for k, (fold, params) in enumerate(zip(folds, score_params, strict=True), 1)
+            for split in splits
         )  # fmt: skip
         found: list[FloatArray] = []
         for each in running:
             found.append(each)
             if self._on_fold is not None:
-                self._on_fold(len(found), len(folds))
+                self._on_fold(len(found), len(splits))
         return np.array(found)

@@ -7,9 +7,9 @@
 Both are a ``LogisticRegression`` with the same coefficients, behind the encoding of a table.  There
 every level has its column, ones it does not know have none, and so has each text that means
 "missing", with the same coefficient; numbers pass, or are filled in where they are missing.  For
-scikit-learn the encoding is a ``ColumnTransformer``.  In ONNX, whose converters of such encoders
-compute in single precision and with whole numbers, it is a few nodes of ours in double precision;
-skl2onnx converts the rest.
+scikit-learn the encoding is a ``ColumnTransformer``.  In ONNX, where converters of such encoders
+compute in single precision and with whole numbers, a model is a few nodes of ours in double
+precision; skl2onnx converts the other steps of a pipeline.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..rows.arrays import IndexArray
+from ..rows.arrays import FloatArray
 from .tables.encoding import EncodedColumn, Encoding
 from .tables.frames import columns_of, is_frame
 
@@ -30,27 +29,17 @@ def plain_model(model: Any) -> Any:
     encoding = model.encoding_
     if encoding is None:
         return _classifier(model)
-    return _behind(_column_transformer(encoding, getattr(model, "feature_names_in_", None)), model)
-
-
-def _behind(columns: Any, model: Any) -> Any:
-    """The coefficients of a model behind what encodes its table."""
     from sklearn.pipeline import Pipeline
 
+    columns = _column_transformer(encoding, getattr(model, "feature_names_in_", None))
     return Pipeline([("columns", columns), ("classifier", _classifier(model))])
 
 
 def _classifier(model: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    if model.label_noise_ is not None:
-        raise ValueError(
-            "other forms of a model do not know of label_noise; fit without it, and correct what "
-            "is predicted where it is used"
-        )
     plain, encoding = LogisticRegression(), model.encoding_
-    weights = slice(None) if encoding is None else _weights(encoding)
-    plain.coef_, plain.intercept_ = model.coef_[:, weights].copy(), model.intercept_.copy()
+    plain.coef_, plain.intercept_ = _coefficients(model), model.intercept_.copy()
     plain.classes_, plain.n_features_in_ = model.classes_, plain.coef_.shape[1]
     plain.n_iter_ = np.array([0], dtype=np.int32)
     if encoding is None and hasattr(model, "feature_names_in_"):
@@ -58,14 +47,22 @@ def _classifier(model: Any) -> Any:
     return plain
 
 
-def _weights(encoding: Encoding) -> IndexArray:
-    """Which coefficient goes with each column that is made of the table."""
+def _coefficients(model: Any) -> FloatArray:
+    """Those that go with each column that is made of a table."""
+    if model.label_noise_ is not None:
+        raise ValueError(
+            "other forms of a model do not know of label_noise; fit without it, and correct what "
+            "is predicted where it is used"
+        )
+    encoding = model.encoding_
+    if encoding is None:
+        return np.array(model.coef_)
     found = []
     for column, place in zip(encoding.columns, encoding.places, strict=True):
         found.append(place)
         extra = len(_levels(column, encoding.missing_marks)) - place.size if column.levels else 0
         found.append(np.repeat(place[-1:], extra))  # the missing level is the last
-    return np.concatenate(found)
+    return np.asarray(model.coef_[:, np.concatenate(found)])
 
 
 def _levels(column: EncodedColumn, marks: tuple[str, ...]) -> list[Any]:
@@ -132,7 +129,7 @@ def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
 # --- ONNX -----------------------------------------------------------------------------------
 
 
-def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
+def to_onnx(model: Any, X: Any = None) -> Any:
     """Turn a fitted model into an ONNX graph with the same predictions.
 
     Parameters
@@ -140,19 +137,15 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
     model : DRLogisticRegression, DRLogisticRegressionCV, a pipeline that ends in one, or a search
         A fitted one.
     X : array or data frame, optional
-        Some rows as the model takes them, of which the graph learns names and kinds of its inputs.
+        Some rows as a pipeline takes them, of which the graph learns names and kinds of its inputs.
         Not used for a model of ours, which knows them.
-    **settings
-        As in ``skl2onnx.to_onnx``.  Unless ``options`` says otherwise, probabilities are an array
-        and not a list of dicts (``{"zipmap": False}``).
 
     Returns
     -------
     onnx.ModelProto
         In double precision, with outputs ``label`` and ``probabilities``; write
         ``SerializeToString()`` to a file.  Its input is ``X``, or one of shape (rows, 1) for each
-        column of a table, in their order; names become identifiers.  A missing number is NaN,
-        missing text is ``""``.
+        column of a table, in their order.  A missing number is NaN, missing text is ``""``.
 
     Raises
     ------
@@ -164,100 +157,64 @@ def to_onnx(model: Any, X: Any = None, **settings: Any) -> Any:
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     try:
-        import skl2onnx
+        return _graph(model) if hasattr(model, "encoding_") else _converted(model, X)
     except ImportError as error:
         raise ImportError("ONNX needs skl2onnx: pip install 'drlogit[onnx]'") from error
 
-    skl2onnx.update_registered_converter(
-        EncodedTable, _ALIAS, lambda operator: None, _add_nodes, parser=_declare
-    )
-    settings.setdefault("options", {"zipmap": False})
-    return skl2onnx.to_onnx(_to_convert(model), initial_types=_inputs(model, X), **settings)
 
+def _converted(pipeline: Any, X: Any) -> Any:
+    """The graph that skl2onnx makes of a pipeline; every number in double precision."""
+    import skl2onnx
+    from skl2onnx.common import data_types
 
-#: How skl2onnx calls our step.
-_ALIAS = "DrlogitEncodedTable"
-
-
-class EncodedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The encoding of a table as a step that skl2onnx can be told of; it transforms nothing."""
-
-    def __init__(self, encoding: Encoding) -> None:
-        self.encoding = encoding
-
-
-def _to_convert(model: Any) -> Any:
-    """The same model out of steps that skl2onnx knows, and of ours."""
-    if hasattr(model, "encoding_"):
-        encoding = model.encoding_
-        return _classifier(model) if encoding is None else _behind(EncodedTable(encoding), model)
-    if hasattr(model, "steps"):
-        name, last = model.steps[-1]
-        return type(model)([*model.steps[:-1], (name, _to_convert(last))])
-    return model
-
-
-def _inputs(model: Any, X: Any) -> list[tuple[str, Any]]:
-    """Name and type of each input: double precision for whatever is a number."""
-    from skl2onnx.common.data_types import BooleanTensorType, DoubleTensorType, StringTensorType
-
-    if hasattr(model, "encoding_"):
-        if model.encoding_ is None or not hasattr(model, "feature_names_in_"):
-            return [("X", DoubleTensorType([None, int(model.n_features_in_)]))]
-        columns = model.encoding_.columns
-        kinds = {each.name: "number" if each.levels is None else each.kind for each in columns}
-        gaps = {each.name for each in columns if None in (each.levels or ())}
-    elif is_frame(X):
-        table = columns_of(X)
-        kinds = {each.name: each.kind if each.holds_levels else "number" for each in table}
-        gaps = {each.name for each in table if each.missing.any()}
-    elif X is None:
+    if X is None:
         raise ValueError(
-            f"X must be some rows that {type(model).__name__} takes, for their names and kinds, "
+            f"X must be some rows that {type(pipeline).__name__} takes, for their names and kinds, "
             "got None"
         )
-    else:
-        return [("X", DoubleTensorType([None, int(np.shape(X)[1])]))]
-    types = {"text": StringTensorType, "truth": BooleanTensorType, "number": DoubleTensorType}
-    return [
-        # A truth value has no NaN.
-        (str(name), types["number" if kind == "truth" and name in gaps else kind]([None, 1]))
-        for name, kind in kinds.items()
-    ]
+    inputs = [("X", data_types.DoubleTensorType([None, np.shape(X)[1]]))]
+    if is_frame(X):
+        kinds = {
+            "text": data_types.StringTensorType,
+            "truth": data_types.BooleanTensorType,
+            "number": data_types.DoubleTensorType,
+        }
+        inputs = [(str(each.name), kinds[each.kind]([None, 1])) for each in columns_of(X)]
+    name, last = pipeline.steps[-1]
+    plain = type(pipeline)([*pipeline.steps[:-1], (name, plain_model(last))])
+    return skl2onnx.to_onnx(plain, initial_types=inputs, options={"zipmap": False})
 
 
-def _declare(scope: Any, table: Any, inputs: Any, **_: Any) -> Any:
-    """What skl2onnx calls a parser: our step, with an output in double precision."""
-    from skl2onnx.common.data_types import DoubleTensorType
+def _graph(model: Any) -> Any:
+    """The graph of a model: features of the columns, scores, probabilities and labels."""
+    from onnx import TensorProto, helper, numpy_helper
 
-    operator = scope.declare_local_operator(_ALIAS, table)
-    operator.inputs.extend(inputs)
-    width = DoubleTensorType([None, _weights(table.encoding).size])
-    operator.outputs.append(scope.declare_local_variable("features", width))
-    return operator.outputs
+    encoding, double = model.encoding_, TensorProto.DOUBLE
+    inputs, nodes, constants = list[Any](), list[Any](), list[Any]()
 
+    def add_input(name: str, kind: int, width: int) -> str:
+        inputs.append(helper.make_tensor_value_info(name, kind, [None, width]))
+        return name
 
-#: The code of double precision in ONNX.
-_DOUBLE = 11
+    def node(kind: str, *given: Any, output: str = "", **attributes: Any) -> str:
+        """What a node makes of others, by name, and of constants."""
+        names = []
+        for each in given:
+            if not isinstance(each, str):
+                each = numpy_helper.from_array(np.asarray(each), f"/constant {len(constants)}")
+                constants.append(each)
+            names.append(each if isinstance(each, str) else each.name)
+        output = output or f"/node {len(nodes)}"
+        nodes.append(helper.make_node(kind, names, [output], **attributes))
+        return output
 
-
-def _add_nodes(scope: Any, operator: Any, container: Any) -> None:
-    """Add what makes features of the columns of a table, each an input or all of them one."""
-    from skl2onnx.algebra import onnx_ops
-
-    encoding, inputs = operator.raw_operator.encoding, operator.inputs
-
-    def node(kind: str, *given: Any, **attributes: Any) -> Any:
-        make = getattr(onnx_ops, f"Onnx{kind}")
-        return make(*given, op_version=container.target_opset, **attributes)
-
-    def encoded(column: EncodedColumn, given: Any) -> Any:
+    def encoded(column: EncodedColumn, given: str) -> str:
         levels = _levels(column, encoding.missing_marks)
         if column.levels is not None and column.kind == "text":
-            hot = node("OneHotEncoder", given, cats_strings=levels, zeros=1)
+            hot = node("OneHotEncoder", given, cats_strings=levels, zeros=1, domain="ai.onnx.ml")
             hot = node("Reshape", hot, np.array([-1, len(levels)], dtype=np.int64))
-            return node("Cast", hot, to=_DOUBLE)
-        numbers, fill = node("Cast", given, to=_DOUBLE), column.fill
+            return node("Cast", hot, to=double)
+        numbers, fill = node("Cast", given, to=double), column.fill
         values = np.array(levels, dtype=np.float64)
         if None in (column.levels or ()):
             fill = 2.0 * max(0.0, *values[~np.isnan(values)]) + 1.0  # no level, in place of NaN
@@ -266,13 +223,32 @@ def _add_nodes(scope: Any, operator: Any, container: Any) -> None:
             numbers = node("Where", node("IsNaN", numbers), np.array([fill]), numbers)
         if column.levels is None:
             return numbers
-        return node("Cast", node("Equal", numbers, values[None, :]), to=_DOUBLE)
+        return node("Cast", node("Equal", numbers, values[None, :]), to=double)
 
-    found = []
-    for j, column in enumerate(encoding.columns):
-        given = inputs[j if len(inputs) > 1 else 0]
-        if len(inputs) < len(encoding.columns):
-            given = node("Gather", given, np.array([j], dtype=np.int64), axis=1)
-        if not column.left_out:
-            found.append(encoded(column, given))
-    node("Concat", *found, axis=1, output_names=operator.outputs).add_to(scope, container)
+    coef, intercept = _coefficients(model), model.intercept_
+    if encoding is None:
+        features = add_input("X", double, model.n_features_in_)
+    else:
+        kinds, found = {"text": TensorProto.STRING, "truth": TensorProto.BOOL}, []
+        for column in encoding.columns:
+            # A truth value has no NaN.
+            number = column.levels is None or (column.kind == "truth" and None in column.levels)
+            kind = double if number else kinds.get(column.kind, double)
+            given = add_input(str(column.name), kind, 1)
+            if not column.left_out:
+                found.append(encoded(column, given))
+        features = node("Concat", *found, axis=1)
+    if len(coef) == 1:  # the softmax of 0 and the score
+        coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
+    scores = node("Add", node("MatMul", features, coef.T), intercept)
+    classes = model.classes_.astype(object) if model.classes_.dtype.kind == "U" else model.classes_
+    node("Gather", classes, node("ArgMax", scores, axis=1, keepdims=0), output="label")
+    node("Softmax", scores, axis=1, output="probabilities")
+    label = helper.np_dtype_to_tensor_dtype(classes.dtype)
+    outputs = [
+        helper.make_tensor_value_info("label", label, [None]),
+        helper.make_tensor_value_info("probabilities", double, [None, len(coef)]),
+    ]
+    graph = helper.make_graph(nodes, "drlogit", inputs, outputs, constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)

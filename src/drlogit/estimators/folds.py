@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
@@ -21,21 +20,6 @@ from ..rows.chunks import in_memory
 from .robust_classifier import RobustLinearClassifier
 from .tables.frames import rows_of
 from .training_data import matrix_of
-
-
-class Fold(NamedTuple):
-    """Samples, with which of them to learn and which to score, and what flips of the former cost.
-
-    Levels, fills, standard deviations and bounds are learnt from them by the ``learner``, too.
-    """
-
-    learner: RobustLinearClassifier
-    X: Any
-    y: np.ndarray[Any, Any]
-    weights: FloatArray | None
-    kappa: Any
-    train: IndexArray
-    test: IndexArray
 
 
 def _fits(
@@ -61,53 +45,50 @@ def _fits(
 
 
 def score_fold(
-    fold: Fold,
+    learner: RobustLinearClassifier,
+    samples: tuple[Any, ...],
+    split: tuple[IndexArray, IndexArray],
     kappas: FloatArray,
     epsilons: Sequence[FloatArray],
-    from_largest: bool,
     controls: dict[str, Any],
     scorer: Any,
-    score_params: dict[str, Any],
-    name: str | None = None,
+    *,
+    classes: np.ndarray[Any, Any],
+    from_largest: bool,
 ) -> FloatArray:
     """Fit each κ over its radii on the training part of a fold, and score the rest.
 
-    Returns scores, seconds, iterations and gaps, a column for each pair.  Prints a line for each κ
-    if the fold has a ``name``.
+    ``samples`` are X, y, weights and flip costs, of which ``split`` says where to learn and where
+    to score.  The ``learner`` learns levels, fills, standard deviations and bounds from the former.
+    Returns scores, seconds in the solver, iterations and gaps, a column for each pair.
     """
-    started = time.perf_counter()
-    learner = copy.copy(fold.learner)  # others may be at work with the same one
-    weights = None if fold.weights is None else fold.weights[fold.train]
-    given = rows_of(fold.X, fold.train), fold.y[fold.train], weights, fold.kappa
-    training = learner._check_data(*given).prepared()
-    X, y = rows_of(fold.X, fold.test), fold.y[fold.test]
+    learner = copy.copy(learner)  # others may be at work with the same one
+    (X, y, weights, _), (train, test) = samples, split
+    given = [part_of(each, train, y.size) for each in samples[1:]]
+    training = learner._check_data(rows_of(X, train), *given)
+    missing = np.setdiff1d(classes, training.classes).tolist()
+    if missing:
+        raise ValueError(
+            f"class {missing[0]!r} has no sample in the training part of a fold; every class needs "
+            "one: use fewer folds, or stratified ones"
+        )
+    X, y = rows_of(X, test), y[test]
     X = X if is_dask(X) else matrix_of(learner, X, quiet=True)
+    score_params = {} if weights is None else {"sample_weight": weights[test]}
     problem = training.pose(0.0, float(kappas[0]))
     unit = training.unit(problem)
     classifier = type(learner)()  # of the matrix, not of the table
     classifier.classes_, classifier.n_features_in_ = learner.classes_, X.shape[1]
-    found: list[FloatArray] = []
+    found: list[tuple[float, ...]] = []
     for kappa, radii in zip(kappas, epsilons, strict=True):
-        fits = list(_fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls))
-        rest = time.perf_counter() - started - sum(seconds for _, _, seconds, *_ in fits)
-        here = np.empty((4, radii.size))
-        for k, (*model, seconds, n_iter, gap) in enumerate(fits):
+        fits = _fits(problem, radii, scaled_costs(unit, float(kappa)), from_largest, controls)
+        for *model, seconds, n_iter, gap in fits:
             coef, intercept = training.reported(*model)
             classifier.coef_ = np.atleast_2d(coef)
             classifier.intercept_ = np.atleast_1d(intercept)
             score = float(scorer(classifier, X, y, **score_params))
-            here[:, k] = score, seconds + rest / radii.size, n_iter, gap
-        found.append(here)
-        if name is not None:
-            best = int(np.argmax(here[0]))
-            print(
-                f"{name}, kappa {kappa:.4g} ({len(found)} of {kappas.size}): {radii.size} radii "
-                f"in {here[1].sum():.2f} s (gap <= {here[3].max():.1e}), best score "
-                f"{here[0, best]:.4f} at epsilon {radii[best]:.4g}",
-                flush=True,
-            )
-        started = time.perf_counter()
-    return np.hstack(found)
+            found.append((score, seconds, n_iter, gap))
+    return np.array(found).T
 
 
 def mean_log_likelihood(
@@ -130,10 +111,10 @@ def mean_log_likelihood(
     return float(np.average(likelihoods, weights=sample_weight))
 
 
-def part_of(value: Any, index: Any, n_samples: int) -> Any:
+def part_of(value: Any, index: IndexArray, n_samples: int) -> Any:
     """The entries of some samples, if a value has one for each sample."""
-    array = np.asarray(value)
-    return array[index] if array.ndim > 0 and array.shape[0] == n_samples else value
+    by_sample = isinstance(value, np.ndarray) and value.shape == (n_samples,)
+    return value[index] if by_sample else value
 
 
 def tabulate(

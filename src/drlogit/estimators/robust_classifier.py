@@ -75,9 +75,6 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     #: Told of every iteration, for who shows progress; not a parameter, and nothing for users.
     _callback: Callback | None = None
 
-    #: Whether results keep their dual points, which are as long as the data; likewise.
-    _keep_dual = False
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -159,31 +156,9 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         stated = self.categories
         if stated is None or any(isinstance(each, str) for each in (stated, *stated)):
             return encoded or stated  # what is no list of groups is refused later
-        places = []
-        for group in stated:
-            found = [position_of(column, names, "categories") for column in group]
-            if self.encoding_ is not None:
-                for j in found:
-                    if self.encoding_.columns[j].levels is not None:
-                        raise ValueError(
-                            f"categories names the column {names[j]!r:.60}, which is a category "
-                            "itself"
-                        )
-                found = [int(self.encoding_.places[j][0]) for j in found]
-            places.append(found)
-        return [*places, *encoded]
-
-    def _prepare(
-        self, given: TrainingData, epsilon: float, kappa: Any
-    ) -> tuple[TrainingData, Problem | ClassProblem]:
-        """The samples as a fit takes them, and their problem."""
-        data = given.prepared()
-        try:
-            return data, data.pose(epsilon, kappa, self.n_jobs)
-        except ValueError:
-            if data is not given:
-                given.pose(epsilon, kappa, self.n_jobs)  # raises with the rows as they were given
-            raise
+        first = [place[0] if place.size else -1 for place in self._table.places]
+        found = [[int(first[position_of(c, names, "categories")]) for c in g] for g in stated]
+        return [*found, *encoded]
 
     def _fit_problem(
         self,
@@ -204,12 +179,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         # One that was stopped may have got no further than that.
         model = problem.join(result.coef, result.intercept)
         constant = result.converged and is_constant(problem, model)
-        result = result if self._keep_dual else replace(result, dual=None)
-        if result.dual is not None and data.origin is not None:
-            result = replace(result, dual=result.dual.for_samples(data.origin))
         coef, intercept = data.reported(result.coef, result.intercept)
-        if coef is not result.coef:
-            result = replace(result, coef=coef, intercept=intercept)
+        result = replace(result, coef=coef, intercept=intercept, dual=None)
         self._set_result(result, problem.epsilon, as_stated(problem.cost, self.classes_))
         self._warn(result, problem, constant=constant)
         return constant
@@ -236,18 +207,14 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             What flips cost, if that was stated for each sample.
         """
         check_is_fitted(self, "coef_")
-        again = clone(self)
-        again._keep_dual = True
         kappa = self.kappa_ if kappa is None else kappa
         if isinstance(kappa, str):
             raise ValueError("kappa must be given: the model was fitted with one for each sample")
-        given = again._check_data(X, y, sample_weight, kappa)
-        if self._keep_dual:
-            again.result_ = self.result_
-        else:
-            data, problem = again._prepare(given, self.epsilon_, kappa)
-            again._fit_problem(data, problem, verbose=0)
-        result = again.result_
+        given = clone(self)._check_data(X, y, sample_weight, kappa)
+        result = solve_problem(
+            given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
+            max_iter=self.max_iter,
+        )  # fmt: skip
         assert result.dual is not None
         features, several = digest_of_features(given.X), given.n_classes > 2
         signs = np.asarray(given.codes, dtype=np.float64) if several else signs_of(given.codes, 1)

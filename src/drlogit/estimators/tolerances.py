@@ -27,9 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..problem.label_costs import CostsByShare, StatedKappa, can_flip, flips_in_words
 from .robust_classifier import RobustLinearClassifier
 from .tables.by_column import CostsByKind
-
-#: Columns that a sentence names one by one.
-_NAMED = 6
+from .tables.frames import listed
 
 #: What is tolerated where nothing is said: a tenth of a standard deviation, one entry in ten.  With
 #: labels=0.05 on 15 of the tables of docs/data.md, the log-loss on held-out rows is .42 on average,
@@ -37,12 +35,10 @@ _NAMED = 6
 #: eleven texts, four of 30 to 120 levels, .67, 1.05 and .62 (half of it: .41 and .82).
 _UNSAID = 0.1
 
-_SHARED = "each alone would use up the budget; together they share it"
-
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What may be wrong, and the ball that says so; print it to read it.
+    """What may be wrong, and the ball that says so.
 
     Attributes
     ----------
@@ -95,27 +91,6 @@ class Tolerances:
         """``inf`` for what is beyond doubt, and for labels that are right."""
         return self.epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
 
-    def __str__(self) -> str:
-        by_label = self.labels if isinstance(self.labels, dict) else {}
-        lines = [
-            f"of labels {name}, {_share(t)} may be wrong" if t else f"labels {name} are right"
-            for name, t in by_label.items()
-        ]
-        if not isinstance(self.labels, dict):
-            wrong = f"labels: {_share(self.labels)} may be wrong"
-            lines = [wrong if self.labels else "labels are right"]
-        if math.isfinite(self.numbers):
-            lines.append(f"numbers may be off by {self.numbers:g} standard deviations on average")
-        if math.isfinite(self.categories):
-            lines.append(f"categories: {_share(self.categories)} of a column may be miscoded")
-        sure = [name for name in ("numbers", "categories") if math.isinf(getattr(self, name))]
-        lines += [f"{name} are beyond doubt" for name in sure]
-        for name, value in self.columns.items():
-            shown = value if isinstance(value, str) else f"{value:g}"
-            right = math.isinf(_amount(value))
-            lines.append(f"{name} is beyond doubt" if right else f"{name}: {shown} on average")
-        return "; ".join([*lines, _SHARED])
-
 
 def tolerances(
     *,
@@ -147,7 +122,8 @@ def tolerances(
     Returns
     -------
     Tolerances
-        ``DRLogisticRegression(**found.parameters)`` is the model; ``print(found)`` says it again.
+        ``DRLogisticRegression(**found.parameters)`` is the model, :func:`allowances` of which, once
+        it is fitted, says again what was tolerated.
 
     Examples
     --------
@@ -233,14 +209,13 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
         each = " each" if len(moved) > 1 else ""
         sentences.append(f"numbers may be off by {many} standard deviations{each} on average")
     elif moved:
-        sentences.append(f"numbers may be off on average: {_listed(moved, 'by')}")
+        sentences.append(f"numbers may be off on average: {_each(moved, 'by')}")
     if changed:
-        sentences.append(f"categories may be miscoded: {_listed(changed, 'in')}")
+        sentences.append(f"categories may be miscoded: {_each(changed, 'in')}")
     if still:
-        shown = ", ".join(still[:_NAMED]) + (", …" if len(still) > _NAMED else "")
-        sentences.append(f"beyond doubt: {shown}")
+        sentences.append(f"beyond doubt: {listed(still)}")
     if len(moved) + len(changed) + can_flip(kappa) > 1:
-        sentences.append(_SHARED)
+        sentences.append("each alone would use up the budget; together they share it")
     return sentences
 
 
@@ -261,12 +236,11 @@ def _columns(model: Any) -> list[tuple[str, int, bool]]:
     ]
 
 
-def _listed(found: dict[str, str], word: str) -> str:
+def _each(found: dict[str, str], word: str) -> str:
     """Columns with the same tolerance together."""
     if len(set(found.values())) == 1 and len(found) > 1:
         return f"{word} {next(iter(found.values()))} each"
-    parts = [f"{name} {word} {value}" for name, value in list(found.items())[:_NAMED]]
-    return ", ".join(parts) + (", …" if len(found) > _NAMED else "")
+    return listed([f"{name} {word} {value}" for name, value in found.items()])
 
 
 def _amount(stated: float | str) -> float:

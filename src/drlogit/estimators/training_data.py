@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..problem.classes import ClassProblem, pose_classes
 from ..problem.problem import Problem, pose_problem
-from ..rows.arrays import FloatArray, IndexArray, Matrix, beyond_memory, is_dask
+from ..rows.arrays import FloatArray, IndexArray, Matrix, is_dask
 from ..rows.building import checked_rows, of_both_classes
 from ..rows.checks import (
     AS_NUMBERS,
@@ -34,7 +34,6 @@ from ..rows.checks import (
     signs_of,
 )
 from ..rows.interface import Rows
-from ..rows.repeats import distinct_samples
 from .tables.encoding import Encoding, find_categorical, fit_encoding
 from .tables.frames import columns_of, is_frame, is_table
 
@@ -46,8 +45,7 @@ class TrainingData:
     ``codes`` are the labels as positions among the classes; ``weights`` include those of the
     classes.  ``model`` is what a problem of theirs is besides ε and κ, ``encoding`` how a table
     became X.  ``kappa`` is what flips cost, as :func:`~drlogit.problem.label_costs.flip_costs` has
-    it, None where it has yet to be chosen.  ``origin`` has, for each sample that was given, which
-    of these it has become, -1 for none; it is None if they are the same.
+    it, None where it has yet to be chosen.
     """
 
     X: Matrix
@@ -58,7 +56,6 @@ class TrainingData:
     model: Mapping[str, Any] = field(default_factory=dict)
     encoding: Encoding | None = None
     kappa: Any = None
-    origin: IndexArray | None = None
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, class_weight: Any) -> TrainingData:
@@ -131,50 +128,6 @@ class TrainingData:
         weights = np.ones(self.codes.size) if self.weights is None else self.weights
         return np.asarray((weights / weights.sum()) @ self.X).ravel()
 
-    def part(self, index: Any) -> TrainingData:
-        """Some of the samples."""
-        weights = None if self.weights is None else self.weights[index]
-        return replace(
-            self, X=self.X[index], y=self.y[index], codes=self.codes[index], weights=weights,
-            kappa=self.kappa_of(index),
-        )  # fmt: skip
-
-    def kappa_of(self, index: Any) -> Any:
-        """What flips of some of the samples cost."""
-        by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
-        return self.kappa[index] if by_sample else self.kappa
-
-    def prepared(self) -> TrainingData:
-        """The samples as a fit takes them: those of weight zero left out.
-
-        With fewer than two samples per feature, a hyperplane usually separates them (Cover 1965),
-        the optimum is a whole set, and rounding decides at which of its points a solver ends.
-        There, equal samples are merged and all put in an order of their own, so that neither
-        their order nor repeating a sample instead of giving it weight two changes the model.
-        """
-        counted = self
-        if beyond_memory(self.X):  # larger than this is meant for
-            return self
-        if self.weights is not None and not self.weights.all():
-            there = self.weights > 0.0
-            origin = np.where(there, np.cumsum(there) - 1, -1)
-            counted = replace(self.part(np.flatnonzero(there)), origin=origin)
-        n_samples, n_features = counted.X.shape
-        return counted if n_samples >= 2 * n_features else counted._merged()
-
-    def _merged(self) -> TrainingData:
-        """Each distinct sample once, in an order that depends on nothing but their contents."""
-        weights = np.ones(self.codes.size) if self.weights is None else self.weights
-        by_sample = isinstance(self.kappa, np.ndarray) and self.kappa.ndim == 1
-        costs = self.kappa if by_sample else np.zeros(self.codes.size)
-        first, group = distinct_samples(self.X, np.column_stack([self.codes, costs]))
-        origin = (
-            group if self.origin is None else np.where(self.origin >= 0, group[self.origin], -1)
-        )
-        return replace(
-            self.part(first), weights=np.bincount(group, weights).astype(np.float64), origin=origin
-        )
-
 
 def _check_classes(classes: np.ndarray[Any, Any]) -> None:
     """Two labels or more, and labels, not measurements."""
@@ -246,7 +199,7 @@ def features_to_fit(estimator: Any, X: Any, sample_weight: Any) -> Any:
         columns, categorical, fill=fill, weights=weights, stated=not isinstance(wanted, str)
     )
     estimator.encoding_ = encoding
-    return encoding.read(columns).matrix(encoding.n_encoded)
+    return encoding.matrix(columns)[0]
 
 
 def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
@@ -256,11 +209,11 @@ def matrix_of(model: Any, X: Any, *, quiet: bool = False) -> Matrix:
         return _numbers(model, X, reset=False)
     _check_table(model, X, reset=False)
     columns = columns_of(X)
-    rows = encoding.read(columns)
-    found = None if quiet else encoding.mostly_unseen(rows, columns)
+    matrix, unseen = encoding.matrix(columns)
+    found = None if quiet else encoding.mostly_unseen(unseen, columns)
     if found is not None:
         warnings.warn(found, UserWarning, stacklevel=4)
-    return rows.matrix(encoding.n_encoded)
+    return matrix
 
 
 def _numbers(estimator: Any, X: Any, *, reset: bool) -> Matrix:

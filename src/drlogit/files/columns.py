@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS
+from ..estimators.tables.frames import MISSING_MARKS, listed
 from ..rows.arrays import FloatArray
 
 #: Columns taken for the labels if nobody says which, whatever their case; else the last one.
@@ -177,10 +177,8 @@ class Header:
             have = f"its columns have no names, only the numbers 0 to {len(self.names) - 1}"
         else:
             near = " or ".join(f"{name!r:.60}" for name in near_names(text, self.names))
-            listed = ", ".join(f"{name!r:.30}" for name in self.names[:8]) + (
-                f", … ({len(self.names)} columns)" if len(self.names) > 8 else ""
-            )
-            have = f"did you mean {near}? It has {listed}" if near else f"it has {listed}"
+            shown = listed([f"{name!r:.30}" for name in self.names], 8)
+            have = f"did you mean {near}? It has {shown}" if near else f"it has {shown}"
         raise ValueError(f"{self.source} has no column {text!r:.60} ({purpose}): {have}")
 
 

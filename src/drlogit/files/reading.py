@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import errno
-import io
 import os
 from collections.abc import Sequence
 from itertools import islice
@@ -173,44 +172,21 @@ def _read_svmlight(path: Path, wanted: Wanted) -> FileSamples:
             f"{path} is svmlight text, whose columns are all features and have no names: none can "
             "be asked for, left out, or taken for weights or kappa"
         )
-    with opened(path) as file:
-        text = file.read()
-    if b"_" in text:  # 1_2 would be read as 12
-        for line in text.split(b"\n"):
-            if b"_" in line.partition(b"#")[0]:
-                raise ValueError(f"{path} is not svmlight text: found {line[:40]!r}")
+    width, from_zero = wanted.n_features, bool(wanted.zero_based)
     try:
-        X, labels = load_svmlight_file(io.BytesIO(text), zero_based=bool(wanted.zero_based))
+        with opened(path) as file:
+            X, labels = load_svmlight_file(file, n_features=width, zero_based=from_zero)
     except (ValueError, OverflowError) as error:
         found = " ".join(str(error).split())
         if "Invalid index 0" in found:
-            raise ValueError(
-                f"{path} numbers its columns from 0: say so with --zero-based"
-            ) from None
+            found = "it numbers its columns from 0: say so with --zero-based"
         raise ValueError(
-            f"{path} is not svmlight text (label index:value index:value …): {found:.90}"
+            f"{path} cannot be read as svmlight text (label index:value …): {found:.90}"
         ) from error
     if not X.shape[0]:
         raise ValueError(f"{path} is empty")
-    first = 0 if wanted.zero_based else 1
-    if wanted.n_features is not None:
-        X = _with_width(X, wanted.n_features, first, path)
     y = tidy_labels(labels, str(path)) if wanted.with_labels else None
-    return FileSamples(sp.csr_matrix(X), y, None, None, None, str(path), first)
-
-
-def _with_width(X: Any, width: int, first: int, path: Path) -> Any:
-    """The same samples with so many columns: those that no sample uses are zero, or are cut."""
-    X.resize(X.shape[0], max(X.shape[1], width))
-    beyond = X[:, width:].tocoo()
-    beyond.eliminate_zeros()
-    if beyond.nnz:
-        row, column = int(beyond.row[0]), int(beyond.col[0])
-        raise ValueError(
-            f"{path}: row {row + 1} uses feature {first + width + column}, but the model has only "
-            f"{width} features; fit it with --n-features {X.shape[1]} or more"
-        )
-    return X[:, :width]
+    return FileSamples(sp.csr_matrix(X), y, None, None, None, str(path), int(not from_zero))
 
 
 def _read_npz(path: Path, wanted: Wanted) -> FileSamples:

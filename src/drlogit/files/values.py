@@ -7,14 +7,13 @@ estimators decide, as for any frame.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS, is_number
+from ..estimators.tables.frames import MISSING_MARKS, is_number, listed
 from ..estimators.tables.text_columns import numbers_in_text
 
 #: A column of more distinct numbers than this, and few other texts, is one of numbers with a slip.
@@ -52,7 +51,10 @@ def feature(
             numbers = [np.nan if text in marks else float(text) for text in texts]
             return np.append(numbers, np.nan)[codes]
         if all("," in text and is_number(text.replace(",", "")) for text in other):
-            raise ValueError(f"{where} holds {other[0]!r:.60}: {_about_comma(other[0])}")
+            raise ValueError(
+                f"{where} holds {other[0]!r:.60}: write numbers with a decimal point, and without "
+                "commas between thousands"
+            )
         rows = np.flatnonzero(np.isin(codes, [texts.index(text) for text in other]))
         slip = f"{texts[codes[rows[0]]]!r:.40} in row {rows[0] + 1}"
         if served:
@@ -66,16 +68,6 @@ def feature(
     levels = {text: place for place, text in enumerate(dict.fromkeys(there))}
     places = np.array([*(levels.get(text, -1) for text in texts), -1])
     return pd.Categorical.from_codes(places[codes], list(levels))
-
-
-def _about_comma(text: str) -> str:
-    """What to write for a number with commas, without a guess at what they mean."""
-    plain, point = text.replace(",", ""), text.replace(",", ".")
-    if text.count(",") > 1 or "." in text:
-        return f"write {plain:.60}, without commas"
-    if re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", text):
-        return f"write {plain:.60} if its comma groups thousands, {point:.60} if it is decimal"
-    return "write a decimal point, not a comma"
 
 
 def dressed_numbers(column: Any, name: str, remarks: list[str]) -> Any:
@@ -151,7 +143,7 @@ def match_labels(labels: NDArray[Any], classes: list[Any], source: str) -> NDArr
     if unknown.size:
         raise ValueError(
             f"{source}: row {unknown[0] + 1} has the label {labels[unknown[0]].item()!r}, which "
-            f"the model does not know; its classes are {_listed(classes)}"
+            f"the model does not know; its classes are {listed(classes, 8)}"
         )
     return codes
 
@@ -164,7 +156,7 @@ def keyed_by_label(stated: Any, classes: list[Any], source: str) -> Any:
     for text, value in stated.items():
         same = [label for label in classes if _same(np.array([label]), text)[0]]
         if not same:
-            raise ValueError(f"{text!r} is no label of {source}: {_listed(classes)}")
+            raise ValueError(f"{text!r} is no label of {source}: {listed(classes, 8)}")
         found[same[0]] = value
     return found
 
@@ -177,7 +169,3 @@ def _same(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
         except ValueError:
             pass
     return np.asarray(labels.astype(str) == str(label))
-
-
-def _listed(labels: list[Any]) -> str:
-    return ", ".join(map(str, labels[:8])) + (", …" if len(labels) > 8 else "")

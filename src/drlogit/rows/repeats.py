@@ -6,13 +6,10 @@ share in a best dual point, so a solver may work with one of them; what it finds
 
 Copies are recognised by two random projections of features and label.  That they agree for
 different samples has a probability of about 1e-20 per million samples, and would show in the
-certificate, which never sees merged samples.  Where the order of samples must not matter,
-:func:`distinct_samples` compares them bit by bit.
+certificate, which never sees merged samples.
 """
 
 from __future__ import annotations
-
-from hashlib import blake2b
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,21 +53,3 @@ def merge_repeats(
     kept = order[begins]
     merged = np.bincount(origin, weights).astype(np.float64)
     return take_rows(X, kept), y[kept], merged, None if trust is None else trust[kept], origin
-
-
-def distinct_samples(X: Matrix, labels: FloatArray) -> tuple[IndexArray, IndexArray]:
-    """The first of each kind of sample, and of which kind each sample is.
-
-    Samples are equal if they and their rows of ``labels`` are, to the last bit.  Kinds are in the
-    order of a digest of these, so that it does not matter in which order samples were given.
-    """
-    if sp.issparse(X):
-        ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        rows = (X.indices[i:j].tobytes() + X.data[i:j].tobytes() for i, j in ends)
-    else:
-        rows = (row.tobytes() for row in X)
-    own = (label.tobytes() for label in labels)
-    digests = [blake2b(a + b, digest_size=16).digest() for a, b in zip(own, rows, strict=True)]
-    kinds = np.array(digests, dtype="S16")
-    _, first, kind = np.unique(kinds, return_index=True, return_inverse=True)
-    return first, kind

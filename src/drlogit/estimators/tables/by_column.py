@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...problem.domains import check_domains
+from ...problem.parameters import check_costs
 from ...rows.arrays import FloatArray, Matrix, beyond_memory, is_dask
 from ...rows.checks import as_numbers
 from .encoding import Encoding, numbers_only, position_of
+from .frames import listed
 
 
 @dataclass(frozen=True)
@@ -77,57 +80,29 @@ def resolve_costs(
         return given
     table = numbers_only(names) if encoding is None else encoding
     if plain:
-        costs = as_numbers(given, "feature_costs")
-        if costs.shape != (len(names),):
-            raise ValueError(
-                f"feature_costs must have one cost for each of {len(names)} columns, got shape "
-                f"{costs.shape}"
-            )
-        return table.by_feature(costs)
-    if isinstance(given, str):
-        if given != "std":
-            raise ValueError(
-                "feature_costs must be numbers, 'std' or a dict of columns to costs, got "
-                f"{given!r:.60}"
-            )
-        given = CostsByKind(numbers=1.0, categories=1.0, columns={})
+        return table.by_feature(check_costs(given, len(names)))
     number: Any
     number, category, named = 1.0, 1.0, given
-    if isinstance(given, CostsByKind):
+    if isinstance(given, str):
+        number, named = given, {}
+    elif isinstance(given, CostsByKind):
         number, category, named = (given.numbers, "std"), given.categories, given.columns
     own = {position_of(column, names, "feature_costs"): value for column, value in named.items()}
-    units, costs = None, np.empty(len(names))
+    units, costs = None, []
     for j, (column, place) in enumerate(zip(table.columns, table.places, strict=True)):
-        is_category = column.levels is not None
-        value: Any = own.get(j, category if is_category else number)
-        factor, unit = value if isinstance(value, tuple) and len(value) == 2 else (1.0, value)
+        value = own.get(j, number if column.levels is None else category)
+        cost, unit = value if isinstance(value, tuple) else (1.0, value)
         if not isinstance(unit, str):
-            costs[j] = _number(value, names[j])
+            cost = unit
         elif unit != "std":
-            raise _no_cost(unit, names[j])
-        elif is_category:
-            costs[j] = factor
-        else:
+            raise ValueError(
+                f"feature_costs must be numbers, 'std' or a dict of columns to these, got {unit!r}"
+            )
+        elif column.levels is None:
             units = standard_deviations(X, weights) if units is None else units
-            costs[j] = factor / units[place[0]]
-    return table.by_feature(costs)
-
-
-def _number(value: Any, name: Any) -> float:
-    try:
-        cost = float(value)
-    except (TypeError, ValueError):
-        cost = np.nan
-    if not cost > 0.0 or isinstance(value, bool):
-        raise _no_cost(value, name)
-    return cost
-
-
-def _no_cost(value: Any, name: Any) -> ValueError:
-    return ValueError(
-        f"the cost of column {name!r:.60} must be a positive number, inf or 'std', got "
-        f"{value!r:.40}"
-    )
+            cost = cost / units[place[0]]
+        costs.append(cost)
+    return table.by_feature(check_costs(costs, len(names)))
 
 
 def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encoding | None) -> Any:
@@ -139,46 +114,31 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
     if given is None or (plain and encoding is None):
         return given
     table = numbers_only(names) if encoding is None else encoding
-    ends = np.full((2, len(names)), np.inf)
-    ends[0] = -np.inf
     if isinstance(given, str):
         if given != "data" or is_dask(X):
-            where = " (of features in memory)" if given == "data" else ""
             raise ValueError(
-                "bounds must be a pair (lower, upper), a dict of columns to pairs or 'data'"
-                f"{where}, got {given!r:.60}"
+                "bounds must be a pair (lower, upper), a dict of columns to pairs or 'data' (of "
+                f"features in memory), got {given!r:.60}"
             )
-        first = [int(place[0]) if place.size else 0 for place in table.places]
-        for end, found in zip(ends, (X.min(axis=0), X.max(axis=0)), strict=True):
-            end[:] = np.asarray(found.toarray() if sp.issparse(found) else found).ravel()[first]
-    elif isinstance(given, Mapping):
-        for column, pair in given.items():
-            j = position_of(column, names, "bounds")
-            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-                raise ValueError(
-                    f"bounds of column {names[j]!r:.60} must be a pair (lower, upper), "
-                    f"got {pair!r:.60}"
-                )
-            if table.columns[j].levels:
-                raise ValueError(f"column {names[j]!r:.60} is a category and has no bounds")
-            both = as_numbers(pair, f"bounds of column {names[j]!r:.60}")
-            if both.shape != (2,):
-                raise ValueError(f"bounds of column {names[j]!r:.60} must be two numbers")
-            ends[:, j] = both
+        ends = [
+            np.asarray(end.toarray() if sp.issparse(end) else end, dtype=np.float64).ravel()
+            for end in (X.min(axis=0), X.max(axis=0))
+        ]
     else:
-        if not isinstance(given, Sequence) or len(given) != 2:
-            raise ValueError(f"bounds must be a pair (lower, upper), got {given!r:.80}")
-        for end, values in zip(ends, given, strict=True):
-            numbers = as_numbers(values, "bounds")
-            if numbers.shape not in ((), (len(names),)):
+        declared = check_domains(None, None if isinstance(given, Mapping) else given, len(names))
+        for column, pair in given.items() if isinstance(given, Mapping) else ():
+            j = position_of(column, names, "bounds")
+            both = as_numbers(pair, f"bounds of column {names[j]!r:.60}")
+            if both.shape != (2,) or table.columns[j].levels:
                 raise ValueError(
-                    f"bounds must be numbers or one per column, {len(names)}, got shape "
-                    f"{numbers.shape}"
+                    "bounds must be pairs (lower, upper) for columns of numbers, got "
+                    f"{pair!r:.60} for column {names[j]!r:.60}"
                 )
-            end[:] = numbers
-    levels = [column.levels is not None for column in table.columns]
-    ends[0, levels], ends[1, levels] = -np.inf, np.inf
-    return table.by_feature(ends[0]), table.by_feature(ends[1])
+            declared.lower[j], declared.upper[j] = both
+        ends = [table.by_feature(end) for end in (declared.lower, declared.upper)]
+    for group in table.groups:
+        ends[0][group], ends[1][group] = -np.inf, np.inf
+    return ends[0], ends[1]
 
 
 # --- what is to be said of costs --------------------------------------------------------------
@@ -215,7 +175,7 @@ def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | Non
     shown = [f"{n!r:.40}" + (f" ({widths[n]})" if widths[n] > 1 else "") for n in most]
     return (
         f"{count} coefficients are not penalised, with {n_samples} samples to learn them from: "
-        f"an infinite cost calls {_listed(shown, 5)} beyond doubt. They may fit the training data "
+        f"an infinite cost calls {listed(shown, 5)} beyond doubt. They may fit the training data "
         "far better than any other; give them a finite cost, or a tolerance."
     )
 
@@ -234,14 +194,9 @@ def unlike_units(X: Matrix, names: Sequence[Any], levels: Sequence[int]) -> str 
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
     times = 10.0 ** math.floor(math.log10(deviation[wide[0]] / usual))
     who, do = ("columns", "vary") if wide.size > 1 else ("column", "varies")
-    shown = _listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
+    shown = listed([f"{names[j]!r:.40}" for j in wide.tolist()], 3)
     return (
         f"{who} {shown} {do} more than {times:.0e} times as much as other columns, and epsilon is "
-        "in their units: feature_costs='std', or a StandardScaler before, measures in standard "
-        "deviations; feature_costs={} keeps the units."
+        "in their units: feature_costs='std' (--standardize on the command line) measures in "
+        "standard deviations; feature_costs={} keeps the units."
     )
-
-
-def _listed(shown: Sequence[str], most: int) -> str:
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more

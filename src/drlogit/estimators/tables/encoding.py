@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...rows.arrays import FloatArray, IndexArray, Matrix
+from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import MISSING_MARKS, TableColumn
-from .text_columns import identifies, remark_on_text
+from .frames import MISSING_MARKS, TableColumn, listed
+from .text_columns import remark_on_text, tells_rows_apart
 
 #: What can stand in for a missing number.
 FILLS = ("error", "mean", "median")
@@ -119,9 +119,13 @@ class Encoding:
 
     # --- from a table to a matrix -----------------------------------------------------------
 
-    def read(self, given: Sequence[TableColumn]) -> EncodedRows:
-        """The rows of a table with these columns; ``ValueError`` says what cannot be encoded."""
-        places = np.full((len(given[0].values), len(given)), -1, dtype=np.int32)
+    def matrix(self, given: Sequence[TableColumn]) -> tuple[Matrix, BoolArray]:
+        """The rows of a table, sparse where that is worth it; where they show no known level.
+
+        ``ValueError`` says what cannot be encoded.
+        """
+        n_rows, n_columns, width = len(given[0].values), len(given), self.n_encoded
+        places = np.full((n_rows, n_columns), -1, dtype=np.int32)
         values = np.ones(places.shape)
         columns = zip(self.columns, self.places, given, strict=True)
         for j, (column, place, each) in enumerate(columns):
@@ -134,7 +138,14 @@ class Encoding:
                 codes = each.codes(column.levels, self.missing_marks)
                 places[:, j] = np.where(codes < 0, -1, codes + place[0])
         _check_numbers(values, [column.name for column in self.columns])
-        return EncodedRows(places, values)
+        there = places >= 0
+        if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
+            ends = np.append(0, np.cumsum(np.count_nonzero(there, axis=1)))
+            entries = values[there], places[there], ends
+            return sp.csr_array(entries, shape=(n_rows, width)), ~there
+        matrix = np.zeros((n_rows, width))
+        matrix[np.nonzero(there)[0], places[there]] = values[there]
+        return matrix, ~there
 
     def relative_to_average(
         self, coef: FloatArray, intercept: Any, shares: FloatArray
@@ -151,11 +162,11 @@ class Encoding:
             intercept = intercept + mean
         return coef, intercept
 
-    def mostly_unseen(self, rows: EncodedRows, given: Sequence[TableColumn]) -> str | None:
+    def mostly_unseen(self, unseen: BoolArray, given: Sequence[TableColumn]) -> str | None:
         """What is to be said where training did not show the levels of most rows, if anything."""
-        n_rows, named = rows.places.shape[0], []
-        for column, places, each in zip(self.columns, rows.places.T, given, strict=True):
-            new = np.flatnonzero(places < 0)
+        n_rows, named = unseen.shape[0], []
+        for column, where, each in zip(self.columns, unseen.T, given, strict=True):
+            new = np.flatnonzero(where)
             if column.levels and 2 * new.size > n_rows:
                 named.append(
                     f"{column.name!r:.40} ({new.size} of {n_rows} rows, such as "
@@ -163,32 +174,11 @@ class Encoding:
                 )
         if not named:
             return None
-        more = f" and {len(named) - 3} more" if len(named) > 3 else ""
         return (
-            f"most of {'column' if len(named) == 1 else 'columns'} {', '.join(named[:3])}{more} is "
+            f"most of {'column' if len(named) == 1 else 'columns'} {listed(named, 3)} is "
             "of levels that training did not show, which count as the average sample does: is it "
             "spelt or coded otherwise?"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedRows:
-    """Where each column of the table has an entry in each row of the matrix, -1 for none; which."""
-
-    places: np.ndarray[Any, np.dtype[np.int32]]
-    values: FloatArray
-
-    def matrix(self, width: int) -> Matrix:
-        """The matrix of so many columns, sparse where that is worth it."""
-        n_rows, n_columns = self.places.shape
-        there = self.places >= 0
-        columns, values = self.places[there], self.values[there]
-        if n_rows * width > _DENSE_ENTRIES and n_columns <= _DENSE_SHARE * width:
-            ends = np.cumsum(np.count_nonzero(there, axis=1))
-            return sp.csr_array((values, columns, np.append(0, ends)), shape=(n_rows, width))
-        matrix = np.zeros((n_rows, width))
-        matrix[np.nonzero(there)[0], columns] = values
-        return matrix
 
 
 def numbers_only(names: Iterable[Any]) -> Encoding:
@@ -232,9 +222,9 @@ def fit_encoding(
 
 def _levels_kept(column: TableColumn, *, leave_out: bool) -> tuple[str | None, ...]:
     """The levels in order, the missing one last; none if they tell rows apart and may go."""
-    there = [level for level in column.counts if level is not None]
-    if leave_out and identifies(len(there), column.counts.total()):
+    if leave_out and tells_rows_apart(column.counts):
         return ()
+    there = [level for level in column.counts if level is not None]
     absent = [None] if None in column.counts else []
     return (*sorted(there, key=(float if column.kind == "number" else None)), *absent)
 
@@ -247,12 +237,11 @@ def _check_numbers(values: FloatArray, names: Sequence[Any]) -> None:
         return
     lacking = np.flatnonzero(np.isnan(largest))
     if lacking.size:
-        shown = ", ".join(f"{names[j]!r:.40}" for j in lacking[:10])
-        more = f" and {lacking.size - 10} more" if lacking.size > 10 else ""
+        shown = listed([f"{names[j]!r:.40}" for j in lacking.tolist()], 10)
         raise ValueError(
-            f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}"
-            f"{more}: fill them in, leave out such rows, or fit with missing='median' or 'mean' "
-            "(--missing median on the command line)"
+            f"numbers are missing (NaN) in {'column' if lacking.size == 1 else 'columns'} {shown}: "
+            "fill them in, leave out such rows, or fit with missing='median' or 'mean' (--missing "
+            "median on the command line)"
         )
     j = int(np.argmax(largest))
     row = int(np.argmax(np.abs(values[:, j]) >= TOO_LARGE))
@@ -314,5 +303,5 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
             return list(names).index(column)
     elif isinstance(column, int | np.integer) and -len(names) <= column < len(names):
         return int(column) % len(names)
-    shown = ", ".join(f"{name!r:.30}" for name in names[:8]) + (", …" if len(names) > 8 else "")
+    shown = listed([f"{name!r:.30}" for name in names], 8)
     raise ValueError(f"{parameter} names the column {column!r:.60}, but X has {shown}")

@@ -26,6 +26,12 @@ MISSING_MARKS = (
     "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
 )  # fmt: skip
 
+#: What pandas finds in columns that are taken, and what that is here.
+_KINDS = {
+    "string": "text", "boolean": "truth", "integer": "number", "floating": "number",
+    "mixed-integer-float": "number", "empty": "number",
+}  # fmt: skip
+
 
 def is_frame(X: Any) -> bool:
     """Whether X has columns of different kinds: a frame of pandas or polars."""
@@ -73,54 +79,32 @@ class TableColumn:
     values: Any
 
     @cached_property
+    def _inferred(self) -> str:
+        """What pandas finds in it."""
+        from pandas.api.types import infer_dtype
+
+        levels = getattr(self.values.dtype, "categories", None)
+        found = str(infer_dtype(self.values if levels is None else levels, skipna=True))
+        return "empty" if found == "string" and self.missing.all() else found
+
+    @property
+    def kind(self) -> str:
+        """What the levels are: "text", "truth" or "number"; others are taken as text."""
+        return _KINDS.get(self._inferred, "text")
+
+    @property
     def holds_levels(self) -> bool:
         """Whether the type of the column says that it holds levels and not numbers.
 
         Text, categories and truth values are levels.  ``ValueError`` for what is neither, such as
         dates.
         """
-        dtype = self.values.dtype
-        kind = getattr(dtype, "kind", "O")
-        if kind in "iuf":
-            return False
-        if kind in "bUST" or hasattr(dtype, "categories"):
-            return True
-        if kind != "O":
+        if self._inferred not in _KINDS:
             raise ValueError(
                 f"column {self.name!r:.60} must hold numbers, text or truth values, got "
-                f"{dtype!s:.60}: convert it to a number (such as days since a date), or leave it "
-                "out"
+                f"{self._inferred}: convert it (dates to days since one), or leave it out"
             )
-        if all(issubclass(each, str | bool | np.bool_) for each in self._types):
-            return bool(self._types)
-        if self._are_numbers:
-            return False
-        found = ", ".join(sorted(each.__name__ for each in self._types))
-        raise ValueError(
-            f"column {self.name!r:.60} must hold text, or numbers, or truth values, got values of "
-            f"types {found:.80}: convert it, or leave it out"
-        )
-
-    @cached_property
-    def _types(self) -> set[type]:
-        """The types of the values that are there."""
-        if type(self.values.dtype).__name__ == "StringDtype":
-            return set() if self.missing.all() else {str}
-        return set(map(type, self.values.dropna().tolist()))
-
-    @property
-    def _are_numbers(self) -> bool:
-        return all(
-            issubclass(each, int | float | np.number) and not issubclass(each, bool)
-            for each in self._types
-        )
-
-    @property
-    def kind(self) -> str:
-        """What the levels are: "text", "truth" or "number"; mixed ones are text."""
-        if self._types and all(issubclass(each, bool | np.bool_) for each in self._types):
-            return "truth"
-        return "number" if self._types and self._are_numbers else "text"
+        return hasattr(self.values.dtype, "categories") or self.kind != "number"
 
     @property
     def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -133,25 +117,21 @@ class TableColumn:
         With ``marks`` it is known to hold numbers, which may be spelt out among texts that are
         missing.
         """
-        dtype = self.values.dtype
         try:
-            if self.holds_levels and getattr(dtype, "kind", "O") != "b":
-                if marks is None:
-                    raise TypeError  # NumPy would read "3" as a number
+            if self._inferred == "boolean" or not self.holds_levels:
+                dtype = self.values.dtype
+                if isinstance(dtype, np.dtype) and dtype.kind != "O":  # knows its missing values
+                    return np.asarray(self.values, dtype=np.float64)
+                return np.asarray(self.values.to_numpy(dtype=np.float64, na_value=np.nan))
+            if marks is not None:
                 found, codes = self.distinct
-                texts = [text.strip() if text else None for text in found]
-                if not all(text is None or text in marks or is_number(text) for text in texts):
-                    raise TypeError
-                values = [np.nan if t is None or t in marks else float(t) for t in texts]
-                return np.array(values)[codes]
-            if isinstance(dtype, np.dtype) and dtype.kind != "O":  # which knows its missing values
-                return np.asarray(self.values, dtype=np.float64)
-            return np.asarray(self.values.to_numpy(dtype=np.float64, na_value=np.nan))
+                return np.array([_number(text, marks) for text in found])[codes]
         except (TypeError, ValueError):
-            raise ValueError(
-                f"column {self.name!r:.60} must hold numbers, or be one of categorical_features, "
-                f"got {dtype!s:.60}"
-            ) from None
+            pass
+        raise ValueError(
+            f"column {self.name!r:.60} must hold numbers, or be one of categorical_features, "
+            f"got {self.values.dtype!s:.60}"
+        )
 
     @cached_property
     def distinct(self) -> tuple[list[str | None], IndexArray]:
@@ -202,6 +182,12 @@ class TableColumn:
         return np.array([known[text] for text in texts], dtype=np.intp)[codes]
 
 
+def listed(texts: Sequence[Any], most: int = 6) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(map(str, texts[:most])) + more
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a number as we write it: ``float`` would read 1_2 as 12."""
     if "_" in text:
@@ -211,6 +197,14 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _number(text: str | None, marks: Collection[str]) -> float:
+    if text is None or text.strip() in marks:
+        return np.nan
+    if not is_number(text):
+        raise ValueError
+    return float(text)
 
 
 def _unless_missing(text: str | None) -> str | None:

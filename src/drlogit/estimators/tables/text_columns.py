@@ -10,24 +10,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...rows.arrays import FloatArray
+from .frames import is_number
 
 #: Columns of more levels than this are identifiers if they have more than so many per row.
 _FEW_LEVELS, _IDENTIFIES = 20, 0.5
 
-#: From this share of the rows on, what they look like is said.
-_MOST = 0.9
-
-#: Numbers among words: fewer are a word's accident ("7up"), and levels after all.
-_HALF = 0.5
+#: From this share of the rows on, what they look like is said; less is an accident ("7up").
+_MOST = 0.5
 
 _DIGITS = r"(?:\d{1,3}(?:[,' \u00a0]\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][-+]?\d+)?"
-_PLAIN = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*")
-_DRESSED = re.compile(rf"\s*\(?[-+]?\s*[$€£¥]?\s*[-+]?{_DIGITS}\s*[$€£¥%]?\s*\)?\s*")
+_NUMBER = re.compile(rf"(?=.*\d)\s*\(?[-+]?\s*[$€£¥]?\s*[-+]?{_DIGITS}\s*[$€£¥%]?\s*\)?\s*")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
@@ -37,44 +34,29 @@ _DATE = re.compile(
 )
 
 
-class Remedies(NamedTuple):
-    """What to do about a column of text, in the words of who reads it; ``{name}`` is the column."""
-
-    keep: str
-    numbers: str
-    dates: str
-
-
-IN_PYTHON = Remedies(
-    "name it in categorical_features to take it as a category all the same",
-    "pandas.to_numeric(X[{name!r:.60}].str.replace('[$,%]', '', regex=True), 'coerce') reads it",
-    "(pandas.to_datetime(X[{name!r:.60}]) - pandas.Timestamp(0)).dt.days makes days of it",
-)
-
-
-def remark_on_text(name: Any, levels: Counter[Any], remedies: Remedies = IN_PYTHON) -> str | None:
+def remark_on_text(name: Any, levels: Counter[Any]) -> str | None:
     """What is to be said of a column of text that nobody called a category, if anything.
 
     ``levels`` has the number of rows of each, None for a missing one.
     """
     counts = {level: count for level, count in levels.items() if level is not None}
-    seen = seen_in_text(counts)
-    apart = identifies(len(counts), levels.total())
+    seen, apart = seen_in_text(counts), tells_rows_apart(levels)
     if seen is not None:
         become = "is left out" if apart else f"becomes a category of {len(counts)} levels"
-        way = remedies.dates if seen.startswith("dates") else remedies.numbers
-        return f"column {name!r:.60} holds {seen}, and {become}: {way.format(name=name)}"
+        dates = seen.startswith("dates")
+        way = "days of it" if dates else "numbers of it (--numbers on the command line)"
+        return f"column {name!r:.60} holds {seen}, and {become}: make {way}"
     if not apart:
         return None
     return (
         f"column {name!r:.60} is left out, as it tells rows apart ({len(counts)} different texts): "
-        f"{remedies.keep.format(name=name)}"
+        "name it in categorical_features (--categorical on the command line) to keep it"
     )
 
 
-def identifies(n_levels: int, n_rows: int) -> bool:
-    """Whether so many levels tell rows apart."""
-    return n_levels > max(_FEW_LEVELS, _IDENTIFIES * n_rows)
+def tells_rows_apart(levels: Counter[Any]) -> bool:
+    """Whether there are so many levels, in the rows of each, that they name rows."""
+    return len(levels.keys() - {None}) > max(_FEW_LEVELS, _IDENTIFIES * levels.total())
 
 
 def seen_in_text(levels: Mapping[str, int]) -> str | None:
@@ -83,29 +65,18 @@ def seen_in_text(levels: Mapping[str, int]) -> str | None:
     ``levels`` has the number of rows of each.
     """
     total = sum(levels.values())
-    if not total:
-        return None
-    plain, dressed, dates, words = (Counter[str]() for _ in range(4))
+    dates, numbers, words = Counter[str](), Counter[str](), Counter[str]()
     for text, count in levels.items():
-        if _PLAIN.fullmatch(text):
-            plain[text] = count
-        elif _DATE.fullmatch(text):
-            dates[text] = count
-        elif any(c.isdigit() for c in text) and _DRESSED.fullmatch(text):
-            dressed[text] = count
-        else:
-            words[text] = count
-    if dates.total() >= _MOST * total:
+        kind = dates if _DATE.fullmatch(text) else numbers if _NUMBER.fullmatch(text) else words
+        kind[text] = count
+    if dates and dates.total() >= _MOST * total:
         return f"dates, such as {_shown(dates)}"
-    numbers = plain.total() + dressed.total()
-    among = f", and {words.total() / total:.0%} other text, such as {_shown(words)}"
-    if dressed and numbers >= _HALF * total:
-        return f"numbers written as {_shown(dressed)}{among if words else ''}"
-    if words and len(plain) > 2 and plain.total() >= _HALF * total:
-        return f"numbers{among}"
-    if not words and len(plain) > _FEW_LEVELS:
-        return f"numbers kept as text, such as {_shown(plain)}"
-    return None
+    plain = not words and all(map(is_number, numbers))
+    if numbers.total() < _MOST * total or len(numbers) <= (_FEW_LEVELS if plain else 2):
+        return None
+    share = words.total() / total
+    among = f", and {share:.0%} other text, such as {_shown(words)}" if words else ""
+    return f"numbers as text, such as {_shown(numbers)}{among}"
 
 
 def numbers_in_text(texts: Iterable[str | None]) -> FloatArray:
@@ -118,7 +89,7 @@ def numbers_in_text(texts: Iterable[str | None]) -> FloatArray:
 
 
 def _number(text: str) -> float:
-    if not (any(c.isdigit() for c in text) and _DRESSED.fullmatch(text)):
+    if not _NUMBER.fullmatch(text):
         return np.nan
     value = float(re.sub(r"[$€£¥%,'\s()]", "", text))
     return -value if "(" in text else value
