@@ -72,7 +72,7 @@ def suggested_radius(
 ) -> float:
     """The quantile for a problem; its own ε and κ play no role."""
     problem = problem.with_radius(1.0, math.inf)
-    movable = problem.penalised.any()
+    movable = bool(problem.penalised.any())
     if isinstance(problem, ClassProblem):
         constant = null_model(problem)
     else:
