@@ -66,7 +66,7 @@ def test_wide_data_stay_in_one_block():
 def test_blas_is_held_back_during_a_fit_and_let_go_after():
     threads._blas.cache_clear()  # libraries that other tests loaded since are held back, too
     blas = ThreadpoolController().select(user_api="blas")
-    X, y = data(400, 70)
+    X, y = data(400, 80)
     seen = []
 
     def watch(_):

@@ -33,7 +33,7 @@ from ..rows.arrays import FloatArray
 from .null_model import (
     constant_model,
     constant_value,
-    has_immovable_features,
+    is_arithmetic,
     levelled_model,
     null_model,
 )
@@ -111,7 +111,7 @@ def _null_models(
     if isinstance(numbers, Problem):
         if numbers is not problem and not numbers.fit_intercept:  # a group may stand for it
             yield alone
-        if not has_immovable_features(numbers):
+        if is_arithmetic(numbers):
             if constant_value(numbers) <= no_worse:
                 yield constant_model(numbers)
             return
@@ -127,7 +127,7 @@ def _null_models(
 def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> FloatArray:
     """The solution without what it says of features that the adversary can move."""
     level = np.where(problem.free, coefficients, 0.0)
-    if isinstance(problem, Problem) and problem.domains is not None:
+    if problem.domains is not None:
         level[problem.domains.bounded] = 0.0
         for group, none in zip(problem.domains.groups, problem.domains.with_none, strict=True):
             level[group] = 0.0 if none else level[group].mean()
