@@ -124,7 +124,7 @@ class Rows(ABC):
         return np.asarray(self.gather(self.run(_signs)[0]))
 
 
-def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum[Totals]]]:
+def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.totals),)
 
 
