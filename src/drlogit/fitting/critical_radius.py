@@ -158,8 +158,8 @@ def _last_null_model(problem: Problem) -> FloatArray:
     """The null model of large radii: zero, where all labels can flip."""
     if problem.cost.trust is None:
         return np.zeros(problem.costs.size)
-    _, (most,) = problem.rows.run(_cost_of_all, None, problem.kappa)
-    return null_model(problem.with_radius(float(most)))
+    _, (_, dearest) = problem.rows.run(_prices, None, 0.0, problem.kappa)
+    return null_model(problem.with_radius(float(dearest)))  # which pays for all that can be
 
 
 def _level(problem: Problem, last: FloatArray) -> float:
@@ -203,13 +203,7 @@ def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
 
 
 def _prices(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tuple[Min, Max]]:
-    """The least and the largest cost of a flip in a class, of those that can be."""
+    """The least and the largest cost of a flip, if it can be, in a class, or in both (sign 0)."""
     costs = np.broadcast_to(block.flip_costs(kappa), block.y.shape)
-    own = costs[(block.y == sign) & np.isfinite(costs)]
+    own = costs[(block.y != -sign) & np.isfinite(costs)]
     return None, (Min(np.min(own, initial=np.inf)), Max(np.max(own, initial=0.0)))
-
-
-def _cost_of_all(block: Block, _: None, kappa: float) -> tuple[None, tuple[Sum]]:
-    """What it costs to flip all labels that can be."""
-    costs = np.broadcast_to(block.flip_costs(kappa), block.y.shape)
-    return None, (Sum(float(block.weights @ np.where(np.isfinite(costs), costs, 0.0))),)
