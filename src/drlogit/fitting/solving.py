@@ -26,7 +26,7 @@ from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from .classes import build_class_problem, several_classes
-from .exact_faces import on_exact_face
+from .exact_zeros import with_exact_zeros
 
 #: Solvers of the joint problem (P): modules, imported when asked for, and names.
 JOINT_SOLVERS = {
@@ -195,9 +195,7 @@ def solve_subproblem(
     """
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
-    call = _Call(
-        solver, tol, max_iter, start, callback, verbose, solver_options, lam=float(lam)
-    )  # fmt: skip
+    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, lam=float(lam))
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
@@ -257,7 +255,7 @@ class _Call:
             coef, intercept = problem.split(solution.coefficients)
             certificate = self._certificate(problem, solution, problem.join(coef, intercept))
             if self.lam is None:
-                coef, intercept, certificate = on_exact_face(
+                coef, intercept, certificate = with_exact_zeros(
                     problem, coef, intercept, certificate, self.tol
                 )
         status = solution.status.judged(certificate.gap, self.tol)

@@ -36,7 +36,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.special import ndtri, softmax
 
@@ -46,7 +45,7 @@ from ..engine.wide import DENSE_LIMIT
 from ..problem.classes import ClassProblem, Scored
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
@@ -54,7 +53,6 @@ from ..starts.sample import places
 from .null_model import constant_model, null_model
 from .solving import solve_problem
 
-IntArray: TypeAlias = NDArray[np.intp]
 Draw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 Effective: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -122,7 +120,7 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     """The same for two classes; P are the columns that the norm moves, then those with domains."""
     kept = np.flatnonzero(problem.penalised)
     n_normed, costs = kept.size, problem.costs[kept]
-    groups: list[IntArray] = []
+    groups: list[IndexArray] = []
     if problem.domains is not None:
         kept = np.append(kept, problem.domains.columns)
         costs = np.append(costs, problem.domains.column_costs)
@@ -147,7 +145,7 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     return _from_samples(problem, scores, effective), cost
 
 
-def _effective(kept: IntArray, free: IntArray, costs: FloatArray, H: FloatArray) -> Effective:
+def _effective(kept: IndexArray, free: IndexArray, costs: FloatArray, H: FloatArray) -> Effective:
     """The map ``g ↦ c (g_P - H_PF H_FF⁻¹ g_F)``, of each column of a matrix of scores."""
     # Least squares: free columns may be collinear, as one-hot categories and a constant are.
     profile = np.linalg.lstsq(H[free], H[kept].T, rcond=None)[0].T
