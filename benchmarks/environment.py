@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import patch
 
 from threadpoolctl import threadpool_limits
 
 import drlogit
-from drlogit.rows.threads import core_count, limit_threads
+from drlogit.rows.threads import core_count
 
 from .store import Row
 
@@ -92,9 +94,10 @@ def version(package: str) -> str | None:
 
 @contextmanager
 def thread_limits(threads: int) -> Iterator[None]:
-    """The same limit for BLAS, OpenMP and our own loops.
+    """The same limit for BLAS, OpenMP and our own threads.
 
     Libraries that are loaded later read :data:`THREAD_VARIABLES`.
     """
-    with threadpool_limits(limits=threads), limit_threads(threads):
+    own = patch.dict(os.environ, OMP_NUM_THREADS=str(threads))
+    with threadpool_limits(limits=threads), own:
         yield

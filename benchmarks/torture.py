@@ -51,8 +51,8 @@ from hypothesis import strategies as st
 
 import drlogit
 from benchmarks.domain_cases import domain_case
+from benchmarks.environment import thread_limits
 from benchmarks.worst_cases import WORST_CASES, WorstCase, check_worst_case, powers
-from drlogit.rows.threads import limit_threads
 
 TOL = 1e-6
 #: Problems of one round; between rounds the clock is looked at.
@@ -356,8 +356,7 @@ def check(case: Case, totals: Totals) -> None:
     elif kind == "storage":
         other = solve(dense, y, options)
     else:
-        with limit_threads(2):
-            other = solve(X, y, options)
+        other = solve(X, y, options | {"n_jobs": 2})
     if other.converged:
         difference = abs(other.objective - result.objective)
         assert difference <= TOL, f"{kind}: objectives differ by {difference:.1e}"
@@ -555,7 +554,7 @@ def main() -> None:
     arguments = parser.parse_args()
     deadline = time.monotonic() + arguments.seconds
     totals = Totals()
-    with limit_threads(1):
+    with thread_limits(1):
         concurrent(totals)
         interrupted(totals)
         part = time.monotonic() + 0.1 * arguments.seconds

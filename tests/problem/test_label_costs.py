@@ -152,5 +152,5 @@ def test_costs_that_are_none(n_classes, kappa, said):
 
 def test_algorithms_of_the_paper_take_one_cost():
     X, y = zoo.logistic_data(40, 2)
-    with pytest.raises(ValueError, match="one kappa for all labels"):
+    with pytest.raises(ValueError, match="for a kappa by class or by sample"):
         drlogit.solve(X, y, epsilon=0.1, kappa={-1: 1.0, 1: 2.0}, solver="lp-admm")

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 import zoo
 from drlogit.problem.problem import build_problem
-from drlogit.rows import threads
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
 from drlogit.rows.local import LocalRows, memory_rows
@@ -134,18 +133,14 @@ def test_products_of_what_lies_at_odd_addresses():
 
 
 def traced_peak(function, *arguments) -> int:
-    """Bytes that a call holds at most, beyond what there was before.
-
-    In two threads, whatever the machine has: each adds a Gram matrix of its own.
-    """
-    with threads.limit_threads(2):
-        function(*arguments)  # compile, import and warm up first
-        tracemalloc.start()
-        try:
-            function(*arguments)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    """Bytes that a call holds at most, beyond what there was before."""
+    function(*arguments)  # import and warm up first
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -25,13 +25,12 @@ def test_blocks_are_visited_in_threads_of_their_own_and_merged_in_order():
 
     def visit(block, state):
         name = threading.current_thread().name
-        return name, (Sum([block.y.size]), Sum(threads.thread_count()))
+        return name, (Sum([block.y.size]),)
 
-    names, (sizes, allowed) = rows.run(visit)
+    names, (sizes,) = rows.run(visit)
     assert len(set(names)) <= 2
     assert all(name.startswith("drlogit") for name in names)
     assert sizes == [block.y.size for block in rows.blocks]
-    assert allowed == 7  # one thread each for whatever a block function calls
 
 
 def test_what_numpy_ignores_here_it_ignores_there():
@@ -55,18 +54,18 @@ def test_how_many_threads(monkeypatch):
             threads.threads_for(wrong, 10)
 
 
-def test_wide_data_stay_in_one_block():
-    with threads.limit_threads(4):
-        X, y = data(1000, 2000)
-        assert len(build_problem(X, y, **OPTIONS).rows.blocks) == 1
-        assert len(build_problem(X.T, np.arange(2000) % 2, **OPTIONS).rows.blocks) == 4
-        assert len(build_problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
+def test_wide_data_stay_in_one_block(monkeypatch):
+    monkeypatch.setattr(threads, "thread_count", lambda: 4)
+    X, y = data(1000, 2000)
+    assert len(build_problem(X, y, **OPTIONS).rows.blocks) == 1
+    assert len(build_problem(X.T, np.arange(2000) % 2, **OPTIONS).rows.blocks) == 4
+    assert len(build_problem(X[:3], [0, 1, 1], n_jobs=8, **OPTIONS).rows.blocks) == 3
 
 
 def test_blas_is_held_back_during_a_fit_and_let_go_after():
     threads._blas.cache_clear()  # libraries that other tests loaded since are held back, too
     blas = ThreadpoolController().select(user_api="blas")
-    X, y = data(400, 70)
+    X, y = data(400, 80)
     seen = []
 
     def watch(_):

@@ -137,9 +137,7 @@ def pieces_of_dual_point(problem: Problem, dual: DualPoint | None) -> State | No
     return rows.run(_pieces, state, dual.moves)[0]
 
 
-def _listed(
-    block: Block, state: tuple[PieceMasses, float]
-) -> tuple[None, tuple[Sum[list[tuple[Any, ...]]]]]:
+def _listed(block: Block, state: tuple[PieceMasses, float]) -> tuple[None, tuple[Sum]]:
     pieces, first = state
     n, own, w = block.y.size, pieces.own, block.weights
     moved = pieces.flipped | pieces.items.any(axis=1)

@@ -365,9 +365,7 @@ class Level:
 # --- visits to a block ---------------------------------------------------------------------------
 
 
-def _open(
-    block: Block, _: None, model: FloatArray, kink: float
-) -> tuple[Sight, tuple[Sum[FloatArray]]]:
+def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight, tuple[Sum]]:
     """Margins; slope and curvature of loss and hinges along multiples of the model."""
     w, u = block.weights, block.margins(model[:-1])
     s = flip_probability(u)
@@ -382,7 +380,7 @@ def _look(
     return Sight(u, curvature), (Sum(sums),)
 
 
-def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum[Distances]]]:
+def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum]]:
     distances = k.u - block.flip_costs(kink)
     place, size = _bins(np.abs(distances)), _EDGES.size + 1
     weight = np.bincount(place, block.weights, minlength=size)

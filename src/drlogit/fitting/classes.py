@@ -15,15 +15,12 @@ from ..rows.checks import check_features, check_label_column, check_weights, fin
 
 def several_classes(y: Any) -> np.ndarray[Any, Any] | None:
     """The labels, if there are more than two kinds, in memory; None otherwise."""
-    if is_dask(y):
+    if is_dask(y) or np.ndim(y) != 1:
         return None
-    labels = np.asarray(y)
-    if labels.ndim != 1 or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
-        return None  # refused where two classes are wanted
     try:
-        classes = find_classes(labels)
+        classes = find_classes(np.asarray(y))
     except ValueError:
-        return None
+        return None  # refused where two classes are wanted
     return classes if classes.size > 2 else None
 
 

@@ -49,8 +49,8 @@ from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.reductions import Sum
-from .null_model import Flips, has_immovable_features, null_model
+from ..rows.reductions import Max, Min, Sum
+from .null_model import null_model
 
 #: Relative difference up to which budgets count as the same.
 _SAME = 1e-6
@@ -81,7 +81,9 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         return 0.0
     if found > level * (1.0 + _SAME):
         return found
-    if Flips.of_larger_class(problem).prices.size > 1:
+    larger = 1.0 if np.diff(problem.rows.class_weights)[0] >= 0.0 else -1.0
+    _, (cheapest, dearest) = problem.rows.run(_prices, None, larger, problem.kappa)
+    if cheapest < dearest:
         return level
 
     def budget(epsilon: float) -> float:
@@ -156,18 +158,13 @@ def _last_null_model(problem: Problem) -> FloatArray:
     """The null model of large radii: zero, where all labels can flip."""
     if problem.cost.trust is None:
         return np.zeros(problem.costs.size)
-    _, (most,) = problem.rows.run(_cost_of_all, None, problem.kappa)
-    return null_model(problem.with_radius(float(most)))
+    _, (_, dearest) = problem.rows.run(_prices, None, 0.0, problem.kappa)
+    return null_model(problem.with_radius(float(dearest)))  # which pays for all that can be
 
 
 def _level(problem: Problem, last: FloatArray) -> float:
     """E: the least budget of flips that leads to the last of the null models."""
-    if math.isinf(problem.kappa):
-        return 0.0
-    if has_immovable_features(problem):
-        return flip_budget(problem, last, free_only=True)[0]
-    excess = 0.5 * float(abs(np.diff(problem.rows.class_weights)[0]))
-    return Flips.of_larger_class(problem).least(excess) if problem.fit_intercept else 0.0
+    return flip_budget(problem, last, free_only=True)[0] if problem.free.any() else 0.0
 
 
 def _with_domains(problem: Problem) -> float:
@@ -205,7 +202,8 @@ def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
     return np.asarray(softmax(scored[0], axis=1)), ()
 
 
-def _cost_of_all(block: Block, _: None, kappa: float) -> tuple[None, tuple[Sum]]:
-    """What it costs to flip all labels that can be."""
+def _prices(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tuple[Min, Max]]:
+    """The least and the largest cost of a flip, if it can be, in a class, or in both (sign 0)."""
     costs = np.broadcast_to(block.flip_costs(kappa), block.y.shape)
-    return None, (Sum(float(block.weights @ np.where(np.isfinite(costs), costs, 0.0))),)
+    own = costs[(block.y != -sign) & np.isfinite(costs)]
+    return None, (Min(np.min(own, initial=np.inf)), Max(np.max(own, initial=0.0)))

@@ -19,9 +19,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..dual.certify import Certificate, certify
-from ..engine.classes import interior_point_for_classes
-from ..engine.pair import interior_point
-from ..engine.tables import interior_point_with_domains
 from ..problem.classes import ClassProblem
 from ..problem.norms import Norm
 from ..problem.problem import Problem, build_problem
@@ -29,36 +26,23 @@ from ..problem.result import Callback, Monitor, Result, Solution, Status
 from ..rows.arrays import FloatArray
 from ..rows.threads import single_threaded_blas
 from .classes import build_class_problem, several_classes
-from .exact_faces import on_exact_face
+from .exact_zeros import with_exact_zeros
 
-
-def _when_asked(module: str, name: str) -> Callable[..., Solution]:
-    """A solver whose module is imported when it is called: few fits need it."""
-
-    def solver(*arguments: Any, **options: Any) -> Solution:
-        solution: Solution = getattr(import_module(module, __package__), name)(
-            *arguments, **options
-        )
-        return solution
-
-    return solver
-
-
-#: Solvers of the joint problem (P).
-JOINT_SOLVERS: dict[str, Callable[..., Solution]] = {
-    "interior-point": interior_point,
-    "lp-admm": _when_asked("..paper.lambda_search", "lambda_search"),
-    "conic": _when_asked("..paper.conic", "conic"),
+#: Solvers of the joint problem (P): modules, imported when asked for, and names.
+JOINT_SOLVERS = {
+    "interior-point": ("..engine.pair", "interior_point"),
+    "lp-admm": ("..paper.lambda_search", "lambda_search"),
+    "conic": ("..paper.conic", "conic"),
 }
 
 #: Solvers of the fixed-λ problem (B).
-SUBPROBLEM_SOLVERS: dict[str, Callable[..., Solution]] = {
-    "lp-admm": _when_asked("..paper.lp_admm", "lp_admm"),
-    "linearized-admm": _when_asked("..paper.lp_admm", "linearized_admm"),
-    "standard-admm": _when_asked("..paper.standard_admm", "standard_admm"),
-    "pdhg": _when_asked("..paper.pdhg", "pdhg"),
-    "subgradient": _when_asked("..paper.subgradient", "subgradient"),
-    "conic": _when_asked("..paper.conic", "conic"),
+SUBPROBLEM_SOLVERS = {
+    "lp-admm": ("..paper.lp_admm", "lp_admm"),
+    "linearized-admm": ("..paper.lp_admm", "linearized_admm"),
+    "standard-admm": ("..paper.standard_admm", "standard_admm"),
+    "pdhg": ("..paper.pdhg", "pdhg"),
+    "subgradient": ("..paper.subgradient", "subgradient"),
+    "conic": ("..paper.conic", "conic"),
 }
 
 
@@ -211,9 +195,7 @@ def solve_subproblem(
     """
     if not _is_real(lam) or not (math.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and >= 0, got {lam!r}")
-    call = _Call(
-        solver, tol, max_iter, start, callback, verbose, solver_options, lam=float(lam)
-    )  # fmt: skip
+    call = _Call(solver, tol, max_iter, start, callback, verbose, solver_options, lam=float(lam))
     problem = build_problem(
         X, y, epsilon=epsilon, kappa=kappa, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, sample_weight=sample_weight, n_jobs=n_jobs,
@@ -273,7 +255,7 @@ class _Call:
             coef, intercept = problem.split(solution.coefficients)
             certificate = self._certificate(problem, solution, problem.join(coef, intercept))
             if self.lam is None:
-                coef, intercept, certificate = on_exact_face(
+                coef, intercept, certificate = with_exact_zeros(
                     problem, coef, intercept, certificate, self.tol
                 )
         status = solution.status.judged(certificate.gap, self.tol)
@@ -315,23 +297,22 @@ class _Call:
 
     def _solver_of(self, problem: Problem | ClassProblem) -> Callable[..., Solution]:
         """The solver, or the one of its name for several classes or for features with domains."""
-        name, asked = self.name, ""
-        function: Callable[..., Solution] | None = None
+        table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
+        module, function = table["interior-point" if self.name == "auto" else self.name]
+        special, allowed = "", ["auto", "interior-point"]
         if isinstance(problem, ClassProblem):
-            function, asked = interior_point_for_classes, "more than two classes"
+            special = "more than two classes"
+            module, function = "..engine.classes", "interior_point_for_classes"
         elif problem.domains is not None:
-            function, asked = interior_point_with_domains, "features with categories or bounds"
-        elif problem.cost.trust is not None and name not in ("auto", "interior-point", "conic"):
-            raise ValueError(
-                f"solver={name!r} takes one kappa for all labels; use 'auto' or 'conic' where "
-                "they differ by class or by sample"
-            )
-        if function is None:
-            table = JOINT_SOLVERS if self.lam is None else SUBPROBLEM_SOLVERS
-            return table["interior-point" if name == "auto" else name]
-        if name not in ("auto", "interior-point"):
-            raise ValueError(f"solver must be 'auto' or 'interior-point' for {asked}, got {name!r}")
-        return function
+            special = "features with categories or bounds"
+            module, function = "..engine.tables", "interior_point_with_domains"
+        elif problem.cost.trust is not None:
+            special, allowed = "a kappa by class or by sample", [*allowed, "conic"]
+        if special and self.name not in allowed:
+            names = " or ".join(map(repr, allowed))
+            raise ValueError(f"solver must be {names} for {special}, got {self.name!r}")
+        found: Callable[..., Solution] = getattr(import_module(module, __package__), function)
+        return found
 
 
 #: Samples up to which BLAS may factor an N×N matrix in threads: OpenBLAS 0.3.30, which comes with

@@ -36,9 +36,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.special import softmax
+from scipy.special import ndtri, softmax
 
 from ..dual.classes import ClassCoordinates
 from ..engine.classes import loss_hessian
@@ -46,22 +45,19 @@ from ..engine.wide import DENSE_LIMIT
 from ..problem.classes import ClassProblem, Scored
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import State
 from ..rows.reductions import Sum
+from ..starts.sample import places
 from .null_model import constant_model, null_model
 from .solving import solve_problem
 
-IntArray: TypeAlias = NDArray[np.intp]
 Draw: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
 Effective: TypeAlias = Callable[[FloatArray], FloatArray]
 
 #: Draws made at a time.
 _CHUNK = 64
-
-#: Samples whose noise has a seed of its own.
-_PAGE = 1024
 
 
 def suggested_radius(
@@ -72,15 +68,11 @@ def suggested_radius(
 ) -> float:
     """The quantile for a problem; its own ε and κ play no role."""
     problem = problem.with_radius(1.0, math.inf)
-    movable = bool(problem.penalised.any())
-    if isinstance(problem, ClassProblem):
-        constant = null_model(problem)
-    else:
-        constant, movable = constant_model(problem), movable or problem.domains is not None
-    if not movable:
+    if not problem.penalised.any() and problem.domains is None:
         return 0.0
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**63))  # the same draws both times
+    constant = null_model(problem) if isinstance(problem, ClassProblem) else constant_model(problem)
     first = _radius(problem, constant, confidence, n_draws, seed)
     if first == 0.0:  # constant features: there is nothing to learn by chance
         return 0.0
@@ -93,7 +85,10 @@ def _radius(
     problem: Problem | ClassProblem, model: FloatArray, confidence: float, n_draws: int, seed: int
 ) -> float:
     """The quantile of what it costs to level G, for scores at the given coefficients."""
-    draw, cost = _draws(problem, model)
+    if isinstance(problem, ClassProblem):
+        draw, cost = _of_classes(problem, model)
+    else:
+        draw, cost = _of_pair(problem, model)
     rng = np.random.default_rng(seed)
     sizes: list[float] = []
     while len(sizes) < n_draws:
@@ -102,19 +97,10 @@ def _radius(
     return float(np.quantile(sizes, confidence))
 
 
-def _draws(
-    problem: Problem | ClassProblem, model: FloatArray
-) -> tuple[Draw, Callable[[FloatArray], float]]:
-    """Draws of the score of penalised coefficients, each a column, and the cost of one."""
-    if isinstance(problem, ClassProblem):
-        return _of_classes(problem, model)
-    return _of_pair(problem, model)
-
-
 def _of_classes(
     problem: ClassProblem, model: FloatArray
 ) -> tuple[Draw, Callable[[FloatArray], float]]:
-    """Those of several classes."""
+    """Draws of the score of penalised coefficients, each a column, and the cost of one."""
     free = np.tile(problem.free, problem.n_classes)
     columns = np.flatnonzero(free)
     H = loss_hessian(problem, model)[:, columns] if columns.size else np.zeros((free.size, 0))
@@ -131,10 +117,10 @@ def _of_classes(
 
 
 def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[FloatArray], float]]:
-    """Those of two; P are the columns that the norm moves, then those with domains."""
+    """The same for two classes; P are the columns that the norm moves, then those with domains."""
     kept = np.flatnonzero(problem.penalised)
     n_normed, costs = kept.size, problem.costs[kept]
-    groups: list[IntArray] = []
+    groups: list[IndexArray] = []
     if problem.domains is not None:
         kept = np.append(kept, problem.domains.columns)
         costs = np.append(costs, problem.domains.column_costs)
@@ -159,7 +145,7 @@ def _of_pair(problem: Problem, model: FloatArray) -> tuple[Draw, Callable[[Float
     return _from_samples(problem, scores, effective), cost
 
 
-def _effective(kept: IntArray, free: IntArray, costs: FloatArray, H: FloatArray) -> Effective:
+def _effective(kept: IndexArray, free: IndexArray, costs: FloatArray, H: FloatArray) -> Effective:
     """The map ``g ↦ c (g_P - H_PF H_FF⁻¹ g_F)``, of each column of a matrix of scores."""
     # Least squares: free columns may be collinear, as one-hot categories and a constant are.
     profile = np.linalg.lstsq(H[free], H[kept].T, rcond=None)[0].T
@@ -236,13 +222,6 @@ def _noisy_scores(
 
 
 def _noise(seed: int, first: int, length: int, count: int) -> FloatArray:
-    """Normal noise for consecutive samples, the same however the samples are cut into blocks.
-
-    It comes in pages, each with a seed of its own, of which a block takes the rows it wants.
-    """
-    noise = np.empty((length, count))
-    for page in range(first // _PAGE, -(-(first + length) // _PAGE)):
-        start = page * _PAGE - first
-        drawn = np.random.default_rng([seed, page]).standard_normal((_PAGE, count))
-        noise[max(start, 0) : start + _PAGE] = drawn[max(-start, 0) : length - start]
-    return noise
+    """Normal noise for consecutive samples, the same however the samples are cut into blocks."""
+    numbers = np.arange(first * count, (first + length) * count).astype(np.uint64)
+    return np.asarray(ndtri(places(numbers + np.uint64(seed)) + 2.0**-54)).reshape(length, count)

@@ -41,7 +41,7 @@ from .interface import BlockFunction, Rows
 from .local import LocalRows
 from .matrix import held, nonzeros
 from .reductions import Reduction, merge_reductions
-from .threads import limit_threads, threads_for
+from .threads import threads_for
 
 #: A part of a collection that is still to be computed, or what has been or is being.
 Part: TypeAlias = Any
@@ -212,7 +212,7 @@ class _Visit(NamedTuple):
 def _visit(rows: LocalRows, before: _Visit | None, *, call: _BlockCall) -> _Visit:
     """One pass over a share, as it would go in the process of the driver."""
     state = None if before is None else before.state
-    with np.errstate(**call.errors), limit_threads(1):
+    with np.errstate(**call.errors):
         return _Visit(*rows.visit(call.function, state, call.arguments))
 
 

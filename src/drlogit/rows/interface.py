@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,20 +32,11 @@ from .arrays import FloatArray, IndexArray
 from .blocks import Block, Totals
 from .reductions import Reduction, Sum
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    T = TypeVar("T", default=Any)  # what a block function remembers
-else:
-    from typing import TypeVar
-
-    T = TypeVar("T")
-
 BlockState: TypeAlias = Any
 BlockFunction: TypeAlias = Callable[..., tuple[BlockState, tuple[Reduction, ...]]]
 
 
-class State(Generic[T]):
+class State:
     """What block functions remember, of all blocks; only the rows that made it know how."""
 
 
@@ -62,11 +53,8 @@ class Rows(ABC):
 
     @abstractmethod
     def run(
-        self,
-        function: Callable[..., tuple[T, tuple[Reduction, ...]]],
-        state: Any = None,
-        *arguments: Any,
-    ) -> tuple[State[T], tuple[Any, ...]]:
+        self, function: BlockFunction, state: Any = None, *arguments: Any
+    ) -> tuple[State, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
 
     @abstractmethod
@@ -136,7 +124,7 @@ class Rows(ABC):
         return np.asarray(self.gather(self.run(_signs)[0]))
 
 
-def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum[Totals]]]:
+def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
     return None, (Sum(block.totals),)
 
 

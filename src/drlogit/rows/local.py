@@ -17,7 +17,6 @@ from .interface import BlockFunction, BlockState, Rows
 from .matrix import ShiftedArray, held, nonzeros, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
-from .threads import limit_threads
 
 
 class LocalRows(Rows):
@@ -64,8 +63,7 @@ class LocalRows(Rows):
 
         def visit_some(first: int, last: int) -> tuple[list[BlockState], tuple[Reduction, ...]]:
             new, merged = [], None
-            # Neither belongs to the process: both would be the defaults in a new thread.
-            with np.errstate(**errors), limit_threads(1):
+            with np.errstate(**errors):  # which would be the default in a new thread
                 for block, before in zip(blocks[first:last], states[first:last], strict=True):
                     after, found = function(block, before, *arguments)
                     new.append(after)

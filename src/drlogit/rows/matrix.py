@@ -24,8 +24,8 @@ CHUNK_BYTES = 1 << 20
 SPARSE_SHARE = 0.25
 DENSE_COPY_BYTES = 1 << 27
 
-#: Stored entries from which on what is done once for a fit pays: a copy in another form, and a
-#: thread for each so many of them.
+#: Stored entries for each thread of a fit, at least: with fewer, handing over the work takes longer
+#: than the second core saves.  A sparse copy pays from twice as many on.
 MANY_ENTRIES = 500_000
 
 
@@ -159,7 +159,7 @@ def held(X: Matrix) -> Matrix:
 
 def thin_copy(X: Matrix) -> Matrix | None:
     """A CSR copy, half of X at most, of a dense array most of whose entries are zero, or None."""
-    if not isinstance(X, np.ndarray) or X.size < MANY_ENTRIES:
+    if not isinstance(X, np.ndarray) or X.size < 2 * MANY_ENTRIES:
         return None
     for some in (X[:: max(1, X.shape[0] // 64)], X):  # a look at a few rows is enough for most
         if np.count_nonzero(some) > SPARSE_SHARE * some.size:

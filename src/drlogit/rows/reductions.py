@@ -6,74 +6,59 @@ field: ``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic
+import operator
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
 
-    T_co = TypeVar("T_co", covariant=True, default=Any)
-else:
-    from typing import TypeVar
-
-    T_co = TypeVar("T_co", covariant=True)
-
-
-class Reduction(Generic[T_co]):
+class Reduction:
     """A value that is combined over the blocks."""
 
-    def __init__(self, value: T_co) -> None:
+    _combine: Any  # of two values
+
+    def __init__(self, value: Any) -> None:
         self.value = value
 
     def merge(self, other: Any) -> Any:
         """The reduction of both."""
-        return type(self)(_fieldwise(self._combine, self.value, other.value))
+        if not isinstance(self.value, tuple):
+            return type(self)(self._combine(self.value, other.value))
+        fields = zip(self.value, other.value, strict=True)
+        return type(self)(type(self.value)(*(self._combine(a, b) for a, b in fields)))
 
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        raise NotImplementedError
 
-
-class Sum(Reduction[T_co]):
+class Sum(Reduction):
     """A reduction by addition (scalars, arrays of equal shape, or lists)."""
 
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        return one + other
+    _combine = staticmethod(operator.add)
 
 
-class Min(Reduction[T_co]):
+class Min(Reduction):
     """A reduction by (elementwise) minimum."""
 
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        return np.minimum(one, other)
+    _combine = staticmethod(np.minimum)
 
 
-class Max(Reduction[T_co]):
+class Max(Reduction):
     """A reduction by (elementwise) maximum."""
 
-    @staticmethod
-    def _combine(one: Any, other: Any) -> Any:
-        return np.maximum(one, other)
+    _combine = staticmethod(np.maximum)
 
 
-class Stack(Reduction[T_co]):
+class Stack(Reduction):
     """A reduction that puts arrays below one another, those of later blocks perhaps first.
 
     They are copied once, when the whole is asked for or sent, and not for every block again.
     """
 
-    def __init__(self, *parts: T_co) -> None:
-        self.parts: tuple[Any, ...] = parts
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
 
     @property
-    def value(self) -> T_co:  # type: ignore[override]
+    def value(self) -> Any:
         """All of them in one array."""
-        whole: Any = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
-        return whole  # type: ignore[no-any-return]
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
     def merge(self, other: Any) -> Any:
         """The arrays of both."""
@@ -81,12 +66,6 @@ class Stack(Reduction[T_co]):
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return Stack, (self.value,)
-
-
-def _fieldwise(combine: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    if isinstance(one, tuple):
-        return type(one)(*(combine(a, b) for a, b in zip(one, other, strict=True)))
-    return combine(one, other)
 
 
 def merge_reductions(

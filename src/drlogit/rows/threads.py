@@ -1,11 +1,11 @@
-"""Who uses the cores: the blocks of a fit, the compiled loops, or BLAS.
+"""Who uses the cores: the blocks of a fit, or BLAS.
 
 Threads pay most where one of them does everything for a block of samples, because the vectors
 of a block, on which BLAS has no say, take as long as its products where features are few.  So
-within a fit the blocks have the cores, and BLAS and the compiled loops are held to one thread
-each; more threads than cores would be slower than one.
+within a fit the blocks have the cores, and BLAS is held to one thread; more threads than cores
+would be slower than one.
 
-``OMP_NUM_THREADS`` limits all of them, so that one setting governs the process.
+``OMP_NUM_THREADS`` limits both, so that one setting governs the process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numbers
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -27,14 +26,9 @@ from .matrix import MANY_ENTRIES
 #: with 1.4 at 1500 × 30 and 400 × 60, 3.8 at 1500 × 50, 12 at 3000 × 63 as long).
 _FEW_PRODUCTS = 2_000_000
 
-_limit: ContextVar[int | None] = ContextVar("drlogit_thread_limit", default=None)
-
 
 def thread_count() -> int:
-    """Threads allowed here: the innermost :func:`limit_threads`, else environment, else cores."""
-    limit = _limit.get()
-    if limit is not None:
-        return limit
+    """Threads allowed here: as many as the environment says, and no more than cores."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     asked = int(wanted) if wanted.isdigit() and int(wanted) > 0 else core_count()
     return min(asked, core_count())
@@ -55,16 +49,6 @@ def threads_for(n_jobs: int | None, n_entries: int) -> int:
     if not whole or n_jobs == 0:
         raise ValueError(f"n_jobs must be a positive or negative integer or None, got {n_jobs!r}")
     return int(n_jobs) if n_jobs > 0 else max(1, thread_count() + 1 + int(n_jobs))
-
-
-@contextmanager
-def limit_threads(count: int) -> Iterator[None]:
-    """Within the block, fits and compiled loops of this thread use at most ``count`` threads."""
-    token = _limit.set(max(1, int(count)))
-    try:
-        yield
-    finally:
-        _limit.reset(token)
 
 
 @contextmanager

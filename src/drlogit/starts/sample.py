@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
@@ -77,7 +78,7 @@ def _take(block: Block, offset: int, share: float) -> tuple[None, tuple[Stack, .
     return stacked(block, offset, where, np.flatnonzero(where < share))
 
 
-def places(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+def places(numbers: NDArray[np.int64 | np.uint64]) -> FloatArray:
     """A number in [0, 1) for each sample, as if drawn at random: the mixer of SplitMix64."""
     z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,17 +1,16 @@
-"""Solutions moved to the face of the constraint that they lie next to.
+"""Solutions moved to the zeros that they lie next to.
 
-Interior points and splitting methods come close to ``‖β/c‖_* = λ`` and to β = 0 without ever
-arriving: a model that is constant then predicts from the last digits of its solver.  Here a
-certified solution is compared with the points that it is close to,
+Interior points and splitting methods come close to coefficients of zero without ever arriving: a
+model that is constant then predicts from the last digits of its solver.  Here a certified solution
+is compared with the points that it is close to,
 
 * the null model, which is optimal from ``epsilon_max`` on: its value is an entropy, known without
   a look at the features;
-* with ℓ∞ transport (``Σ|β_j/c_j| ≤ λ``) the point whose negligible coefficients are zero;
-* with ℓ1 transport (``|β_j/c_j| ≤ λ``) the point whose coefficients next to the bound are there,
+* with ℓ∞ transport (``Σ|β_j/c_j| ≤ λ``) the point whose negligible coefficients are zero,
 
 and gives way to them.  This can do no harm.  The lower bound holds for every β: of the new point
 it proves a gap that is within ``tol`` if that of the old one was.  The null model must not be
-worse by more than a thousandth of ``tol``; a face may cost, where margins leave the kink of the
+worse by more than a thousandth of ``tol``; zeros may cost, where margins leave the kink of the
 loss, as much as the gap, which is what the solver left undecided anyhow.  It takes a product or two
 with the data, and none where there is nothing to move.  With domains, and with several classes,
 there is the null model only.
@@ -33,7 +32,7 @@ from ..rows.arrays import FloatArray
 from .null_model import (
     constant_model,
     constant_value,
-    has_immovable_features,
+    is_arithmetic,
     levelled_model,
     null_model,
 )
@@ -51,14 +50,14 @@ _NEXT_TO = (10.0, 1.0)
 _LARGE = 1e-3
 
 
-def on_exact_face(
+def with_exact_zeros(
     problem: Problem | ClassProblem,
     coef: FloatArray,
     intercept: Any,
     certificate: Certificate,
     tol: float,
 ) -> tuple[FloatArray, Any, Certificate]:
-    """The solution ``(β, b)``, or a point of a face next to it, and its certificate."""
+    """The solution ``(β, b)``, or a point with zeros next to it, and its certificate."""
     coefficients = problem.join(coef, intercept)
     if is_constant(problem, coefficients):
         return coef, intercept, certificate
@@ -68,10 +67,10 @@ def on_exact_face(
         moved = _under_same_bound(problem, null, certificate)
         if moved.primal <= no_worse:
             return *problem.split(null), moved
-    for face in _faces(problem, coefficients, certificate):
-        moved = _under_same_bound(problem, face, certificate)
+    for sparser in _sparser(problem, coefficients, certificate):
+        moved = _under_same_bound(problem, sparser, certificate)
         if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
-            return *problem.split(face), moved
+            return *problem.split(sparser), moved
     return coef, intercept, certificate
 
 
@@ -111,7 +110,7 @@ def _null_models(
     if isinstance(numbers, Problem):
         if numbers is not problem and not numbers.fit_intercept:  # a group may stand for it
             yield alone
-        if not has_immovable_features(numbers):
+        if is_arithmetic(numbers):
             if constant_value(numbers) <= no_worse:
                 yield constant_model(numbers)
             return
@@ -127,33 +126,24 @@ def _null_models(
 def _levelled(problem: Problem | ClassProblem, coefficients: FloatArray) -> FloatArray:
     """The solution without what it says of features that the adversary can move."""
     level = np.where(problem.free, coefficients, 0.0)
-    if isinstance(problem, Problem) and problem.domains is not None:
+    if problem.domains is not None:
         level[problem.domains.bounded] = 0.0
         for group, none in zip(problem.domains.groups, problem.domains.with_none, strict=True):
             level[group] = 0.0 if none else level[group].mean()
     return level
 
 
-def _faces(
+def _sparser(
     problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate
 ) -> Iterator[FloatArray]:
-    """The coefficients with those next to a bound moved there, as long as there are any."""
-    if isinstance(problem, ClassProblem) or problem.domains is not None:
+    """The coefficients with negligible ones zero, as long as there are any."""
+    kept, several = problem.penalised, isinstance(problem, ClassProblem)
+    if several or problem.domains is not None or problem.norm.name != "linf" or not kept.any():
         return
-    kept = problem.penalised
-    theta = coefficients[kept] / problem.costs[kept]
-    size = np.abs(theta)
-    largest = float(size.max(initial=0.0))
-    for next_to in _NEXT_TO if kept.any() else ():
-        near = min(next_to * certificate.gap / problem.epsilon, _LARGE * largest)
-        if problem.norm.name == "linf":
-            exact = np.where(size <= near, 0.0, theta)
-        elif problem.norm.name == "l1" and certificate.lam <= largest + near:
-            exact = np.where(largest - size <= near, np.copysign(largest, theta), theta)
-        else:
-            return  # λ is larger than any coefficient, or the ball is round
-        if (exact == theta).all():
+    size = np.abs(coefficients / problem.costs)
+    for next_to in _NEXT_TO:
+        near = min(next_to * certificate.gap / problem.epsilon, _LARGE * size.max())
+        negligible = kept & (size > 0.0) & (size <= near)
+        if not negligible.any():
             return
-        moved = coefficients.copy()
-        moved[kept] = np.where(exact == theta, coefficients[kept], exact * problem.costs[kept])
-        yield moved
+        yield np.where(negligible, 0.0, coefficients)
