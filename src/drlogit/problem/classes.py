@@ -112,9 +112,9 @@ class ClassProblem(PosedProblem):
         """Scores and labels of the samples, per block."""
         return self.rows.run(_scores, self.codes, coefficients)[0]
 
-    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
-        """The objective of a model as a function of λ."""
-        least, scored = self.least_lambda(coefficients), self.scores(coefficients)
+    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
+        """The objective of a model as a function of λ, of at least ``floor``."""
+        least, scored = max(self.least_lambda(coefficients), floor), self.scores(coefficients)
         changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
         return RobustLoss(self.rows, least, float(loss), _worst_labels, changing)
 

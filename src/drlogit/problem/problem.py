@@ -109,8 +109,8 @@ class PosedProblem(ABC):
         return moved
 
     @abstractmethod
-    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
-        """The objective of a model as a function of λ."""
+    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
+        """The objective of a model as a function of λ, of at least ``floor``."""
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
         """The worst-case loss of a model at ``lam``, by default at the best λ."""
@@ -187,12 +187,12 @@ class Problem(PosedProblem):
         """The margins ``Z v``, as a state of one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
-    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
-        """The objective of a model as a function of λ."""
+    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
+        """The objective of a model as a function of λ, with domains of at least ``floor``."""
         if self.domains is not None:
             from .domain_loss import domain_loss  # compiled: imported only when needed
 
-            return domain_loss(self.rows, self.cost, coefficients)
+            return domain_loss(self.rows, self.cost, coefficients, floor)
         return self.flip_loss(coefficients, self.margins(coefficients))
 
     def flip_loss(self, coefficients: FloatArray, margins: State) -> RobustLoss:
