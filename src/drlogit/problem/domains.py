@@ -155,14 +155,20 @@ class Domains:
         """No move of a sample within its domains costs more."""
         return float(self.group_costs.sum() + self.bounded_costs @ self.widths)
 
-    def ranges(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and greatest coefficient of each group's categories; that of "none" is 0."""
-        low, high = np.zeros(self.n_groups), np.zeros(self.n_groups)
+    def targets(self, coefficients: FloatArray) -> NDArray[np.int32]:
+        """The columns of each group's least and greatest coefficients, -1 where "none" has it."""
+        found = np.full((2, self.n_groups), -1, dtype=np.int32)
         for g, group in enumerate(self.groups):
             values = coefficients[group]
-            low[g], high[g] = values.min(), values.max()
-        low[self.with_none] = np.minimum(low[self.with_none], 0.0)
-        high[self.with_none] = np.maximum(high[self.with_none], 0.0)
+            found[:, g] = group[values.argmin()], group[values.argmax()]
+        low, high = coefficients[found]
+        found[0, self.with_none & (low >= 0.0)] = found[1, self.with_none & (high <= 0.0)] = -1
+        return found
+
+    def ranges(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and greatest coefficient of each group's categories; that of "none" is 0."""
+        columns = self.targets(coefficients)
+        low, high = np.where(columns >= 0, coefficients[columns], 0.0)
         return low, high
 
     def tables(self, rows: Rows) -> State:

@@ -123,14 +123,20 @@ def verify(
         samples = samples_of(X, labels, check_weights(given_weights, n_samples), ball, costs)
         above: Any = class_upper_bound if several else upper_bound
         upper = above(samples, coef, fit.linear.intercept, result.lam)
-        found = _proof_of(fit, proof)
+        if proof is None and result.dual is None:
+            raise BrokenProofError(
+                "there is no proof: pass what save_proof wrote, or a Result with its dual point"
+            )
+        proof = Proof(result.dual) if proof is None else proof
+        found = proof if isinstance(proof, Proof) else read_proof(proof)
         if isinstance(found.point, ClassDualPoint) != several:
             raise BrokenProofError("another model: the proof is about other classes")
         data = found.data and digest_of_samples(digest_of_features(X), signs, given_weights)
-        if {len(each) for each in found.point.by_sample} != {n_samples} or found.data != data:
+        point: Any = found.point
+        if len(point.codes if several else point.s) != n_samples or found.data != data:
             raise BrokenProofError("other data: the proof is about other samples or weights")
         below: Any = class_lower_bound if several else lower_bound
-        lower = below(samples, found.point)
+        lower = below(samples, point)
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
     if not upper <= result.objective + CLAIM:
@@ -194,13 +200,3 @@ def _fit_of(model: Any, X: Any) -> _FittedModel:
         return _FittedModel(as_linear(last), X, last)
     measured = measure(model, X, "fitted")
     return _FittedModel(measured.linear, measured.X, last.result_, last)
-
-
-def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
-    if proof is None:
-        if fit.result.dual is None:
-            raise BrokenProofError(
-                "there is no proof: pass what save_proof wrote, or a Result with its dual point"
-            )
-        return Proof(fit.result.dual)
-    return proof if isinstance(proof, Proof) else read_proof(proof)
