@@ -209,9 +209,8 @@ def check_domains(
 
     ``categories`` may name columns by position or, if there are ``names``, by name.
     """
-    groups = tuple(
-        _positions(group, n_features, names) for group in _listed(categories, "categories")
-    )
+    given = () if categories is None else _listed(categories)
+    groups = tuple(_positions(group, n_features, names) for group in given)
     taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
     repeated = np.flatnonzero(np.bincount(taken, minlength=n_features) > 1)
     if repeated.size:
@@ -229,20 +228,16 @@ def check_domains(
     return Declared(groups, lower, upper)
 
 
-def _listed(values: Any, name: str) -> Iterable[Any]:
-    if values is None:
-        return ()
+def _listed(values: Any) -> Iterable[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} must be a list of groups of columns, got {values!r:.80}")
+        raise ValueError(f"categories must be a list of groups of columns, got {values!r:.80}")
     return values
 
 
 def _positions(group: Any, n_features: int, names: Sequence[Any] | None) -> IndexArray:
-    if isinstance(group, str | bytes) or not isinstance(group, Iterable):
-        raise ValueError(f"categories must be a list of groups of columns, got {group!r:.80}")
     known = {} if names is None else {name: place for place, name in enumerate(names)}
     places = []
-    for column in group:
+    for column in _listed(group):
         place = known.get(column, column)
         if isinstance(place, bool | np.bool_) or not isinstance(place, int | np.integer):
             wanted = "positions" if names is None else "names or positions of columns"
