@@ -99,9 +99,13 @@ def primal_value(
     lam: float | None = None,
 ) -> tuple[float, float]:
     """λ, by default the best of a model, and the objective there, with what rounding may hide."""
-    loss = problem.robust_loss(coefficients) if loss is None else loss
+    # What pays only at a λ below the best does not matter.
+    floor = 0.95 * guess if guess else 0.0
+    loss = problem.robust_loss(coefficients, floor) if loss is None else loss
     if lam is None:
         lam, value = loss.best(problem.epsilon, guess)
+        if lam <= floor and guess:  # which was too high
+            return primal_value(problem, coefficients)
     else:
         value = loss.value(problem.epsilon, lam)
     # The loss has a slope of one at most in margins, or of two in scores, of this mean size.

@@ -128,35 +128,6 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
     return filled
 
 
-def changes(Oracle oracle, const Py_ssize_t[::1] own, const double[::1] signs, const Py_ssize_t[::1] lengths,
-            double least, const int[:, ::1] now, const double[:, ::1] values, const int[:, ::1] targets,
-            Py_ssize_t[::1] counts, int[::1] columns, double[::1] entries):
-    """What the ``lengths`` best items change in the features of samples, as entries of a sparse matrix."""
-    cdef Py_ssize_t k, i, t, g, j, G = now.shape[1], begin, filled = 0
-    cdef int target
-    for k in range(own.shape[0]):
-        i, begin = own[k], filled
-        sorted_items(&oracle.m, &now[i, 0] if G else NULL, &values[i, 0] if values.shape[1] else NULL,
-                     signs[k], least, oracle.items)
-        for t in range(lengths[k]):
-            g = oracle.items[t].number
-            if g < G:
-                target = targets[0 if signs[k] > 0.0 else 1, g]
-                if now[i, g] >= 0:
-                    columns[filled], entries[filled] = now[i, g], -1.0
-                    filled += 1
-                if target >= 0:
-                    columns[filled], entries[filled] = target, 1.0
-                    filled += 1
-            else:
-                j = (g - G) // 2
-                columns[filled] = oracle.m.bounded[j]
-                entries[filled] = (oracle.m.upper[j] if (g - G) & 1 else oracle.m.lower[j]) - values[i, j]
-                filled += 1
-        counts[k] = filled - begin
-    return filled
-
-
 def codes_of_sparse(const index_t[::1] indptr, const index_t[::1] indices, const value_t[::1] data,
                     const int[::1] group_of, int[:, ::1] now, int[::1] wrong):
     """The column of each sample's category in each group, and the first that is no single 1."""

@@ -28,8 +28,6 @@ from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min, Sum
 from .label_costs import LabelCosts, cost_matrix, flip_costs
-from .norms import Norm
-from .parameters import check_epsilon
 from .problem import PosedProblem, pose_problem
 from .robust_loss import RobustLoss
 
@@ -82,14 +80,6 @@ class ClassProblem(PosedProblem):
         """Whether any label can become another."""
         return self.flip_costs.size > 0 and (self.epsilon > 0.0 or not self.flip_costs.all())
 
-    def with_radius(self, epsilon: float, kappa: Any = None) -> ClassProblem:
-        """The same samples under another ε (and κ); nothing is copied."""
-        problem = replace(self, epsilon=check_epsilon(epsilon))
-        if kappa is None:
-            return problem
-        cost_matrix(kappa, self.classes)
-        return replace(problem, cost=replace(self.cost, kappa=kappa))
-
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
         """``(B, b)``, rows that sum to zero, for the features as they were given."""
         centred = coefficients - coefficients.mean(axis=0)
@@ -105,27 +95,21 @@ class ClassProblem(PosedProblem):
 
     def least_lambda(self, coefficients: FloatArray) -> float:
         """``max ‖(B_j - B_k)/c‖_*``: the least feasible λ."""
-        kept = self.penalised
-        return widest_pair(coefficients[:, kept] / self.costs[kept], self.norm)
+        kept, K = self.penalised, self.n_classes
+        scaled = coefficients[:, kept] / self.costs[kept]
+        if self.norm.name == "l1":
+            return float(np.ptp(scaled, axis=0).max(initial=0.0))
+        return max(self.norm.dual(scaled[j] - scaled[k]) for k in range(1, K) for j in range(k))
 
     def scores(self, coefficients: FloatArray) -> State:
         """Scores and labels of the samples, per block."""
         return self.rows.run(_scores, self.codes, coefficients)[0]
 
-    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
-        """The objective of a model as a function of λ."""
-        least, scored = self.least_lambda(coefficients), self.scores(coefficients)
+    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
+        """The objective of a model as a function of λ, of at least ``floor``."""
+        least, scored = max(self.least_lambda(coefficients), floor), self.scores(coefficients)
         changing, (loss,) = self.rows.run(_changing, scored, self.label_costs, least)
         return RobustLoss(self.rows, least, float(loss), _worst_labels, changing)
-
-
-def widest_pair(coef: FloatArray, norm: Norm) -> float:
-    """``max ‖B_j - B_k‖_*``; for ℓ1 transport the largest range of a column."""
-    if coef.size == 0:
-        return 0.0
-    if norm.name == "l1":
-        return float(np.ptp(coef, axis=0).max())
-    return max(norm.dual(coef[j] - coef[k]) for k in range(1, len(coef)) for j in range(k))
 
 
 def pose_classes(

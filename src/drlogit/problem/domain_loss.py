@@ -30,12 +30,17 @@ from .worst_moves import Weighed, envelopes
 Edges: TypeAlias = tuple[FloatArray, FloatArray]
 
 
-def domain_loss(rows: Rows, cost: TransportCost, coefficients: FloatArray) -> RobustLoss:
-    """The worst-case loss of a model on samples with domains."""
+def domain_loss(
+    rows: Rows, cost: TransportCost, coefficients: FloatArray, floor: float
+) -> RobustLoss:
+    """The worst-case loss of a model on samples with domains, at λ of at least ``floor``.
+
+    Edges with lower rates are not listed.
+    """
     if cost.domains is None:
         raise ValueError("the features have no domains")
     model, least = Weighed.by(cost.domains, coefficients), cost.dual_norm(coefficients)
-    tables = cost.domains.tables(rows)
+    tables, least = cost.domains.tables(rows), max(least, floor)
     edges, (loss,) = rows.run(_edges, tables, coefficients, cost.kappa, least, model)
     return RobustLoss(rows, least, float(loss), _gained, edges)
 

@@ -30,7 +30,7 @@ from ..rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.checks import as_numbers
 from ..rows.interface import Rows, State
-from ..rows.reductions import Max, Sum
+from ..rows.reductions import Max
 
 
 class ItemTable(NamedTuple):
@@ -155,14 +155,20 @@ class Domains:
         """No move of a sample within its domains costs more."""
         return float(self.group_costs.sum() + self.bounded_costs @ self.widths)
 
-    def ranges(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and greatest coefficient of each group's categories; that of "none" is 0."""
-        low, high = np.zeros(self.n_groups), np.zeros(self.n_groups)
+    def targets(self, coefficients: FloatArray) -> NDArray[np.int32]:
+        """The columns of each group's least and greatest coefficients, -1 where "none" has it."""
+        found = np.full((2, self.n_groups), -1, dtype=np.int32)
         for g, group in enumerate(self.groups):
             values = coefficients[group]
-            low[g], high[g] = values.min(), values.max()
-        low[self.with_none] = np.minimum(low[self.with_none], 0.0)
-        high[self.with_none] = np.maximum(high[self.with_none], 0.0)
+            found[:, g] = group[values.argmin()], group[values.argmax()]
+        low, high = coefficients[found]
+        found[0, self.with_none & (low >= 0.0)] = found[1, self.with_none & (high <= 0.0)] = -1
+        return found
+
+    def ranges(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Least and greatest coefficient of each group's categories; that of "none" is 0."""
+        columns = self.targets(coefficients)
+        low, high = np.where(columns >= 0, coefficients[columns], 0.0)
         return low, high
 
     def tables(self, rows: Rows) -> State:
@@ -203,9 +209,8 @@ def check_domains(
 
     ``categories`` may name columns by position or, if there are ``names``, by name.
     """
-    groups = tuple(
-        _positions(group, n_features, names) for group in _listed(categories, "categories")
-    )
+    given = () if categories is None else _listed(categories)
+    groups = tuple(_positions(group, n_features, names) for group in given)
     taken = np.concatenate([*groups, np.empty(0, dtype=np.intp)]).astype(np.intp)
     repeated = np.flatnonzero(np.bincount(taken, minlength=n_features) > 1)
     if repeated.size:
@@ -223,20 +228,16 @@ def check_domains(
     return Declared(groups, lower, upper)
 
 
-def _listed(values: Any, name: str) -> Iterable[Any]:
-    if values is None:
-        return ()
+def _listed(values: Any) -> Iterable[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} must be a list of groups of columns, got {values!r:.80}")
+        raise ValueError(f"categories must be a list of groups of columns, got {values!r:.80}")
     return values
 
 
 def _positions(group: Any, n_features: int, names: Sequence[Any] | None) -> IndexArray:
-    if isinstance(group, str | bytes) or not isinstance(group, Iterable):
-        raise ValueError(f"categories must be a list of groups of columns, got {group!r:.80}")
     known = {} if names is None else {name: place for place, name in enumerate(names)}
     places = []
-    for column in group:
+    for column in _listed(group):
         place = known.get(column, column)
         if isinstance(place, bool | np.bool_) or not isinstance(place, int | np.integer):
             wanted = "positions" if names is None else "names or positions of columns"
@@ -291,8 +292,7 @@ def domains_of(
     None if no domain lets anything move.
     """
     bounded = np.flatnonzero(np.isfinite(declared.lower) & np.isfinite(declared.upper))
-    some = np.flatnonzero(np.isfinite(declared.lower) | np.isfinite(declared.upper))
-    with_none = _check_rows(declared, some, rows, names)
+    with_none = rows.run(_check_rows, rows.offsets, declared, names)[1][0] > 0.0
     costs = costs.copy()
     groups, group_costs, kept_none, held = [], [], [], []
     for g, group in enumerate(declared.groups):
@@ -333,63 +333,25 @@ def domains_of(
 
 
 def _check_rows(
-    declared: Declared, bounded: IndexArray, rows: Rows, names: Sequence[Any] | None
-) -> BoolArray:
-    """Whether "none" occurs in each group; ``ValueError`` for the first row outside its domain."""
-    state, (n_wrong, with_none) = rows.run(
-        _find_wrong,
-        None,
-        declared.groups,
-        bounded,
-        declared.lower[bounded],
-        declared.upper[bounded],
-    )
-    if n_wrong == 0:
-        return np.asarray(with_none, dtype=bool)
-    column, value = (
-        np.asarray(rows.gather(rows.run(_component, state, place)[0])) for place in (0, 1)
-    )
-    row = int(np.flatnonzero(column >= 0.0)[0])
-    j = int(column[row])
-    where = f"row {row}, {_shown(j, names)}"
-    for group in declared.groups:
-        if j in group:
-            raise ValueError(
-                f"columns of a category must hold one 1 and zeros, got {value[row]:g} at {where}"
-            )
-    raise ValueError(
-        f"X must lie within its bounds, {declared.lower[j]:g} to {declared.upper[j]:g}, "
-        f"got {value[row]:g} at {where}"
-    )
-
-
-def _find_wrong(
-    block: Block,
-    _: None,
-    groups: tuple[IndexArray, ...],
-    bounded: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> tuple[tuple[FloatArray, FloatArray], tuple[Sum, Max]]:
-    """Per sample: a column outside its domain and its value, or -1."""
+    block: Block, first: int, declared: Declared, names: Sequence[Any] | None
+) -> tuple[None, tuple[Max]]:
+    """Whether "none" occurs in each group; ``ValueError`` for a row outside its domain."""
     from .category_codes import category_codes  # compiled: imported only when needed
 
-    codes = category_codes(block.X, groups)
-    column = codes.wrong.astype(np.float64)
-    value = np.zeros(block.y.size)
-    for i in np.flatnonzero(codes.wrong >= 0):
-        value[i] = block.X[int(i), int(codes.wrong[i])]
-    if bounded.size:
-        part = dense_columns(block.X, bounded)
-        outside = (part < lower) | (part > upper)
-        bad = np.flatnonzero(outside.any(axis=1) & (column < 0.0))
-        first = outside[bad].argmax(axis=1)
-        column[bad], value[bad] = bounded[first], part[bad, first]
-    n_wrong = int((column >= 0.0).sum())
-    return (column, value), (Sum(n_wrong), Max((codes.now < 0).any(axis=0).astype(np.float64)))
-
-
-def _component(
-    block: Block, state: tuple[FloatArray, ...], place: int
-) -> tuple[FloatArray, tuple[()]]:
-    return state[place], ()
+    codes = category_codes(block.X, declared.groups)
+    for i in np.flatnonzero(codes.wrong >= 0)[:1]:
+        j = int(codes.wrong[i])
+        raise ValueError(
+            f"columns of a category must hold one 1 and zeros, got {block.X[int(i), j]:g} at row "
+            f"{int(first) + i}, {_shown(j, names)}"
+        )
+    lower, upper = declared.lower, declared.upper
+    bounded = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper))
+    part = dense_columns(block.X, bounded)
+    for i, k in np.argwhere((part < lower[bounded]) | (part > upper[bounded]))[:1]:
+        j = int(bounded[k])
+        raise ValueError(
+            f"X must lie within its bounds, {lower[j]:g} to {upper[j]:g}, got {part[i, k]:g} at "
+            f"row {int(first) + i}, {_shown(j, names)}"
+        )
+    return None, (Max((codes.now < 0).any(axis=0).astype(np.float64)),)

@@ -84,11 +84,6 @@ class DualPoint:
     flip_share: FloatArray
     moves: Moves | None = None
 
-    @property
-    def by_sample(self) -> tuple[Any, ...]:
-        """What has an entry for each sample."""
-        return self.s, self.flip_share
-
     def for_samples(self, origin: IndexArray) -> DualPoint:
         """The point of samples of which each is a copy of sample ``origin``; -1 for no weight."""
 
@@ -119,11 +114,6 @@ class ClassDualPoint:
     labels: FloatArray
     codes: Any
     flow: FloatArray | None = None
-
-    @property
-    def by_sample(self) -> tuple[Any, ...]:
-        """What has an entry for each sample."""
-        return self.probabilities, self.labels, self.codes
 
     @property
     def flip_share(self) -> FloatArray:

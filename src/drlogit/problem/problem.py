@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,8 @@ from .norms import Norm, get_norm
 from .parameters import check_costs, check_epsilon, check_kappa
 from .robust_loss import RobustLoss
 from .transport import Ball, TransportCost
+
+Same = TypeVar("Same", bound="PosedProblem")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,13 @@ class PosedProblem(ABC):
         """Which coefficients the norm constraint bounds."""
         return ~self.free
 
+    def with_radius(self: Same, epsilon: float, kappa: Any = None) -> Same:
+        """The same samples under another ε (and κ); nothing is copied."""
+        if kappa is not None and is_stated_singly(kappa):
+            kappa = check_kappa(kappa)
+        cost = self.cost if kappa is None else replace(self.cost, kappa=kappa)
+        return replace(self, epsilon=check_epsilon(epsilon), cost=cost)
+
     def moved(self, coefficients: FloatArray, sign: float) -> FloatArray:
         """Those of a class, for features as given: for the shifted ones (sign 1), or back (-1)."""
         moved, shift = coefficients.copy(), self.rows.shift
@@ -109,8 +118,8 @@ class PosedProblem(ABC):
         return moved
 
     @abstractmethod
-    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
-        """The objective of a model as a function of λ."""
+    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
+        """The objective of a model as a function of λ, of at least ``floor``."""
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
         """The worst-case loss of a model at ``lam``, by default at the best λ."""
@@ -136,13 +145,6 @@ class Problem(PosedProblem):
     def lambda_upper_bound(self) -> float:
         """Proposition 3.1: ``λ* ≤ 0.2785 / ε`` for every norm, weighting and intercept."""
         return LAMBDA_CONSTANT / self.epsilon if self.epsilon > 0.0 else math.inf
-
-    def with_radius(self, epsilon: float, kappa: float | None = None) -> Problem:
-        """The same samples under another ε (and κ); nothing is copied."""
-        epsilon = check_epsilon(epsilon)
-        if kappa is None:
-            return replace(self, epsilon=epsilon)
-        return replace(self, epsilon=epsilon, cost=replace(self.cost, kappa=check_kappa(kappa)))
 
     @property
     def as_numbers(self) -> Problem:
@@ -181,18 +183,19 @@ class Problem(PosedProblem):
 
     def transport_norm(self, gradient: FloatArray) -> float:
         """``‖c g‖`` over the penalised coordinates of a gradient-like vector."""
-        return self.cost.move_norm(gradient) if self.epsilon > 0.0 else 0.0
+        kept = self.penalised
+        return self.norm.value(gradient[kept] * self.costs[kept])
 
     def margins(self, coefficients: FloatArray) -> State:
         """The margins ``Z v``, as a state of one vector per block."""
         return self.rows.run(_margins, None, coefficients)[0]
 
-    def robust_loss(self, coefficients: FloatArray) -> RobustLoss:
-        """The objective of a model as a function of λ."""
+    def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
+        """The objective of a model as a function of λ, with domains of at least ``floor``."""
         if self.domains is not None:
             from .domain_loss import domain_loss  # compiled: imported only when needed
 
-            return domain_loss(self.rows, self.cost, coefficients)
+            return domain_loss(self.rows, self.cost, coefficients, floor)
         return self.flip_loss(coefficients, self.margins(coefficients))
 
     def flip_loss(self, coefficients: FloatArray, margins: State) -> RobustLoss:

@@ -64,11 +64,6 @@ class TransportCost:
         kept = self.movable
         return self.norm.dual(coefficients[kept] / self.costs[kept])
 
-    def move_norm(self, gradient: FloatArray) -> float:
-        """``‖C g‖`` over the movable features."""
-        kept = self.movable
-        return self.norm.value(gradient[kept] * self.costs[kept])
-
 
 @dataclass(frozen=True, eq=False)
 class Ball:

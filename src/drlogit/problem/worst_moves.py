@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from ..rows.arrays import FloatArray
 from ._moves import Oracle
-from ._moves import changes as _changes
 from ._moves import envelope as _envelope
 from .domains import Domains, ItemTable
 
@@ -61,15 +60,7 @@ class Weighed(NamedTuple):
 
     def targets(self, domains: Domains) -> NDArray[np.int32]:
         """The columns of each group's least and greatest coefficients, -1 where "none" has it."""
-        found = np.full((2, domains.n_groups), -1, dtype=np.int32)
-        for g, group in enumerate(domains.groups):
-            values = self.beta[group]
-            low, high = int(values.argmin()), int(values.argmax())
-            if not (domains.with_none[g] and values[low] >= 0.0):
-                found[0, g] = group[low]
-            if not (domains.with_none[g] and values[high] <= 0.0):
-                found[1, g] = group[high]
-        return found
+        return domains.targets(self.beta)
 
     @property
     def oracle(self) -> Oracle:
@@ -127,33 +118,6 @@ def envelopes(
     return Envelopes(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def changes(
-    own: NDArray[np.intp],
-    signs: FloatArray,
-    lengths: NDArray[np.intp],
-    least: float,
-    table: ItemTable,
-    model: Weighed,
-    targets: NDArray[np.int32],
-    n_features: int,
-) -> Any:
-    """What the ``lengths`` best items change in the features of samples, as a sparse matrix.
-
-    ``targets`` are the columns of each group's worst categories for the labels +1 and -1, in two
-    rows, -1 for none.
-    """
-    room = int(2 * lengths.sum())
-    counts = np.zeros(own.size, dtype=np.intp)
-    columns, entries = np.empty(room, dtype=np.int32), np.empty(room)
-    filled = _changes(
-        model.oracle, own, signs, lengths, least, table.now, table.values, targets, counts, columns,
-        entries,
-    )  # fmt: skip
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    parts = entries[:filled], columns[:filled], indptr
-    return sp.csr_array(parts, shape=(own.size, n_features))
-
-
 class Reach(NamedTuple):
     """What single items gain from samples: those of groups, of bounded features, and how far."""
 
@@ -170,3 +134,40 @@ def reach(signs: FloatArray, table: ItemTable, model: Weighed) -> Reach:
     adverse = np.where(signs[:, None] * slopes > 0.0, model.ends[0], model.ends[1])
     distances = np.abs(table.values - adverse) * model.bounded_costs
     return Reach(groups, np.abs(slopes) / model.bounded_costs, distances)
+
+
+def changes(
+    own: NDArray[np.intp],
+    signs: FloatArray,
+    lengths: NDArray[np.intp],
+    least: float,
+    table: ItemTable,
+    model: Weighed,
+    targets: NDArray[np.int32],
+    n_features: int,
+) -> Any:
+    """What the ``lengths`` best items change in the features of samples, as a sparse matrix.
+
+    ``targets`` are the columns of each group's worst categories for the labels +1 and -1, in two
+    rows, -1 for none.
+    """
+    now, values, n_groups = table.now[own], table.values[own], model.group_costs.size
+    found = reach(signs, ItemTable(now, values), model)
+    rates = np.hstack([
+        found.groups / model.group_costs, np.where(found.distances > 0.0, found.rates, -np.inf)
+    ])  # fmt: skip
+    order = np.argsort(-rates, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(model.n_items)[None], axis=1)
+    moved = ranks < lengths[:, None]
+    piece, group = np.nonzero(moved[:, :n_groups])
+    there, j = np.nonzero(moved[:, n_groups:])
+    columns = now[piece, group], targets[(signs[piece] <= 0.0).astype(np.intp), group]
+    end = (signs[there] * model.beta[model.bounded[j]] <= 0.0).astype(np.intp)
+    row = np.concatenate([piece, piece, there])
+    column = np.concatenate([*columns, model.bounded[j]])
+    ones = np.ones(piece.size)
+    value = np.concatenate([-ones, ones, model.ends[end, j] - values[there, j]])
+    some = column >= 0  # "none" has no column
+    entries = value[some], (row[some], column[some])
+    return sp.csr_array(entries, shape=(own.size, n_features))

@@ -62,10 +62,9 @@ def lambda_and_price(
 
 def margins(samples: SamplesInBall, coef: FloatArray, intercept: float) -> Enclosed:
     """``y_i (x_i·β + b)``."""
-    exact = Fraction(intercept)
-    for j in np.flatnonzero(samples.shift * coef):
-        exact += Fraction(samples.shift[j]) * Fraction(coef[j])
-    offset = float(exact)
+    moved = np.flatnonzero(samples.shift * coef)
+    products = (Fraction(samples.shift[j]) * Fraction(coef[j]) for j in moved)
+    offset = float(sum(products, Fraction(intercept)))
     u, error = np.empty(samples.signs.size), np.empty(samples.signs.size)
     for rows, part in samples.parts():
         Z = samples.shifted(part)

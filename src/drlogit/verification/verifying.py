@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,34 +103,41 @@ def verify(
     ValueError
         X or y are no input to a fit, or nothing says what the model was fitted against.
     """
-    fit = _fit_of(model, X)
-    result, ball, coef = fit.result, fit.result.ball, fit.linear.coef
+    linear, X, result, fitted = _fit_of(model, X)
+    ball, coef, intercept = result.ball, linear.coef, linear.intercept
     if ball is None:
         raise ValueError("the model must know its ball, as results of drlogit.solve do")
-    X = checked_features(fit.X)
+    X = checked_features(X)
     n_samples, n_features = shape_of(X)
     if n_features != coef.shape[-1]:
         raise ValueError(f"X has {n_features} features, but the model has {coef.shape[-1]}")
-    y, several = in_memory(y), coef.ndim > 1
-    given_weights = fit.weights(y, None if sample_weight is None else in_memory(sample_weight))
-    codes = codes_of(fit.linear, y, n_samples)[0]
+    codes, several = codes_of(linear, in_memory(y), n_samples)[0], coef.ndim > 1
+    weights = None if sample_weight is None else in_memory(sample_weight)
+    if fitted is not None and fitted.class_weight is not None:
+        weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
     signs = codes.astype(np.float64) if several else np.where(codes > 0, 1.0, -1.0)
-    kappa = None if kappa is None else in_memory(kappa)
     costs = _label_costs(ball, codes, len(coef) if several else 2, kappa)
     upper = math.inf
     try:
         labels = np.ones(n_samples) if several else signs
-        samples = samples_of(X, labels, check_weights(given_weights, n_samples), ball, costs)
+        samples = samples_of(X, labels, check_weights(weights, n_samples), ball, costs)
         above: Any = class_upper_bound if several else upper_bound
-        upper = above(samples, coef, fit.linear.intercept, result.lam)
-        found = _proof_of(fit, proof)
+        upper = above(samples, coef, intercept, result.lam)
+        if proof is None:
+            if result.dual is None:
+                raise BrokenProofError(
+                    "there is no proof: pass what save_proof wrote, or a Result with its dual point"
+                )
+            proof = Proof(result.dual)
+        found = proof if isinstance(proof, Proof) else read_proof(proof)
         if isinstance(found.point, ClassDualPoint) != several:
             raise BrokenProofError("another model: the proof is about other classes")
-        data = found.data and digest_of_samples(digest_of_features(X), signs, given_weights)
-        if {len(each) for each in found.point.by_sample} != {n_samples} or found.data != data:
+        data = found.data and digest_of_samples(digest_of_features(X), signs, weights)
+        point: Any = found.point
+        if len(point.codes if several else point.s) != n_samples or found.data != data:
             raise BrokenProofError("other data: the proof is about other samples or weights")
         below: Any = class_lower_bound if several else lower_bound
-        lower = below(samples, found.point)
+        lower = below(samples, point)
     except BrokenProofError as error:
         return Verification(False, 0.0, upper, str(error))
     if not upper <= result.objective + CLAIM:
@@ -161,7 +168,7 @@ def _label_costs(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArr
         each = ball.kappa if ball.trust is None else scaled_costs(ball.trust, ball.kappa)
         costs = np.broadcast_to(each, (n_classes, n_classes))[codes]
     else:
-        found = as_numbers(kappa, "kappa")
+        found = as_numbers(in_memory(kappa), "kappa")
         if found.shape != codes.shape or not (found >= 0.0).all():
             raise ValueError(f"kappa must be {codes.size} numbers >= 0, got shape {found.shape}")
         costs = np.repeat(found[:, None], n_classes, axis=1)
@@ -169,38 +176,12 @@ def _label_costs(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArr
     return np.asarray(costs, dtype=np.float64)
 
 
-class _FittedModel(NamedTuple):
-    """What is asked about: a linear model, the samples where it measures distance, its claims."""
-
-    linear: LinearModel
-    X: Any
-    result: Result
-    estimator: Any = None  # without searches and pipelines around it
-
-    def weights(self, y: Any, weights: Any) -> Any:
-        """Those that it was fitted with."""
-        model = self.estimator
-        if getattr(model, "class_weight", None) is None:
-            return weights
-        codes = np.searchsorted(model.classes_, y)
-        return with_class_weights(weights, model.class_weight, model.classes_, codes)
-
-
-def _fit_of(model: Any, X: Any) -> _FittedModel:
+def _fit_of(model: Any, X: Any) -> tuple[LinearModel, Any, Result, Any]:
+    """A linear model, the samples where it measures distance, its claims, and who was fitted."""
     last = last_step(model) if hasattr(model, "fit") else model
-    if not isinstance(last, Result | RobustLinearClassifier):
-        raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     if isinstance(last, Result):
-        return _FittedModel(as_linear(last), X, last)
+        return as_linear(last), X, last, None
+    if not isinstance(last, RobustLinearClassifier):
+        raise ValueError(f"a fit of drlogit is wanted, got {type(last).__name__}")
     measured = measure(model, X, "fitted")
-    return _FittedModel(measured.linear, measured.X, last.result_, last)
-
-
-def _proof_of(fit: _FittedModel, proof: Any) -> Proof:
-    if proof is None:
-        if fit.result.dual is None:
-            raise BrokenProofError(
-                "there is no proof: pass what save_proof wrote, or a Result with its dual point"
-            )
-        return Proof(fit.result.dual)
-    return proof if isinstance(proof, Proof) else read_proof(proof)
+    return measured.linear, measured.X, last.result_, last
