@@ -192,7 +192,7 @@ def test_corners(coef, intercept, costs, ball, gain):
         ({"tol": 0.0}, "tol must be finite and > 0"),
         ({"X": X0[:, :3]}, "X has 3 features, but the model has 4"),
         ({"y": np.ones(60)}, "y must hold two classes"),
-        ({"model": ([1.0, np.nan, 0, 0], 0.0)}, "with NaN or infinity"),
+        ({"model": ([1.0, np.nan, 0, 0], 0.0)}, "NaN or infinity"),
         ({"model": ([1.0] * 4, [1.0, 2.0])}, "intercept must be one number"),
         ({"model": "model.json"}, "must be a fitted linear classifier.*got str"),
     ],

@@ -26,7 +26,7 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, Crossings, Curve
+from .breakpoints import Breakpoints, Curve
 from .domain_moves import DomainMoves
 from .features import Feature
 from .measured_model import MeasuredModel
@@ -264,9 +264,8 @@ class Adversary:
 
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
-        every = np.arange(self.flip_costs.size)
-        _, spent, mass = Crossings.of(self.flip_costs, every, self.weights)
-        shares = np.interp(radii, spent, mass)
+        found = Breakpoints.by_cost(self.flip_costs, np.arange(self.codes.size))
+        shares = found.curve(self.weights, found.gain).at(radii)
         return np.where(shares > 1.0 - 1e-12, 1.0, shares)
 
     def loss_curve(self, weights: FloatArray | None = None) -> Curve:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from ..estimators.tables.by_column import (
     CostsByKind,
@@ -38,10 +39,9 @@ from ..rows.arrays import FloatArray, IndexArray, Matrix
 from ..rows.blocks import Block
 from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_features, check_weights
-from ..rows.row_blocks import RowBlocks
 from .adversary import Adversary
 from .features import Feature, costs_by_feature
-from .linear_model import LinearModel, codes_of
+from .linear_model import codes_of
 from .measured_model import MeasuredModel, measure, with_the, words_of
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
@@ -80,20 +80,17 @@ def audit_problem(
     if norm is None:
         norm = "l1" if measured.fit is None else measured.fit.norm
     transport = get_norm(norm)
-    linear, samples = measured.linear, measured.X
-    blocks = isinstance(samples, RowBlocks)
-    matrix = check_features(samples.block(samples.filled[0]) if blocks else samples)
-    n_samples, n_features = samples.shape if blocks else matrix.shape
+    linear, matrix = measured.linear, check_features(measured.X)
+    n_samples, n_features = matrix.shape
     if linear.coef.shape[-1] != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
-    _check_scores(model, linear, X, matrix)
+    _check_scores(model, measured, X, matrix)
     weights = check_weights(sample_weight, n_samples)
     measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
-    if bounds is None and not blocks:
+    if bounds is None:
         measured = _widened(measured, matrix)
     codes, classes = codes_of(linear, y, n_samples)
-    given = samples if blocks else matrix
-    rows = checked_rows(given, np.ones(n_samples), weights, intercept=True, n_jobs=1)
+    rows = checked_rows(matrix, np.ones(n_samples), weights, intercept=True, n_jobs=1)
     rows, cost = ground_cost(
         rows, transport, measured.costs, np.inf, measured.categories, measured.bounds,
         measured.names, for_numbers=linear.several,
@@ -225,9 +222,7 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     """
     if measured.bounds is None:
         return measured
-    names = measured.names
-    n_columns = matrix.shape[1]
-    lower, upper = (np.broadcast_to(np.asarray(end, float), n_columns) for end in measured.bounds)
+    lower, upper = (np.broadcast_to(end, matrix.shape[1]) for end in measured.bounds)
     least, most = (
         np.asarray(end.toarray() if sp.issparse(end) else end).ravel()
         for end in (matrix.min(axis=0), matrix.max(axis=0))
@@ -235,14 +230,11 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     outside = np.flatnonzero((least < lower) | (most > upper))
     if not outside.size:
         return measured
-    shown = ", ".join(
-        f"{j if names is None else names[j]!r:.40} ({least[j]:.4g} to {most[j]:.4g}, beyond "
-        f"{lower[j]:.4g} to {upper[j]:.4g})"
-        for j in outside[:3]
-    )
-    more = f" and {outside.size - 3} more" if outside.size > 3 else ""
+    names = range(matrix.shape[1]) if measured.names is None else measured.names
+    ranges = [f"{names[j]!r:.40} ({least[j]:.4g} to {most[j]:.4g})" for j in outside[:3]]
     warnings.warn(
-        f"rows lie beyond the bounds of the fit, which are widened to them: {shown}{more}",
+        f"rows lie beyond the bounds of the fit, which are widened to them: {', '.join(ranges)}"
+        + (f" and {outside.size - 3} more" if outside.size > 3 else ""),
         UserWarning,
         stacklevel=4,
     )
@@ -253,27 +245,33 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     )
 
 
-def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> None:
+def _check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -> None:
     """Compare the model's own scores with those of ``(β, b)``, on a few rows.
 
     A subclass that transforms differently, or a column order other than the one fitted, must
-    not pass for the linear model we took it for.
+    not pass for the linear model we took it for; nor several classes, each against the rest, for a
+    softmax.
     """
     if not hasattr(model, "decision_function"):
         return
-    if isinstance(X, RowBlocks):  # of blocks that are elsewhere, the matrix is the first
-        X = X.block(X.filled[0])
-    few = matrix[:_CHECKED_ROWS]
+    linear, few, name = measured.linear, matrix[:_CHECKED_ROWS], type(model).__name__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "X does not have valid feature names"
         first = (sp.csr_array(X) if sp.issparse(X) else X)[: few.shape[0]]
         scores = np.asarray(model.decision_function(first))
+        shares = model.predict_proba(first) if hasattr(model, "predict_proba") else np.nan
+    if linear.several and measured.fit is None and not np.allclose(shares, softmax(scores, 1)):
+        raise ValueError(
+            f"{name} was fitted on {len(linear.coef)} classes and is no softmax; two are wanted. "
+            "Ask about one class against the rest: model (coef_[k], intercept_[k]) or "
+            "estimators_[k], labels y == classes_[k]"
+        )
     scores = scores if linear.several else scores.ravel()
     ours = few @ linear.coef.T + linear.intercept
     # Single precision, and cancellation: measured against the size of the terms of the sum.
     size = abs(few) @ np.abs(linear.coef.T) + np.abs(linear.intercept) + np.abs(scores)
     if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
         raise ValueError(
-            f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "
-            "in it: it is not linear in X. Transform the data first, or pass (coef, intercept)"
+            f"the scores of {name} are not x·coef + intercept of the model found in it: it is not "
+            "linear in X. Transform the data first, or pass (coef, intercept)"
         )

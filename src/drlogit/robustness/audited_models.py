@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -177,16 +176,15 @@ def named_models(model: Any) -> dict[str, Any]:
     """The models under distinct names."""
     if isinstance(model, Mapping):
         models = {str(name): each for name, each in model.items()}
-    elif isinstance(model, list):
-        names = [_name(each) for each in model]
-        repeated = {name for name, times in Counter(names).items() if times > 1}
-        seen: Counter[str] = Counter()
-        models = {}
-        for name, each in zip(names, model, strict=True):
-            seen[name] += 1
-            models[f"{name} {seen[name]}" if name in repeated else name] = each
     else:
-        models = {_name(model): model}
+        each = model if isinstance(model, list) else [model]
+        names = [_name(one) for one in each]
+        numbers = [names[: k + 1].count(name) for k, name in enumerate(names)]
+        names = [
+            f"{name} {k}" if names.count(name) > 1 else name
+            for name, k in zip(names, numbers, strict=True)
+        ]
+        models = dict(zip(names, each, strict=True))
     if not models:
         raise ValueError("no model to audit: the list or mapping is empty")
     return models

@@ -46,22 +46,16 @@ from .adversary import Adversary
 from .audit_problem import audit_problem
 from .measured_model import own_fit
 from .subgroups import Subgroup, subgroups
-from .unseen_rows import LEAST_ROWS, PricedRows, best_lambda, last_cost, own_lambda
+from .unseen_rows import LEAST_ROWS, PricedRows, best_prices, own_lambda
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
 
-#: Printed beside every guarantee, and beside one that is out of fold.
+#: Printed beside every guarantee that is not out of fold.
 ASSUMED = (
     "Assumed: the rows are independent, of one population, and the model was fixed before they "
     "were looked at."
 )
-_OUT_OF_FOLD = (
-    "It speaks of {folds} models, on average, each fitted without a fold and held against it; the "
-    "model of all rows is not among them.{tried} Assumed: the rows are independent, of one "
-    "population, and leaving out one changes a model little."
-)
-_TRIED = " That these rows chose among {tried} candidates is allowed for."
 
 
 @dataclass(frozen=True)
@@ -126,15 +120,20 @@ class Guarantee:
             for part in self.groups
         ]
         if self.folds:
-            tried = _TRIED.format(tried=self.tried) if self.tried > 1 else ""
-            return "\n".join([*lines, _OUT_OF_FOLD.format(folds=self.folds, tried=tried)])
-        how = (
-            "Both limits hold for every number of rows."
-            if self.exact_loss
-            else "The limit of the error holds for every number of rows, that of the loss is "
-            "Student's."
-        )
-        lines.append(f"{ASSUMED} {how}")
+            lines.append(
+                f"It speaks of {self.folds} models, on average, each fitted without a fold and "
+                "held against it; the model of all rows is not among them. Assumed: the rows are "
+                "independent, of one population, and leaving out one changes a model little."
+            )
+            if self.tried > 1:
+                lines.append(f"That these rows chose among {self.tried} candidates is allowed for.")
+        elif self.exact_loss:
+            lines.append(f"{ASSUMED} Both limits hold for every number of rows.")
+        else:
+            lines.append(
+                f"{ASSUMED} The limit of the error holds for every number of rows, that of the "
+                "loss is Student's."
+            )
         return "\n".join(lines)
 
 
@@ -221,10 +220,9 @@ def guarantee_of(
     """
     order = _in_random_order(audit.weights, random_state)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    lam, judged = own_lambda(audit), order
-    if lam is None:  # else known before these rows were: all of them may speak
-        lam, judged = best_lambda(audit, choosing), rest
-    priced = PricedRows.of(audit, lam, last_cost(audit, choosing))
+    (best, gamma), lam = best_prices(audit, choosing), own_lambda(audit)
+    judged = rest if lam is None else order  # known before these rows were: all of them may speak
+    priced = PricedRows.of(audit, best if lam is None else lam, gamma)
     if judged is order and audit.measured.fit is not None:
         _look_familiar(priced, order, audit.measured.fit.result_.objective)
     return _stated(priced, audit, judged, rest, confidence, parts)
@@ -260,10 +258,9 @@ def _out_of_fold(
             )
             for some in (train, test)
         )  # fmt: skip
-        every = np.flatnonzero(seen.weights > 0.0)
+        best, gamma = best_prices(seen, np.flatnonzero(seen.weights > 0.0))
         lam = own_lambda(unseen)
-        lam = best_lambda(seen, every) if lam is None else lam
-        found.append(PricedRows.of(unseen, lam, last_cost(seen, every)))
+        found.append(PricedRows.of(unseen, best if lam is None else lam, gamma))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:

@@ -11,9 +11,9 @@ bounds.  For others, the columns of a ``OneHotEncoder`` are categories.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from ..estimators.tables.encoding import Encoding
 from ..estimators.training_data import matrix_of
 from ..problem.problem import column_names
 from ..rows.arrays import BoolArray, FloatArray
-from ..rows.row_blocks import RowBlocks
 from .features import Column, Feature, categories_of, columns_of_encoding, features_of, labels_of
 from .linear_model import LinearModel, as_linear, last_step, without_searches
 from .pipeline_columns import fold, follow_steps
@@ -107,17 +106,10 @@ def _through_steps(
     if space == "given":
         coef, intercept = fold(columns, linear.coef, linear.intercept, n_inputs)
         return replace(measured, linear=replace(linear, coef=coef, intercept=intercept))
-    Z = _transformed(X, before.transform, width)
+    Z = before.transform(X)
     kinds = ", ".join(type(step).__name__ for _, step in steps)
     where = f"in the space in which {type(last_step(pipeline)).__name__} was fitted, after {kinds}"
     return replace(measured, X=Z, space=where, names=_names_after(before, Z), columns=columns)
-
-
-def _transformed(X: Any, function: Callable[[Any], Any], n_features: int) -> Any:
-    """What a function makes of the samples; of blocks, when they are read."""
-    if isinstance(X, RowBlocks):
-        return RowBlocks(lambda k: function(X.block(k)), X.lengths, n_features)
-    return function(X)
 
 
 def _names_after(steps: Any, Z: Any) -> list[Any] | None:
@@ -181,8 +173,7 @@ def _with_one_hot(measured: MeasuredModel) -> MeasuredModel:
         scale[j], shift[j] = measured.columns[j].scale, measured.columns[j].shift
     Z: Any = measured.X
     if (scale != 1.0).any() or shift.any():
-        zeros_and_ones = partial(_zeros_and_ones, hot=hot, scale=scale, shift=shift)
-        Z = _transformed(Z, zeros_and_ones, width)
+        Z = _zeros_and_ones(Z, hot=hot, scale=scale, shift=shift)
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
     return replace(
         measured,
@@ -200,15 +191,8 @@ def _zeros_and_ones(Z: Any, hot: BoolArray, scale: FloatArray, shift: FloatArray
     if sp.issparse(Z):  # what is sparse was not shifted
         Z = sp.csr_array(Z, dtype=np.float64, copy=True)
         some = hot[Z.indices]
-        part = Z.data[some] / scale[Z.indices[some]]
-        Z.data[some] = whole = np.rint(part)
-    else:
-        Z = np.array(Z, dtype=np.float64)
-        part = (Z[:, hot] - shift[hot]) / scale[hot]
-        Z[:, hot] = whole = np.rint(part)
-    if np.abs(part - whole).max(initial=0.0) > 1e-6:  # single precision, too
-        raise ValueError(
-            "columns of a OneHotEncoder must be zeros and ones before they are scaled, got "
-            f"{part.flat[np.abs(part - whole).argmax()]:g}: a step is not what it says it is"
-        )
+        Z.data[some] = np.rint(Z.data[some] / scale[Z.indices[some]])
+        return Z
+    Z = np.array(Z, dtype=np.float64)
+    Z[:, hot] = np.rint((Z[:, hot] - shift[hot]) / scale[hot])
     return Z

@@ -137,18 +137,16 @@ def _bins(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
 
 
 def _scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    """Standard, robust, and by the largest value: ``(x - centre) / scale``."""
+    """Standard, robust, by the largest value: ``(x - centre) / scale``; and to a range."""
     if getattr(scaler, "clip", False):
         return None
+    if hasattr(scaler, "data_range_"):
+        return _scaled(columns, scaler.scale_, scaler.min_)
     scale = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
     centre = getattr(scaler, "center_", getattr(scaler, "mean_", None))
     if centre is None or not getattr(scaler, "with_mean", True):
         centre = 0.0
     return _scaled(columns, scale, -centre * scale)
-
-
-def _min_max_scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    return None if scaler.clip else _scaled(columns, scaler.scale_, scaler.min_)
 
 
 def _scaled(columns: list[Column], scale: Any, shift: Any) -> list[Column]:
@@ -157,14 +155,6 @@ def _scaled(columns: list[Column], scale: Any, shift: Any) -> list[Column]:
         replace(column, scale=a * column.scale, shift=a * column.shift + t)
         for column, a, t in zip(columns, factors, shifts, strict=True)
     ]
-
-
-def _selector(step: Any, words: str, columns: list[Column]) -> list[Column]:
-    return list(itertools.compress(columns, step.get_support()))
-
-
-def _function(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    return columns if step.func is None else None
 
 
 def _imputer(imputer: Any, words: str, columns: list[Column]) -> list[Column] | None:
@@ -217,14 +207,14 @@ def _chosen(step: Any, columns: Any) -> IndexArray:
 #: them is imported by who does not use it.
 _KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "ColumnTransformer": _column_transformer,
-    "FunctionTransformer": _function,
+    "FunctionTransformer": lambda step, _, columns: columns if step.func is None else None,
     "KBinsDiscretizer": _bins,
     "MaxAbsScaler": _scaler,
-    "MinMaxScaler": _min_max_scaler,
+    "MinMaxScaler": _scaler,
     "MissingIndicator": _missing,
     "OneHotEncoder": _one_hot_encoder,
     "RobustScaler": _scaler,
-    "SelectorMixin": _selector,
+    "SelectorMixin": lambda step, _, columns: [*itertools.compress(columns, step.get_support())],
     "StandardScaler": _scaler,
     "_BaseImputer": _imputer,
 }
