@@ -331,17 +331,11 @@ def test_intervals_are_categories(after):
     )
 
 
-@pytest.mark.parametrize(
-    ("encoder", "reason"),
-    [
-        (OrdinalEncoder(), "step 'c' .OrdinalEncoder. numbers the levels of a category"),
-        (TargetEncoder(cv=2), "step 'c' .TargetEncoder. makes numbers of the labels"),
-    ],
-)
+@pytest.mark.parametrize("encoder", [OrdinalEncoder(), TargetEncoder(cv=2)])
 @pytest.mark.parametrize("space", ["fitted", "given"])
-def test_encoders_without_a_distance(encoder, reason, space):
+def test_encoders_without_a_distance(encoder, space):
     model = make_pipeline(columns(encoder), LogisticRegression()).fit(FRAME, Y)
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(ValueError, match=r"step 'c' .* makes one number of a category"):
         audit(model, FRAME, Y, space=space)
 
 

@@ -230,11 +230,10 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     outside = np.flatnonzero((least < lower) | (most > upper))
     if not outside.size:
         return measured
-    names = range(matrix.shape[1]) if measured.names is None else measured.names
-    ranges = [f"{names[j]!r:.40} ({least[j]:.4g} to {most[j]:.4g})" for j in outside[:3]]
+    j, names = outside[0], measured.names
     warnings.warn(
-        f"rows lie beyond the bounds of the fit, which are widened to them: {', '.join(ranges)}"
-        + (f" and {outside.size - 3} more" if outside.size > 3 else ""),
+        f"rows lie beyond the bounds of the fit, which are widened to them, in {outside.size} "
+        f"columns: {j if names is None else names[j]!r:.40} from {least[j]:.4g} to {most[j]:.4g}",
         UserWarning,
         stacklevel=4,
     )

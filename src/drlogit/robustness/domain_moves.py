@@ -130,7 +130,8 @@ class DomainMoves:
 
     def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
         """The cheapest way for samples to gain ``gap``, or a cheap one if not all are tried."""
-        found = reach(signs, self._items_of(index), self.weighed)
+        items = ItemTable(self.items.now[index], self.items.values[index])
+        found = reach(signs, items, self.weighed)
         need, costs = np.maximum(gap, 0.0), self._counted_costs
         alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
         ranks = np.zeros(found.groups.shape, dtype=np.intp)
@@ -146,9 +147,6 @@ class DomainMoves:
             better = cost < best
             best[better], chosen[better] = cost[better], (ranks < limit)[better]
         return self._filled(found, chosen, need)
-
-    def _items_of(self, index: IndexArray) -> ItemTable:
-        return ItemTable(self.items.now[index], self.items.values[index])
 
     def _filled(self, found: Reach, changed: BoolArray, need: FloatArray) -> Crossing:
         """The cheapest way with these categories changed: bounded features, then the others."""

@@ -166,12 +166,10 @@ def _with_one_hot(measured: MeasuredModel) -> MeasuredModel:
     groups = list(categories_of(measured.columns).values())
     if not groups:
         return measured
-    linear, width = measured.linear, len(measured.columns)
-    hot = np.isin(np.arange(width), np.concatenate(groups))
-    scale, shift = np.ones(width), np.zeros(width)
-    for j in np.flatnonzero(hot).tolist():
-        scale[j], shift[j] = measured.columns[j].scale, measured.columns[j].shift
-    Z: Any = measured.X
+    linear, Z = measured.linear, measured.X
+    hot = np.array([column.group is not None for column in measured.columns])
+    scale = np.where(hot, [column.scale for column in measured.columns], 1.0)
+    shift = np.where(hot, [column.shift for column in measured.columns], 0.0)
     if (scale != 1.0).any() or shift.any():
         Z = _zeros_and_ones(Z, hot=hot, scale=scale, shift=shift)
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
