@@ -185,6 +185,11 @@ class Adversary:
         """Least cost of a wrong prediction, by a move or a flip."""
         return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
 
+    @cached_property
+    def errors(self) -> Breakpoints:
+        """Samples predicted right, in the order in which the adversary makes them wrong."""
+        return Breakpoints.by_cost(self.costs_to_err, np.flatnonzero(self.u > 0.0))
+
     @property
     def exact_crossings(self) -> bool:
         """Whether the costs to break are the least, and not a little below."""

@@ -167,10 +167,9 @@ def _in_ball(
     else:
         of_fit = with_the([word for word in own if word not in said], "of the fit")
         measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
+    names = measured.names or list(range(n_features))
     if encoding is not None:
         names = [column.name for column in encoding.columns]
-    else:
-        names = list(range(n_features)) if measured.names is None else measured.names
     if isinstance(costs, CostsByKind) and encoding is None:
         deviations = standard_deviations(matrix, weights)
         costs = costs_by_feature(costs, measured.features, deviations)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..problem.label_costs import StatedKappa
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import NamedAudit, audit_problem
 from .guarantees import Guarantee
@@ -232,19 +231,9 @@ def audit_model(
 
 
 def _listed(
-    audit: Adversary,
-    indices: NDArray[np.intp],
-    epsilons: FloatArray,
-    row_names: Sequence[Any] | None,
+    audit: Adversary, indices: IndexArray, epsilons: FloatArray, row_names: Sequence[Any] | None
 ) -> tuple[AuditSample, ...]:
-    labels = audit.observed(indices)
-    return tuple(
-        AuditSample(
-            int(i),
-            label,
-            float(audit.u[i]),
-            float(epsilon),
-            int(i) if row_names is None else row_names[i],
-        )
-        for i, label, epsilon in zip(indices, labels, epsilons, strict=False)
-    )
+    each = indices.tolist()
+    names = each if row_names is None else [row_names[i] for i in each]
+    columns = each, audit.observed(indices), audit.u[indices].tolist(), epsilons.tolist(), names
+    return tuple(AuditSample(*sample) for sample in zip(*columns, strict=False))

@@ -39,7 +39,7 @@ from sklearn.base import clone
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
-from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
+from ..problem.label_costs import StatedKappa, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
@@ -102,13 +102,11 @@ class Guarantee:
     tried: int = 1
 
     def __str__(self) -> str:
-        flips = ""
-        if can_flip(self.kappa):
-            flips = f" ({flips_in_words(self.epsilon, self.kappa)})"
         whose = f" with {self.group}" if self.group else ""
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
-            f"{self.epsilon:g}{flips} of the one that these {self.n} rows{whose} come from:",
+            f"{self.epsilon:g} ({flips_in_words(self.epsilon, self.kappa)}) of the one that these "
+            f"{self.n} rows{whose} come from:",
             f"  expected log-loss <= {self.loss:.4f}   (on the rows as they are: "
             f"{self.mean_loss:.4f})",
             f"  error             <= {self.error:.1%}    (on the rows as they are: "
@@ -224,7 +222,15 @@ def guarantee_of(
     judged = rest if lam is None else order  # known before these rows were: all of them may speak
     priced = PricedRows.of(audit, best if lam is None else lam, gamma)
     if judged is order and audit.measured.fit is not None:
-        _look_familiar(priced, order, audit.measured.fit.result_.objective)
+        own = audit.measured.fit.result_.objective
+        value = float(priced.shares_of(order) @ (priced.robust + priced.radius_loss)[order])
+        if math.isclose(value, own, rel_tol=1e-9, abs_tol=1e-9):
+            warnings.warn(
+                "these look like the rows that the model was fitted to: a guarantee speaks of a "
+                "population only if the model has not seen its rows",
+                UserWarning,
+                stacklevel=3,
+            )
     return _stated(priced, audit, judged, rest, confidence, parts)
 
 
@@ -250,7 +256,6 @@ def _out_of_fold(
     for train, test in check_cv(cv, labels, classifier=True).split(X, labels):
         own = {} if weights is None else {f"{last}sample_weight": weights[train]}
         fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
-
         seen, unseen = (
             audit_problem(
                 fitted, rows_of(X, some), labels[some], **ball,
@@ -323,15 +328,3 @@ def _stated(
         )  # fmt: skip
         found.append(one)
     return replace(found[0], groups=tuple(found[1:]))
-
-
-def _look_familiar(rows: PricedRows, some: IndexArray, fitted: float) -> None:
-    """Warn where the rows give the fit's own number: then they are those that it was fitted to."""
-    value = float(rows.shares_of(some) @ (rows.robust + rows.radius_loss)[some])
-    if abs(value - fitted) <= 1e-9 * max(1.0, abs(fitted)):
-        warnings.warn(
-            "these look like the rows that the model was fitted to: a guarantee speaks of a "
-            "population only if the model has not seen its rows",
-            UserWarning,
-            stacklevel=4,
-        )

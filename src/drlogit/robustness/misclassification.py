@@ -95,9 +95,8 @@ sample_weight
 
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
-    w, right = audit.weights if weights is None else weights, audit.u > 0.0
-    found = Breakpoints.by_cost(audit.costs_to_err, np.flatnonzero(right))
-    curve = found.curve(w, found.gain, float(w[~right].sum()))
+    w = audit.weights if weights is None else weights
+    curve = audit.errors.curve(w, audit.errors.gain, float(w[audit.u <= 0.0].sum()))
     return curve._replace(values=np.minimum(curve.values, 1.0))
 
 
@@ -115,7 +114,7 @@ def confusion(audit: Adversary) -> FloatArray:
 
     On the boundary the first class is predicted, as scikit-learn does.
     """
-    return _table(audit, audit.codes, audit.predicted, audit.weights)
+    return _table(audit, audit.predicted)
 
 
 def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
@@ -124,23 +123,20 @@ def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
     A moved sample keeps its label and goes to the nearest other class; a flipped one keeps its
     prediction and gets the cheapest other label.
     """
-    w, own, right, size = audit.weights, audit.codes, audit.u > 0.0, len(audit.classes)
-    start = _table(audit, own, np.where(right, own, audit.nearest_class), w)
-    found = Breakpoints.by_cost(audit.costs_to_err, np.flatnonzero(right))
-    flips, own = audit.costs_to_break > audit.flip_costs, own[found.sample]
-    label = np.where(flips, audit.cheapest_label, audit.codes)[found.sample]
-    predicted = np.where(flips, audit.codes, audit.nearest_class)[found.sample]
-    left, entered = (size + 1) * own, size * label + predicted
+    own, size, found = audit.codes, len(audit.classes), audit.errors
+    start = _table(audit, np.where(audit.u > 0.0, own, audit.nearest_class))
+    flips = audit.costs_to_break > audit.flip_costs
+    label = np.where(flips, audit.cheapest_label, own)
+    predicted = np.where(flips, own, audit.nearest_class)
+    left, entered = ((size + 1) * own)[found.sample], (size * label + predicted)[found.sample]
     cells = [
-        found.curve(w, 1.0 * (entered == cell) - (left == cell), start.flat[cell]).at(radii)
-        for cell in range(size * size)
+        found.curve(audit.weights, 1.0 * (entered == k) - (left == k), start.flat[k]).at(radii)
+        for k in range(size * size)
     ]
     return np.maximum(np.stack(cells, axis=-1), 0.0).reshape(-1, size, size)
 
 
-def _table(
-    audit: Adversary, label: IndexArray, predicted: IndexArray, mass: FloatArray
-) -> FloatArray:
+def _table(audit: Adversary, predicted: IndexArray) -> FloatArray:
     size = len(audit.classes)
-    cells = np.bincount(size * label + predicted, mass, minlength=size * size)
+    cells = np.bincount(size * audit.codes + predicted, audit.weights, minlength=size * size)
     return cells.astype(np.float64).reshape(size, size)

@@ -22,7 +22,6 @@ from scipy import stats
 
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from .adversary import Adversary
-from .breakpoints import Breakpoints
 
 #: Fewer rows than this say nothing about a population.
 LEAST_ROWS = 10
@@ -45,8 +44,7 @@ def best_prices(audit: Adversary, rows: IndexArray) -> tuple[float, float]:
     epsilon, share = audit.problem.epsilon, np.zeros_like(audit.weights)
     share[rows] = audit.weights[rows] / audit.weights[rows].sum()
     lam = max(audit.breakpoints.price(share, epsilon), audit.sensitivity)
-    errors = Breakpoints.by_cost(audit.costs_to_err, rows)
-    return lam, errors.price(share, epsilon) if epsilon > 0.0 else math.inf
+    return lam, audit.errors.price(share, epsilon) if epsilon > 0.0 else math.inf
 
 
 def _greatest_loss(audit: Adversary) -> float:
