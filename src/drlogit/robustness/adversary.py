@@ -84,7 +84,8 @@ class Adversary:
     @cached_property
     def losses(self) -> FloatArray:
         """Log-losses of the samples as they are."""
-        return log_sum_exp(np.concatenate([np.zeros((1, self.codes.size)), -self.gaps]))
+        top = np.maximum(-self.u, 0.0)
+        return np.asarray(top + np.log(np.exp(-top) + np.exp(-self.gaps - top).sum(axis=0)))
 
     @cached_property
     def predicted(self) -> IndexArray:
@@ -161,10 +162,10 @@ class Adversary:
     @cached_property
     def domain_moves(self) -> DomainMoves | None:
         """What features with domains can do, if there are any."""
-        problem = self.problem
-        if problem.domains is None:
+        rows, domains = self.problem.rows, self.problem.domains
+        if domains is None:
             return None
-        return DomainMoves.of(problem.rows, problem.domains, self.coefficients[1], self.sensitivity)
+        return DomainMoves(rows, domains, self.coefficients[1], self.sensitivity)
 
     @cached_property
     def costs_to_break(self) -> FloatArray:
@@ -278,9 +279,3 @@ class Adversary:
         weights, found = self.weights if weights is None else weights, self.breakpoints
         start = float(weights @ self.losses)
         return found.curve(weights, found.gain, start, self.sensitivity)
-
-
-def log_sum_exp(values: FloatArray) -> FloatArray:
-    """``log Σ e^v`` of each column."""
-    top = values.max(axis=0)
-    return np.asarray(top + np.log(np.exp(values - top).sum(axis=0)))

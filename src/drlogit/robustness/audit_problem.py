@@ -47,9 +47,6 @@ from .measured_model import MeasuredModel, measure, with_the, words_of
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
 
-#: The name of a model, and its audit, whose ball is that of others, too.
-NamedAudit = tuple[str, Adversary]
-
 
 def audit_problem(
     model: Any,
@@ -64,12 +61,12 @@ def audit_problem(
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
-    ball: NamedAudit | None = None,
+    ball: tuple[str, Adversary] | None = None,
 ) -> Adversary:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
     What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
-    ``ball`` is that of another model, and goes before the fit's own.
+    ``ball`` is that of another model, with its name, and goes before the fit's own.
     """
     measured = measure(model, X, space, categories)
     epsilon = check_epsilon(epsilon)
@@ -151,7 +148,7 @@ def _in_ball(
     costs: Any,
     categories: Any,
     bounds: Any,
-    ball: NamedAudit | None,
+    ball: tuple[str, Adversary] | None,
 ) -> MeasuredModel:
     """With costs, categories and bounds for each column: stated, of a common ball, or the fit's."""
     n_features, encoding = matrix.shape[1], measured.encoding
@@ -185,7 +182,7 @@ def _in_ball(
 
 
 def _carried_over(
-    ball: NamedAudit, features: tuple[Feature, ...], n_columns: int, *, for_bounds: bool
+    ball: tuple[str, Adversary], features: tuple[Feature, ...], n_columns: int, *, for_bounds: bool
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:
     """Costs for the columns of another matrix, and bounds, if any; ``for_bounds`` alone?
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .audit_problem import NamedAudit, audit_problem
+from .audit_problem import audit_problem
 from .guarantees import Guarantee
 from .measured_model import own_fit
 from .misclassification import best_error, worst_error
@@ -128,7 +128,7 @@ def audit_problems(
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     chosen, categories = fits[first], options.pop("categories", None)
     as_numbers = balls == "common" and chosen is not None and chosen.categories_ is None
-    ball: NamedAudit | None = None
+    ball: tuple[str, Adversary] | None = None
     found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
         numbers = as_numbers and categories is None and fits[name] is None
@@ -178,12 +178,10 @@ def named_models(model: Any) -> dict[str, Any]:
     else:
         each = model if isinstance(model, list) else [model]
         names = [_name(one) for one in each]
-        numbers = [names[: k + 1].count(name) for k, name in enumerate(names)]
-        names = [
-            f"{name} {k}" if names.count(name) > 1 else name
-            for name, k in zip(names, numbers, strict=True)
-        ]
-        models = dict(zip(names, each, strict=True))
+        models = {}
+        for k, (name, one) in enumerate(zip(names, each, strict=True)):
+            number = f" {names[: k + 1].count(name)}" if names.count(name) > 1 else ""
+            models[name + number] = one
     if not models:
         raise ValueError("no model to audit: the list or mapping is empty")
     return models

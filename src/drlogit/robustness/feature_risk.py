@@ -1,5 +1,4 @@
-"""Which features carry the risk: where the worst case spends its budget, and what holding one
-saves.
+"""Which features carry the risk: where the worst case spends its budget, what holding one saves.
 
 At a radius ε the worst case for the log-loss spends ε on flips of labels and on changes of
 features; so much goes into each.  A move of several features together, as in ℓ2 and ℓ∞ transport,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,6 @@ class Feature:
     otherwise: str = Column.otherwise
     scale: float = 1.0
     shift: float = 0.0
-
-    def level(self, has: BoolArray) -> str:
-        """What a row means that has a 1 in some column of the category, or in none."""
-        assert self.levels is not None
-        return self.levels[int(has.argmax())] if has.any() else self.otherwise
 
 
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:

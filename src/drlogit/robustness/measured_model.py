@@ -125,12 +125,11 @@ def _names_after(steps: Any, Z: Any) -> list[Any] | None:
 
 def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> MeasuredModel:
     """Measured as our model was fitted."""
+    said = ", for labels as recorded (label_noise is for predictions)"
     measured = replace(
-        measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_
-    )
-    if fit.label_noise_ is not None:
-        where = f"{measured.space}, for labels as recorded (label_noise is for predictions)"
-        measured = replace(measured, space=where)
+        measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_,
+        space=measured.space + ("" if fit.label_noise_ is None else said),
+    )  # fmt: skip
     encoding = fit.encoding_
     if encoding is None:
         return measured

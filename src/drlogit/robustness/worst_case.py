@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
-from .adversary import Adversary, log_sum_exp
+from .adversary import Adversary
 from .audit_problem import audit_problem
 
 
@@ -307,7 +307,7 @@ def _ends(audit: Adversary, index: IndexArray, piece: IndexArray) -> _Ends:
         changed = audit.domain_moves.changed_features(index, signs, piece)
         scores = scores + (changed @ B.T).T
         distance = np.asarray(audit.domain_moves.item_costs(changed).sum(axis=1)).ravel()
-    level, own = log_sum_exp(scores), scores[codes, every]
+    level, own = np.logaddexp.reduce(scores), scores[codes, every]
     paid, pair = audit.costs_of_labels(index, codes), np.array(audit.steepest)
     costs = [audit.costs_of_labels(index, np.full_like(codes, label)) for label in pair]
     second = np.where(np.isin(codes, pair), codes == pair[1], costs[1] < costs[0]).astype(np.intp)
@@ -322,7 +322,7 @@ def _ends(audit: Adversary, index: IndexArray, piece: IndexArray) -> _Ends:
         to = towards[some]
         ahead = scores[:, some] - scores[to, some]
         ahead += far * signs[some] * (slopes[:, None] - slopes[to])
-        return np.asarray(limits[some] - log_sum_exp(ahead))
+        return np.asarray(limits[some] - np.logaddexp.reduce(ahead))
 
     return _Ends(codes, level - own, distance, changed, label, tolls, limits, lost)
 
