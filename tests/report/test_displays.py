@@ -72,7 +72,9 @@ def test_robustness_of_one_model_on_given_axes():
 
 def test_path():
     display = drawn(
-        report.RegularizationPathDisplay.from_data(FRAME, Y, n_epsilons=6, n_named=2, kappa=1.0)
+        report.RegularizationPathDisplay.from_path(
+            drlogit.regularization_path(FRAME, Y, n_epsilons=6, kappa=1.0), n_named=2
+        )
     )
     assert display.ax_.get_xscale() == "log"
     assert len(display.lines_) == 4

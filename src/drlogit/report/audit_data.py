@@ -134,12 +134,7 @@ def _row(name: Any) -> Any:
 
 
 def _sample(sample: AuditSample) -> dict[str, Any]:
-    return {
-        "row": _row(sample.row),
-        "label": str(sample.label),
-        "margin": sample.margin,
-        "epsilon": sample.epsilon,
-    }
+    return asdict(sample) | {"row": _row(sample.row), "label": str(sample.label)}
 
 
 def _facts(audit: Adversary) -> dict[str, Any]:

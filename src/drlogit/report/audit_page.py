@@ -20,10 +20,6 @@ from typing import Any
 
 from ..robustness.guarantees import ASSUMED
 
-#: Columns above which a table is set smaller and wider than the text, to fit on a screen of 1280
-#: pixels.
-_MANY_COLUMNS = 6
-
 
 def audit_page(
     content: dict[str, Any], *, title: str | None = None, subtitle: str | None = None
@@ -150,10 +146,9 @@ def _all_radii(content: dict[str, Any]) -> str:
         for first, *cells in zip(*columns.values(), strict=True)
     )
     name = "Worst-case log-loss, and error from best to worst case"
-    wide = " wide" if len(columns) > _MANY_COLUMNS else ""
     # Focusable, so that who has no mouse can scroll it too.
     return (
-        f'<div class="scroll{wide}" role="region" tabindex="0" aria-label="{name}">\n'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{name}">\n'
         f"<table>\n<caption><span>{name}</span></caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
     )

@@ -40,9 +40,6 @@ from ..robustness.subgroups import subgroups
 from .audit_data import RECORDS, audit_data
 from .audit_page import audit_page
 
-#: What :meth:`Audit.to_frame` makes a frame of.
-PARTS = ("radii", *RECORDS)
-
 #: Height of the page in a notebook, in pixels: a screen without its bars.
 _NOTEBOOK_HEIGHT = 760
 
@@ -93,8 +90,9 @@ class Audit(AuditOutcome):
             and the worst-case loss if it could not move; per model and fragile sample; per model,
             radius and subgroup.
         """
-        if part not in PARTS:
-            raise ValueError(f"part must be one of {', '.join(map(repr, PARTS))}, got {part!r:.40}")
+        if part not in ("radii", *RECORDS):
+            known = ", ".join(map(repr, ("radii", *RECORDS)))
+            raise ValueError(f"part must be one of {known}, got {part!r:.40}")
         import pandas as pd
 
         return pd.DataFrame(self.rows if part == "radii" else RECORDS[part](self.data))

@@ -5,7 +5,7 @@ that data directly; ``plot`` draws it (again).  Afterwards ``figure_`` and ``ax_
 and its axes, and other attributes with a trailing underscore the artists:
 
     RobustnessDisplay.from_estimators({"plain": lr, "robust": drlr}, X, y, kappa=1.0)
-    RegularizationPathDisplay.from_data(X, y, kappa=1.0)
+    RegularizationPathDisplay.from_path(drlogit.regularization_path(X, y, kappa=1.0))
 
 Needs matplotlib (``pip install "drlogit[plot]"``), which is imported when something is drawn.
 Log-losses are in nats.  Colours are those of Okabe and Ito, which colour-blind readers can tell
@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..estimators.choosing import RegularizationPath, regularization_path
-from ..problem.label_costs import StatedKappa
-from ..problem.label_costs import kappa_text as stated_text
+from ..estimators.choosing import RegularizationPath
+from ..problem.label_costs import kappa_text
 from .audits import Audit, audit
 
 #: Those of Okabe and Ito (2008) without the yellow, which is too pale for lines.
@@ -47,13 +46,6 @@ def _new_axes(width: float, height: float, columns: int = 1) -> Any:
             'drawing needs matplotlib, which is not installed: pip install "drlogit[plot]"'
         ) from error
     return plt.subplots(1, columns, figsize=(width, height), layout="constrained")[1]
-
-
-def _kappa_text(kappa: StatedKappa) -> str:
-    """κ with three digits, or ∞; by label or by sample in words."""
-    if isinstance(kappa, float):
-        return "∞" if math.isinf(kappa) else f"{kappa:.3g}"
-    return stated_text(kappa).replace("inf", "∞")
 
 
 class RobustnessDisplay:
@@ -101,12 +93,8 @@ class RobustnessDisplay:
         radii = np.linspace(0.0, max_epsilon, 101)
         return cls(audit(models, X, y, kappa=kappa, epsilons=radii, **options)).plot(ax=ax)
 
-    @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, y: ArrayLike, *, ax: Any = None, **options: Any
-    ) -> RobustnessDisplay:
-        """One model; see :meth:`from_estimators`."""
-        return cls.from_estimators(model, X, y, ax=ax, **options)
+    #: The same under scikit-learn's name, for one model.
+    from_estimator = from_estimators
 
     def plot(self, *, ax: Any = None) -> RobustnessDisplay:
         """Draw; ``ax`` is a pair of axes, if not new ones."""
@@ -189,7 +177,7 @@ class RegularizationPathDisplay:
         ax: Any = None,
         classes: Sequence[Any] | None = None,
     ) -> RegularizationPathDisplay:
-        """Draw a path that is there already; ``classes`` are the names of several classes."""
+        """Draw a :func:`drlogit.regularization_path`; ``classes`` are the names of several."""
         known, count = path.feature_names, path.coefs.shape[-1]
         if feature_names is not None:
             known = np.asarray(feature_names).tolist()
@@ -200,22 +188,6 @@ class RegularizationPathDisplay:
             each = range(path.coefs.shape[1]) if classes is None else classes
             names = [f"{label}: {name}" for label in each for name in names]
         return cls(path, names, unit).plot(n_named=n_named, ax=ax)
-
-    @classmethod
-    def from_data(
-        cls,
-        X: Any,
-        y: ArrayLike,
-        *,
-        feature_names: ArrayLike | None = None,
-        unit: str = "unit of the feature",
-        n_named: int = 8,
-        ax: Any = None,
-        **options: Any,
-    ) -> RegularizationPathDisplay:
-        """Compute a path and draw it; options are those of :func:`regularization_path`."""
-        path = regularization_path(X, y, **options)
-        return cls.from_path(path, feature_names=feature_names, unit=unit, n_named=n_named, ax=ax)
 
     def plot(self, *, n_named: int = 8, ax: Any = None) -> RegularizationPathDisplay:
         """Draw; the ``n_named`` features with the largest coefficients get colour and name."""
@@ -241,7 +213,7 @@ class RegularizationPathDisplay:
                 ha="right", va="top", color="0.4",
             )  # fmt: skip
         ax.margins(x=0.02)
-        ax.set_xlabel(f"radius ε ({path.norm} transport, κ = {_kappa_text(path.kappa)})")
+        ax.set_xlabel(f"radius ε ({path.norm} transport, κ = {kappa_text(path.kappa)})")
         ax.set_ylabel(f"coefficient (log-odds per {self.unit})")
         if named:
             ax.legend(

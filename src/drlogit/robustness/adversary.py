@@ -26,7 +26,7 @@ import numpy as np
 from ..problem.label_costs import StatedKappa
 from ..problem.problem import Problem
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
-from .breakpoints import Breakpoints, Crossings, Curve
+from .breakpoints import Breakpoints, Curve
 from .domain_moves import DomainMoves
 from .features import Feature
 from .measured_model import MeasuredModel
@@ -84,7 +84,8 @@ class Adversary:
     @cached_property
     def losses(self) -> FloatArray:
         """Log-losses of the samples as they are."""
-        return log_sum_exp(np.concatenate([np.zeros((1, self.codes.size)), -self.gaps]))
+        top = np.maximum(-self.u, 0.0)
+        return np.asarray(top + np.log(np.exp(-top) + np.exp(-self.gaps - top).sum(axis=0)))
 
     @cached_property
     def predicted(self) -> IndexArray:
@@ -161,10 +162,10 @@ class Adversary:
     @cached_property
     def domain_moves(self) -> DomainMoves | None:
         """What features with domains can do, if there are any."""
-        problem = self.problem
-        if problem.domains is None:
+        rows, domains = self.problem.rows, self.problem.domains
+        if domains is None:
             return None
-        return DomainMoves.of(problem.rows, problem.domains, self.coefficients[1], self.sensitivity)
+        return DomainMoves(rows, domains, self.coefficients[1], self.sensitivity)
 
     @cached_property
     def costs_to_break(self) -> FloatArray:
@@ -184,6 +185,11 @@ class Adversary:
     def costs_to_err(self) -> FloatArray:
         """Least cost of a wrong prediction, by a move or a flip."""
         return np.where(self.u > 0.0, np.minimum(self.costs_to_break, self.flip_costs), 0.0)
+
+    @cached_property
+    def errors(self) -> Breakpoints:
+        """Samples predicted right, in the order in which the adversary makes them wrong."""
+        return Breakpoints.by_cost(self.costs_to_err, np.flatnonzero(self.u > 0.0))
 
     @property
     def exact_crossings(self) -> bool:
@@ -264,9 +270,8 @@ class Adversary:
 
     def flip_limits(self, radii: FloatArray) -> FloatArray:
         """The largest share of labels that each radius can flip: the cheapest ones."""
-        every = np.arange(self.flip_costs.size)
-        _, spent, mass = Crossings.of(self.flip_costs, every, self.weights)
-        shares = np.interp(radii, spent, mass)
+        found = Breakpoints.by_cost(self.flip_costs, np.arange(self.codes.size))
+        shares = found.curve(self.weights, found.gain).at(radii)
         return np.where(shares > 1.0 - 1e-12, 1.0, shares)
 
     def loss_curve(self, weights: FloatArray | None = None) -> Curve:
@@ -274,9 +279,3 @@ class Adversary:
         weights, found = self.weights if weights is None else weights, self.breakpoints
         start = float(weights @ self.losses)
         return found.curve(weights, found.gain, start, self.sensitivity)
-
-
-def log_sum_exp(values: FloatArray) -> FloatArray:
-    """``log Σ e^v`` of each column."""
-    top = values.max(axis=0)
-    return np.asarray(top + np.log(np.exp(values - top).sum(axis=0)))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from ..estimators.tables.by_column import (
     CostsByKind,
@@ -40,14 +41,11 @@ from ..rows.building import checked_rows
 from ..rows.checks import as_numbers, check_features, check_weights
 from .adversary import Adversary
 from .features import Feature, costs_by_feature
-from .linear_model import LinearModel, codes_of
+from .linear_model import codes_of
 from .measured_model import MeasuredModel, measure, with_the, words_of
 
 #: Rows on which a model's own scores are compared with those of the ``(β, b)`` found in it.
 _CHECKED_ROWS = 64
-
-#: The name of a model, and its audit, whose ball is that of others, too.
-NamedAudit = tuple[str, Adversary]
 
 
 def audit_problem(
@@ -63,12 +61,12 @@ def audit_problem(
     categories: Any = None,
     bounds: Any = None,
     space: str = "fitted",
-    ball: NamedAudit | None = None,
+    ball: tuple[str, Adversary] | None = None,
 ) -> Adversary:
     """Check everything and put it together; ``ValueError`` says what is wrong.
 
     What is None is measured as the model was fitted; the ℓ1 norm and κ = 1 if it does not know.
-    ``ball`` is that of another model, and goes before the fit's own.
+    ``ball`` is that of another model, with its name, and goes before the fit's own.
     """
     measured = measure(model, X, space, categories)
     epsilon = check_epsilon(epsilon)
@@ -83,7 +81,7 @@ def audit_problem(
     n_samples, n_features = matrix.shape
     if linear.coef.shape[-1] != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
-    _check_scores(model, linear, X, matrix)
+    _check_scores(model, measured, X, matrix)
     weights = check_weights(sample_weight, n_samples)
     measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
     if bounds is None:
@@ -150,7 +148,7 @@ def _in_ball(
     costs: Any,
     categories: Any,
     bounds: Any,
-    ball: NamedAudit | None,
+    ball: tuple[str, Adversary] | None,
 ) -> MeasuredModel:
     """With costs, categories and bounds for each column: stated, of a common ball, or the fit's."""
     n_features, encoding = matrix.shape[1], measured.encoding
@@ -166,10 +164,9 @@ def _in_ball(
     else:
         of_fit = with_the([word for word in own if word not in said], "of the fit")
         measured = replace(measured, space=measured.space + of_fit + with_the(said, "given"))
+    names = measured.names or list(range(n_features))
     if encoding is not None:
         names = [column.name for column in encoding.columns]
-    else:
-        names = list(range(n_features)) if measured.names is None else measured.names
     if isinstance(costs, CostsByKind) and encoding is None:
         deviations = standard_deviations(matrix, weights)
         costs = costs_by_feature(costs, measured.features, deviations)
@@ -185,7 +182,7 @@ def _in_ball(
 
 
 def _carried_over(
-    ball: NamedAudit, features: tuple[Feature, ...], n_columns: int, *, for_bounds: bool
+    ball: tuple[str, Adversary], features: tuple[Feature, ...], n_columns: int, *, for_bounds: bool
 ) -> tuple[FloatArray, tuple[FloatArray, FloatArray] | None]:
     """Costs for the columns of another matrix, and bounds, if any; ``for_bounds`` alone?
 
@@ -221,9 +218,7 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     """
     if measured.bounds is None:
         return measured
-    names = measured.names
-    n_columns = matrix.shape[1]
-    lower, upper = (np.broadcast_to(np.asarray(end, float), n_columns) for end in measured.bounds)
+    lower, upper = (np.broadcast_to(end, matrix.shape[1]) for end in measured.bounds)
     least, most = (
         np.asarray(end.toarray() if sp.issparse(end) else end).ravel()
         for end in (matrix.min(axis=0), matrix.max(axis=0))
@@ -231,14 +226,10 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     outside = np.flatnonzero((least < lower) | (most > upper))
     if not outside.size:
         return measured
-    shown = ", ".join(
-        f"{j if names is None else names[j]!r:.40} ({least[j]:.4g} to {most[j]:.4g}, beyond "
-        f"{lower[j]:.4g} to {upper[j]:.4g})"
-        for j in outside[:3]
-    )
-    more = f" and {outside.size - 3} more" if outside.size > 3 else ""
+    j, names = outside[0], measured.names
     warnings.warn(
-        f"rows lie beyond the bounds of the fit, which are widened to them: {shown}{more}",
+        f"rows lie beyond the bounds of the fit, which are widened to them, in {outside.size} "
+        f"columns: {j if names is None else names[j]!r:.40} from {least[j]:.4g} to {most[j]:.4g}",
         UserWarning,
         stacklevel=4,
     )
@@ -249,25 +240,33 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     )
 
 
-def _check_scores(model: Any, linear: LinearModel, X: Any, matrix: Matrix) -> None:
+def _check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -> None:
     """Compare the model's own scores with those of ``(β, b)``, on a few rows.
 
     A subclass that transforms differently, or a column order other than the one fitted, must
-    not pass for the linear model we took it for.
+    not pass for the linear model we took it for; nor several classes, each against the rest, for a
+    softmax.
     """
     if not hasattr(model, "decision_function"):
         return
-    few = matrix[:_CHECKED_ROWS]
+    linear, few, name = measured.linear, matrix[:_CHECKED_ROWS], type(model).__name__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "X does not have valid feature names"
         first = (sp.csr_array(X) if sp.issparse(X) else X)[: few.shape[0]]
         scores = np.asarray(model.decision_function(first))
+        shares = model.predict_proba(first) if hasattr(model, "predict_proba") else np.nan
+    if linear.several and measured.fit is None and not np.allclose(shares, softmax(scores, 1)):
+        raise ValueError(
+            f"{name} was fitted on {len(linear.coef)} classes and is no softmax; two are wanted. "
+            "Ask about one class against the rest: model (coef_[k], intercept_[k]) or "
+            "estimators_[k], labels y == classes_[k]"
+        )
     scores = scores if linear.several else scores.ravel()
     ours = few @ linear.coef.T + linear.intercept
     # Single precision, and cancellation: measured against the size of the terms of the sum.
     size = abs(few) @ np.abs(linear.coef.T) + np.abs(linear.intercept) + np.abs(scores)
     if scores.shape != ours.shape or (np.abs(scores - ours) > 1e-4 * size).any():
         raise ValueError(
-            f"the scores of {type(model).__name__} are not x·coef + intercept of the model found "
-            "in it: it is not linear in X. Transform the data first, or pass (coef, intercept)"
+            f"the scores of {name} are not x·coef + intercept of the model found in it: it is not "
+            "linear in X. Transform the data first, or pass (coef, intercept)"
         )

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..problem.label_costs import StatedKappa
-from ..rows.arrays import FloatArray
+from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
-from .audit_problem import NamedAudit, audit_problem
+from .audit_problem import audit_problem
 from .guarantees import Guarantee
 from .measured_model import own_fit
 from .misclassification import best_error, worst_error
@@ -130,7 +128,7 @@ def audit_problems(
     # One-hot columns of others' pipelines are numbers if they were numbers to that model.
     chosen, categories = fits[first], options.pop("categories", None)
     as_numbers = balls == "common" and chosen is not None and chosen.categories_ is None
-    ball: NamedAudit | None = None
+    ball: tuple[str, Adversary] | None = None
     found: dict[str, Adversary] = {}
     for name in (first, *(other for other in models if other != first)):
         numbers = as_numbers and categories is None and fits[name] is None
@@ -177,16 +175,13 @@ def named_models(model: Any) -> dict[str, Any]:
     """The models under distinct names."""
     if isinstance(model, Mapping):
         models = {str(name): each for name, each in model.items()}
-    elif isinstance(model, list):
-        names = [_name(each) for each in model]
-        repeated = {name for name, times in Counter(names).items() if times > 1}
-        seen: Counter[str] = Counter()
-        models = {}
-        for name, each in zip(names, model, strict=True):
-            seen[name] += 1
-            models[f"{name} {seen[name]}" if name in repeated else name] = each
     else:
-        models = {_name(model): model}
+        each = model if isinstance(model, list) else [model]
+        names = [_name(one) for one in each]
+        models = {}
+        for k, (name, one) in enumerate(zip(names, each, strict=True)):
+            number = f" {names[: k + 1].count(name)}" if names.count(name) > 1 else ""
+            models[name + number] = one
     if not models:
         raise ValueError("no model to audit: the list or mapping is empty")
     return models
@@ -234,19 +229,9 @@ def audit_model(
 
 
 def _listed(
-    audit: Adversary,
-    indices: NDArray[np.intp],
-    epsilons: FloatArray,
-    row_names: Sequence[Any] | None,
+    audit: Adversary, indices: IndexArray, epsilons: FloatArray, row_names: Sequence[Any] | None
 ) -> tuple[AuditSample, ...]:
-    labels = audit.observed(indices)
-    return tuple(
-        AuditSample(
-            int(i),
-            label,
-            float(audit.u[i]),
-            float(epsilon),
-            int(i) if row_names is None else row_names[i],
-        )
-        for i, label, epsilon in zip(indices, labels, epsilons, strict=False)
-    )
+    each = indices.tolist()
+    names = each if row_names is None else [row_names[i] for i in each]
+    columns = each, audit.observed(indices), audit.u[indices].tolist(), epsilons.tolist(), names
+    return tuple(AuditSample(*sample) for sample in zip(*columns, strict=False))

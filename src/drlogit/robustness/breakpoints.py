@@ -15,7 +15,8 @@ Flips of labels are one breakpoint per sample, ``(u/κ, κ, u)``; domains give s
 (:mod:`drlogit.problem.domain_loss`), and so do several classes, the upper hull of the lines
 ``s_y - s_k - κ(k) λ``: :meth:`Breakpoints.in_order` takes whatever a model of the samples lists.
 
-Errors are a knapsack, too, with one item per sample: what it costs to bring it across the boundary.
+Errors are a knapsack, too, with one item per sample: what it costs to bring it across the boundary
+(:meth:`Breakpoints.by_cost`).
 """
 
 from __future__ import annotations
@@ -40,23 +41,9 @@ class Curve(NamedTuple):
         return np.asarray(np.interp(radii, self.radii, self.values) + self.slope * beyond)
 
     def radius_of(self, value: float) -> float:
-        """The smallest radius at which a rising curve reaches a value; inf if it never does."""
-        if self.values[-1] < value:
-            return math.inf
-        after = int(np.searchsorted(self.values, value, side="left"))
-        if after == 0:
-            return 0.0
-        low, high = self.values[after - 1], self.values[after]
-        part = (value - low) / (high - low)
-        return float(self.radii[after - 1] + part * (self.radii[after] - self.radii[after - 1]))
-
-
-class MassByPiece(NamedTuple):
-    """Where the mass of samples is: sample, piece, mass, in the order of the samples."""
-
-    sample: IndexArray
-    piece: IndexArray
-    mass: FloatArray
+        """The radius at which a rising curve reaches a value; inf if it never does."""
+        reached = self.values[-1] >= value
+        return float(np.interp(value, self.values, self.radii)) if reached else math.inf
 
 
 class Breakpoints(NamedTuple):
@@ -80,9 +67,23 @@ class Breakpoints(NamedTuple):
         found = cls(*columns)
         return found._at(np.argsort(-found.rate, kind="stable"))
 
+    @classmethod
+    def by_cost(cls, costs: FloatArray, some: IndexArray) -> Breakpoints:
+        """One for each of some samples that has a finite cost, with a gain of one."""
+        some = some[np.isfinite(costs[some])]
+        cost, as_it_is = costs[some], np.zeros(some.size, dtype=np.intp)
+        with np.errstate(divide="ignore"):
+            rate = 1.0 / cost
+        return cls.in_order(some, rate, cost, np.ones(some.size), as_it_is, as_it_is - 1)
+
     def _at(self, places: IndexArray) -> Breakpoints:
         columns: tuple[Any, ...] = self
         return Breakpoints(*(column[places] for column in columns))
+
+    def price(self, weights: FloatArray, budget: float) -> float:
+        """The rate at which a budget is spent, 0 if it pays for all."""
+        beyond = np.flatnonzero(np.cumsum(self.masses(weights)) > budget)
+        return float(self.rate[beyond[0]]) if beyond.size else 0.0
 
     def masses(self, weights: FloatArray) -> FloatArray:
         """What each breakpoint costs in all."""
@@ -109,8 +110,13 @@ class Breakpoints(NamedTuple):
         some = (self.flipped() > 0.0) & (weights[self.sample] > 0.0)
         return self.sample[some], np.cumsum(self.masses(weights))[some]
 
-    def pieces(self, weights: FloatArray, budget: float) -> tuple[MassByPiece, float]:
-        """Where a budget takes the mass of the samples, and what it leaves."""
+    def pieces(
+        self, weights: FloatArray, budget: float
+    ) -> tuple[IndexArray, IndexArray, FloatArray, float]:
+        """Where a budget takes the mass of the samples, and what it leaves.
+
+        Samples in their order, the piece and the mass of each part.
+        """
         masses = self.masses(weights)
         total = np.append(0.0, np.cumsum(masses))
         spent, left = total[:-1], max(budget - float(total[-1]), 0.0)
@@ -134,23 +140,4 @@ class Breakpoints(NamedTuple):
         kept = mass > 1e-12 * weights[sample]
         sample, piece, mass = sample[kept], piece[kept], mass[kept]
         mass *= weights[sample] / np.bincount(sample, mass, minlength=weights.size)[sample]
-        return MassByPiece(sample, piece, mass), left
-
-
-class Crossings(NamedTuple):
-    """Samples in the order in which the adversary brings them across the boundary.
-
-    ``spent`` and ``mass`` are what the first ones cost and weigh, from none to all.
-    """
-
-    samples: IndexArray
-    spent: FloatArray
-    mass: FloatArray
-
-    @classmethod
-    def of(cls, costs: FloatArray, some: IndexArray, weights: FloatArray) -> Crossings:
-        """``some`` samples by what crossing costs each, as far as anything can."""
-        some = some[np.isfinite(costs[some]) & (weights[some] > 0.0)]
-        order = some[np.argsort(costs[some], kind="stable")]
-        w = weights[order]
-        return cls(order, np.append(0.0, np.cumsum(costs[order] * w)), np.append(0.0, np.cumsum(w)))
+        return sample, piece, mass, left

@@ -53,24 +53,25 @@ class Crossing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DomainMoves:
-    """The domains, the items of all samples, and what a model makes of them.
+    """What a model, its intercept last, makes of samples and their domains.
 
     ``sensitivity`` is what a unit of transport gains with features that have no domain.
     """
 
+    rows: Rows
     domains: Domains
-    items: ItemTable
-    weighed: Weighed
+    coefficients: FloatArray
     sensitivity: float
 
-    @classmethod
-    def of(
-        cls, rows: Rows, domains: Domains, coefficients: FloatArray, sensitivity: float
-    ) -> DomainMoves:
-        """Those of a model, the intercept last, on samples."""
-        tables = domains.tables(rows)
-        items = ItemTable(*(rows.gather(rows.run(_part, tables, part)[0]) for part in range(2)))
-        return cls(domains, items, Weighed.by(domains, coefficients), sensitivity)
+    @cached_property
+    def items(self) -> ItemTable:
+        """The categories and the bounded features of all samples."""
+        rows, tables = self.rows, self.domains.tables(self.rows)
+        return ItemTable(*(rows.gather(rows.run(_part, tables, part)[0]) for part in range(2)))
+
+    @cached_property
+    def weighed(self) -> Weighed:
+        return Weighed.by(self.domains, self.coefficients)
 
     def breakpoints(self, scores: FloatArray, signs: FloatArray, flips: FloatArray) -> Breakpoints:
         """Those of all samples with these labels, which cost ``flips`` to change."""
@@ -130,7 +131,8 @@ class DomainMoves:
 
     def cheapest(self, index: IndexArray, gap: FloatArray, signs: FloatArray) -> Crossing:
         """The cheapest way for samples to gain ``gap``, or a cheap one if not all are tried."""
-        found = reach(signs, self._items_of(index), self.weighed)
+        items = ItemTable(self.items.now[index], self.items.values[index])
+        found = reach(signs, items, self.weighed)
         need, costs = np.maximum(gap, 0.0), self._counted_costs
         alike = [np.flatnonzero(costs == cost) for cost in np.unique(costs)]
         ranks = np.zeros(found.groups.shape, dtype=np.intp)
@@ -146,9 +148,6 @@ class DomainMoves:
             better = cost < best
             best[better], chosen[better] = cost[better], (ranks < limit)[better]
         return self._filled(found, chosen, need)
-
-    def _items_of(self, index: IndexArray) -> ItemTable:
-        return ItemTable(self.items.now[index], self.items.values[index])
 
     def _filled(self, found: Reach, changed: BoolArray, need: FloatArray) -> Crossing:
         """The cheapest way with these categories changed: bounded features, then the others."""

@@ -1,5 +1,4 @@
-"""Which features carry the risk: where the worst case spends its budget, and what holding one
-saves.
+"""Which features carry the risk: where the worst case spends its budget, what holding one saves.
 
 At a radius ε the worst case for the log-loss spends ε on flips of labels and on changes of
 features; so much goes into each.  A move of several features together, as in ℓ2 and ℓ∞ transport,
@@ -35,23 +34,19 @@ def budget(audit: Adversary, radii: FloatArray, n_named: int) -> dict[str, Any]:
         {
             "name": audit.features[f].name,
             "use": use[:, f],
-            "without": _losses(audit.holding(audit.features[f].columns), radii),
+            "without": audit.holding(audit.features[f].columns).loss_curve().at(radii),
         }
         for f in order[:n_named]
     ]
     return {
-        "loss": _losses(audit, radii),
+        "loss": audit.loss_curve().at(radii),
         "features": named,
         "others": use[:, order[n_named:]].sum(axis=1),
         "n_moved": int(order.size),
         "flips": flips,
-        "without_flips": _losses(audit.with_labels_right(), radii),
+        "without_flips": audit.with_labels_right().loss_curve().at(radii),
         "unspent": unspent,
     }
-
-
-def _losses(audit: Adversary, radii: FloatArray) -> FloatArray:
-    return audit.loss_curve().at(radii)
 
 
 def _parts(audit: Adversary, radii: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

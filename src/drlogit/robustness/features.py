@@ -14,7 +14,7 @@ import numpy as np
 
 from ..estimators.tables.by_column import CostsByKind
 from ..estimators.tables.encoding import Encoding, position_of
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,6 @@ class Feature:
     otherwise: str = Column.otherwise
     scale: float = 1.0
     shift: float = 0.0
-
-    def level(self, has: BoolArray) -> str:
-        """What a row means that has a 1 in some column of the category, or in none."""
-        assert self.levels is not None
-        return self.levels[int(has.argmax())] if has.any() else self.otherwise
 
 
 def labels_of(names: Sequence[Any] | None, n_columns: int) -> list[str]:
@@ -106,12 +101,12 @@ def features_of(
             levels = tuple(shown[j] for j in own)
             name = " or ".join((*levels[:3], "…") if len(levels) > 3 else levels)
             features.append(Feature(name, own, levels))
-    for j, column in enumerate(columns):
-        if j not in taken and (column.step or column.group is not None):
-            features.append(Feature(shown[j], np.array([j])))
-        elif j not in taken:
-            at = column.scale, column.shift
-            features.append(Feature(column.name, np.array([j]), None, "", *at))
+    for j in (j for j in range(len(columns)) if j not in taken):
+        column, own = columns[j], np.array([j])
+        if column.step or column.group is not None:
+            features.append(Feature(shown[j], own))
+        else:
+            features.append(Feature(column.name, own, None, "", column.scale, column.shift))
     return tuple(sorted(features, key=lambda feature: int(feature.columns[0])))
 
 
@@ -126,10 +121,9 @@ def costs_by_feature(
     names = [feature.name for feature in features]
     named = {position_of(name, names, "feature_costs"): c for name, c in given.columns.items()}
     for f, feature in enumerate(features):
-        is_category, j = feature.levels is not None, feature.columns[0]
+        is_category = feature.levels is not None
         stated = named.get(f, given.categories if is_category else (given.numbers, "std"))
-        if isinstance(stated, tuple):
-            costs[feature.columns] = stated[0] if is_category else stated[0] / deviations[j]
-        else:
-            costs[feature.columns] = stated if is_category else stated / abs(feature.scale)
+        cost, unit = stated if isinstance(stated, tuple) else (stated, "own")
+        scale = deviations[feature.columns[0]] if unit == "std" else abs(feature.scale)
+        costs[feature.columns] = cost if is_category else cost / scale
     return costs

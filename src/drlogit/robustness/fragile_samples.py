@@ -79,7 +79,8 @@ def _in_words(feature: Feature, before: FloatArray, after: FloatArray) -> str:
     """One feature of a sample before and after, as the table would show it."""
     here, there = before[feature.columns], after[feature.columns]
     if feature.levels is not None:
-        shown = [feature.level(values > 0.5) for values in (here, there)]
+        known = [*feature.levels, feature.otherwise]
+        shown = [known[int(np.append(values, 0.5).argmax())] for values in (here, there)]
     else:
         shown = _told_apart(*((x[0] - feature.shift) / feature.scale for x in (here, there)))
     return f"{feature.name}: {shown[0]} → {shown[1]}"

@@ -39,29 +39,23 @@ from sklearn.base import clone
 from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.tables.frames import rows_of
-from ..problem.label_costs import StatedKappa, can_flip, flips_in_words
+from ..problem.label_costs import StatedKappa, flips_in_words
 from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
 from .measured_model import own_fit
 from .subgroups import Subgroup, subgroups
-from .unseen_rows import LEAST_ROWS, PricedRows, best_lambda, last_cost, own_lambda
+from .unseen_rows import LEAST_ROWS, PricedRows, best_prices, own_lambda
 
 #: The share of the rows on which prices are chosen; it costs the limits a tenth of their precision.
 _CHOOSING = 0.2
 
-#: Printed beside every guarantee, and beside one that is out of fold.
+#: Printed beside every guarantee that is not out of fold.
 ASSUMED = (
     "Assumed: the rows are independent, of one population, and the model was fixed before they "
     "were looked at."
 )
-_OUT_OF_FOLD = (
-    "It speaks of {folds} models, on average, each fitted without a fold and held against it; the "
-    "model of all rows is not among them.{tried} Assumed: the rows are independent, of one "
-    "population, and leaving out one changes a model little."
-)
-_TRIED = " That these rows chose among {tried} candidates is allowed for."
 
 
 @dataclass(frozen=True)
@@ -108,13 +102,11 @@ class Guarantee:
     tried: int = 1
 
     def __str__(self) -> str:
-        flips = ""
-        if can_flip(self.kappa):
-            flips = f" ({flips_in_words(self.epsilon, self.kappa)})"
         whose = f" with {self.group}" if self.group else ""
         lines = [
             f"With {self.confidence:.0%} confidence, for every distribution within epsilon = "
-            f"{self.epsilon:g}{flips} of the one that these {self.n} rows{whose} come from:",
+            f"{self.epsilon:g} ({flips_in_words(self.epsilon, self.kappa)}) of the one that these "
+            f"{self.n} rows{whose} come from:",
             f"  expected log-loss <= {self.loss:.4f}   (on the rows as they are: "
             f"{self.mean_loss:.4f})",
             f"  error             <= {self.error:.1%}    (on the rows as they are: "
@@ -126,15 +118,20 @@ class Guarantee:
             for part in self.groups
         ]
         if self.folds:
-            tried = _TRIED.format(tried=self.tried) if self.tried > 1 else ""
-            return "\n".join([*lines, _OUT_OF_FOLD.format(folds=self.folds, tried=tried)])
-        how = (
-            "Both limits hold for every number of rows."
-            if self.exact_loss
-            else "The limit of the error holds for every number of rows, that of the loss is "
-            "Student's."
-        )
-        lines.append(f"{ASSUMED} {how}")
+            lines.append(
+                f"It speaks of {self.folds} models, on average, each fitted without a fold and "
+                "held against it; the model of all rows is not among them. Assumed: the rows are "
+                "independent, of one population, and leaving out one changes a model little."
+            )
+            if self.tried > 1:
+                lines.append(f"That these rows chose among {self.tried} candidates is allowed for.")
+        elif self.exact_loss:
+            lines.append(f"{ASSUMED} Both limits hold for every number of rows.")
+        else:
+            lines.append(
+                f"{ASSUMED} The limit of the error holds for every number of rows, that of the "
+                "loss is Student's."
+            )
         return "\n".join(lines)
 
 
@@ -221,12 +218,19 @@ def guarantee_of(
     """
     order = _in_random_order(audit.weights, random_state)
     choosing, rest = np.split(order, [max(int(_CHOOSING * order.size), 2)])
-    lam, judged = own_lambda(audit), order
-    if lam is None:  # else known before these rows were: all of them may speak
-        lam, judged = best_lambda(audit, choosing), rest
-    priced = PricedRows.of(audit, lam, last_cost(audit, choosing))
+    (best, gamma), lam = best_prices(audit, choosing), own_lambda(audit)
+    judged = rest if lam is None else order  # known before these rows were: all of them may speak
+    priced = PricedRows.of(audit, best if lam is None else lam, gamma)
     if judged is order and audit.measured.fit is not None:
-        _look_familiar(priced, order, audit.measured.fit.result_.objective)
+        own = audit.measured.fit.result_.objective
+        value = float(priced.shares_of(order) @ (priced.robust + priced.radius_loss)[order])
+        if math.isclose(value, own, rel_tol=1e-9, abs_tol=1e-9):
+            warnings.warn(
+                "these look like the rows that the model was fitted to: a guarantee speaks of a "
+                "population only if the model has not seen its rows",
+                UserWarning,
+                stacklevel=3,
+            )
     return _stated(priced, audit, judged, rest, confidence, parts)
 
 
@@ -252,7 +256,6 @@ def _out_of_fold(
     for train, test in check_cv(cv, labels, classifier=True).split(X, labels):
         own = {} if weights is None else {f"{last}sample_weight": weights[train]}
         fitted = clone(learner).fit(rows_of(X, train), labels[train], **own)
-
         seen, unseen = (
             audit_problem(
                 fitted, rows_of(X, some), labels[some], **ball,
@@ -260,10 +263,9 @@ def _out_of_fold(
             )
             for some in (train, test)
         )  # fmt: skip
-        every = np.flatnonzero(seen.weights > 0.0)
+        best, gamma = best_prices(seen, np.flatnonzero(seen.weights > 0.0))
         lam = own_lambda(unseen)
-        lam = best_lambda(seen, every) if lam is None else lam
-        found.append(PricedRows.of(unseen, lam, last_cost(seen, every)))
+        found.append(PricedRows.of(unseen, best if lam is None else lam, gamma))
         tested.append(np.arange(labels.size)[test])
     where = np.concatenate(tested)
     if np.unique(where).size < where.size:
@@ -326,15 +328,3 @@ def _stated(
         )  # fmt: skip
         found.append(one)
     return replace(found[0], groups=tuple(found[1:]))
-
-
-def _look_familiar(rows: PricedRows, some: IndexArray, fitted: float) -> None:
-    """Warn where the rows give the fit's own number: then they are those that it was fitted to."""
-    value = float(rows.shares_of(some) @ (rows.robust + rows.radius_loss)[some])
-    if abs(value - fitted) <= 1e-9 * max(1.0, abs(fitted)):
-        warnings.warn(
-            "these look like the rows that the model was fitted to: a guarantee speaks of a "
-            "population only if the model has not seen its rows",
-            UserWarning,
-            stacklevel=4,
-        )

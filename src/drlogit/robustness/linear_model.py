@@ -18,10 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..problem.result import Result
 from ..rows.arrays import FloatArray, IndexArray
-from ..rows.checks import check_label_column, check_labels
-
-#: Classifiers of scikit-learn whose probabilities are the softmax of their scores.
-_SOFTMAX = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
+from ..rows.checks import as_numbers, check_label_column, check_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +33,6 @@ class LinearModel:
     intercept: Any
     classes: tuple[Any, ...] | None = None
 
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.coef).all():
-            raise ValueError(
-                f"coef must hold finite numbers, got shape {self.coef.shape} with NaN or infinity"
-            )
-        if not np.isfinite(self.intercept).all():
-            raise ValueError(f"intercept must be finite, got {self.intercept}")
-
     @property
     def several(self) -> bool:
         """Whether it is a softmax of several classes."""
@@ -55,18 +44,16 @@ def as_linear(model: Any) -> LinearModel:
 
     Parameters
     ----------
-    model : estimator, Result, LinearModel or tuple (coef, intercept)
+    model : estimator, Result or tuple (coef, intercept)
         Any fitted binary classifier with ``coef_`` and ``intercept_``, a softmax of several
         classes, a search that ended with one (``best_estimator_``), or a pipeline that ends in one.
     """
-    if isinstance(model, LinearModel):
-        return model
     if isinstance(model, Result):
         return LinearModel(model.coef, model.intercept)
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ValueError(f"a plain model is (coef, intercept), got a tuple of {len(model)}")
-        return LinearModel(_vector(model[0], "coef"), _scalar(model[1], "intercept"))
+        return _checked(*model, None, "")
     if not hasattr(model, "fit") and not hasattr(model, "coef_"):
         raise ValueError(
             "model must be a fitted linear classifier, a Result or a tuple (coef, intercept), "
@@ -109,51 +96,27 @@ def _of_classifier(model: Any) -> LinearModel:
     name, classes = type(model).__name__, getattr(model, "classes_", None)
     if is_regressor(model):
         raise ValueError(f"{name} predicts numbers, not labels: a linear classifier is wanted")
-    labels = None if classes is None else tuple(classes)
-    if labels is not None and len(labels) > 2:
-        if not _is_softmax(model):
-            raise ValueError(
-                f"{name} was fitted on {len(labels)} classes and is no softmax; two are wanted. "
-                "Ask about one class against the rest: model (coef_[k], intercept_[k]) or "
-                "estimators_[k], labels y == classes_[k]"
-            )
-        labels = tuple(np.asarray(classes).tolist())
-        return LinearModel(np.asarray(model.coef_), np.asarray(model.intercept_), labels)
     if not hasattr(model, "coef_"):
-        raise ValueError(f"{name} has no coef_: a linear classifier is wanted")
-    return LinearModel(
-        _vector(model.coef_, f"coef_ of {name}"),
-        _scalar(getattr(model, "intercept_", 0.0), f"intercept_ of {name}"),
-        labels,
+        raise ValueError(
+            f"{name} has no coef_: a linear classifier is wanted, or of one class against the rest "
+            "estimators_[k], labels y == classes_[k]"
+        )
+    labels = None if classes is None else tuple(np.asarray(classes).tolist())
+    return _checked(model.coef_, getattr(model, "intercept_", 0.0), labels, f"_ of {name}")
+
+
+def _checked(coef: Any, intercept: Any, labels: tuple[Any, ...] | None, of: str) -> LinearModel:
+    """Numbers of the shapes that they must have."""
+    values, offsets = (
+        as_numbers(given.toarray() if sp.issparse(given) else given, f"{name}{of}")
+        for given, name in ((coef, "coef"), (intercept, "intercept"))
     )
-
-
-def _is_softmax(model: Any) -> bool:
-    kind = type(model)
-    ours = hasattr(model, "result_")
-    return ours or (
-        kind.__module__.startswith("sklearn.")
-        and kind.__name__ in _SOFTMAX
-        and getattr(model, "multi_class", "auto") != "ovr"
-        and getattr(model, "solver", "") != "liblinear"
-    )
-
-
-def _vector(values: Any, name: str) -> FloatArray:
-    dense = values.toarray() if sp.issparse(values) else values
-    try:
-        array = np.array(dense, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got {values!r:.80}") from None
-    if array.ndim == 2 and array.shape[0] == 1:
-        return np.asarray(array[0])
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be a vector or a single row, got shape {array.shape}")
-    return array
-
-
-def _scalar(value: Any, name: str) -> float:
-    array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must be one number, got {value!r:.80}")
-    return float(array.reshape(()))
+    if not np.isfinite(values).all() or not np.isfinite(offsets).all():
+        raise ValueError(f"coef{of} and intercept{of} must be finite, got NaN or infinity")
+    if labels is not None and len(labels) > 2:
+        return LinearModel(values, offsets, labels)
+    if values.ndim != 1 and values.shape[:-1] != (1,):
+        raise ValueError(f"coef{of} must be a vector or a single row, got shape {values.shape}")
+    if offsets.size != 1:
+        raise ValueError(f"intercept{of} must be one number, got {intercept!r:.80}")
+    return LinearModel(values.ravel(), float(offsets.ravel()[0]), labels)

@@ -125,12 +125,11 @@ def _names_after(steps: Any, Z: Any) -> list[Any] | None:
 
 def _as_fitted(fit: RobustLinearClassifier, measured: MeasuredModel) -> MeasuredModel:
     """Measured as our model was fitted."""
+    said = ", for labels as recorded (label_noise is for predictions)"
     measured = replace(
-        measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_
-    )
-    if fit.label_noise_ is not None:
-        where = f"{measured.space}, for labels as recorded (label_noise is for predictions)"
-        measured = replace(measured, space=where)
+        measured, costs=fit.feature_costs_, categories=fit.categories_, bounds=fit.bounds_,
+        space=measured.space + ("" if fit.label_noise_ is None else said),
+    )  # fmt: skip
     encoding = fit.encoding_
     if encoding is None:
         return measured
@@ -166,12 +165,10 @@ def _with_one_hot(measured: MeasuredModel) -> MeasuredModel:
     groups = list(categories_of(measured.columns).values())
     if not groups:
         return measured
-    linear, width = measured.linear, len(measured.columns)
-    hot = np.isin(np.arange(width), np.concatenate(groups))
-    scale, shift = np.ones(width), np.zeros(width)
-    for j in np.flatnonzero(hot).tolist():
-        scale[j], shift[j] = measured.columns[j].scale, measured.columns[j].shift
-    Z: Any = measured.X
+    linear, Z = measured.linear, measured.X
+    hot = np.array([column.group is not None for column in measured.columns])
+    scale = np.where(hot, [column.scale for column in measured.columns], 1.0)
+    shift = np.where(hot, [column.shift for column in measured.columns], 0.0)
     if (scale != 1.0).any() or shift.any():
         Z = _zeros_and_ones(Z, hot=hot, scale=scale, shift=shift)
     many = f"{len(groups)} categories" if len(groups) > 1 else "1 category"
@@ -191,15 +188,8 @@ def _zeros_and_ones(Z: Any, hot: BoolArray, scale: FloatArray, shift: FloatArray
     if sp.issparse(Z):  # what is sparse was not shifted
         Z = sp.csr_array(Z, dtype=np.float64, copy=True)
         some = hot[Z.indices]
-        part = Z.data[some] / scale[Z.indices[some]]
-        Z.data[some] = whole = np.rint(part)
-    else:
-        Z = np.array(Z, dtype=np.float64)
-        part = (Z[:, hot] - shift[hot]) / scale[hot]
-        Z[:, hot] = whole = np.rint(part)
-    if np.abs(part - whole).max(initial=0.0) > 1e-6:  # single precision, too
-        raise ValueError(
-            "columns of a OneHotEncoder must be zeros and ones before they are scaled, got "
-            f"{part.flat[np.abs(part - whole).argmax()]:g}: a step is not what it says it is"
-        )
+        Z.data[some] = np.rint(Z.data[some] / scale[Z.indices[some]])
+        return Z
+    Z = np.array(Z, dtype=np.float64)
+    Z[:, hot] = np.rint((Z[:, hot] - shift[hot]) / scale[hot])
     return Z

@@ -25,7 +25,7 @@ from ..problem.norms import Norm
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .audit_problem import audit_problem
-from .breakpoints import Crossings, Curve
+from .breakpoints import Breakpoints, Curve
 
 #: Classes whose confusion is shown: a table of more columns fits no page.
 CONFUSED = 10
@@ -96,17 +96,17 @@ sample_weight
 def worst_error(audit: Adversary, weights: FloatArray | None = None) -> Curve:
     """The largest error rate at every radius; ``weights`` are others that sum to one."""
     w = audit.weights if weights is None else weights
-    wrong = float(w[audit.u <= 0.0].sum())
-    found = Crossings.of(audit.costs_to_err, np.flatnonzero(audit.u > 0.0), w)
-    return Curve(found.spent, np.minimum(wrong + found.mass, 1.0))
+    curve = audit.errors.curve(w, audit.errors.gain, float(w[audit.u <= 0.0].sum()))
+    return curve._replace(values=np.minimum(curve.values, 1.0))
 
 
 def best_error(audit: Adversary) -> Curve:
     """The smallest error rate at every radius."""
-    w, costs = audit.weights, np.minimum(audit.costs_to_mend, audit.flip_costs)
-    wrong = np.flatnonzero(audit.u < 0.0)
-    found = Crossings.of(costs, wrong, w)
-    return Curve(found.spent, np.maximum(float(w[wrong].sum()) - found.mass, 0.0))
+    w, wrong = audit.weights, audit.u < 0.0
+    costs = np.minimum(audit.costs_to_mend, audit.flip_costs)
+    found = Breakpoints.by_cost(costs, np.flatnonzero(wrong))
+    curve = found.curve(w, -found.gain, float(w[wrong].sum()))
+    return curve._replace(values=np.maximum(curve.values, 0.0))
 
 
 def confusion(audit: Adversary) -> FloatArray:
@@ -114,7 +114,7 @@ def confusion(audit: Adversary) -> FloatArray:
 
     On the boundary the first class is predicted, as scikit-learn does.
     """
-    return _table(audit, audit.codes, audit.predicted, audit.weights)
+    return _table(audit, audit.predicted)
 
 
 def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
@@ -123,27 +123,20 @@ def worst_confusions(audit: Adversary, radii: FloatArray) -> FloatArray:
     A moved sample keeps its label and goes to the nearest other class; a flipped one keeps its
     prediction and gets the cheapest other label.
     """
-    w, own = audit.weights, audit.codes
-    right = audit.u > 0.0
-    start = _table(audit, own, np.where(right, own, audit.nearest_class), w)
-    crossed, spent, _ = Crossings.of(audit.costs_to_err, np.flatnonzero(right), w)
-    flips, paid = audit.costs_to_break > audit.flip_costs, np.diff(spent)
-    flips, own = flips[crossed], own[crossed]
-    label = np.where(flips, audit.cheapest_label[crossed], own)
-    predicted = np.where(flips, own, audit.nearest_class[crossed])
-    found = []
-    for radius in radii:
-        part = np.minimum(radius - spent[:-1], paid)
-        share = np.divide(part, paid, out=np.ones_like(paid), where=paid > 0.0)
-        moved = w[crossed] * np.maximum(share, 0.0)
-        change = _table(audit, label, predicted, moved) - _table(audit, own, own, moved)
-        found.append(np.maximum(start + change, 0.0))
-    return np.array(found)
+    own, size, found = audit.codes, len(audit.classes), audit.errors
+    start = _table(audit, np.where(audit.u > 0.0, own, audit.nearest_class))
+    flips = audit.costs_to_break > audit.flip_costs
+    label = np.where(flips, audit.cheapest_label, own)
+    predicted = np.where(flips, own, audit.nearest_class)
+    left, entered = ((size + 1) * own)[found.sample], (size * label + predicted)[found.sample]
+    cells = [
+        found.curve(audit.weights, 1.0 * (entered == k) - (left == k), start.flat[k]).at(radii)
+        for k in range(size * size)
+    ]
+    return np.maximum(np.stack(cells, axis=-1), 0.0).reshape(-1, size, size)
 
 
-def _table(
-    audit: Adversary, label: IndexArray, predicted: IndexArray, mass: FloatArray
-) -> FloatArray:
+def _table(audit: Adversary, predicted: IndexArray) -> FloatArray:
     size = len(audit.classes)
-    cells = np.bincount(size * label + predicted, mass, minlength=size * size)
+    cells = np.bincount(size * audit.codes + predicted, audit.weights, minlength=size * size)
     return cells.astype(np.float64).reshape(size, size)

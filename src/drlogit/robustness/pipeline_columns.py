@@ -21,21 +21,18 @@ import numpy as np
 from ..rows.arrays import IndexArray
 from .features import Column
 
-_REFUSED = {
-    "OrdinalEncoder": (
-        "numbers the levels of a category, and the distance between two such numbers means nothing"
-    ),
-    "TargetEncoder": (
-        "makes numbers of the labels it was fitted to, which the adversary may flip, and the "
-        "distance between two such numbers means nothing for the category"
-    ),
-}
+_REFUSED = {"OrdinalEncoder", "TargetEncoder"}
 
 
-def follow_steps(steps: list[tuple[str, Any]], columns: list[Column], width: int) -> list[Column]:
-    """The ``width`` columns that fitted steps make of the columns of a pipeline's input."""
-    found = _through(steps, columns, width)
-    return found if len(found) == width else _unknown(str(steps[-1][1]), width)
+def follow_steps(
+    steps: list[tuple[str, Any]], columns: list[Column], width: int | None
+) -> list[Column]:
+    """The columns, ``width`` of them if it is known, that fitted steps make of their input's."""
+    for place, (name, step) in enumerate(steps):
+        after = steps[place + 1][1] if place + 1 < len(steps) else None
+        seen = width if after is None else getattr(after, "n_features_in_", None)
+        columns = _follow(name, step, columns, seen)
+    return columns
 
 
 def fold(columns: list[Column], coef: Any, intercept: Any, n_inputs: int) -> tuple[Any, Any]:
@@ -55,41 +52,29 @@ def fold(columns: list[Column], coef: Any, intercept: Any, n_inputs: int) -> tup
     return full, intercept
 
 
-def _through(
-    steps: list[tuple[str, Any]], columns: list[Column], width: int | None
-) -> list[Column]:
-    """Through one step after the other."""
-    for place, (name, step) in enumerate(steps):
-        after = steps[place + 1][1] if place + 1 < len(steps) else None
-        seen = width if after is None else getattr(after, "n_features_in_", None)
-        columns = _follow(name, step, columns, seen)
-    return columns
-
-
 def _follow(name: str, step: Any, columns: list[Column], width: int | None) -> list[Column]:
     """What the columns of a fitted step's output are; none if even their number is not known.
 
     ``width`` is the number of columns of the output, where it is known.
     """
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return columns
-    if hasattr(step, "steps"):
-        return _through(step.steps, columns, width)
     words, found = f"{name!r} ({type(step).__name__})", None
-    for kind in type(step).__mro__:
-        if not kind.__module__.startswith("sklearn."):
-            continue
-        if kind.__name__ in _REFUSED:
-            raise ValueError(
-                f"step {words} {_REFUSED[kind.__name__]}: use OneHotEncoder, whose columns move as "
-                "categories, or give the table to DRLogisticRegression as it is"
-            )
-        if kind.__name__ in _KNOWN:
-            expected = getattr(step, "n_features_in_", len(columns))
-            if len(columns) != expected:  # a step before was not known, nor what it gave
-                columns = _unknown(words, expected)
-            found = _KNOWN[kind.__name__](step, words, columns)
-            break
+    if step is None or isinstance(step, str):  # passed through
+        found = columns
+    elif hasattr(step, "steps"):
+        found = follow_steps(step.steps, columns, width)
+    names = [kind.__name__ for kind in type(step).__mro__ if kind.__module__.startswith("sklearn.")]
+    if _REFUSED & {*names}:
+        raise ValueError(
+            f"step {words} makes one number of a category, and the distance between two such "
+            "numbers means nothing: use OneHotEncoder, whose columns move as categories, or give "
+            "the table to DRLogisticRegression as it is"
+        )
+    known = next((_KNOWN[kind] for kind in names if kind in _KNOWN), None)
+    if known is not None:
+        expected = getattr(step, "n_features_in_", len(columns))
+        if len(columns) != expected:  # a step before was not known, nor what it gave
+            columns = _unknown(words, expected)
+        found = known(step, words, columns)
     if found is None or width not in (None, len(found)):
         return _unknown(words, width or 0)
     return found
@@ -137,18 +122,16 @@ def _bins(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
 
 
 def _scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    """Standard, robust, and by the largest value: ``(x - centre) / scale``."""
+    """Standard, robust, by the largest value: ``(x - centre) / scale``; and to a range."""
     if getattr(scaler, "clip", False):
         return None
+    if hasattr(scaler, "data_range_"):
+        return _scaled(columns, scaler.scale_, scaler.min_)
     scale = 1.0 if scaler.scale_ is None else 1.0 / scaler.scale_
     centre = getattr(scaler, "center_", getattr(scaler, "mean_", None))
     if centre is None or not getattr(scaler, "with_mean", True):
         centre = 0.0
     return _scaled(columns, scale, -centre * scale)
-
-
-def _min_max_scaler(scaler: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    return None if scaler.clip else _scaled(columns, scaler.scale_, scaler.min_)
 
 
 def _scaled(columns: list[Column], scale: Any, shift: Any) -> list[Column]:
@@ -157,14 +140,6 @@ def _scaled(columns: list[Column], scale: Any, shift: Any) -> list[Column]:
         replace(column, scale=a * column.scale, shift=a * column.shift + t)
         for column, a, t in zip(columns, factors, shifts, strict=True)
     ]
-
-
-def _selector(step: Any, words: str, columns: list[Column]) -> list[Column]:
-    return list(itertools.compress(columns, step.get_support()))
-
-
-def _function(step: Any, words: str, columns: list[Column]) -> list[Column] | None:
-    return columns if step.func is None else None
 
 
 def _imputer(imputer: Any, words: str, columns: list[Column]) -> list[Column] | None:
@@ -199,32 +174,26 @@ def _column_transformer(transformer: Any, words: str, columns: list[Column]) -> 
 
 def _chosen(step: Any, columns: Any) -> IndexArray:
     """The columns that a ``ColumnTransformer`` chose: named, masked or numbered."""
-    positions = np.arange(step.n_features_in_)
-    names = {name: i for i, name in enumerate(getattr(step, "feature_names_in_", ()))}
-    if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
-        first = names[columns.start] if columns.start is not None else 0
-        last = names[columns.stop] if columns.stop is not None else positions.size - 1
-        return positions[first : last + 1]  # by name, the end is included
-    if isinstance(columns, slice):
-        return positions[columns]
-    several = np.atleast_1d(np.asarray(columns))
-    if several.dtype.kind in "biu":
-        return np.asarray(positions[several])
-    return np.array([names[name] for name in several.tolist()], dtype=np.intp)
+    import pandas as pd
+
+    places = pd.Series(np.arange(step.n_features_in_), getattr(step, "feature_names_in_", None))
+    ends = (columns.start, columns.stop) if isinstance(columns, slice) else np.atleast_1d(columns)
+    by_name = any(isinstance(end, str) for end in ends)
+    return np.atleast_1d((places.loc if by_name else places.iloc)[columns])
 
 
 #: Steps by the name of their class, or of a base class, in scikit-learn.  By name, so that none of
 #: them is imported by who does not use it.
 _KNOWN: dict[str, Callable[[Any, str, list[Column]], list[Column] | None]] = {
     "ColumnTransformer": _column_transformer,
-    "FunctionTransformer": _function,
+    "FunctionTransformer": lambda step, _, columns: columns if step.func is None else None,
     "KBinsDiscretizer": _bins,
     "MaxAbsScaler": _scaler,
-    "MinMaxScaler": _min_max_scaler,
+    "MinMaxScaler": _scaler,
     "MissingIndicator": _missing,
     "OneHotEncoder": _one_hot_encoder,
     "RobustScaler": _scaler,
-    "SelectorMixin": _selector,
+    "SelectorMixin": lambda step, _, columns: [*itertools.compress(columns, step.get_support())],
     "StandardScaler": _scaler,
     "_BaseImputer": _imputer,
 }

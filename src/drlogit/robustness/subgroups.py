@@ -37,14 +37,10 @@ def subgroups(groups: Any, X: Any, n_samples: int) -> tuple[Subgroup, ...]:
         return ()
     if isinstance(groups, Mapping):
         columns = {str(name): np.asarray(values) for name, values in groups.items()}
-    elif isinstance(groups, str) or (
-        isinstance(groups, list)
-        and all(isinstance(name, str) for name in groups)
-        and groups
-        and len(groups) != n_samples
-    ):
-        names = [groups] if isinstance(groups, str) else groups
-        columns = {name: _column(X, name) for name in names}
+    elif isinstance(groups, str):
+        columns = {groups: _column(X, groups)}
+    elif isinstance(groups, list) and len(groups) != n_samples and set(map(type, groups)) <= {str}:
+        columns = {name: _column(X, name) for name in groups}
     else:
         columns = {str(getattr(groups, "name", None) or "group"): np.asarray(groups)}
     found = []

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..problem.norms import Norm
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.checks import check_features
-from .adversary import Adversary, log_sum_exp
+from .adversary import Adversary
 from .audit_problem import audit_problem
 
 
@@ -232,10 +232,10 @@ sample_weight
 
 
 def _distribution(audit: Adversary, tol: float) -> WorstCaseDistribution:
-    epsilon, found = audit.problem.epsilon, audit.breakpoints
+    epsilon = audit.problem.epsilon
     supremum = float(audit.loss_curve().at(epsilon))
     budget = _spendable(epsilon, audit.u.size + audit.coefficients[0].size)
-    (index, piece, mass), left = found.pieces(audit.weights, budget)
+    index, piece, mass, left = audit.breakpoints.pieces(audit.weights, budget)
     ends = _ends(audit, index, piece)
     # Of each piece, what stays and what moves on.
     unspent = audit.sensitivity * (epsilon - budget)
@@ -292,42 +292,39 @@ class _Ends(NamedTuple):
 def _ends(audit: Adversary, index: IndexArray, piece: IndexArray) -> _Ends:
     """Where these pieces of samples end.
 
-    What moves on has one of the two steepest labels, its own if that is one.  With the label c it
-    moves towards the other one, o, and loses ``lse(s) - s_o - lse(s(d) - s_o(d))`` against ``L d``;
-    what a label costs more than it gains comes on top.
+    What moves on has one of the two steepest labels: its own, or the cheaper one.  It moves towards
+    the other one, o, and loses ``lse(s) - s_o - lse(s(d) - s_o(d))`` against ``L d``; what a label
+    costs more than it gains comes on top.
     """
-    every, codes, scores = np.arange(index.size), audit.label_of(index, piece), audit.scores
-    scores, slopes = scores[:, index], audit.coefficients[:, :-1] @ audit.direction
-    distance, changed = np.zeros(index.size), None
+    every, codes, scores = (
+        np.arange(index.size),
+        audit.label_of(index, piece),
+        audit.scores[:, index],
+    )
+    distance, changed, B = np.zeros(index.size), None, audit.coefficients[:, :-1]
     if audit.domain_moves is not None:
         signs = np.where(codes > 0, 1.0, -1.0)
         changed = audit.domain_moves.changed_features(index, signs, piece)
-        scores = scores + (changed @ audit.coefficients[:, :-1].T).T
+        scores = scores + (changed @ B.T).T
         distance = np.asarray(audit.domain_moves.item_costs(changed).sum(axis=1)).ravel()
-    level, own = log_sum_exp(scores), scores[codes, every]
-    paid, settled = audit.costs_of_labels(index, codes), np.isin(codes, audit.steepest)
-    options = []
-    for label, opposite in (audit.steepest, audit.steepest[::-1]):
-        cost = audit.costs_of_labels(index, np.full_like(codes, label))
-        can = np.isfinite(cost) & ~(settled & (codes != label))
-        # A label that costs less than the piece's own is not paid back.
-        toll = np.maximum(np.where(can, cost, 0.0) - paid, 0.0)
-        limit = audit.sensitivity * toll - own + scores[label] + level - scores[opposite]
-        options.append((toll, np.where(can, limit, np.inf)))
-    second = (options[1][1] < options[0][1]).astype(np.intp)
-    tolls, limits = (np.choose(second, column) for column in zip(*options, strict=True))
-    towards, signs = np.choose(second, audit.steepest[::-1]), np.where(second == 1, 1.0, -1.0)
+    level, own = np.logaddexp.reduce(scores), scores[codes, every]
+    paid, pair = audit.costs_of_labels(index, codes), np.array(audit.steepest)
+    costs = [audit.costs_of_labels(index, np.full_like(codes, label)) for label in pair]
+    second = np.where(np.isin(codes, pair), codes == pair[1], costs[1] < costs[0]).astype(np.intp)
+    label, towards, cost = pair[second], pair[1 - second], np.choose(second, costs)
+    # A label that costs less than the piece's own is not paid back.
+    tolls = np.maximum(np.where(np.isfinite(cost), cost, 0.0) - paid, 0.0)
+    limits = audit.sensitivity * tolls - own + scores[label, every] + level - scores[towards, every]
+    limits, signs = np.where(np.isfinite(cost), limits, np.inf), 2.0 * second - 1.0
+    slopes = B @ audit.direction
 
     def lost(some: IndexArray, far: float) -> FloatArray:
         to = towards[some]
         ahead = scores[:, some] - scores[to, some]
         ahead += far * signs[some] * (slopes[:, None] - slopes[to])
-        return np.asarray(limits[some] - log_sum_exp(ahead))
+        return np.asarray(limits[some] - np.logaddexp.reduce(ahead))
 
-    return _Ends(
-        codes, level - own, distance, changed, np.choose(second, audit.steepest), tolls, limits,
-        lost,
-    )  # fmt: skip
+    return _Ends(codes, level - own, distance, changed, label, tolls, limits, lost)
 
 
 def _spendable(epsilon: float, n_terms: int) -> float:

@@ -1,4 +1,4 @@
-"""Audits of a softmax: worst-case loss and error against linear programs."""
+"""One adversary for two classes and for several: what it finds, against linear programs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from transport_plan import check_distribution
 
 
 def case(seed: int):
-    """A softmax of three to five classes, its samples, and the ball: κ of 0 and ∞, any norm.
+    """A model of two to five classes, its samples, and the ball: κ of 0 and ∞, any norm.
 
     κ is one for all, a matrix, or one for each sample; the costs are those of samples' labels.
     """
     rng = np.random.default_rng(seed)
-    K, n = int(rng.integers(3, 6)), int(rng.integers(12, 40))
+    K, n = int(rng.integers(2, 6)), int(rng.integers(12, 40))
     X, y = rng.standard_normal((n, 3)), rng.integers(0, K, n)
     y[:K] = np.arange(K)
     model = LogisticRegression(C=5.0).fit(X, y)
@@ -45,19 +45,25 @@ def case(seed: int):
     costs[np.arange(n), y] = 0.0
     ball = {
         "epsilon": math.exp(rng.uniform(-4.0, 0.5)), "norm": tuple(NORMS)[seed % 3],
-        "sample_weight": rng.random(n),
+        "sample_weight": rng.integers(0, 4, n) + 0.1 * (np.arange(n) < K),
     }  # fmt: skip
     return model, X, y, kappa, costs, ball
 
 
-@pytest.mark.parametrize("seed", range(12))
+def test_cases_have_all_numbers_of_classes():
+    assert {case(seed)[4].shape[1] for seed in range(16)} == {2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("seed", range(24))
 def test_worst_cases_are_those_of_linear_programs(seed):
     model, X, y, kappa, costs, ball = case(seed)
     epsilon, dual = ball["epsilon"], NORMS[ball["norm"]].dual
-    scores, (n, K) = model.decision_function(X), costs.shape
+    scores, coef, (n, K) = model.decision_function(X), model.coef_, costs.shape
+    if K == 2:  # the other class has a score of zero
+        scores, coef = np.column_stack([0.0 * scores, scores]), np.vstack([0.0 * coef, coef])
     w = ball["sample_weight"] / ball["sample_weight"].sum()
     gaps = scores[np.arange(n), y][:, None] - scores
-    norms = np.array([[dual(a - b) for b in model.coef_] for a in model.coef_])
+    norms = np.array([[dual(a - b) for b in coef] for a in coef])
     # Shares of samples with each label, and what moves get of the budget, at their steepest.
     reach = np.isfinite(costs)
     program = linprog(
@@ -72,16 +78,25 @@ def test_worst_cases_are_those_of_linear_programs(seed):
     ball["kappa"] = kappa if seed % 2 else float(kappa[0, 1])
     assert worst_case_loss(model, X, y, **ball) == pytest.approx(loss, abs=1e-9)
     other = np.arange(K) != y[:, None]
-    with np.errstate(invalid="ignore"):
-        far = np.where(other, np.minimum(gaps / norms[y], costs), math.inf).min(axis=1)
-    cost = np.where(scores.argmax(axis=1) == y, far, 0.0)
-    errors = linprog(-w, A_ub=[w * cost], b_ub=[epsilon], bounds=(0.0, 1.0))
+
+    def most(gaps):
+        """The weight of samples that moves across one boundary, or flips, can bring across."""
+        with np.errstate(invalid="ignore"):
+            far = np.where(other, np.minimum(gaps / norms[y], costs), math.inf).min(axis=1)
+        return -linprog(-w, A_ub=[w * np.maximum(far, 0.0)], b_ub=[epsilon], bounds=(0.0, 1.0)).fun
+
     found = misclassification_bounds(model, X, y, **ball)
-    assert found.worst == pytest.approx(-errors.fun, abs=1e-9)
+    assert found.worst == pytest.approx(most(gaps), abs=1e-9)
+    if K == 2:
+        assert found.best == pytest.approx(1.0 - most(-gaps), abs=1e-9)
     assert found.best <= 1.0 - model.score(X, y, w) + 1e-12
+    flipped = worst_case_distribution(model, X, y, **ball).flipped_mass
     row = audit(model, X, y, epsilons=[ball.pop("epsilon")], **ball).models[0].rows[0]
     assert row.worst_case_loss == pytest.approx(loss, abs=1e-9)
-    assert row.worst_error == pytest.approx(found.worst, abs=1e-12)
+    assert (row.best_error, row.worst_error) == found
+    assert row.flip_share == pytest.approx(flipped, abs=1e-12 if K == 2 else 1.0)  # moves may flip
+    if seed % 2 == 0:
+        assert row.flip_limit == pytest.approx(min(epsilon / ball["kappa"], 1.0))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -99,7 +114,7 @@ def test_confusion_adds_up_to_the_errors(seed):
         # Who is moved keeps the label; only flips change how many there are of each.
         if np.isinf(costs[np.arange(K) != y[:, None]]).all():
             assert table.sum(axis=1) == pytest.approx(expected.sum(axis=1), abs=1e-5)
-    assert "in the worst case for the error" in str(report)
+    assert ("in the worst case for the error" in str(report)) == (K > 2)
     assert 'id="confusion-table"' in report.to_html()
 
 
