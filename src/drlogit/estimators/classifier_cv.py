@@ -256,8 +256,10 @@ tol, max_iter, class_weight, label_noise
         kappas, epsilons = self._grid(given, problem, unit)
         self.n_splits_ = len(splits)
         counted = is_count(self.epsilons)  # chosen here, from ε_max downwards
-        # What is no table was checked, and has no levels or names to learn.
-        raw = is_table(X) and not is_in_blocks(given.X)
+        # Levels are learnt in each fold, and what is stated by column may be so by name.
+        stated = (self.categories, self.bounds, self.feature_costs)
+        matrix = self.encoding_ is None and all(s is None or isinstance(s, str) for s in stated)
+        raw = is_table(X) and not matrix and not is_in_blocks(given.X)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, given.kappa
         found = self._run_folds(samples, splits, kappas, epsilons, from_largest=counted)

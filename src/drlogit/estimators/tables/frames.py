@@ -80,7 +80,7 @@ class TableColumn:
 
         levels = getattr(self.values.dtype, "categories", None)
         found = str(infer_dtype(self.values if levels is None else levels, skipna=True))
-        return "empty" if found == "string" and self.values.isna().all() else found
+        return "empty" if found == "string" and self.values.array.isna().all() else found
 
     @property
     def kind(self) -> str:
