@@ -318,6 +318,6 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
     encoding = Encoding(tuple(columns))
     if top["missing_marks"] != list(MISSING_MARKS):
         raise ValueError("'missing_marks' must be those of this drlogit")
-    if encoding.n_encoded != n_features:
-        raise ValueError(f"'columns' must make {n_features} features, got {encoding.n_encoded}")
+    if len(encoding.names) != n_features:
+        raise ValueError(f"'columns' must make {n_features} features, got {len(encoding.names)}")
     return encoding

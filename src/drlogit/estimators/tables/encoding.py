@@ -95,10 +95,6 @@ class Encoding:
         ]
 
     @property
-    def n_encoded(self) -> int:
-        return sum(column.width for column in self.columns)
-
-    @property
     def names(self) -> list[str]:
         """Names of the columns of the matrix: ``age``, ``job=clerk``, ``job is missing``."""
         return [name for column in self.columns for name in column.names]
@@ -123,7 +119,7 @@ class Encoding:
 
         ``ValueError`` says what cannot be encoded.
         """
-        n_rows, n_columns, width = len(given[0].values), len(given), self.n_encoded
+        n_rows, n_columns, width = len(given[0].values), len(given), len(self.names)
         places = np.full((n_rows, n_columns), -1, dtype=np.int32)
         values = np.ones(places.shape)
         columns = zip(self.columns, self.places, given, strict=True)
@@ -277,7 +273,7 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     if isinstance(column, str):
         if column in names:
             return list(names).index(column)
-    elif type(column) is not bool and column in range(-len(names), len(names)):
+    elif not isinstance(column, bool | np.bool_) and column in range(-len(names), len(names)):
         return int(column) % len(names)
     shown = listed([f"{name!r:.30}" for name in names], 8)
     raise ValueError(f"{parameter} names the column {column!r:.60}, but X has {shown}")
