@@ -49,7 +49,6 @@ certain = ["age", "amount", "months"]
 tolerated = drlogit.tolerances(
     labels=0.02, numbers=0.1, categories=0.05, columns=dict.fromkeys(certain, math.inf)
 )
-print(textwrap.fill(str(tolerated), 90))
 
 # %%
 # The fit

@@ -111,12 +111,10 @@ def test_two_classes_are_the_solution_of_solve(cancer):
     model = DRLogisticRegression(epsilon=0.05, kappa=0.5, norm="l2").fit(X, labels)
     result = drlogit.solve(X, labels, epsilon=0.05, kappa=0.5, norm="l2")
     assert model.classes_.tolist() == ["benign", "malignant"]
-    assert np.array_equal(model.coef_, [result.coef])
-    assert np.array_equal(model.intercept_, [result.intercept])
-    assert np.array_equal(model.lambda_, [result.lam])
-    assert np.array_equal(model.worst_case_loss_, [result.objective])
-    assert np.array_equal(model.dual_gap_, [result.gap])
-    assert np.array_equal(model.n_iter_, [result.n_iter])
+    names = ("coef_", "intercept_", "lambda_", "worst_case_loss_", "dual_gap_", "n_iter_")
+    fields = ("coef", "intercept", "lam", "objective", "gap", "n_iter")
+    for name, field in zip(names, fields, strict=True):
+        assert np.array_equal(getattr(model, name), [getattr(result, field)]), name
     assert model.epsilon_ == 0.05
     assert model.result_.flip_share.size == 0
     scores = X @ result.coef + result.intercept

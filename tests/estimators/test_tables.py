@@ -11,17 +11,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
 
 import drlogit
-from drlogit import (
-    DRLogisticRegression,
-    DRLogisticRegressionCV,
-    UnscaledDataWarning,
-    load_model,
-    save_model,
-    solve,
-)
+from drlogit import DRLogisticRegression, DRLogisticRegressionCV, UnscaledDataWarning, solve
 from drlogit.estimators.tables.frames import rows_of
 from drlogit.estimators.tables.text_columns import seen_in_text
 from drlogit.estimators.training_data import matrix_of
@@ -176,16 +168,10 @@ def test_units_that_differ_much_get_one_line_of_advice():
         quiet.fit(UNITS, Y)
 
 
-def test_cross_validation_of_a_frame(tmp_path):
+def test_cross_validation_of_a_frame():
     search = DRLogisticRegressionCV([0.01, 0.1], [1.0], cv=2, feature_costs="std").fit(FRAME, Y)
     again = DRLogisticRegression(search.epsilon_, 1.0, feature_costs="std").fit(FRAME, Y)
     assert np.allclose(search.decision_function(FRAME), again.decision_function(FRAME), atol=1e-4)
-    save_model(search, tmp_path / "m.json")
-    assert load_model(tmp_path / "m.json").kappa == 1.0
-    numbers = FRAME[["age", "children"]]
-    grid = GridSearchCV(model(), {"epsilon": [0.01, 0.02]}, cv=2).fit(numbers, Y)
-    save_model(grid, tmp_path / "m.json")
-    assert load_model(tmp_path / "m.json").epsilon == grid.best_params_["epsilon"]
 
 
 # The second half is unlike the first: a level of its own, a wide and mostly missing number.
@@ -226,6 +212,7 @@ def test_what_is_learnt_is_learnt_from_the_training_part_of_a_fold(kind):
     ("options", "message"),
     [
         ({"categorical_features": ["town"]}, "categorical_features names the column 'town', but X"),
+        ({"categorical_features": np.eye(4)[0] > 0}, "names the column np.True_, but X has"),
         ({"categorical_features": ["member"]}, "'job' must hold numbers, or be one of categorical"),
         ({"categorical_features": None}, "X must hold numbers, got the text"),
         ({"missing": "zero"}, "missing must be one of 'error', 'mean', 'median', got 'zero'"),
@@ -301,7 +288,7 @@ def test_identifiers_are_left_out():
         (["$1,234.50", "$7", "($3.00)"], "numbers as text, such as '$1,234.50'"),
         (["1", "2", "3", "4", "unknown"], ", and 20% other text, such as 'unknown'"),
         (["2020-01-31", "2020-02-01"], "dates, such as '2020-01-31'"),
-        (["31/1/2020", "1.2.20", "3 Mar 2021 10:30"], "dates"),
+        (["31/1/2020", "1.2.20", "3-3-2021 10:30"], "dates"),
         ([str(j) for j in range(30)], "numbers as text"),
         (["a", "b", "7"], None),
         (["01", "02", "03"], None),

@@ -130,7 +130,7 @@ def test_in_sentences():
         ({"numbers": 0}, "numbers must be a positive number, or inf if it is beyond doubt"),
         ({"columns": {"a": "0 std"}}, "must be a positive number, or inf"),
         ({"labels": 1.5}, "labels must be a number from 0 to 1, got 1.5"),
-        ({"numbers": -1}, "numbers must be a number from 0, got -1"),
+        ({"categories": 2}, "categories must be a positive number up to 1, or inf if it is"),
         ({"columns": {"a": "two std"}}, "must be like '0.1 std', got 'two std'"),
     ],
 )

@@ -134,7 +134,7 @@ def test_separable_data_and_sparse_data():
     [
         ({"confidence": 1.0}, r"confidence must be in \(0, 1\), got 1.0"),
         ({"confidence": "high"}, "confidence must be in"),
-        ({"n_draws": 0}, "n_draws must be a positive integer, got 0"),
+        ({"n_draws": 0}, "n_draws must be a whole number >= 1, got 0"),
         ({"norm": "l7"}, "norm must be one of"),
     ],
 )

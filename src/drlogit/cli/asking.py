@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..estimators.tables.frames import MISSING_MARKS, columns_of, listed
+from ..estimators.tables.frames import columns_of, listed
 from ..files.columns import FileSamples, Wanted
 from ..files.model_file import read_model
 from ..files.reading import read_samples
@@ -66,7 +66,6 @@ def read_asked(
         served=True,
         categorical=tuple(str(column.name) for column in columns if column.levels is not None),
         numbers=tuple(str(n) for n in origin.get("numbers") or () if n in (names or ())),
-        missing_marks=encoding.missing_marks if encoding else MISSING_MARKS,
     )
     samples = read_samples(arguments.data, wanted)
     found = samples.X.shape[1]

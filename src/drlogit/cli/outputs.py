@@ -32,7 +32,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
             continue
         place = os.path.realpath(path)
         if os.path.isdir(place) or not os.path.isdir(os.path.dirname(place)):
-            raise ValueError(f"{option} {path} must be a file in a folder that there is")
+            raise ValueError(f"{option} {path} must be a file, in a folder that exists")
         if not os.access(place if os.path.exists(place) else os.path.dirname(place), os.W_OK):
             raise ValueError(f"{option} {path} cannot be written to")
         if place in taken:

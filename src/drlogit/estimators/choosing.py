@@ -114,17 +114,14 @@ def suggest_radius(
     may be wrong, or ``inf``.  Categories and bounds are no norm, for which the theory is: they get
     the radius of the same first-order argument, at the least that changing a level can cost.
     """
-    if not _is_real(confidence) or not 0.0 < confidence < 1.0:
+    if not (isinstance(confidence, numbers.Real) and 0.0 < confidence < 1.0):
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    whole = isinstance(n_draws, numbers.Integral) and not isinstance(n_draws, bool)
-    if not whole or n_draws < 1:
-        raise ValueError(f"n_draws must be a positive integer, got {n_draws!r}")
     _, _, problem = _posed(
         X, y, sample_weight, math.inf, norm=norm, fit_intercept=fit_intercept,
         feature_costs=feature_costs, categories=categories, bounds=bounds,
         categorical_features=categorical_features, missing=missing,
     )  # fmt: skip
-    return suggested_radius(problem, confidence, n_draws, random_state)
+    return suggested_radius(problem, confidence, check_count(n_draws, "n_draws"), random_state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +168,7 @@ class RegularizationPath:
     def __repr__(self) -> str:
         return (
             f"RegularizationPath({len(self)} radii from {self.epsilons[0]:.4g} to "
-            f"{self.epsilons[-1]:.4g}, kappa={kappa_text(self.kappa)}, "
-            f"norm={self.norm!r}, "
+            f"{self.epsilons[-1]:.4g}, kappa={kappa_text(self.kappa)}, norm={self.norm!r}, "
             f"largest gap {self.gaps.max():.1e})"
         )
 
@@ -297,7 +293,3 @@ def _posed(
     learner = DRLogisticRegression(1.0, kappa, **model)
     data = learner._check_data(X, y, sample_weight, kappa)
     return learner, data, data.pose(1.0, kappa)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

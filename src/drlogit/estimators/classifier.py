@@ -63,8 +63,8 @@ class DRLogisticRegression(RobustLinearClassifier):
     categorical_features : "from_dtype", list of columns, or None
         Which columns of a table are categories, each of which is encoded with all its levels and
         moves as a category: those of text, categories or truth values (in a frame of pandas or
-        polars), or those given by name, position or a mask, or none.  A missing category is a
-        category; a level that training did not show is scored as the average sample.
+        polars), or those given by name or position, or none.  A missing category is a category; a
+        level that training did not show is scored as the average sample.
     missing : {"error", "median", "mean"}
         What stands in for a missing number in a frame or dense array.
     solver : str

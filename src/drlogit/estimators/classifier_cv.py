@@ -23,7 +23,7 @@ from ..fitting.paths import (
     warn_about_gaps,
 )
 from ..problem.classes import ClassProblem
-from ..problem.label_costs import as_stated, is_stated_singly, scaled_costs
+from ..problem.label_costs import as_stated, scaled_costs
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import FloatArray, IndexArray, is_dask
@@ -64,7 +64,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
         0.2 to 6 times the ε_max of ``kappa = inf``; at twice that, flips and moves matter alike.
         Where ``kappa`` is stated these are factors of it (a number of them: around one).
     kappa : dict, array of shape (n_samples,) or matrix, optional
-        What flips cost by label or by sample, as in :class:`DRLogisticRegression`.
+        What flips cost by label or by sample, as in :class:`DRLogisticRegression`; or the unit of
+        ``kappas``.
     min_fraction : float
         The smallest radius as a fraction of ε_max.
     cv : int, splitter or iterable
@@ -237,11 +238,6 @@ tol, max_iter, class_weight, label_noise
                 f"DRLogisticRegressionCV takes Dask arrays, got a Dask {type(X).__name__}; pass "
                 "X.to_dask_array(lengths=True)"
             )
-        if kappa is not None and is_stated_singly(kappa):
-            raise ValueError(
-                f"kappa must be by label or by sample here, got {kappa!r:.40}; numbers to choose "
-                "from are kappas"
-            )
         # Folds are drawn here, and labels and weights are needed for that.
         y, sample_weight, kappa = (
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
@@ -257,11 +253,14 @@ tol, max_iter, class_weight, label_noise
         unit = given.unit(problem)
         kappas, epsilons = self._grid(given, problem, unit)
         self.n_splits_ = len(splits)
-        # What is no table was checked, and has no levels or names to learn.
-        raw = is_table(X) and not is_dask(given.X)
+        counted = is_count(self.epsilons)  # chosen here, from ε_max downwards
+        # Levels are learnt in each fold, and what is stated by column may be so by name.
+        stated = (self.categories, self.bounds, self.feature_costs)
+        matrix = self.encoding_ is None and all(s is None or isinstance(s, str) for s in stated)
+        raw = is_table(X) and not matrix and not is_dask(given.X)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         samples = X if raw else given.X, given.y, weights, given.kappa
-        found = self._run_folds(samples, splits, kappas, epsilons)
+        found = self._run_folds(samples, splits, kappas, epsilons, from_largest=counted)
         self.cv_results_ = tabulate(kappas, epsilons, found, factors=given.kappa is not None)
         self.best_index_ = choose(
             self.cv_results_, self.n_splits_, one_standard_error=self.one_standard_error
@@ -271,32 +270,23 @@ tol, max_iter, class_weight, label_noise
         warn_about_gaps(type(self).__name__, gaps, max(self.tol, FOLD_TOL), ended, stacklevel=4)
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.epsilon_ = float(self.cv_results_["param_epsilon"][self.best_index_])
-        end, counted = rising_end(self.cv_results_, self.best_index_, self.n_splits_), self._counted
+        end = rising_end(self.cv_results_, self.best_index_, self.n_splits_)
         # From ε_max on all models are alike, and at 0 there is no smaller radius.
         self.at_grid_edge_ = self.epsilon_ > 0.0 if end == -1 else end == 0 and not counted
         if self.at_grid_edge_ and not counted:
-            self._warn_of_edge(end)
+            which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
+            warnings.warn(
+                f"{type(self).__name__} chose epsilon={self.epsilon_:.4g}, the {which} radius "
+                f"given, and scores still rise there: try {other} ones.",
+                UserWarning,
+                stacklevel=3,
+            )
         factor = float(self.cv_results_["param_kappa"][self.best_index_])
         chosen = problem.with_radius(self.epsilon_, scaled_costs(unit, factor))
         self.kappa_ = as_stated(chosen.cost, self.classes_)
         if self.refit:
             # From nothing, so that the model is exactly that of a fit with these parameters.
             self._fit_problem(given, chosen, verbose=max(self.verbose - 1, 0))
-
-    @property
-    def _counted(self) -> bool:
-        """Whether radii are chosen here, from ε_max downwards."""
-        return is_count(self.epsilons)
-
-    def _warn_of_edge(self, end: int | None) -> None:
-        which, other = ("largest", "larger") if end == 0 else ("smallest", "smaller")
-        epsilon = self.cv_results_["param_epsilon"][self.best_index_]
-        warnings.warn(
-            f"{type(self).__name__} chose epsilon={epsilon:.4g}, the {which} radius given, and "
-            f"scores still rise there: try {other} ones.",
-            UserWarning,
-            stacklevel=4,
-        )
 
     def _scorer(self) -> Callable[..., float]:
         if self.scoring is None:
@@ -320,7 +310,7 @@ tol, max_iter, class_weight, label_noise
             kappas = kappas_around(limit(np.inf), count) if data.kappa is None else factors(count)
         else:
             kappas = check_kappas(self.kappas)
-        if not self._counted:
+        if not is_count(self.epsilons):
             return kappas, [check_radii(self.epsilons)] * kappas.size
         count, least = check_count(self.epsilons, "epsilons"), self.min_fraction
         return kappas, [radii_below(limit(kappa), count, least) for kappa in kappas.tolist()]
@@ -331,6 +321,8 @@ tol, max_iter, class_weight, label_noise
         splits: list[tuple[IndexArray, IndexArray]],
         kappas: FloatArray,
         epsilons: list[FloatArray],
+        *,
+        from_largest: bool,
     ) -> FloatArray:
         """What :func:`score_fold` has for each fold."""
         # Not a copy of ourselves, which other processes may not be able to take (cv, progress).
@@ -344,7 +336,7 @@ tol, max_iter, class_weight, label_noise
         running = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=self.verbose)(
             delayed(score_fold)(
                 learner, samples, split, kappas, epsilons, controls, self._scorer(),
-                classes=self.classes_, from_largest=self._counted,
+                classes=self.classes_, from_largest=from_largest,
             )
             for split in splits
         )  # fmt: skip

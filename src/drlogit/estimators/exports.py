@@ -1,15 +1,14 @@
 """A fitted model as one of scikit-learn's own, and as an ONNX graph, to be served without us.
 
     model.to_sklearn()
-    drlogit.to_onnx(model)                 # of a model of ours, for a table or a matrix
-    drlogit.to_onnx(pipeline, X)           # of a pipeline that ends in one, with rows like X
+    drlogit.to_onnx(model)
 
 Both are a ``LogisticRegression`` with the same coefficients, behind the encoding of a table.  There
 every level has its column, ones it does not know have none, and so has each text that means
 "missing", with the same coefficient; numbers pass, or are filled in where they are missing.  For
 scikit-learn the encoding is a ``ColumnTransformer``.  In ONNX, where converters of such encoders
 compute in single precision and with whole numbers, a model is a few nodes of ours in double
-precision; skl2onnx converts the other steps of a pipeline.
+precision.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..rows.arrays import FloatArray
 from .tables.encoding import EncodedColumn, Encoding
-from .tables.frames import columns_of, is_frame
+from .tables.frames import MISSING_MARKS
 
 
 def plain_model(model: Any) -> Any:
@@ -60,17 +59,17 @@ def _coefficients(model: Any) -> FloatArray:
     found = []
     for column, place in zip(encoding.columns, encoding.places, strict=True):
         found.append(place)
-        extra = len(_levels(column, encoding.missing_marks)) - place.size if column.levels else 0
+        extra = len(_levels(column)) - place.size if column.levels else 0
         found.append(np.repeat(place[-1:], extra))  # the missing level is the last
     return np.asarray(model.coef_[:, np.concatenate(found)])
 
 
-def _levels(column: EncodedColumn, marks: tuple[str, ...]) -> list[Any]:
+def _levels(column: EncodedColumn) -> list[Any]:
     """The levels as they stand in the table; of text, one that is missing goes by all its marks."""
     levels = column.levels or ()
     if column.kind == "text":
         found: list[Any] = [level for level in levels if level is not None]
-        return [*found, *marks] if None in levels else found
+        return [*found, *MISSING_MARKS] if None in levels else found
     if column.kind == "number":
         return [np.nan if level is None else float(level) for level in levels]
     return [np.nan if level is None else level == "True" for level in levels]
@@ -84,21 +83,21 @@ def _column_transformer(encoding: Encoding, names: Any) -> Any:
     from pandas import DataFrame
     from sklearn.compose import ColumnTransformer
 
-    columns, marks = encoding.columns, encoding.missing_marks
-    steps = [(f"{j}", _step(column, marks), [j]) for j, column in enumerate(columns)]
+    columns = encoding.columns
+    steps = [(f"{j}", _step(column), [j]) for j, column in enumerate(columns)]
     rows = {
-        j: np.resize(_array(column, marks), 2) if column.levels else np.full(2, column.fill or 0.0)
+        j: np.resize(_array(column), 2) if column.levels else np.full(2, column.fill or 0.0)
         for j, column in enumerate(columns)
     }
     shown = DataFrame(rows) if names is None else DataFrame(rows).set_axis(names, axis=1)
     return ColumnTransformer(steps, sparse_threshold=0.0).fit(shown)
 
 
-def _array(column: EncodedColumn, marks: tuple[str, ...]) -> np.ndarray[Any, Any]:
-    return np.array(_levels(column, marks), dtype=object if column.kind == "text" else None)
+def _array(column: EncodedColumn) -> np.ndarray[Any, Any]:
+    return np.array(_levels(column), dtype=object if column.kind == "text" else None)
 
 
-def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
+def _step(column: EncodedColumn) -> Any:
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
@@ -115,12 +114,12 @@ def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
             "scikit-learn cannot encode: turn the column into text before the fit"
         )
     encoder = OneHotEncoder(
-        categories=[_array(column, marks)], handle_unknown="ignore", sparse_output=False
+        categories=[_array(column)], handle_unknown="ignore", sparse_output=False
     )
     if column.kind != "text":
         return encoder
     filled = [
-        SimpleImputer(missing_values=gone, strategy="constant", fill_value=marks[0])
+        SimpleImputer(missing_values=gone, strategy="constant", fill_value=MISSING_MARKS[0])
         for gone in (np.nan, None)  # as text, NaN would be no value for the other
     ]
     return make_pipeline(*filled, encoder)
@@ -129,16 +128,16 @@ def _step(column: EncodedColumn, marks: tuple[str, ...]) -> Any:
 # --- ONNX -----------------------------------------------------------------------------------
 
 
-def to_onnx(model: Any, X: Any = None) -> Any:
+def to_onnx(model: Any) -> Any:
     """Turn a fitted model into an ONNX graph with the same predictions.
+
+    Of a pipeline that ends in one of our models, skl2onnx makes a graph where :meth:`to_sklearn` of
+    the model takes its place.
 
     Parameters
     ----------
-    model : DRLogisticRegression, DRLogisticRegressionCV, a pipeline that ends in one, or a search
+    model : DRLogisticRegression, DRLogisticRegressionCV, or a search over them
         A fitted one.
-    X : array or data frame, optional
-        Some rows as a pipeline takes them, of which the graph learns names and kinds of its inputs.
-        Not used for a model of ours, which knows them.
 
     Returns
     -------
@@ -150,44 +149,20 @@ def to_onnx(model: Any, X: Any = None) -> Any:
     Raises
     ------
     ValueError
-        X is needed, or the model has columns that ONNX has no type for, or knows of
-        ``label_noise``.
+        The model is none of ours, or knows of ``label_noise``.
     """
     check_is_fitted(model)
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
-    try:
-        return _graph(model) if hasattr(model, "encoding_") else _converted(model, X)
-    except ImportError as error:
-        raise ImportError("ONNX needs skl2onnx: pip install 'drlogit[onnx]'") from error
-
-
-def _converted(pipeline: Any, X: Any) -> Any:
-    """The graph that skl2onnx makes of a pipeline; every number in double precision."""
-    import skl2onnx
-    from skl2onnx.common import data_types
-
-    if X is None:
+    if not hasattr(model, "encoding_"):
         raise ValueError(
-            f"X must be some rows that {type(pipeline).__name__} takes, for their names and kinds, "
-            "got None"
+            f"model must be one of ours, got {type(model).__name__}; skl2onnx converts a pipeline "
+            "whose last step is to_sklearn() of one"
         )
-    inputs = [("X", data_types.DoubleTensorType([None, np.shape(X)[1]]))]
-    if is_frame(X):
-        kinds = {
-            "text": data_types.StringTensorType,
-            "truth": data_types.BooleanTensorType,
-            "number": data_types.DoubleTensorType,
-        }
-        inputs = [(str(each.name), kinds[each.kind]([None, 1])) for each in columns_of(X)]
-    name, last = pipeline.steps[-1]
-    plain = type(pipeline)([*pipeline.steps[:-1], (name, plain_model(last))])
-    return skl2onnx.to_onnx(plain, initial_types=inputs, options={"zipmap": False})
-
-
-def _graph(model: Any) -> Any:
-    """The graph of a model: features of the columns, scores, probabilities and labels."""
-    from onnx import TensorProto, helper, numpy_helper
+    try:
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError as error:
+        raise ImportError("ONNX needs onnx: pip install 'drlogit[onnx]'") from error
 
     encoding, double = model.encoding_, TensorProto.DOUBLE
     inputs, nodes, constants = list[Any](), list[Any](), list[Any]()
@@ -209,7 +184,7 @@ def _graph(model: Any) -> Any:
         return output
 
     def encoded(column: EncodedColumn, given: str) -> str:
-        levels = _levels(column, encoding.missing_marks)
+        levels = _levels(column)
         if column.levels is not None and column.kind == "text":
             hot = node("OneHotEncoder", given, cats_strings=levels, zeros=1, domain="ai.onnx.ml")
             hot = node("Reshape", hot, np.array([-1, len(levels)], dtype=np.int64))

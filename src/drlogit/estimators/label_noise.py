@@ -33,15 +33,17 @@ def noise_matrix(label_noise: Any, classes: NDArray[Any]) -> FloatArray | None:
     if label_noise is None:
         return None
     n, labels = classes.size, classes.tolist()
+    if not isinstance(label_noise, Mapping) and np.ndim(label_noise) == 0:
+        label_noise = dict.fromkeys(labels, label_noise)
     if isinstance(label_noise, Mapping):
         unknown = [label for label in label_noise if label not in labels]
         if unknown:
             raise ValueError(
                 f"label_noise must have rates of the labels {labels!r:.80}, got {unknown[0]!r:.40}"
             )
-        shares = _evenly(np.array([_rate(label_noise.get(label, 0.0)) for label in labels]))
-    elif np.ndim(label_noise) == 0:
-        shares = _evenly(np.full(n, _rate(label_noise)))
+        rates = np.array([_rate(label_noise.get(label, 0.0)) for label in labels])[:, None]
+        # What is recorded wrongly is any other label alike.
+        shares = np.where(np.eye(n, dtype=bool), 1.0 - rates, rates / (n - 1))
     else:
         shares = as_numbers(label_noise, "label_noise").copy()
         if shares.shape != (n, n):
@@ -66,12 +68,6 @@ def _rate(rate: Any) -> float:
     if not real or not 0.0 <= rate < 1.0:
         raise ValueError(f"label_noise must be a rate from 0 to below 1, got {rate!r:.40}")
     return float(rate)
-
-
-def _evenly(rates: FloatArray) -> FloatArray:
-    """T where what is recorded wrongly is any other label alike."""
-    n = rates.size
-    return np.where(np.eye(n, dtype=bool), 1.0 - rates[:, None], rates[:, None] / (n - 1))
 
 
 def true_probabilities(recorded: FloatArray, noise: FloatArray) -> FloatArray:

@@ -26,11 +26,9 @@ from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
-from ..problem.proof import Proof, save_proof
 from ..problem.result import Callback, Result
 from ..rows.arrays import FloatArray, beyond_memory, is_dask
-from ..rows.checks import check_unmasked, signs_of
-from ..rows.chunks import digest_of_features, digest_of_samples
+from ..rows.checks import check_unmasked
 from .label_noise import noise_matrix, true_probabilities
 from .tables.by_column import (
     UnscaledDataWarning,
@@ -215,11 +213,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             given.pose(self.epsilon_, kappa, self.n_jobs), solver=self.solver, tol=self.tol,
             max_iter=self.max_iter,
         )  # fmt: skip
-        assert result.dual is not None
-        features, several = digest_of_features(given.X), given.n_classes > 2
-        signs = np.asarray(given.codes, dtype=np.float64) if several else signs_of(given.codes, 1)
-        samples = digest_of_samples(features, signs, given.weights)
-        save_proof(path, Proof(result.dual, samples))
+        result.save_proof(path, given.X, given.y, given.weights)
 
     def _set_result(self, result: Result, epsilon: float, kappa: StatedKappa) -> None:
         """Set the fitted attributes that follow from the result of the fit."""

@@ -51,45 +51,15 @@ class Tolerances:
         What estimators take as ``feature_costs``.
     """
 
-    labels: float | dict[Any, float]
-    numbers: float
-    categories: float
-    columns: dict[Any, float | str]
-
-    @property
-    def epsilon(self) -> float:
-        return self._finite[0]
-
-    @property
-    def kappa(self) -> float | CostsByShare:
-        if isinstance(self.labels, dict):
-            return CostsByShare(self.epsilon, self.labels)
-        return self._price(self.labels)
-
-    @property
-    def feature_costs(self) -> CostsByKind:
-        columns: dict[Any, float | tuple[float, str]] = {}
-        for name, value in self.columns.items():
-            amount = self._price(_amount(value))
-            columns[name] = (amount, "std") if isinstance(value, str) else amount
-        return CostsByKind(self._price(self.numbers), self._price(self.categories), columns)
+    epsilon: float
+    kappa: float | CostsByShare
+    feature_costs: CostsByKind
 
     @property
     def parameters(self) -> dict[str, Any]:
         """For an estimator: ``DRLogisticRegression(**tolerances(…).parameters)``."""
         names = ("epsilon", "kappa", "feature_costs")
         return {name: getattr(self, name) for name in names}
-
-    @property
-    def _finite(self) -> list[float]:
-        """What may be wrong; the first is the budget, and the unit of the others."""
-        labels = self.labels.values() if isinstance(self.labels, dict) else [self.labels]
-        every = [self.numbers, self.categories, *labels, *map(_amount, self.columns.values())]
-        return [value for value in every if 0.0 < value < math.inf]
-
-    def _price(self, tolerance: float) -> float:
-        """``inf`` for what is beyond doubt, and for labels that are right."""
-        return self.epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
 
 
 def tolerances(
@@ -132,17 +102,39 @@ def tolerances(
     >>> found.epsilon, found.kappa, found.feature_costs.categories
     (0.1, 5.0, 2.0)
     """
-    said = dict(labels) if isinstance(labels, Mapping) else labels
-    for share in said.values() if isinstance(said, dict) else [said]:
-        _check(share, "labels", 1.0)
-    _check(numbers, "numbers", math.inf, or_beyond_doubt=True)
-    _check(categories, "categories", 1.0, or_beyond_doubt=True)
-    for name, value in (columns or {}).items():
-        _check(_amount(value), f"columns[{name!r}]", math.inf, or_beyond_doubt=True)
-    found = Tolerances(said, float(numbers), float(categories), dict(columns or {}))
-    if not found._finite:
+    shares: dict[Any, Any] = dict(labels) if isinstance(labels, Mapping) else {"all": labels}
+    amounts = {name: _amount(value) for name, value in (columns or {}).items()}
+    for share in shares.values():
+        if not _is_number(share) or not 0.0 <= share <= 1.0:
+            raise ValueError(f"labels must be a number from 0 to 1, got {share!r:.40}")
+    for name, value, most in (
+        ("numbers", numbers, math.inf),
+        ("categories", categories, 1.0),
+        *((f"columns[{name!r}]", amount, math.inf) for name, amount in amounts.items()),
+    ):
+        if not _is_number(value) or not (0.0 < value <= most or value == math.inf):
+            raise ValueError(
+                f"{name} must be a positive number{'' if most > 1.0 else ' up to 1'}, or inf if it "
+                "is beyond doubt, in which case its coefficients are not penalised; got "
+                f"{value!r:.40}"
+            )
+    every = [numbers, categories, *shares.values(), *amounts.values()]
+    finite = [float(value) for value in every if 0.0 < value < math.inf]
+    if not finite:
         raise ValueError("tolerances must allow something: nothing may be wrong; use epsilon=0")
-    return found
+    epsilon = finite[0]
+
+    def price(tolerance: float) -> float:
+        """``inf`` for what is beyond doubt, and for labels that are right."""
+        return epsilon / tolerance if 0.0 < tolerance < math.inf else math.inf
+
+    named: dict[Any, Any] = {
+        name: (price(amount), "std") if isinstance((columns or {})[name], str) else price(amount)
+        for name, amount in amounts.items()
+    }
+    by_class = isinstance(labels, Mapping)
+    kappa = CostsByShare(epsilon, shares) if by_class else price(shares["all"])
+    return Tolerances(epsilon, kappa, CostsByKind(price(numbers), price(categories), named))
 
 
 def allowances(model: Any) -> list[str]:
@@ -257,19 +249,8 @@ def _amount(stated: float | str) -> float:
     return value
 
 
-def _check(value: Any, name: str, most: float, *, or_beyond_doubt: bool = False) -> None:
-    """A number from 0 to ``most``; if it may be beyond doubt, positive or ``inf``."""
-    if or_beyond_doubt and value == math.inf:
-        return
-    real = isinstance(value, number_types.Real) and not isinstance(value, bool)
-    if not real or not 0.0 <= value <= most or math.isinf(value):
-        upto = f" to {most:g}" if math.isfinite(most) else ""
-        raise ValueError(f"{name} must be a number from 0{upto}, got {value!r:.40}")
-    if or_beyond_doubt and value == 0.0:
-        raise ValueError(
-            f"{name} must be a positive number, or inf if it is beyond doubt, in which case its "
-            f"coefficients are not penalised; got {value!r:.40}"
-        )
+def _is_number(value: Any) -> bool:
+    return isinstance(value, number_types.Real) and not isinstance(value, bool)
 
 
 def _share(value: float) -> str:

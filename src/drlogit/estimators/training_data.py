@@ -101,10 +101,19 @@ class TrainingData:
         return pose_classes(rows, self.codes, self.classes, **ball, **self.model)
 
     def reported(self, coef: FloatArray, intercept: Any) -> tuple[Any, Any]:
-        """A model as it is shown: levels of a table relative to the average sample."""
+        """A model as it is shown: levels of a table relative to the average sample.
+
+        Every sample has one level of each category, so a number can be added to the coefficients
+        of all its levels and taken from the intercept: scores, worst case and certificate stay.
+        """
         if self.encoding is None or not self.model["fit_intercept"]:
             return coef, intercept
-        return self.encoding.relative_to_average(coef, intercept, self._means)
+        coef = coef.copy()
+        for group in self.encoding.groups:
+            mean = coef[..., group] @ self._means[group]
+            coef[..., group] -= mean[..., None]
+            intercept = intercept + mean
+        return coef, intercept
 
     def unit(self, problem: Problem | ClassProblem) -> Any:
         """What one is in a search over κ: the samples' own κ as posed, if they have one."""

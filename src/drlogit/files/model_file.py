@@ -28,6 +28,7 @@ from ..estimators.classifier import DRLogisticRegression
 from ..estimators.classifier_cv import DRLogisticRegressionCV
 from ..estimators.label_noise import noise_matrix
 from ..estimators.tables.encoding import EncodedColumn, Encoding
+from ..estimators.tables.frames import MISSING_MARKS
 from ..problem.domains import check_domains
 from ..problem.label_costs import BY_SAMPLE, StatedKappa, cost_matrix, unit_and_trust
 from ..problem.norms import get_norm
@@ -152,7 +153,7 @@ def _document(model: Any) -> dict[str, Any]:
         "feature_names": None if names is None else [str(name) for name in names],
         "feature_costs": None if costs is None else np.asarray(costs, dtype=float),
         "columns": None if encoding is None else [asdict(column) for column in encoding.columns],
-        "missing_marks": None if encoding is None else encoding.missing_marks,
+        "missing_marks": None if encoding is None else MISSING_MARKS,
         "categories": None if groups is None else [np.asarray(group) for group in groups],
         "bounds": None if bounds is None else [
             np.broadcast_to(np.asarray(end, dtype=float), n_features) for end in bounds
@@ -314,7 +315,9 @@ def _parse_encoding(top: Fields, n_features: int) -> Encoding | None:
         levels = None if each["levels"] is None else tuple(each["levels"])
         fill = None if each["fill"] is None else _numbers(each, "fill")
         columns.append(EncodedColumn(each["name"], levels, fill, each["kind"]))
-    encoding = Encoding(tuple(columns), tuple(top["missing_marks"]))
-    if encoding.n_encoded != n_features:
-        raise ValueError(f"'columns' must make {n_features} features, got {encoding.n_encoded}")
+    encoding = Encoding(tuple(columns))
+    if top["missing_marks"] != list(MISSING_MARKS):
+        raise ValueError("'missing_marks' must be those of this drlogit")
+    if len(encoding.names) != n_features:
+        raise ValueError(f"'columns' must make {n_features} features, got {len(encoding.names)}")
     return encoding

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from ...rows.arrays import BoolArray, FloatArray, IndexArray, Matrix
 from ...rows.checks import TOO_LARGE, no_number
-from .frames import MISSING_MARKS, TableColumn, listed
+from .frames import TableColumn, listed
 from .text_columns import remark_on_text, tells_rows_apart
 
 #: What can stand in for a missing number.
@@ -77,13 +77,12 @@ class EncodedColumn:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The columns of a table, in order, and what becomes of each; texts that mean "missing".
+    """The columns of a table, in order, and what becomes of each.
 
     ``remarks`` are what is to be said of the columns once.
     """
 
     columns: tuple[EncodedColumn, ...]
-    missing_marks: tuple[str, ...] = MISSING_MARKS
     remarks: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -94,10 +93,6 @@ class Encoding:
             np.arange(end - column.width, end)
             for column, end in zip(self.columns, ends, strict=True)
         ]
-
-    @property
-    def n_encoded(self) -> int:
-        return sum(column.width for column in self.columns)
 
     @property
     def names(self) -> list[str]:
@@ -124,18 +119,18 @@ class Encoding:
 
         ``ValueError`` says what cannot be encoded.
         """
-        n_rows, n_columns, width = len(given[0].values), len(given), self.n_encoded
+        n_rows, n_columns, width = len(given[0].values), len(given), len(self.names)
         places = np.full((n_rows, n_columns), -1, dtype=np.int32)
         values = np.ones(places.shape)
         columns = zip(self.columns, self.places, given, strict=True)
         for j, (column, place, each) in enumerate(columns):
             if column.levels is None:
-                numbers, places[:, j] = each.numbers(self.missing_marks), place[0]
+                numbers, places[:, j] = each.numbers(), place[0]
                 if column.fill is not None:
                     numbers = np.where(np.isnan(numbers), column.fill, numbers)
                 values[:, j] = numbers
             elif column.levels:
-                codes = each.codes(column.levels, self.missing_marks)
+                codes = each.codes(column.levels)
                 places[:, j] = np.where(codes < 0, -1, codes + place[0])
         _check_numbers(values, [column.name for column in self.columns])
         there = places >= 0
@@ -146,21 +141,6 @@ class Encoding:
         matrix = np.zeros((n_rows, width))
         matrix[np.nonzero(there)[0], places[there]] = values[there]
         return matrix, ~there
-
-    def relative_to_average(
-        self, coef: FloatArray, intercept: Any, shares: FloatArray
-    ) -> tuple[FloatArray, Any]:
-        """The same model with a mean of zero over the samples, whose levels have these shares.
-
-        Every sample has one level of each category, so a number can be added to the coefficients
-        of all its levels and taken from the intercept: scores, worst case and certificate stay.
-        """
-        coef = coef.copy()
-        for group in self.groups:
-            mean = coef[..., group] @ shares[group]
-            coef[..., group] -= mean[..., None]
-            intercept = intercept + mean
-        return coef, intercept
 
     def mostly_unseen(self, unseen: BoolArray, given: Sequence[TableColumn]) -> str | None:
         """What is to be said where training did not show the levels of most rows, if anything."""
@@ -267,8 +247,8 @@ def _stand_in(values: FloatArray, weights: FloatArray | None, fill: str) -> floa
 def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = None) -> list[int]:
     """Positions of the columns that are categories.
 
-    ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names, positions
-    or a mask of columns.  Columns in ``groups`` are not asked for their type.
+    ``wanted`` is "from_dtype" (text, categories and truth values are), None, or names or positions
+    of columns.  Columns in ``groups`` are not asked for their type.
     """
     names = [column.name for column in given]
     if wanted is None:
@@ -276,8 +256,8 @@ def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = No
     if isinstance(wanted, str):
         if wanted != "from_dtype":
             raise ValueError(
-                "categorical_features must be 'from_dtype', None, or a list of names, positions or "
-                f"truth values, got {wanted!r:.60}"
+                "categorical_features must be 'from_dtype', None, or a list of names or positions, "
+                f"got {wanted!r:.60}"
             )
         numbers = {
             position_of(column, names, "categories")
@@ -285,15 +265,7 @@ def find_categorical(given: Sequence[TableColumn], wanted: Any, groups: Any = No
             for column in (() if isinstance(group, str) else group)
         }
         return [j for j, each in enumerate(given) if j not in numbers and each.holds_levels]
-    listed = list(wanted)
-    if listed and all(isinstance(each, bool | np.bool_) for each in listed):
-        if len(listed) != len(names):
-            raise ValueError(
-                f"categorical_features must have a truth value for each of {len(names)} columns, "
-                f"got {len(listed)}"
-            )
-        return [j for j, each in enumerate(listed) if each]
-    return sorted({position_of(each, names, "categorical_features") for each in listed})
+    return sorted({position_of(each, names, "categorical_features") for each in wanted})
 
 
 def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
@@ -301,7 +273,7 @@ def position_of(column: Any, names: Sequence[Any], parameter: str) -> int:
     if isinstance(column, str):
         if column in names:
             return list(names).index(column)
-    elif isinstance(column, int | np.integer) and -len(names) <= column < len(names):
+    elif not isinstance(column, bool | np.bool_) and column in range(-len(names), len(names)):
         return int(column) % len(names)
     shown = listed([f"{name!r:.30}" for name in names], 8)
     raise ValueError(f"{parameter} names the column {column!r:.60}, but X has {shown}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +29,7 @@ MISSING_MARKS = (
 #: What pandas finds in columns that are taken, and what that is here.
 _KINDS = {
     "string": "text", "boolean": "truth", "integer": "number", "floating": "number",
-    "mixed-integer-float": "number", "empty": "number",
+    "mixed-integer-float": "number", "decimal": "number", "empty": "number",
 }  # fmt: skip
 
 
@@ -61,14 +61,8 @@ def columns_of(X: Any) -> list[TableColumn]:
     from pandas import Series  # which few need who have no frame of it
 
     if _is_polars(X):
-        return [TableColumn(each.name, Series(_from_polars(each))) for each in X.iter_columns()]
+        return [TableColumn(each.name, Series(each.to_numpy())) for each in X.iter_columns()]
     return [TableColumn(j, Series(X[:, j])) for j in range(X.shape[1])]
-
-
-def _from_polars(column: Any) -> Any:
-    if column.dtype.is_numeric() or str(column.dtype) == "Null":
-        return column.cast(float).to_numpy()
-    return column.to_list()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +79,7 @@ class TableColumn:
 
         levels = getattr(self.values.dtype, "categories", None)
         found = str(infer_dtype(self.values if levels is None else levels, skipna=True))
-        return "empty" if found == "string" and self.missing.all() else found
+        return "empty" if found == "string" and self.values.array.isna().all() else found
 
     @property
     def kind(self) -> str:
@@ -106,36 +100,25 @@ class TableColumn:
             )
         return hasattr(self.values.dtype, "categories") or self.kind != "number"
 
-    @property
-    def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Where there is no value."""
-        return np.asarray(self.values.array.isna(), dtype=bool)
-
-    def numbers(self, marks: Collection[str] | None = None) -> FloatArray:
-        """The column as numbers, NaN where one is missing.
-
-        With ``marks`` it is known to hold numbers, which may be spelt out among texts that are
-        missing.
-        """
+    def numbers(self) -> FloatArray:
+        """The column as numbers, NaN where one is missing; they may be spelt out among marks."""
         try:
             if self._inferred == "boolean" or not self.holds_levels:
                 dtype = self.values.dtype
                 if isinstance(dtype, np.dtype) and dtype.kind != "O":  # knows its missing values
                     return np.asarray(self.values, dtype=np.float64)
                 return np.asarray(self.values.to_numpy(dtype=np.float64, na_value=np.nan))
-            if marks is not None:
-                found, codes = self.distinct
-                return np.array([_number(text, marks) for text in found])[codes]
+            found, codes = self.distinct
+            return np.array([np.nan if text is None else _number(text) for text in found])[codes]
         except (TypeError, ValueError):
-            pass
-        raise ValueError(
-            f"column {self.name!r:.60} must hold numbers, or be one of categorical_features, "
-            f"got {self.values.dtype!s:.60}"
-        )
+            raise ValueError(
+                f"column {self.name!r:.60} must hold numbers, or be one of categorical_features, "
+                f"got {self.values.dtype!s:.60}"
+            ) from None
 
     @cached_property
     def distinct(self) -> tuple[list[str | None], IndexArray]:
-        """The values that occur, as they are spelt, None for no value; and which each row has.
+        """The values that occur, as they are spelt, None for missing; and which each row has.
 
         What comes after is done once for each of them: most tables have many rows of few levels.
         """
@@ -143,10 +126,9 @@ class TableColumn:
         if given.dtype == object:  # in which True is 1
             given = given.map(_spelt, na_action="ignore")
         codes, values = given.array.factorize()
-        spelt: list[str | None] = [_spelt(value) for value in values.tolist()]
-        if codes.min(initial=0) < 0:
-            return [*spelt, None], np.where(codes < 0, len(spelt), codes)
-        return spelt, np.asarray(codes)
+        spelt = map(_spelt, values.tolist())
+        texts = [None if text.strip() in MISSING_MARKS else text for text in spelt]
+        return [*texts, None], np.where(codes < 0, len(texts), codes)
 
     @cached_property
     def counts(self) -> Counter[str | None]:
@@ -154,31 +136,27 @@ class TableColumn:
         texts, codes = self.distinct
         counts: Counter[str | None] = Counter()
         for text, count in zip(texts, np.bincount(codes, minlength=len(texts)), strict=True):
-            counts[_unless_missing(text)] += int(count)
-        return counts
+            counts[text] += int(count)
+        return +counts
 
     @property
     def levels(self) -> np.ndarray[Any, Any]:
         """The levels as text, None where one is missing."""
         texts, codes = self.distinct
-        return np.array([_unless_missing(text) for text in texts], dtype=object)[codes]
+        return np.array(texts, dtype=object)[codes]
 
-    def codes(self, levels: Sequence[str | None], marks: Collection[str]) -> IndexArray:
+    def codes(self, levels: Sequence[str | None]) -> IndexArray:
         """Where each value is among some levels, -1 if it is none of them.
 
         A level that is spelt another way is known if it is like one of them alone: readers of files
         leave spaces or not, and make ``True`` of ``TRUE`` and 3 of ``3.0``.
         """
         texts, codes = self.distinct
-        known: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
+        known = {None: -1, **{level: k for k, level in enumerate(levels)}}
         new = [text for text in texts if text not in known]
-        like = [_alike(level) for level in levels if level is not None] if new else []
-        for text in new:
-            if text is None or text.strip() in marks:
-                known[text] = known.get(None, -1)
-            else:
-                same = _alike(text)
-                known[text] = like.index(same) if like.count(same) == 1 else -1
+        like = [_alike(level) for level in levels] if new else []
+        for text, same in zip(new, map(_alike, new), strict=True):
+            known[text] = like.index(same) if like.count(same) == 1 else -1
         return np.array([known[text] for text in texts], dtype=np.intp)[codes]
 
 
@@ -199,21 +177,15 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _number(text: str | None, marks: Collection[str]) -> float:
-    if text is None or text.strip() in marks:
-        return np.nan
+def _number(text: str) -> float:
     if not is_number(text):
         raise ValueError
     return float(text)
 
 
-def _unless_missing(text: str | None) -> str | None:
-    return None if text is None or text.strip() in MISSING_MARKS else text
-
-
-def _alike(level: str) -> str:
+def _alike(level: str | None) -> str:
     """What the spellings of one level have in common."""
-    text = level.strip()
+    text = "" if level is None else level.strip()
     if text.lower() in ("true", "false"):
         return text.lower()
     # Not 007, which is a code.
