@@ -106,6 +106,15 @@ def test_immovable_features_do_not_count():
     assert suggest_radius(X, Y, feature_costs=np.full(6, math.inf)) == 0.0
 
 
+def test_the_order_of_columns_does_not_matter_beside_categories():
+    levels = np.eye(3)[np.arange(300) % 3, :2]
+    found = [
+        suggest_radius(np.hstack(parts), Y, categories=[group], fit_intercept=False)
+        for parts, group in (((X[:, :2], levels), [2, 3]), ((levels, X[:, :2]), [0, 1]))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
 def test_weights():
     equal = suggest_radius(X, Y, sample_weight=np.full(300, 7.0))
     assert equal == pytest.approx(suggest_radius(X, Y), rel=1e-9)

@@ -24,18 +24,14 @@ from .threads import threads_for
 
 
 def build_rows(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    intercept: bool,
-    n_jobs: int | None = None,
+    X: Any, y: Any, sample_weight: Any, *, intercept: bool, n_jobs: int | None = None
 ) -> Rows:
     """Rows of whatever a user hands over; ``ValueError`` says what is wrong with it.
 
     X is used as it is: no copy is made of a float array, which may lie in a file, or of a canonical
     CSR matrix.
     """
+    rows: Rows
     if is_dask(X):
         from .dask_collections import dask_rows, encode  # an optional package
 
@@ -45,12 +41,12 @@ def build_rows(
             signs = signs_of(codes, 1)
         else:
             signs = check_labels(y, len(y))
-        rows: Rows = dask_rows(X, signs, sample_weight, intercept=intercept)
-        return rows if sample_weight is None else of_both_classes(rows)
-    X = check_features(X)
-    signs = check_labels(y, X.shape[0])
-    weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
-    rows = checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs)
+        rows = dask_rows(X, signs, sample_weight, intercept=intercept)
+    else:
+        X = check_features(X)
+        signs = check_labels(y, X.shape[0])
+        weights = None if sample_weight is None else check_weights(sample_weight, X.shape[0])
+        rows = checked_rows(X, signs, weights, intercept=intercept, n_jobs=n_jobs)
     return rows if sample_weight is None else of_both_classes(rows)
 
 

@@ -39,7 +39,7 @@ from .checks import (
 )
 from .interface import BlockFunction, Rows
 from .local import LocalRows
-from .matrix import held, nonzeros
+from .matrix import held, nonzeros, row_chunks
 from .reductions import Reduction, merge_reductions
 from .threads import threads_for
 
@@ -385,9 +385,14 @@ def _share(
     intercept: bool,
     n_threads: int,
 ) -> LocalRows:
-    """Rows of chunks, whose numbers and first samples are given, a block for each."""
-    blocks = []
-    for (number, _), X, y, w in zip(places, features, labels, weights, strict=True):
+    """Rows of chunks, whose numbers and first samples are given, in blocks of some 13,000.
+
+    Ten vectors of a block fit in a cache, and each is shorter than the 128 kB from which the C
+    library, as Dask's workers set it up, takes new pages from the system each time (2·10⁶ × 20:
+    1.5 times the processor time of memory, uncut 1.8 times).
+    """
+    blocks, offsets = [], []
+    for (number, first), X, y, w in zip(places, features, labels, weights, strict=True):
         length, y = X.shape[0], np.ravel(y)
         if y.size != length:
             raise ValueError(
@@ -396,9 +401,12 @@ def _share(
         w = np.ones(length) if w is None else np.ravel(w)
         if w.size != length:
             raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
-        blocks.append(Block(X, np.asarray(y, dtype=np.float64), w / total, intercept))
+        chunk = Block(X, np.asarray(y, dtype=np.float64), w / total, intercept)
+        for some in list(row_chunks(length, 10, least=X.shape[1])) or [slice(0, 0)]:
+            blocks.append(chunk.part(some.start, some.stop))
+            offsets.append(first + some.start)
     rows = LocalRows(blocks, n_threads, n_nonzeros=0)
-    rows.offsets = tuple(first for _, first in places)
+    rows.offsets = tuple(offsets)
     return rows
 
 
