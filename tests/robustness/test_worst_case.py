@@ -41,16 +41,6 @@ def test_loss_of_a_fit_is_its_objective(case):
     )
 
 
-def test_samples_of_no_weight_are_absent():
-    coef, times = np.array([1.0, -0.5, 2.0, 0.1]), np.arange(60) % 4
-    ball = {"epsilon": 0.1, "kappa": 1.0, "sample_weight": times}
-    spoiled = np.where((times == 0)[:, None], 1e6, X0)
-    loss = worst_case_loss((coef, 0.3), X0, Y0, **ball)
-    assert worst_case_loss((coef, 0.3), spoiled, Y0, **ball) == loss
-    distribution = worst_case_distribution((coef, 0.3), X0, Y0, **ball)
-    assert not (times[distribution.index] == 0).any()
-
-
 # --- the distribution -----------------------------------------------------------------------
 
 

@@ -72,7 +72,7 @@ class Breakpoints(NamedTuple):
         """One for each of some samples that has a finite cost, with a gain of one."""
         some = some[np.isfinite(costs[some])]
         cost, as_it_is = costs[some], np.zeros(some.size, dtype=np.intp)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             rate = 1.0 / cost
         return cls.in_order(some, rate, cost, np.ones(some.size), as_it_is, as_it_is - 1)
 
