@@ -52,7 +52,7 @@ def test_demo_in_words(capsys):
 
 def test_debug_shows_the_traceback():
     with pytest.raises(ValueError, match="a plot must be"):
-        cli.main(["--debug", "path", "data.csv", "--plot", "path.bmp"])
+        cli.main(["path", "data.csv", "--plot", "path.bmp", "--debug"])
 
 
 @pytest.mark.parametrize(

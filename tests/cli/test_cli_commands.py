@@ -359,6 +359,7 @@ def test_a_guarantee_is_that_of_the_library(folder, cancer, run, answer):
     assert "Assumed: the rows are independent" in out
     _, _, err = run("guarantee seen.json seen.csv")
     assert "these look like the rows that the model was fitted to" in err
+    assert "the model was fitted to rows of seen.csv" in err
     assert answer("audit seen.json unseen.csv")["guarantees"] == {}
     promised = answer("audit seen.json unseen.csv --unseen --against lr -o yes.html")["guarantees"]
     assert list(promised) == ["seen.json"]  # and none of what is fitted to these very samples
@@ -485,7 +486,7 @@ def bad_files(folder):
         ("fit small.csv --immovable z", "--immovable: 'z' is not a feature of small.csv"),
         ("fit small.csv -o no/such/model.json", "model.json must be a file, in a folder that exi"),
         ("fit small.csv -o .", "-o . must be a file, in a folder that exists"),
-        ("fit small.csv --holdout 0.01", "must leave out 10 rows or more, and not all"),
+        ("fit small.csv --holdout 0.03", "a guarantee needs at least 10 rows"),
         ("fit small.csv --tolerate label=0.05", "not a feature of small.csv: did you mean labels?"),
         ("fit small.csv --tolerate wages=0.05", "not a feature of small.csv: there is labels, num"),
         ("audit model.json model.json cancer.csv", "the same model is named twice"),

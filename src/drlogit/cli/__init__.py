@@ -89,9 +89,6 @@ def _build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
         epilog="drlogit COMMAND --help explains a command and gives examples.",
     )
     parser.add_argument("--version", action="version", version=f"drlogit {__version__}")
-    parser.add_argument(
-        "--debug", action="store_true", help="show where an error came from, as a traceback"
-    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     asked = next((word for word in words if word in _COMMANDS), None)
     for name, line in _COMMANDS.items():

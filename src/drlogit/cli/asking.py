@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,16 @@ def names_of(model: Any) -> list[str] | None:
     """Names of the columns that a model takes, if it knows any."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def warn_of_fitted_rows(asked: ModelAndSamples, console: Console) -> None:
+    """Say so if rows that are called new have the name of those that the model was fitted to."""
+    name = Path(asked.samples.source).name
+    if name == asked.origin.get("data"):
+        console.note(
+            f"warning: the model was fitted to rows of {name}: if these are among them, what is "
+            "said about new data is not true"
+        )
 
 
 def read_column(asked: ModelAndSamples, arguments: argparse.Namespace, name: str) -> list[Any]:

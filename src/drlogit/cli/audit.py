@@ -26,7 +26,14 @@ from ..estimators.training_data import matrix_of
 from ..files.model_file import read_model
 from ..report.audits import audit
 from . import options
-from .asking import ModelAndSamples, names_of, read_asked, read_column, read_groups
+from .asking import (
+    ModelAndSamples,
+    names_of,
+    read_asked,
+    read_column,
+    read_groups,
+    warn_of_fitted_rows,
+)
 from .console import DONE, Console
 
 
@@ -57,6 +64,8 @@ def run(arguments: Namespace, console: Console) -> int:
     X = asked.samples.X
     if arguments.id is not None and hasattr(X, "index"):
         X.index = read_column(asked, arguments, arguments.id)
+    if arguments.unseen:
+        warn_of_fitted_rows(asked, console)
     report = audit(
         models, X, asked.labels, epsilons=arguments.epsilons,
         kappa=asked.kappa(arguments.kappa), sample_weight=asked.samples.weights,

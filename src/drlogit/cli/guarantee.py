@@ -17,7 +17,7 @@ from typing import Any
 
 from ..robustness.guarantees import guarantee
 from . import options
-from .asking import read_asked, read_groups
+from .asking import read_asked, read_groups, warn_of_fitted_rows
 from .console import DONE, Console
 
 
@@ -35,6 +35,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
     asked = read_asked(arguments, console)
+    warn_of_fitted_rows(asked, console)
     found = guarantee(
         asked.model, asked.samples.X, asked.labels, epsilon=arguments.epsilon,
         kappa=asked.kappa(arguments.kappa), confidence=arguments.confidence,

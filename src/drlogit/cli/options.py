@@ -56,8 +56,7 @@ def describe_command(parser: argparse.ArgumentParser, module: ModuleType) -> Non
     add = group(parser)
     add("--json", "print the answer as JSON")
     add("--quiet", "no progress, no remarks")
-    # Without a default, so as not to undo a --debug before the command.
-    add("--debug", "show where an error came from, as a traceback", default=argparse.SUPPRESS)
+    add("--debug", "show where an error came from, as a traceback")
     module.add_options(parser)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +59,6 @@ def save_plot(figure: Any, path: str) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=Path(path).suffix[1:].lower(), dpi=150)
     write_bytes(path, buffer.getvalue())
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV file."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([header, *rows])
-    return buffer.getvalue()
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

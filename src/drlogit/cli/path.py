@@ -45,9 +45,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, console: Console) -> int:
     """Run the command."""
-    standardized = arguments.standardize
     training = read_training(arguments, console)
-    samples = training.samples
+    samples, unit = training.samples, "unit of the feature"
     X, y, weights = samples.X, training.labels, samples.weights
     if arguments.balanced:
         weights = with_class_weights(
@@ -56,7 +55,7 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.standardize and not (training.categorical or arguments.missing != "error"):
         center = not arguments.no_intercept and not sp.issparse(X)
         X = StandardScaler(with_mean=center).fit_transform(X, sample_weight=weights)
-        arguments.standardize = False
+        arguments.standardize, unit = False, "standard deviation"
     settings = parameters(arguments, training)
     del settings["class_weight"], settings["label_noise"]  # nothing is predicted
     kappa = training.by_label(arguments.kappa) if samples.kappa is None else samples.kappa
@@ -73,7 +72,6 @@ def run(arguments: Namespace, console: Console) -> int:
     if arguments.plot is not None:
         from ..report import RegularizationPathDisplay
 
-        unit = "standard deviation" if standardized else "unit of the feature"
         display = RegularizationPathDisplay.from_path(
             path, feature_names=names, unit=unit, classes=training.classes
         )

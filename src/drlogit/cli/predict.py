@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+import pandas as pd
+
 from ..files.writing import write_text
 from . import options
 from .asking import read_asked, read_column
 from .console import DONE, Console
-from .outputs import csv_text
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -49,7 +50,8 @@ def run(arguments: Namespace, console: Console) -> int:
         header, columns = [arguments.id, *header], [record["ids"], *columns]
     if console.json:
         console.answer(record, "")
-    text = csv_text(header, zip(*columns, strict=True))
+    frame = pd.DataFrame(zip(*columns, strict=True), columns=header)
+    text = frame.to_csv(index=False, lineterminator="\n")
     if arguments.output is not None:
         write_text(arguments.output, text)
         console.note(f"{len(probabilities)} predictions written to {arguments.output}")

@@ -18,7 +18,6 @@ from ..estimators.tolerances import tolerances
 from ..files.columns import FileSamples, Wanted, near_names
 from ..files.reading import read_samples
 from ..files.values import keyed_by_label
-from ..robustness.unseen_rows import LEAST_ROWS
 from .console import Console
 
 
@@ -64,15 +63,9 @@ class Training:
         """The samples without a share of each class, and that share."""
         from sklearn.model_selection import train_test_split
 
-        size = self.labels.size
-        if not LEAST_ROWS <= share * size < size:
-            raise ValueError(
-                f"--holdout must leave out {LEAST_ROWS} rows or more, and not all, got a share of "
-                f"{share:g} of {size}"
-            )
         # Rows are shuffled alike each time, so that a split can be repeated.
         seen, unseen = train_test_split(
-            np.arange(size), test_size=share, stratify=self.labels, random_state=0
+            np.arange(self.labels.size), test_size=share, stratify=self.labels, random_state=0
         )
         return self._part(np.sort(seen)), self._part(np.sort(unseen))
 
@@ -151,7 +144,6 @@ def read_training(arguments: argparse.Namespace, console: Console) -> Training:
         "data": Path(samples.source).name,
         "n_samples": int(samples.X.shape[0]),
         "target": samples.target,
-        "standardized": bool(arguments.standardize),
         "zero_based": bool(arguments.zero_based),
         "balanced": bool(arguments.balanced),
         "numbers": list(arguments.numbers),

@@ -212,20 +212,19 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
 
 
 def _columns(model: Any) -> list[tuple[str, int, bool]]:
-    """Name, first column of the matrix, and whether it is a category, for each column."""
-    if model.encoding_ is not None:
-        return [
-            (str(column.name), int(place[0]), column.levels is not None)
-            for column, place in zip(model.encoding_.columns, model.encoding_.places, strict=True)
-            if not column.left_out
-        ]
-    names = [str(name) for name in getattr(model, "feature_names_in_", range(model.coef_.shape[1]))]
+    """Name, first column of the matrix, and whether it is a category, for each feature."""
+    width, encoding = model.coef_.shape[1], model.encoding_
+    names = (
+        getattr(model, "feature_names_in_", range(width)) if encoding is None else encoding.names
+    )
     groups = [[int(j) for j in group] for group in model.categories_ or []]
+    called = {group[0]: " or ".join(str(names[j]) for j in group) for group in groups}
+    for column, place in zip(encoding.columns, encoding.places, strict=True) if encoding else ():
+        if column.levels:
+            called[int(place[0])] = str(column.name)
     grouped = {j for group in groups for j in group}
-    return [
-        *((name, j, False) for j, name in enumerate(names) if j not in grouped),
-        *((" or ".join(names[j] for j in group), group[0], True) for group in groups),
-    ]
+    numbers = [(str(name), j, False) for j, name in enumerate(names) if j not in grouped]
+    return [*numbers, *((name, j, True) for j, name in called.items())]
 
 
 def _each(found: dict[str, str], word: str) -> str:

@@ -27,9 +27,9 @@ class Wanted:
 
     ``n_features`` is the width a model asks for, or that of a svmlight file whose last columns
     happen to be empty.  ``with_labels=False`` only names the target so as not to take it for a
-    feature.  Columns that are ``categorical`` are text whatever
-    they look like, and no others are where they are ``served`` to a model; ``numbers`` are those
-    whose texts hold numbers ($1,234.50), and texts among ``missing_marks`` are missing.
+    feature.  Columns that are ``categorical`` are text whatever they look like, and no others are
+    where they are ``served`` to a model; ``numbers`` are those whose texts hold numbers
+    ($1,234.50), and texts among ``missing_marks`` are missing.
     """
 
     with_labels: bool = True

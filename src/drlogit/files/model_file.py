@@ -190,8 +190,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[DRLogisticRegression, dict
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        why = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise ValueError(f"{path} is not a model file, or not all of one: {why}") from None
+        raise ValueError(f"{path} is not a model file, or not all of one: {error}") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else document
         raise ValueError(

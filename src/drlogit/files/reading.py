@@ -41,7 +41,7 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
 
     with open_text(path) as text:
         lines = text.readlines(1 << 16)
-    delimiter = wanted.delimiter or _delimiter(lines[0], path)
+    delimiter = wanted.delimiter or _delimiter(lines[0])
     rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     first = list(islice(filter(None, rows), 20))
     has_header = _looks_like_header(first) if wanted.header is None else wanted.header
@@ -70,9 +70,7 @@ def _read_csv(path: Path, wanted: Wanted) -> FileSamples:
     return _samples(frame, header, roles, wanted)
 
 
-def _delimiter(line: str, path: Path) -> str:
-    if ".tsv" in path.suffixes:
-        return "\t"
+def _delimiter(line: str) -> str:
     outside = "".join(line.split('"')[::2])  # what stands in quotes delimits nothing
     best = max(DELIMITERS, key=outside.count)
     return best if best in outside else ","
