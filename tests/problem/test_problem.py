@@ -94,7 +94,7 @@ def test_best_lambda_has_the_least_objective_of_all(seed):
     X = kappa * np.round(rng.standard_normal((n + 2, 1)) * 10.0 ** rng.uniform(0, 2), digits)
     problem = build_problem(
         X, np.arange(n + 2) % 2, kappa=kappa, sample_weight=weights, fit_intercept=False,
-        epsilon=kappa * float(rng.choice([0.0, 1e-4, 0.01, 0.5])), n_blocks=1 + seed % 4,
+        epsilon=kappa * float(rng.choice([0.0, 1e-4, 0.01, 0.5])), n_jobs=1 + seed % 4,
     )  # fmt: skip
     for v in ([1.0], [-0.5], [0.0], [1e-3]):
         margins, least = problem.margins(np.array(v)), problem.dual_norm(np.array(v))

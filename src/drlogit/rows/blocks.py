@@ -120,6 +120,10 @@ class Block:
             return a
         return np.where(a > 0.0, self.trust, 0.0) * a
 
+    def flippable(self, a: FloatArray) -> FloatArray:
+        """Shares a, none of labels beyond doubt."""
+        return a if self.trust is None else np.where(np.isinf(self.trust), 0.0, a)
+
     def opened(self) -> Block:
         """The block for one pass; what it reads or compiles may be kept with it."""
         return self
