@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from drlogit.dual._certificate import FREE, GROUP, IN_NORM, Coordinates
+from drlogit.dual._certificate import FREE, GROUP, IN_NORM, Coordinates, column_sums
 from drlogit.dual.bound import DualSums, lower_bound
 from drlogit.problem.norms import NORMS
 from drlogit.problem.parameters import ADMITTED
+from drlogit.rows.matrix import compiled
 
 pytestmark = pytest.mark.usefixtures("fifty_digits")
 
@@ -242,3 +245,17 @@ def test_points_outside_the_ball_are_scaled_strictly_inside():
 def test_sums_that_are_not_finite_prove_nothing(wrong):
     point = DualSums(np.array([wrong, 0.0]), 0.0, 0.5, 10)
     assert lower_bound(one_free_column(), 1.0, point)[0] == 0.0
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_sums_have_as_many_roundings_as_they_say(storage):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6)) * 10.0 ** rng.uniform(-8, 8, (500, 6)) * (rng.random(6) < 0.7)
+    r, ones = rng.normal(size=(2, 500)), np.ones(500)
+    found, additions = column_sums(compiled(storage(X), ones, ones, intercept=True), r)
+    for k, column in itertools.product(range(2), range(7)):
+        terms = [
+            Fraction(a) * Fraction(b) for a, b in zip(r[k], np.c_[X, ones][:, column], strict=True)
+        ]
+        error = abs(Fraction(found[k, column]) - sum(terms))
+        assert error <= Fraction((additions + 1) * 2.0**-53) * sum(map(abs, terms))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
 from drlogit.dual._certificate import pair_sums
@@ -65,15 +64,9 @@ def test_compiled_terms_are_exact_to_a_few_units_in_the_last_place():
 
 def test_compiled_losses_beyond_all_numbers():
     big = [log_loss_sum(one(u), one(1.0)) for u in (1e4, np.inf, -np.inf, np.nan)]
-    assert big[0] < 1e-300
-    assert big[1] < 1e-300
+    assert max(big[:2]) < 1e-300
     assert big[2] == np.inf
     assert math.isnan(big[3])
-
-
-def test_tails_keep_relative_accuracy():
-    for function in (log_loss, flip_probability):
-        assert function(one(700.0))[0] == pytest.approx(math.exp(-700.0), rel=1e-14)
 
 
 def test_the_probability_of_the_other_label_is_the_slope():
@@ -82,19 +75,9 @@ def test_the_probability_of_the_other_label_is_the_slope():
     np.testing.assert_allclose(-slope, flip_probability(u), atol=1e-9)
 
 
-@given(margins, st.floats(0.0, 1e4))
-def test_hinge_form_is_the_papers_maximum(u, kink):
-    """``h(u) + (u - κλ)_+ = max{h(u), h(-u) - κλ}``."""
-    left = log_loss(one(u)) + flip_gain(one(u), kink)
-    right = np.maximum(log_loss(one(u)), log_loss(one(-u)) - kink)
-    np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
-
-
 def test_entropy_at_its_ends_and_middle():
     np.testing.assert_array_equal(entropy(np.array([0.0, 1.0])), [0.0, 0.0])
     assert entropy(one(0.5))[0] == pytest.approx(math.log(2.0), rel=1e-15)
-    s = np.linspace(0.0, 1.0, 101)
-    np.testing.assert_allclose(entropy(s), entropy(1.0 - s), atol=1e-15)
 
 
 @given(margins, shares)
@@ -113,7 +96,5 @@ def test_flips_gain_beyond_the_kink_if_there_is_one():
 
 
 def test_constant_of_proposition_3_1():
-    found = minimize_scalar(lambda t: -t / (math.exp(t) + 1.0), bounds=(0.1, 5.0), method="bounded")
-    assert pytest.approx(LAMBDA_CONSTANT, rel=1e-10) == -found.fun
     # The maximiser t = 1 + W(1/e) solves e^t (t - 1) = 1, and t/(e^t + 1) = t - 1 = W(1/e).
     assert pytest.approx(LAMBDA_CONSTANT, rel=1e-14) == lambertw(math.exp(-1.0)).real

@@ -46,14 +46,12 @@ class Certificate:
 
     def dual_point(self, problem: Problem | ClassProblem) -> Any:
         """The point in plain numbers, of the length of the samples."""
-        rows = problem.rows
         if self.point is None:
             return None
         if isinstance(problem, ClassProblem):
             return class_dual_point(problem, self.point)
         if problem.domains is None:
-            s, a = parts(problem, self.point)
-            return DualPoint(rows.gather(s), rows.gather(a))
+            return DualPoint(*map(problem.rows.gather, parts(problem, self.point)))
         return dual_point_of_pieces(problem, self.point)
 
 

@@ -12,7 +12,6 @@ A point is an array (2, n) per block, s and a.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +34,7 @@ _LEFT = 1e-2
 _DIRECT_LIMIT = 3000
 
 
-@dataclass(frozen=True, eq=False)
-class DualBound:
+class DualBound(NamedTuple):
     """A lower bound and the point that proves it, scaled into the ball."""
 
     value: float

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -51,25 +51,42 @@ class Status(enum.Enum):
         return f"Raise {more}tol if that gap is small enough for you."
 
 
+#: A lower bound, or how to work it out.
+Bound: TypeAlias = float | Callable[[], float]
+
+
 @dataclass
 class Iterate:
     """One line of progress.  ``elapsed`` counts solver time only, not callbacks.
 
-    A lower bound can take products with the data that the solver itself has no use for: where
-    nobody watches, ``dual_objective`` is the best one that was known at the time.
+    A lower bound can take products with the data that the solver itself has no use for.  It is
+    then worked out for who asks for ``dual_objective`` or ``gap`` in a callback, and for nobody
+    else: later, an iterate that was not asked has the best bound that was known at its time.
     """
 
     n_iter: int
     objective: float
-    dual_objective: float
+    bound: Bound = field(repr=False)
     lam: float
     elapsed: float
     extra: dict[str, float] = field(default_factory=dict)
 
     @property
+    def dual_objective(self) -> float:
+        """Certified lower bound on the optimum."""
+        if callable(self.bound):
+            self.bound = self.bound()
+        return self.bound
+
+    @property
     def gap(self) -> float:
         """Certified distance from optimal."""
         return self.objective - self.dual_objective
+
+    def settle(self, known: float) -> None:
+        """From now on, the bound is what somebody asked for, or else what is known."""
+        if callable(self.bound):
+            self.bound = known
 
 
 #: Called once per iteration; returning True stops the solver.
@@ -128,18 +145,18 @@ class Monitor:
     ) -> bool:
         """Record one iteration; True if the callback wants to stop.
 
-        ``better_bound`` works out a bound above ``dual_objective`` for a table or a callback.
+        ``better_bound`` works out a bound above ``dual_objective`` for who looks at it.
         """
         now = time.perf_counter()
         elapsed = now - self._started - self._paused
-        if better_bound is not None and (self._verbose or self._callback is not None):
-            dual_objective = better_bound()
-        iterate = Iterate(n_iter, objective, dual_objective, lam, elapsed, extra)
+        bound = dual_objective if better_bound is None else better_bound
+        iterate = Iterate(n_iter, objective, bound, lam, elapsed, extra)
         self.trace(iterate)
         if self._verbose:
             self._print(iterate)
         if self._callback is not None:
             self.stopped = self._callback(iterate) is True or self.stopped
+        iterate.settle(dual_objective)
         self._paused += time.perf_counter() - now
         return self.stopped
 
