@@ -37,7 +37,7 @@ cdef class Newton:
     cpdef void open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
         for j in range(self.size):
-            self.x[j] = x[j]
+            self.x[j], self.dx[j] = x[j], 0.0
         self.dual, self.best = 0.0, INFINITY
         self.cone.open(&self.x[0], mu)
 

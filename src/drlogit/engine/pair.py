@@ -233,7 +233,8 @@ def _run_large(
 ) -> LargeFit | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem = scaling.problem
-    if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter):
+    allowed = problem.epsilon > 0.0 and max_iter >= SETTINGS.most_models
+    if not allowed or is_wide(problem.rows):
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
@@ -294,8 +295,7 @@ def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatA
             x[:-1] = start.model / scaling.scale[:-1]
         return x, mu
     if start is None:
-        kappa = problem.kappa / sigma if hinge else 0.0
-        x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
+        x[-1] = SETTINGS.start_lambda * mu * sigma / problem.epsilon
         return x, mu
     model, size = start.model.copy(), problem.dual_norm(start.model)
     # No optimal λ is above .2785/ε (Proposition 3.1).

@@ -21,8 +21,12 @@ class Settings:
     near_mu: float = 0.01
     near_mu_loss: float = 0.002
     """The same from an earlier result, with and without flips (30 radii: two iterations less)."""
-    start_room: float = 0.06
-    """... and the room that its λ is given, as a share of it."""
+    start_room: float = 0.02
+    """... and the room that its λ is given, as a share of it (paths of 15 radii: with .06 tables
+    and classes take 8 % more iterations, numbers as many)."""
+    start_lambda: float = 0.7
+    """λ at β = 0, in units of μ/ε (made problems of 60 to 4,500 rows: 1 takes 3 % more iterations;
+    on the central path, 1 to 2, 5 % more; generated ones: alike)."""
     least_lambda: float = 0.02
     """... and the least λ to open with, in units of 1/ε."""
 
@@ -122,16 +126,13 @@ class Settings:
     """The Gram matrix stands while a step leaves no more than this share of the distance (.03 takes
     one more, 1 two surveys more, at (8000, 60), (8000, 220))."""
     most_models: int = 12
-    """Models, and runs on one with more and more samples near the kink, before others take over."""
-    least_max_iter: int = 10
-    """Where fewer iterations are allowed, they are the driver's."""
+    """Models, and runs on one with more and more samples near the kink, before others take over;
+    where fewer iterations are allowed, they are the driver's."""
 
     # --- near starts (``pair``): paths of 15 and 30 radii on a7a, w7a, (2500, 40),
     # (8000, 220), (20000, 50) ---
     near_nats: float = 0.02
     """Distance of a start up to which a model of the loss at it is better than opening near it,"""
-    crowded: float = 0.5
-    """... if no more than this share of the entries is near the kink (w7a: .35 to .6 are alike),"""
     least_entries: int = 50_000
     """... if X has so many entries (569 × 30, a1a: as long either way)."""
 
