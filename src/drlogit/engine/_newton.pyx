@@ -9,10 +9,8 @@ from scipy.linalg.cython_blas cimport dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 from drlogit.dual.bound import DualSums, lower_bound
 from ._cones cimport Cone, dot
-from .settings import SETTINGS
 
 cdef int ONE = 1
-cdef double KEPT = SETTINGS.kept_product
 
 
 cdef class Newton:
@@ -111,7 +109,6 @@ cdef class Newton:
         for j in range(P): self.proof[j] = self.scale[j] * self.sums[self.square + j]
         self.proof[P - 1] += self.budget()
         self.cone.begin_proof()
-        self.earlier = []
         self.rows_of_proof(True)
 
     cdef double budget(self) noexcept:
@@ -131,29 +128,9 @@ cdef class Newton:
         for j in range(self.size): self.rhs[j] = self.proof[j]
         self.cone.gradient(&self.rhs[0], True)
         for j in range(self.size): self.rhs[j] = -self.rhs[j]
-        right = np.array(self.rhs) if self.combine else None
         self.solve()
-        if self.combine: self.combined(right)
         self.cone.respond(&self.dx[0])
         return self.change.copy()
-
-    def combined(self, right):
-        """Of the corrections so far, the combination that leaves least, going by what came of them (Anderson 1965).
-
-        Masses and multipliers that may not become negative do not follow a step, so that repeating it is slow; the
-        first step shows which.  The multipliers respond to all corrections together.
-        """
-        step = np.array(self.dx)
-        if len(self.earlier) > 1:
-            steps, rights, taken = zip(*self.earlier[1:])
-            dsteps, drights = np.diff([*steps, step], axis=0), np.diff([*rights, right], axis=0)
-            products, along = dsteps @ drights.T, dsteps @ right
-            if np.isfinite(products).all() and np.isfinite(along).all():
-                step = step - np.linalg.lstsq(products, along, rcond=1e-10)[0] @ (dsteps + taken)
-        self.earlier.append((np.array(self.dx), right, step))
-        np.multiply(step, self.scale, out=self.change)
-        np.sum([each[2] for each in self.earlier], axis=0, out=np.asarray(self.dx))
-        self.cone.begin_proof()
 
     def prove(self, double[::1] sums):
         """The bound of a dual point from its sums (adjoint, what flips and moves spend, entropy, additions)."""
@@ -219,7 +196,6 @@ cdef class Newton:
 
     def corrector(self, double centre, double share, double[::1] predicted):
         """Towards ``centre``, with a share of the predictor's second-order terms."""
-        self.aimed = centre
         self.cone.aim_at(centre, share)
         self.right_side(centre, share, &predicted[0])
         self.solve()
@@ -268,12 +244,7 @@ cdef class Newton:
     cpdef void move(self, double primal, double dual):
         cdef Py_ssize_t j
         if primal == 0.0 and dual == 0.0: return
-        cdef double before = self.cone.after(0.0, 0.0), after
         for j in range(self.size): self.x[j] += primal * self.dx[j]
         self.cone.move(primal, dual)
-        if self.sums[self.scalars + 2] == 0.0:
-            # Nobody but the cone: its product must not fall far below what was aimed at, ahead of the residuals.
-            after, before = self.cone.after(0.0, 0.0), KEPT * min(before, self.aimed * self.cone.degree)
-            if 0.0 < after < before: self.cone.raise_by(before / after)
         self.held = self.complementarity < 2e-2 and self.cone.carried() > 1e-2 * min(1.0, self.complementarity / 1e-6) * self.epsilon
         self.cone.follow(&self.x[0], self.mu, self.held)

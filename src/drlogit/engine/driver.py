@@ -146,16 +146,13 @@ class Bounds:
         """Correct an iterate's dual point, a visit each, until its bound is as wanted."""
         newton = self.newton
         newton.begin_proof()
-        patience = SETTINGS.patience if newton.combine else 1
-        point, short = None, [math.inf] * patience
-        while newton.dual < wanted:
+        point, short, before = None, math.inf, math.inf
+        while newton.dual < wanted and short <= SETTINGS.helpful * before:
             point, sums = self.samples.certify(state, point, newton.correction())
             known, value = newton.dual, newton.prove(sums)
             if newton.dual > known:
                 self.point = point
-            short.append(wanted - value)
-            if not short[-1] < SETTINGS.helpful * short[-1 - patience]:
-                break
+            short, before = wanted - value, short
         newton.end_proof()
 
     def shown(self, state: Any) -> float:
