@@ -9,8 +9,10 @@ from scipy.linalg.cython_blas cimport dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 from drlogit.dual.bound import DualSums, lower_bound
 from ._cones cimport Cone, dot
+from .settings import SETTINGS
 
 cdef int ONE = 1
+cdef double KEPT = SETTINGS.kept_product
 
 
 cdef class Newton:
@@ -196,6 +198,7 @@ cdef class Newton:
 
     def corrector(self, double centre, double share, double[::1] predicted):
         """Towards ``centre``, with a share of the predictor's second-order terms."""
+        self.aimed = centre
         self.cone.aim_at(centre, share)
         self.right_side(centre, share, &predicted[0])
         self.solve()
@@ -244,7 +247,12 @@ cdef class Newton:
     cpdef void move(self, double primal, double dual):
         cdef Py_ssize_t j
         if primal == 0.0 and dual == 0.0: return
+        cdef double before = self.cone.after(0.0, 0.0), after
         for j in range(self.size): self.x[j] += primal * self.dx[j]
         self.cone.move(primal, dual)
+        if self.sums[self.scalars + 2] == 0.0:
+            # Nobody but the cone: its product must not fall far below what was aimed at, ahead of the residuals.
+            after, before = self.cone.after(0.0, 0.0), KEPT * min(before, self.aimed * self.cone.degree)
+            if 0.0 < after < before: self.cone.raise_by(before / after)
         self.held = self.complementarity < 2e-2 and self.cone.carried() > 1e-2 * min(1.0, self.complementarity / 1e-6) * self.epsilon
         self.cone.follow(&self.x[0], self.mu, self.held)

@@ -35,19 +35,16 @@ from ..problem.result import Status
 from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Stack, Sum
-from ..starts.sample import GatheredSamples, most_entries, part, sampled, stacked
+from ..rows.reductions import Listed, Sum
+from ..starts.sample import GatheredSamples, gathered, most_entries, part, picked, sampled
 from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
 from ._survey import survey
 from .settings import SETTINGS
 
-#: Edges of the bins for distances from the kink, eight to an octave: where the first bits of a
-#: double change.
-_SHIFT = 49
-_FIRST = int(np.float64(2.0**-40).view(np.int64)) >> _SHIFT
-_EDGES = ((_FIRST + np.arange(70 * 8 + 1)) << _SHIFT).view(np.float64)
+#: Edges of the bins for distances from the kink, eight to an octave.
+_EDGES = 2.0 ** np.arange(-40.0, 30.0, 0.125)
 
 #: Report of the objective, the bound and λ; True ends the run.
 Report = Callable[[float, float, float], bool]
@@ -116,32 +113,27 @@ class Step(NamedTuple):
     unseen: float
 
 
-@dataclass(frozen=True, eq=False)
-class Parabola:
-    """The loss around a model (with λ), without the hinges of the samples that the driver sees."""
-
-    centre: FloatArray
-    value: float
-    gradient: FloatArray
-    gram: FloatArray
-
-    def at(self, model: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient."""
-        d = model - self.centre
-        curved = self.gram @ d
-        return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
-
-
 class ModelSamples:
     """What the driver sees: a parabola, and the hinges of the samples near the kink.
 
-    A state is (pairs, model, gradient of the parabola there).
+    A state is (pairs, model, gradient of the parabola there).  Of the near samples the parabola has
+    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.
     """
 
-    def __init__(self, near: Block, kappa: float, parabola: Parabola, least: float) -> None:
-        self.rows, self.kappa, self.parabola = near.compiled, near.flip_costs(kappa), parabola
+    def __init__(
+        self, near: Block, kappa: float, least: float, centre: FloatArray, value: float,
+        gradient: FloatArray, gram: FloatArray,
+    ) -> None:  # fmt: skip
+        self.rows, self.kappa = near.compiled, near.flip_costs(kappa)
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
+        self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
+
+    def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
+        """Value and gradient at a model (with λ)."""
+        d = model - self.centre
+        curved = self.gram @ d
+        return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
 
     def open(self, coef: FloatArray, mu: float) -> Any:
         return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
@@ -149,10 +141,10 @@ class ModelSamples:
     def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
         P = coef.size
         pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
-        value, slope = self.parabola.at(coef)
+        value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
         self.gram_rows += scalars[7]
-        sums[: P * P] += self.parabola.gram.ravel()
+        sums[: P * P] += self.gram.ravel()
         sums[P * P : P * P + P] += slope
         scalars[:2] += value
         scalars[5] += value - slope @ coef
@@ -164,14 +156,14 @@ class ModelSamples:
 
     def correct(self, state: Any, dcoef: FloatArray, centre: float, share: float) -> Any:
         pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share)
-        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.parabola.gram @ dcoef
+        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.gram @ dcoef
         return (pairs, *state[1:]), sums
 
     def certify(self, state: Any, point: Any, dcoef: FloatArray) -> Any:
         """The dual point is (the model at which the parabola has its slopes, flips of the near)."""
         model, pairs = (state[1], state[0]) if point is None else (point[0], (state[0], point[1]))
         model = model + dcoef
-        value, slope = self.parabola.at(model)
+        value, slope = self._parabola(model)
         shares, sums = certify_pair(self.rows, pairs, dcoef, self.least)
         sums[: dcoef.size] += slope
         sums[dcoef.size] = value - slope @ model
@@ -290,8 +282,8 @@ class Level:
         """The driver's step on the model, with all who would cross the kink unseen; or shorter."""
         begin, off = here.model, distance
         for _ in range(SETTINGS.most_models):
-            _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
-            near = GatheredSamples(self.rows, parts)
+            near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
+            self.work.visits += self.share == 1.0
             run = self._run(here, begin, near, off, target)
             if run is None:
                 return None
@@ -314,11 +306,12 @@ class Level:
         self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
     ) -> Promise | None:
         """The driver on the model."""
-        newton, kappa = self.newton, self.problem.kappa
-        gain, slope = _flips_above(near.block, near.u, self._kink(here.model), kappa)
+        newton, kink = self.newton, self._kink(here.model)
+        gain, slope = _above(near.block, near.u, 0.0, kink, self.kappa)
         value = here.objective - self.problem.epsilon * float(here.model[-1]) - gain
-        parabola = Parabola(here.model, value, here.gradient - slope, self.gram)
-        samples = ModelSamples(near.block, kappa, parabola, self.flat)
+        samples = ModelSamples(
+            near.block, self.kappa, self.flat, here.model, value, here.gradient - slope, self.gram
+        )
         # Blurred as far as a step goes: sharper hinges block it.
         mu = max(off / (2.0 * float(near.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
@@ -376,35 +369,30 @@ def _look(
     w, u = block.weights, factor * k.u
     s = flip_probability(u)
     curvature = s * (1.0 - s)
-    gain, gradient = _flips_above(block, u, kink, kappa)
-    gradient[:-1] -= block.adjoint(w * s)
+    gain, gradient = _above(block, u, s, kink, kappa)
     sums = np.array([log_loss_sum(u, w), gain, w @ curvature])
     return Sight(u, curvature), (Sum(block.gram(w * curvature)), Sum(gradient), Sum(sums))
 
 
-def _flips_above(
-    block: Block, u: FloatArray, kink: float, kappa: float
+def _above(
+    block: Block, u: FloatArray, s: Any, kink: float, kappa: float
 ) -> tuple[float, FloatArray]:
-    """What the flips of all samples above the kink gain, and its gradient (with λ's entry)."""
+    """What flips of all above the kink gain; the gradient of that and of a loss of slopes -s."""
     over = np.maximum(u - block.flip_costs(kink), 0.0)
-    above = np.where(over > 0.0, block.weights, 0.0)
-    gradient = np.zeros(block.n_columns + 1)
-    if above.any():
-        gradient[:-1], gradient[-1] = block.adjoint(above), -kappa * block.flip_sizes(above).sum()
-    return float(block.weights @ over), gradient
+    flipped = np.where(over > 0.0, block.weights, 0.0)
+    gain = float(block.weights @ over)
+    spent = kappa * float(block.flip_sizes(flipped).sum()) if gain > 0.0 else 0.0  # and not ∞·0
+    return gain, np.append(block.adjoint(flipped - block.weights * s), -spent)
 
 
 def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum[FloatArray]]]:
     """Histograms of distances from the kink: weights, and what flips above it cost (per κ)."""
     distances = k.u - block.flip_costs(kink)
-    place, size = _bins(np.abs(distances)), _EDGES.size + 1
+    # Bin k ends before edge k, the last one nowhere; what is no number is in the first.
+    inside = np.fmin(np.fmax(np.abs(distances) / _EDGES[0], 2.0**-0.125), _EDGES[-1] / _EDGES[0])
+    place, size = (8.0 * np.log2(inside) + 1.0).astype(np.intp), _EDGES.size + 1
     flips = block.flip_sizes(np.where(distances > 0.0, block.weights, 0.0))
     return k, (Sum(np.stack([np.bincount(place, w, size) for w in (block.weights, flips)])),)
-
-
-def _bins(q: FloatArray) -> Any:
-    """Number of the bin of each distance: bin k ends before ``_EDGES[k]``, the last has no end."""
-    return np.clip((q.view(np.int64) >> _SHIFT) - (_FIRST - 1), 0, _EDGES.size)
 
 
 def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[Sum]]:
@@ -431,9 +419,9 @@ def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
     return Sight(k.ahead, k.curvature), ()
 
 
-def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Stack, ...]]:
+def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Listed]]:
     k, offset = pair
-    return stacked(block, offset, k.u, np.flatnonzero(k.near))
+    return picked(block, offset, k.u, np.flatnonzero(k.near))
 
 
 def _survey(

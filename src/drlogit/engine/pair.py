@@ -26,33 +26,12 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.start import (
-    Start,
-    dual_point_of,
-    is_for,
-    sampling_error,
-    start_from,
-    with_lambda,
-)
+from ..starts.start import Start, dual_point_of, is_for, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
-from ._pair import (
-    PairState,
-    certify_pair,
-    correct_pair,
-    linearise_pair,
-    open_pair,
-    predict_pair,
-)
-from .large import (
-    LargeFit,
-    Level,
-    Work,
-    pays,
-    start_from_sample,
-    surveyed_point,
-)
+from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
+from .large import LargeFit, Level, Work, pays, start_from_sample, surveyed_point
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
@@ -256,14 +235,11 @@ def _run_large(
 
 
 def _near(problem: Problem, start: Start) -> bool:
-    """Whether a start is nearer than a sample would lead, or than it takes to begin anew."""
+    """Whether a model of the loss at a start pays."""
     rows = problem.rows
-    few = rows.n_samples < SETTINGS.least_samples * rows.n_columns
-    if few or rows.n_nonzeros < SETTINGS.least_entries:
-        return False
-    N = rows.n_samples
-    error = sampling_error(rows.n_columns, N / SETTINGS.growth, N)
-    return start.distance <= max(error, SETTINGS.near_nats)
+    many = rows.n_samples >= SETTINGS.least_samples * rows.n_columns
+    large = rows.n_nonzeros >= SETTINGS.least_entries
+    return many and large and start.distance <= SETTINGS.near_nats
 
 
 def _run(
