@@ -36,19 +36,6 @@ class Found(NamedTuple):
     point: Any
 
 
-def starting_lambda(epsilon: float, kappa: float, mu: float) -> float:
-    """λ on the central path at β = 0: ε = κ Σ w a + (multiplier of λ)."""
-    low, high = 1e-3 * mu / epsilon, 2e3 * mu / epsilon
-    for _ in range(12):  # to less than one per cent
-        lam = math.sqrt(low * high)
-        slack = 0.5 * (2.0 * mu + kappa * lam + math.hypot(kappa * lam, 2.0 * mu))
-        if mu / lam + kappa * mu / slack > epsilon:
-            low = lam
-        else:
-            high = lam
-    return high
-
-
 def run(
     samples: Any,
     newton: Any,
