@@ -183,7 +183,8 @@ class Level:
         self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
-        self.moved = 0.0  # how far a step moves margins
+        # How far a step moves margins, and how many entries of samples may be near the kink.
+        self.moved, self.most = 0.0, most_entries(self.rows)
 
     def solve(
         self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
@@ -193,6 +194,8 @@ class Level:
         Without ``proven`` an estimate of the distance from the optimum suffices.
         """
         here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
+        if not sampled:
+            self.most = min(self.most, SETTINGS.crowded * self.rows.n_nonzeros)
         for _ in range(SETTINGS.most_models):
             chosen = self._choose(here, distance, sampled)
             if chosen is None:
@@ -274,7 +277,7 @@ class Level:
         if sampled:
             distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
         state, (entries,) = self.rows.run(_choose, here.state, kink, float(_EDGES[k]))
-        return None if entries > most_entries(self.rows) else (state, distance)
+        return None if entries > self.most else (state, distance)
 
     # --- a step ----------------------------------------------------------------------------------
 
@@ -297,7 +300,7 @@ class Level:
                 return step
             kinks = self._kink(here.model), self._kink(run.model)
             state, (entries,) = self.rows.run(_widen, step.there.state, *kinks)
-            if entries > most_entries(self.rows):
+            if entries > self.most:
                 return None
             here, begin, off = here._replace(state=state), run.model, step.missed
         return None

@@ -131,9 +131,12 @@ class Settings:
 
     # --- near starts (``pair``): paths of 15 and 30 radii on a7a, w7a, (2500, 40),
     # (8000, 220), (20000, 50) ---
-    near_nats: float = 0.1
+    near_nats: float = 0.03
     """Distance of a start up to which a model of the loss at it is better than opening near it
     (.005 to .1 are alike on (2500, 40), (9000, 45) and one-hot columns of 8,000 rows),"""
+    crowded: float = 0.5
+    """... if no more than this share of the entries is near the kink (without, a path on w6a takes
+    1.7 times as long; w7a: .35 to .6 are alike),"""
     least_entries: int = 50_000
     """... if X has so many entries (569 × 30, a1a: as long either way)."""
 
