@@ -5,7 +5,7 @@ multipliers make of all samples, as one flat array of sums: adjoint P of the dua
 gradient P with flips above the kink, LOSSES, PROOF.
 """
 import numpy as np
-from libc.math cimport INFINITY, fabs
+from libc.math cimport fabs
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.rows._clones cimport cloned
 from drlogit.rows._products cimport CompiledRows
@@ -21,16 +21,6 @@ cdef extern from *:
 cdef enum:
     LOSSES = 2          # loss, hinges
     PROOF = 3           # weight of unseen crossings times how far they go, entropy, additions
-
-
-cdef void kinks(Py_ssize_t n, const double* kappa, bint many, double lam, Out price, Out kink) noexcept nogil:
-    """What flips cost, 0 where there are none, and the margins from which they pay."""
-    cdef Py_ssize_t i
-    cdef double kap
-    for i in range(n):
-        kap = kappa[i if many else 0]
-        price[i] = kap if kap != INFINITY else 0.0
-        kink[i] = kap * lam if kap != INFINITY else INFINITY
 
 
 cdef cloned losses_at(Py_ssize_t n, In w, In y, In price, In kink, In u, Out gradient, double* tot, double* side) noexcept nogil:
@@ -66,26 +56,22 @@ cdef cloned dual_point(Py_ssize_t n, In w, In y, In price, In u, In curvature, I
     side[0] -= spent
 
 
-def survey(CompiledRows rows, const double[::1] kappa, const double[::1] u, const double[::1] curvature,
-           const unsigned char[::1] inside, const double[::1] shares, const double[::1] dcoef,
-           const double[::1] dual_dcoef, double step, double lam):
+def survey(CompiledRows rows, const double[::1] price, const double[::1] kink, const double[::1] kink_ahead,
+           const double[::1] u, const double[::1] curvature, const unsigned char[::1] inside, const double[::1] shares,
+           const double[::1] dcoef, const double[::1] dual_dcoef, double step):
     """Go by ``step`` along ``dcoef`` (with λ) from margins u; the dual point goes along ``dual_dcoef``.
 
+    Of each sample ``price`` is what its flip costs, 0 where it has none, and the kinks are the margins from which it pays.
     Its flips are ``shares`` of samples ``inside`` the band, in their order; others stay on their side of the kink.
     """
     cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, k = 0
-    cdef bint many = kappa.shape[0] > 1
-    cdef double ahead_lam = lam + step * dcoef[P - 1]
     margins, point, sums = np.empty(n), np.empty((2, n)), np.zeros(2 * P + LOSSES + PROOF)
     cdef double[::1] after = margins, s = point[0], a = point[1], view = sums
-    cdef double[:, ::1] columns = np.empty((6, b))
+    cdef double[:, ::1] columns = np.empty((3, b))
     cdef double* adj = &view[0]
     cdef double* tot = adj + 2 * P
     cdef double* col = &columns[0, 0]
     cdef double* du = col + 2 * b
-    cdef double* price = col + 3 * b
-    cdef double* kink = col + 4 * b
-    cdef double* kink_ahead = col + 5 * b
     cdef double side[2]
     side[0] = side[1] = 0.0
     rows = rows.borrow()
@@ -93,22 +79,20 @@ def survey(CompiledRows rows, const double[::1] kappa, const double[::1] u, cons
         for block in range((n + b - 1) // b):
             lo = block * b
             m = min(b, n - lo)
-            kinks(m, &kappa[lo if many else 0], many, lam, price, kink)
-            kinks(m, &kappa[lo if many else 0], many, ahead_lam, price, kink_ahead)
             for i in range(lo, lo + m):
-                a[i] = 1.0 if u[i] > kink[i - lo] else 0.0
+                a[i] = 1.0 if u[i] > kink[i] else 0.0
                 if inside[i]:
                     a[i] = shares[k]
                     k += 1
             rows.margins(lo, lo + m, &dual_dcoef[0], du)
-            dual_point(m, &rows.w[lo], &rows.y[lo], price, &u[lo], &curvature[lo], du, &a[lo], &s[lo], col, tot, &side[0])
+            dual_point(m, &rows.w[lo], &rows.y[lo], &price[lo], &u[lo], &curvature[lo], du, &a[lo], &s[lo], col, tot, &side[0])
             rows.margins(lo, lo + m, &dcoef[0], du)
             for i in range(lo, lo + m):
                 j = i - lo
                 after[i] = u[i] + step * rows.y[i] * du[j]
-                if not inside[i] and (after[i] > kink_ahead[j]) != (u[i] > kink[j]):
-                    tot[LOSSES] += rows.w[i] * fabs(after[i] - kink_ahead[j])
-            losses_at(m, &rows.w[lo], &rows.y[lo], price, kink_ahead, &after[lo], col + b, tot, &side[1])
+                if not inside[i] and (after[i] > kink_ahead[i]) != (u[i] > kink[i]):
+                    tot[LOSSES] += rows.w[i] * fabs(after[i] - kink_ahead[i])
+            losses_at(m, &rows.w[lo], &rows.y[lo], &price[lo], &kink_ahead[lo], &after[lo], col + b, tot, &side[1])
             rows.adjoint(lo, lo + m, col, 2, adj)
         adj[P - 1], adj[2 * P - 1], tot[LOSSES + 2] = side[0], side[1], rows.length
     rows.free()

@@ -331,8 +331,9 @@ class Level:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
         P, change = run.model.size, run.model - here.model
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa, near.numbers,
-            run.point[1], change, run.slopes_at - here.model, length, float(here.model[-1]),
+            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa,
+            (self._kink(here.model), self._kink(here.model + length * change)), near.numbers,
+            run.point[1], change, run.slopes_at - here.model, length,
         )  # fmt: skip
         adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
         *losses, unseen, entropy, additions = scalars
@@ -428,14 +429,18 @@ def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Listed]]
 
 
 def _survey(
-    block: Block, pair: tuple[Sight, int], kappa: float, numbers: Any, shares: FloatArray,
-    change: FloatArray, dual_change: FloatArray, step: float, lam: float,
+    block: Block, pair: tuple[Sight, int], kappa: float, kinks: tuple[float, float], numbers: Any,
+    shares: FloatArray, change: FloatArray, dual_change: FloatArray, step: float,
 ) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
+    price, *margins = np.stack(
+        [np.broadcast_to(block.flip_costs(unit), k.u.shape) for unit in (kappa, *kinks)]
+    )
+    price[np.isinf(price)] = 0.0
     ahead, point, sums = survey(
-        block.compiled, block.flip_costs(kappa), k.u, k.curvature, k.near, shares[first:last],
-        change, dual_change, step, lam,
+        block.compiled, price, *margins, k.u, k.curvature, k.near, shares[first:last], change,
+        dual_change, step,
     )  # fmt: skip
     return k._replace(ahead=ahead, point=point), (Sum(sums),)
 

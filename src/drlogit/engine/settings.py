@@ -18,15 +18,15 @@ class Settings:
     start_mu: float = 0.05
     """Complementarity per degree at the start (.02 is .2 iterations faster on made problems, and
     one of 1,000 with domains is not proven)."""
-    near_mu: float = 0.01
-    near_mu_loss: float = 0.002
-    """The same from an earlier result, with and without flips (30 radii: two iterations less)."""
-    start_room: float = 0.02
-    """... and the room that its λ is given, as a share of it (paths of 15 radii: with .06 tables
-    and classes take 8 % more iterations, numbers as many)."""
     start_lambda: float = 0.7
     """λ at β = 0, in units of μ/ε (made problems of 60 to 4,500 rows: 1 takes 3 % more iterations;
     on the central path, 1 to 2, 5 % more; generated ones: alike)."""
+    near_mu: float = 0.01
+    near_mu_loss: float = 0.002
+    """μ from an earlier result, with and without flips (30 radii: two iterations less)."""
+    start_room: float = 0.02
+    """... and the room that its λ is given, as a share of it (paths of 15 radii: with .06 tables
+    and classes take 8 % more iterations, numbers as many)."""
     least_lambda: float = 0.02
     """... and the least λ to open with, in units of 1/ε."""
 
