@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import drlogit
 import zoo
-from drlogit.engine import large, pair
+from drlogit.engine import large, pair, wide
 
 
 def data(n_samples=26_000, n_features=12, seed=0, dependent=0.5):
@@ -125,3 +125,12 @@ def test_callbacks_hear_of_surveys_and_stop_the_run():
     assert result.gap <= heard[-1].gap + 1e-12 <= 1e-6  # of the best λ for the model
     stopped = drlogit.solve(X, y, epsilon=0.03, kappa=1.0, tol=1e-13, callback=lambda _: True)
     assert stopped.status is drlogit.Status.STOPPED
+
+
+def test_systems_that_are_not_formed_are_left_to_the_driver(monkeypatch):
+    X, y = data(seed=11)
+    monkeypatch.setattr(wide, "DENSE_LIMIT", 10)
+    first = drlogit.solve(X, y, epsilon=0.03, kappa=1.0)
+    found = drlogit.solve(X, y, epsilon=0.028, kappa=1.0, start=first)
+    assert max(first.gap, found.gap) <= 1e-6
+    assert first.info["sample_grams"] == found.info["near_grams"] == 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -15,7 +14,7 @@ from drlogit.problem.problem import build_problem
 from drlogit.rows.blocks import Block
 from drlogit.rows.checks import check_features
 from drlogit.rows.local import LocalRows, memory_rows
-from drlogit.rows.reductions import Max, Min, Stack, Sum
+from drlogit.rows.reductions import Max, Min, Sum
 
 
 def block_of(X, intercept=False):
@@ -226,9 +225,7 @@ def test_reductions_merge_scalars_and_arrays():
     np.testing.assert_array_equal(Min(a).merge(Min(b)).value, [1.0, 3.0])
     np.testing.assert_array_equal(Max(a).merge(Max(b)).value, [2.0, 5.0])
     assert (Sum(1).merge(Sum(2)).value, Min(1).merge(Min(2)).value) == (3, 1)
-    three = Stack(a).merge(Stack(b)).merge(Stack(a))
-    for stack in (three, pickle.loads(pickle.dumps(three))):
-        np.testing.assert_array_equal(stack.value, [1.0, 5.0, 2.0, 3.0, 1.0, 5.0])
+    assert Sum([1]).merge(Sum([2])).value == [1, 2]
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])

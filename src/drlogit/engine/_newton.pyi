@@ -25,7 +25,6 @@ class Newton:
     dual: float
     held: bool
     pinned: bool
-    combine: bool
 
     def __init__(
         self,

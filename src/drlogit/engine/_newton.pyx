@@ -37,7 +37,7 @@ cdef class Newton:
     cpdef void open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
         for j in range(self.size):
-            self.x[j] = x[j]
+            self.x[j], self.dx[j] = x[j], 0.0
         self.dual, self.best = 0.0, INFINITY
         self.cone.open(&self.x[0], mu)
 
@@ -111,7 +111,6 @@ cdef class Newton:
         for j in range(P): self.proof[j] = self.scale[j] * self.sums[self.square + j]
         self.proof[P - 1] += self.budget()
         self.cone.begin_proof()
-        self.earlier = []
         self.rows_of_proof(True)
 
     cdef double budget(self) noexcept:
@@ -131,29 +130,9 @@ cdef class Newton:
         for j in range(self.size): self.rhs[j] = self.proof[j]
         self.cone.gradient(&self.rhs[0], True)
         for j in range(self.size): self.rhs[j] = -self.rhs[j]
-        right = np.array(self.rhs) if self.combine else None
         self.solve()
-        if self.combine: self.combined(right)
         self.cone.respond(&self.dx[0])
         return self.change.copy()
-
-    def combined(self, right):
-        """Of the corrections so far, the combination that leaves least, going by what came of them (Anderson 1965).
-
-        Masses and multipliers that may not become negative do not follow a step, so that repeating it is slow; the
-        first step shows which.  The multipliers respond to all corrections together.
-        """
-        step = np.array(self.dx)
-        if len(self.earlier) > 1:
-            steps, rights, taken = zip(*self.earlier[1:])
-            dsteps, drights = np.diff([*steps, step], axis=0), np.diff([*rights, right], axis=0)
-            products, along = dsteps @ drights.T, dsteps @ right
-            if np.isfinite(products).all() and np.isfinite(along).all():
-                step = step - np.linalg.lstsq(products, along, rcond=1e-10)[0] @ (dsteps + taken)
-        self.earlier.append((np.array(self.dx), right, step))
-        np.multiply(step, self.scale, out=self.change)
-        np.sum([each[2] for each in self.earlier], axis=0, out=np.asarray(self.dx))
-        self.cone.begin_proof()
 
     def prove(self, double[::1] sums):
         """The bound of a dual point from its sums (adjoint, what flips and moves spend, entropy, additions)."""

@@ -34,5 +34,5 @@ def correct_pair(
     share: float,
 ) -> tuple[PairState, FloatArray]: ...
 def certify_pair(
-    rows: CompiledRows, both: Any, dcoef: FloatArray
+    rows: CompiledRows, both: Any, dcoef: FloatArray, least: float = 0.0
 ) -> tuple[FloatArray, FloatArray]: ...

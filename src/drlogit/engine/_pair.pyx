@@ -400,13 +400,16 @@ cdef double corrected(double s, double ds) noexcept nogil:
     return 0.0 if not s + ds > EMPTIED * s else min(s + ds, 1.0)
 
 
-def certify_pair(CompiledRows rows, both, const double[::1] dcoef):
-    """The dual point (s, a) after one more correction, its adjoint and entropy; of a state, or (state, last point)."""
+def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=0.0):
+    """The dual point (s, a) after one more correction, its adjoint and entropy; of a state, or (state, last point).
+
+    Hinges of less curvature than ``least``, which are not in the Gram matrix, stay as they are.
+    """
     cdef PairState state
     state, point = both if isinstance(both, tuple) else (both, None)
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
     cdef bint first = point is None, flips = state.kappa.shape[0] > 0
-    cdef double w, s, a, now_s, du, total = 0.0, spent = 0.0, dlam = dcoef[last]
+    cdef double w, s, a, now_s, du, om, total = 0.0, spent = 0.0, dlam = dcoef[last]
     cdef double[:, ::1] now = state.now, after = np.empty((2, n)), columns = np.empty((2, b))
     cdef const double[:, ::1] before = after if first else point
     sums = np.zeros(last + 3)
@@ -424,8 +427,8 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef):
                 if first or s > 0.0: s = corrected(s, -now_s * (1.0 - now_s) * du)
                 if flips:
                     a = now[A, i] if first else before[1, i]
-                    a += now[C, i] * now[A, i] * now[Q, i] * (du - state.kappa[i] * dlam)
-                    a = min(max(a, 0.0), 1.0)
+                    om = now[C, i] * now[A, i] * now[Q, i]
+                    if om >= least: a = min(max(a + om * (du - state.kappa[i] * dlam), 0.0), 1.0)
                     spent += w * state.kappa[i] * a
                 after[0, i], after[1, i] = s, a
                 col[j] = w * (a - s) * rows.y[i]

@@ -317,9 +317,7 @@ def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, f
     rows = x[:-1].reshape(K, -1)
     if problem.epsilon == 0.0:
         return x, mu
-    kappa = problem.least_flip_cost / sigma
-    kappa = kappa if math.isfinite(kappa) else 0.0
-    x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
+    x[-1] = 2.0 * mu * sigma / problem.epsilon  # about on the central path
     model = None if start is None else _model_of(problem, start)
     if start is not None and model is not None:
         least = problem.least_lambda(model)

@@ -36,19 +36,6 @@ class Found(NamedTuple):
     point: Any
 
 
-def starting_lambda(epsilon: float, kappa: float, mu: float) -> float:
-    """λ on the central path at β = 0: ε = κ Σ w a + (multiplier of λ)."""
-    low, high = 1e-3 * mu / epsilon, 2e3 * mu / epsilon
-    for _ in range(12):  # to less than one per cent
-        lam = math.sqrt(low * high)
-        slack = 0.5 * (2.0 * mu + kappa * lam + math.hypot(kappa * lam, 2.0 * mu))
-        if mu / lam + kappa * mu / slack > epsilon:
-            low = lam
-        else:
-            high = lam
-    return high
-
-
 def run(
     samples: Any,
     newton: Any,
@@ -146,16 +133,13 @@ class Bounds:
         """Correct an iterate's dual point, a visit each, until its bound is as wanted."""
         newton = self.newton
         newton.begin_proof()
-        patience = SETTINGS.patience if newton.combine else 1
-        point, short = None, [math.inf] * patience
-        while newton.dual < wanted:
+        point, short, before = None, math.inf, math.inf
+        while newton.dual < wanted and short <= SETTINGS.helpful * before:
             point, sums = self.samples.certify(state, point, newton.correction())
             known, value = newton.dual, newton.prove(sums)
             if newton.dual > known:
                 self.point = point
-            short.append(wanted - value)
-            if not short[-1] < SETTINGS.helpful * short[-1 - patience]:
-                break
+            short, before = wanted - value, short
         newton.end_proof()
 
     def shown(self, state: Any) -> float:

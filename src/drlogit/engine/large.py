@@ -28,25 +28,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..dual.bound import DualSums, lower_bound
+from ..problem._losses import log_loss_sum
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
-from ..rows.arrays import FloatArray
+from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Stack, Sum
-from ..starts.sample import GatheredSamples, most_entries, part, sampled, stacked
+from ..rows.reductions import Sum
+from ..starts.sample import GatheredSamples, gathered, most_entries, part, picked, sampled
 from ..starts.start import Start, sampling_error
 from . import driver
-from ._pair import correct_pair, linearise_pair, open_pair, predict_pair
-from ._survey import look, near_shares, survey
+from ._pair import certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
+from ._survey import survey
 from .settings import SETTINGS
 
-#: Edges of the bins for distances from the kink, eight to an octave: where the first bits of a
-#: double change.
-_SHIFT = 49
-_FIRST = int(np.float64(2.0**-40).view(np.int64)) >> _SHIFT
-_EDGES = ((_FIRST + np.arange(70 * 8 + 1)) << _SHIFT).view(np.float64)
+#: Edges of the bins for distances from the kink, eight to an octave.
+_EDGES = 2.0 ** np.arange(-40.0, 30.0, 0.125)
 
 #: Report of the objective, the bound and λ; True ends the run.
 Report = Callable[[float, float, float], bool]
@@ -78,22 +76,13 @@ class LargeFit(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What a block remembers: margins, the curvatures of the Gram matrix, the near, a survey."""
+    """What a block remembers: margins, curvatures, the near; a survey's margins and (s, a)."""
 
     u: FloatArray
     curvature: Any = None
     near: Any = None
     ahead: Any = None
-    s: Any = None
-    a: Any = None
-
-
-class Distances(NamedTuple):
-    """Histograms of the distances from the kink."""
-
-    weight: Any
-    above: Any  # what flips above the kink cost, in units of κ
-    entries: Any
+    point: Any = None
 
 
 class Here(NamedTuple):
@@ -105,6 +94,17 @@ class Here(NamedTuple):
     gradient: FloatArray
 
 
+class Promise(NamedTuple):
+    """The driver's answer: a model and its objective; where the parabola has the dual point's
+    slopes, and (s, a) of the samples near the kink.
+    """
+
+    model: FloatArray
+    objective: float
+    slopes_at: FloatArray
+    point: FloatArray
+
+
 class Step(NamedTuple):
     """Where a step leads, what it misses of the model's promise, what of that crossed unseen."""
 
@@ -113,32 +113,27 @@ class Step(NamedTuple):
     unseen: float
 
 
-@dataclass(frozen=True, eq=False)
-class Parabola:
-    """The loss around a model (with λ), without the hinges of the samples that the driver sees."""
-
-    centre: FloatArray
-    value: float
-    gradient: FloatArray
-    gram: FloatArray
-
-    def at(self, model: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient."""
-        d = model - self.centre
-        curved = self.gram @ d
-        return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
-
-
 class ModelSamples:
     """What the driver sees: a parabola, and the hinges of the samples near the kink.
 
-    A state is (pairs, model, gradient of the parabola there).
+    A state is (pairs, model, gradient of the parabola there).  Of the near samples the parabola has
+    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.
     """
 
-    def __init__(self, near: Block, kappa: float, parabola: Parabola, least: float) -> None:
-        self.rows, self.kappa, self.parabola = near.compiled, near.flip_costs(kappa), parabola
+    def __init__(
+        self, near: Block, kappa: float, least: float, centre: FloatArray, value: float,
+        gradient: FloatArray, gram: FloatArray,
+    ) -> None:  # fmt: skip
+        self.rows, self.kappa = near.compiled, near.flip_costs(kappa)
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
+        self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
+
+    def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
+        """Value and gradient at a model (with λ)."""
+        d = model - self.centre
+        curved = self.gram @ d
+        return self.value + float(d @ (self.gradient + 0.5 * curved)), self.gradient + curved
 
     def open(self, coef: FloatArray, mu: float) -> Any:
         return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
@@ -146,10 +141,10 @@ class ModelSamples:
     def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
         P = coef.size
         pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
-        value, slope = self.parabola.at(coef)
+        value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
         self.gram_rows += scalars[7]
-        sums[: P * P] += self.parabola.gram.ravel()
+        sums[: P * P] += self.gram.ravel()
         sums[P * P : P * P + P] += slope
         scalars[:2] += value
         scalars[5] += value - slope @ coef
@@ -161,16 +156,18 @@ class ModelSamples:
 
     def correct(self, state: Any, dcoef: FloatArray, centre: float, share: float) -> Any:
         pairs, sums = correct_pair(self.rows, state[0], dcoef, centre, share)
-        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.parabola.gram @ dcoef
+        sums[0], sums[1] = state[2] @ dcoef, dcoef @ self.gram @ dcoef
         return (pairs, *state[1:]), sums
 
     def certify(self, state: Any, point: Any, dcoef: FloatArray) -> Any:
         """The dual point is (the model at which the parabola has its slopes, flips of the near)."""
-        model, shares = (state[1], None) if point is None else point
+        model, pairs = (state[1], state[0]) if point is None else (point[0], (state[0], point[1]))
         model = model + dcoef
-        shares, adjoint = near_shares(self.rows, state[0], shares, dcoef, self.least)
-        value, slope = self.parabola.at(model)
-        return (model, shares), np.concatenate([slope + adjoint, [value - slope @ model, 0.0]])
+        value, slope = self._parabola(model)
+        shares, sums = certify_pair(self.rows, pairs, dcoef, self.least)
+        sums[: dcoef.size] += slope
+        sums[dcoef.size] = value - slope @ model
+        return (model, shares), sums
 
 
 class Level:
@@ -183,10 +180,11 @@ class Level:
         self.scaling, self.problem, self.work, self.share = scaling, scaling.problem, work, share
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.hinge = math.isfinite(self.problem.kappa)
+        self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
         # How far a step moves margins, and how many entries of samples may be near the kink.
-        self.moved, self.most = 0.0, math.inf
+        self.moved, self.most = 0.0, most_entries(self.rows)
 
     def solve(
         self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
@@ -196,8 +194,8 @@ class Level:
         Without ``proven`` an estimate of the distance from the optimum suffices.
         """
         here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
-        crowd = math.inf if sampled else SETTINGS.crowded * self.rows.n_nonzeros
-        self.most = min(crowd, most_entries(self.rows))
+        if not sampled:
+            self.most = min(self.most, SETTINGS.crowded * self.rows.n_nonzeros)
         for _ in range(SETTINGS.most_models):
             chosen = self._choose(here, distance, sampled)
             if chosen is None:
@@ -247,13 +245,13 @@ class Level:
 
     def _look(self, state: State, model: FloatArray, factor: float) -> Here:
         """The Gram matrix, the gradient with flips above the kink, and the objective."""
-        P = model.size
-        state, (sums,) = self._visit(_look, state, self.kappa, factor, float(model[-1]))
-        lower, gradient, scalars = np.split(sums, [P * P, P * P + P])
-        lower = np.tril(lower.reshape(P, P))
-        self.gram, self.flat = lower + np.tril(lower, -1).T, float(scalars[2])
+        state, (gram, gradient, (*losses, self.flat)) = self._visit(
+            _look, state, factor, self._kink(model), self.kappa
+        )
+        self.gram = np.zeros((model.size, model.size))
+        self.gram[:-1, :-1] = gram
         self.work.grams += self.share
-        return Here(state, model, self._objective(model, scalars), gradient)
+        return Here(state, model, self._objective(model, losses), gradient)
 
     def _choose(self, here: Here, distance: float, sampled: bool) -> tuple[State, float] | None:
         """Who a step can carry across the kink, and how much it can gain; None: too many.
@@ -262,10 +260,10 @@ class Level:
         samples within r of the kink.  A sampling error is a force, any other distance an energy.
         """
         if not self.hinge:
-            return self.rows.run(_choose, here.state, 0.0, 0.0)[0], distance
+            return self.rows.run(_choose, here.state, math.inf, 0.0)[0], distance
         kink = self._kink(here.model)
-        _, (seen,) = self.rows.run(_distances, here.state, kink)
-        within, beyond = np.cumsum(seen.weight), seen.above.sum() - np.cumsum(seen.above)
+        _, ((weight, above),) = self.rows.run(_distances, here.state, kink)
+        within, beyond = np.cumsum(weight), above.sum() - np.cumsum(above)
         force = _EDGES * self.flat + 0.5 * within[:-1]
         if sampled:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
@@ -276,59 +274,49 @@ class Level:
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
         k = np.minimum(k, _EDGES.size - 1)
-        if seen.entries[: k + 1].sum() > self.most:
-            return None
         if sampled:
             distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
-        return self.rows.run(_choose, here.state, kink, float(_EDGES[k]))[0], distance
+        state, (entries,) = self.rows.run(_choose, here.state, kink, float(_EDGES[k]))
+        return None if entries > self.most else (state, distance)
 
     # --- a step ----------------------------------------------------------------------------------
 
     def _step(self, here: Here, distance: float, target: float, tol: float) -> Step | None:
         """The driver's step on the model, with all who would cross the kink unseen; or shorter."""
         begin, off = here.model, distance
-        for again in range(SETTINGS.most_models, -1, -1):
-            _, parts = self._visit(_gather, self.rows.pair(here.state, self.rows.offsets))
-            near = GatheredSamples(self.rows, parts)
+        for _ in range(SETTINGS.most_models):
+            near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
+            self.work.visits += self.share == 1.0
             run = self._run(here, begin, near, off, target)
             if run is None:
                 return None
-            best, promised, dual = run
-            length = 1.0
-            while True:
-                step = self._survey(here, best, promised, near, dual, length)
-                there = step.there.objective
-                good = here.objective - there >= SETTINGS.gained * length * (
-                    here.objective - promised
-                )
-                good = good or min(here.objective, there) - self.bound <= tol
-                if good or length < 1e-3:
-                    return step
-                if length == 1.0 and again and step.unseen > 0.5 * step.missed:
+            length, step = 1.0, self._survey(here, run, near, 1.0)
+            while not (enough := self._enough(here, run, step, length, tol)) and length > 1e-3:
+                if length == 1.0 and step.unseen > 0.5 * step.missed:
                     break
                 length *= 0.5
-            kinks = self._kink(here.model), self._kink(best)
+                step = self._survey(here, run, near, length)
+            if enough or length < 1.0:
+                return step
+            kinks = self._kink(here.model), self._kink(run.model)
             state, (entries,) = self.rows.run(_widen, step.there.state, *kinks)
             if entries > self.most:
                 return None
-            here, begin, off = here._replace(state=state), best, step.missed
+            here, begin, off = here._replace(state=state), run.model, step.missed
         return None
 
     def _run(
         self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
-    ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]] | None:
-        """The driver on the model: its model, the objective promised, and its dual point."""
-        problem, weights = self.problem, near.block.weights
-        over = np.maximum(near.u - near.block.flip_costs(self._kink(here.model)), 0.0)
-        above = np.where(over > 0.0, weights, 0.0)
-        flipped = problem.kappa * near.block.flip_sizes(above).sum() if self.hinge else 0.0
-        value = here.objective - problem.epsilon * float(here.model[-1]) - float(weights @ over)
-        gradient = here.gradient - np.append(near.block.adjoint(above), -flipped)
-        parabola = Parabola(here.model, value, gradient, self.gram)
-        samples = ModelSamples(near.block, problem.kappa, parabola, self.flat)
-        newton = self.scaling.newton(problem.epsilon)
+    ) -> Promise | None:
+        """The driver on the model."""
+        newton, kink = self.newton, self._kink(here.model)
+        gain, slope = _above(near.block, near.u, 0.0, kink, self.kappa)
+        value = here.objective - self.problem.epsilon * float(here.model[-1]) - gain
+        samples = ModelSamples(
+            near.block, self.kappa, self.flat, here.model, value, here.gradient - slope, self.gram
+        )
         # Blurred as far as a step goes: sharper hinges block it.
-        mu = max(off / (2.0 * float(weights.sum()) + 1.0), self.moved)
+        mu = max(off / (2.0 * float(near.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
         x = begin / self.scaling.scale
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
@@ -337,17 +325,15 @@ class Level:
         self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
-        return newton.best_model(), float(newton.best), found.point
+        return Promise(newton.best_model(), float(newton.best), *found.point)
 
-    def _survey(
-        self, here: Here, best: FloatArray, promised: float, near: GatheredSamples,
-        dual: tuple[FloatArray, FloatArray], length: float,
-    ) -> Step:  # fmt: skip
+    def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Step:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
-        P, (slopes_at, shares) = best.size, dual
+        P, change = run.model.size, run.model - here.model
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa, near.numbers,
-            shares, best - here.model, slopes_at - here.model, length, float(here.model[-1]),
+            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa,
+            (self._kink(here.model), self._kink(here.model + length * change)), near.numbers,
+            run.point[1], change, run.slopes_at - here.model, length,
         )  # fmt: skip
         adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
         *losses, unseen, entropy, additions = scalars
@@ -357,9 +343,15 @@ class Level:
         )  # fmt: skip
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
-        model = here.model + length * (best - here.model)
+        model = here.model + length * change
         there = Here(state, model, self._objective(model, losses), gradient)
-        return Step(there, there.objective - promised, float(unseen))
+        return Step(there, there.objective - run.objective, float(unseen))
+
+    def _enough(self, here: Here, run: Promise, step: Step, length: float, tol: float) -> bool:
+        """Whether a step brings its share of what was promised, or all that is needed."""
+        there, least = step.there.objective, SETTINGS.gained * length
+        gained = here.objective - there >= least * (here.objective - run.objective)
+        return gained or min(here.objective, there) - self.bound <= tol
 
 
 # --- visits to a block ---------------------------------------------------------------------------
@@ -374,72 +366,86 @@ def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight,
 
 
 def _look(
-    block: Block, k: Sight, kappa: float, factor: float, lam: float
-) -> tuple[Sight, tuple[Sum]]:
-    u, curvature, sums = look(block.compiled, block.flip_costs(kappa), k.u, factor, lam)
-    return Sight(u, curvature), (Sum(sums),)
+    block: Block, k: Sight, factor: float, kink: float, kappa: float
+) -> tuple[Sight, tuple[Sum, Sum, Sum]]:
+    w, u = block.weights, factor * k.u
+    s = flip_probability(u)
+    curvature = s * (1.0 - s)
+    gain, gradient = _above(block, u, s, kink, kappa)
+    sums = np.array([log_loss_sum(u, w), gain, w @ curvature])
+    return Sight(u, curvature), (Sum(block.gram(w * curvature)), Sum(gradient), Sum(sums))
+
+
+def _above(
+    block: Block, u: FloatArray, s: Any, kink: float, kappa: float
+) -> tuple[float, FloatArray]:
+    """What flips of all above the kink gain; the gradient of that and of a loss of slopes -s."""
+    over = np.maximum(u - block.flip_costs(kink), 0.0)
+    flipped = np.where(over > 0.0, block.weights, 0.0)
+    gain = float(block.weights @ over)
+    spent = kappa * float(block.flip_sizes(flipped).sum()) if gain > 0.0 else 0.0  # and not ∞·0
+    return gain, np.append(block.adjoint(flipped - block.weights * s), -spent)
 
 
 def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum]]:
+    """Histograms of distances from the kink: weights, and what flips above it cost (per κ)."""
     distances = k.u - block.flip_costs(kink)
-    place, size = _bins(np.abs(distances)), _EDGES.size + 1
-    weight = np.bincount(place, block.weights, minlength=size)
+    # Bin k ends before edge k, the last one nowhere; what is no number is in the first.
+    inside = np.fmin(np.fmax(np.abs(distances) / _EDGES[0], 2.0**-0.125), _EDGES[-1] / _EDGES[0])
+    place, size = (8.0 * np.log2(inside) + 1.0).astype(np.intp), _EDGES.size + 1
     flips = block.flip_sizes(np.where(distances > 0.0, block.weights, 0.0))
-    above = np.bincount(place, flips, minlength=size)
-    entries = np.bincount(place, _entries(block), minlength=size)
-    return k, (Sum(Distances(weight, above, entries)),)
+    return k, (Sum(np.stack([np.bincount(place, w, size) for w in (block.weights, flips)])),)
 
 
-def _entries(block: Block) -> FloatArray:
-    """How many each row has."""
-    if sp.issparse(block.X):
-        return np.asarray(np.diff(block.X.indptr), dtype=np.float64)
-    return np.full(block.y.size, float(block.X.shape[1]))
-
-
-def _bins(q: FloatArray) -> Any:
-    """Number of the bin of each distance: bin k ends before ``_EDGES[k]``, the last has no end."""
-    return np.clip((q.view(np.int64) >> _SHIFT) - (_FIRST - 1), 0, _EDGES.size)
-
-
-def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[()]]:
-    near = np.abs(k.u - block.flip_costs(kink)) < reach
-    return k._replace(near=near.view(np.uint8)), ()
+def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[Sum]]:
+    return _with_near(block, k, np.abs(k.u - block.flip_costs(kink)) < reach)
 
 
 def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[Sum]]:
     """Those who crossed the kink, and all who moved half as far as it is, come along."""
     v, after = k.u - block.flip_costs(kink), k.ahead - block.flip_costs(kink_ahead)
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
-    near |= k.near.view(bool)
-    return k._replace(near=near.view(np.uint8)), (Sum(float(_entries(block)[near].sum())),)
+    return _with_near(block, k, near | k.near.view(bool))
+
+
+def _with_near(block: Block, k: Sight, near: BoolArray) -> tuple[Sight, tuple[Sum]]:
+    """These samples are near the kink; how many entries their rows have."""
+    if sp.issparse(block.X):
+        entries = np.diff(block.X.indptr)[near].sum()
+    else:
+        entries = np.count_nonzero(near) * block.X.shape[1]
+    return k._replace(near=near.view(np.uint8)), (Sum(float(entries)),)
 
 
 def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
     return Sight(k.ahead, k.curvature), ()
 
 
-def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Stack, ...]]:
+def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Sum]]:
     k, offset = pair
-    return stacked(block, offset, k.u, np.flatnonzero(k.near))
+    return picked(block, offset, k.u, np.flatnonzero(k.near))
 
 
 def _survey(
-    block: Block, pair: tuple[Sight, int], kappa: float, numbers: Any, shares: FloatArray,
-    change: FloatArray, dual_change: FloatArray, step: float, lam: float,
+    block: Block, pair: tuple[Sight, int], kappa: float, kinks: tuple[float, float], numbers: Any,
+    shares: FloatArray, change: FloatArray, dual_change: FloatArray, step: float,
 ) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
-    ahead, s, a, sums = survey(
-        block.compiled, block.flip_costs(kappa), k.u, k.curvature, k.near, shares[first:last],
-        change, dual_change, step, lam,
+    price, *margins = np.stack(
+        [np.broadcast_to(block.flip_costs(unit), k.u.shape) for unit in (kappa, *kinks)]
+    )
+    price[np.isinf(price)] = 0.0
+    ahead, point, sums = survey(
+        block.compiled, price, *margins, k.u, k.curvature, k.near, shares[first:last], change,
+        dual_change, step,
     )  # fmt: skip
-    return k._replace(ahead=ahead, s=s, a=a), (Sum(sums),)
+    return k._replace(ahead=ahead, point=point), (Sum(sums),)
 
 
 def surveyed_point(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
     """The dual point (s, a) of a survey."""
-    return np.stack([k.s, k.a]), ()
+    return k.point, ()
 
 
 # --- from a sample to all ------------------------------------------------------------------------

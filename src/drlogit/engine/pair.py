@@ -26,33 +26,12 @@ from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.start import (
-    Start,
-    dual_point_of,
-    is_for,
-    sampling_error,
-    start_from,
-    with_lambda,
-)
+from ..starts.start import Start, dual_point_of, is_for, start_from, with_lambda
 from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
-from ._pair import (
-    PairState,
-    certify_pair,
-    correct_pair,
-    linearise_pair,
-    open_pair,
-    predict_pair,
-)
-from .large import (
-    LargeFit,
-    Level,
-    Work,
-    pays,
-    start_from_sample,
-    surveyed_point,
-)
+from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
+from .large import LargeFit, Level, Work, pays, start_from_sample, surveyed_point
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
@@ -233,7 +212,8 @@ def _run_large(
 ) -> LargeFit | None:
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem = scaling.problem
-    if not (problem.epsilon > 0.0 and max_iter >= SETTINGS.least_max_iter):
+    allowed = problem.epsilon > 0.0 and max_iter >= SETTINGS.most_models
+    if not allowed or is_wide(problem.rows):
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
@@ -255,14 +235,11 @@ def _run_large(
 
 
 def _near(problem: Problem, start: Start) -> bool:
-    """Whether a start is nearer than a sample would lead, or than it takes to begin anew."""
+    """Whether a model of the loss at a start pays."""
     rows = problem.rows
-    few = rows.n_samples < SETTINGS.least_samples * rows.n_columns
-    if few or rows.n_nonzeros < SETTINGS.least_entries:
-        return False
-    N = rows.n_samples
-    error = sampling_error(rows.n_columns, N / SETTINGS.growth, N)
-    return start.distance <= max(error, SETTINGS.near_nats)
+    many = rows.n_samples >= SETTINGS.least_samples * rows.n_columns
+    large = rows.n_nonzeros >= SETTINGS.least_entries
+    return many and large and start.distance <= SETTINGS.near_nats
 
 
 def _run(
@@ -294,8 +271,7 @@ def _opening(scaling: Scaling, hinge: bool, start: Start | None) -> tuple[FloatA
             x[:-1] = start.model / scaling.scale[:-1]
         return x, mu
     if start is None:
-        kappa = problem.kappa / sigma if hinge else 0.0
-        x[-1] = driver.starting_lambda(problem.epsilon / sigma, kappa, mu)
+        x[-1] = SETTINGS.start_lambda * mu * sigma / problem.epsilon
         return x, mu
     model, size = start.model.copy(), problem.dual_norm(start.model)
     # No optimal λ is above .2785/ε (Proposition 3.1).

@@ -278,7 +278,6 @@ class TableLayout:
         cone = cone_of(self.norm.name, places, last) if places.size else no_norm(last)
         length = self.n_samples // 64 + 300
         newton = Newton(scale, epsilon, Cones(cone, self._rows()), known, length)
-        newton.combine = True
         newton.open(x / scale, mu)
         return newton
 

@@ -76,11 +76,8 @@ class WideSystem:
         # Free columns have no diagonal of their own: a small share of the data's stands in.
         base = own + (1e-9 * data if self.factored else data)
         self.inverse = np.where(base > 0.0, 1.0 / np.where(base > 0.0, base, 1.0), 0.0)
-        if self.factored:
-            scale = self.scale * np.sqrt(self.inverse)
-            self.weights = self.rows.run(_factor, weights, scale)[0]
-        else:
-            self.weights = self.rows.run(_unfactored, weights)[0]
+        scale = self.scale * np.sqrt(self.inverse) if self.factored else None
+        self.weights = self.rows.run(_factor, weights, scale)[0]
         self.coupling_solved = np.zeros(own.size)
         if self.coupling.any():
             self.coupling_solved = self._solved(self.coupling)
@@ -124,14 +121,12 @@ def _weighted_product(
     return weights, (Sum(block.adjoint(weights[0] * block.margins(v))),)
 
 
-def _unfactored(block: Block, d: FloatArray) -> tuple[tuple[FloatArray, Any], tuple[()]]:
-    return (d, None), ()
-
-
 def _factor(
-    block: Block, d: FloatArray, column_scale: FloatArray
+    block: Block, d: FloatArray, column_scale: FloatArray | None
 ) -> tuple[tuple[FloatArray, Any], tuple[()]]:
-    """Cholesky factor of ``I + B T⁻¹ Bᵀ``, with ``column_scale = scale · T^{-1/2}``."""
+    """Cholesky factor of ``I + B T⁻¹ Bᵀ``, with ``column_scale = scale · T^{-1/2}``; or none."""
+    if column_scale is None:
+        return (d, None), ()
     matrix = block.outer_gram(np.sqrt(d), column_scale)
     matrix[np.diag_indices_from(matrix)] += 1.0
     # The transpose has the upper triangle as its lower one, in the order LAPACK wants.

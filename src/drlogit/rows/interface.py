@@ -7,7 +7,7 @@ never sees a vector of length N; it hands :meth:`Rows.run` a *block function*
 
 which is pure (it changes neither the block nor the state it was given), keeps what it
 wants to remember per sample in ``new_state``, and returns a tuple of :class:`Sum`,
-:class:`Min`, :class:`Max` and :class:`Stack` values, which ``run`` combines over the blocks.
+:class:`Min` and :class:`Max` values, which ``run`` combines over the blocks.
 The state is opaque to the driver.  The same solver therefore runs on all kinds of rows, and its
 answer does not depend on the cutting beyond rounding:
 

@@ -1,4 +1,4 @@
-"""What block functions return for the driver: sums, minima, maxima, and samples themselves.
+"""What block functions return for the driver: sums, minima and maxima.
 
 A reduction is of a number, of an array, or of a named tuple of them, which is combined field by
 field: ``Sum(Totals(loss=…, flips=…))`` arrives at the driver as ``Totals``.
@@ -44,28 +44,6 @@ class Max(Reduction):
     """A reduction by (elementwise) maximum."""
 
     _combine = staticmethod(np.maximum)
-
-
-class Stack(Reduction):
-    """A reduction that puts arrays below one another, those of later blocks perhaps first.
-
-    They are copied once, when the whole is asked for or sent, and not for every block again.
-    """
-
-    def __init__(self, *parts: Any) -> None:
-        self.parts = parts
-
-    @property
-    def value(self) -> Any:
-        """All of them in one array."""
-        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
-
-    def merge(self, other: Any) -> Any:
-        """The arrays of both."""
-        return Stack(*self.parts, *other.parts)
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return Stack, (self.value,)
 
 
 def merge_reductions(
