@@ -384,7 +384,7 @@ class ClassJudge:
             changed = [
                 -score - lam * price
                 for score, price in zip(scores, self.prices[i], strict=True)
-                if price < mp.inf and (self.epsilon or not price)
+                if price < mp.inf and self.epsilon
             ]
             top = max(scores)
             lse = top + mp.log(mp.fsum(mp.exp(score - top) for score in scores))

@@ -97,13 +97,17 @@ def test_costs_by_label_are_the_matrix_of_these_rows() -> None:
     assert by_sample.objective == pytest.approx(full.objective, abs=1e-9)
 
 
-def test_what_costs_nothing_can_be_had_without_a_radius() -> None:
+@pytest.mark.parametrize("labels", [2, 3])
+def test_without_a_radius_labels_are_as_they_are(labels: int) -> None:
     X, y = three_classes()
-    each = np.where(np.arange(y.size) < 20, 0.0, 1.0)
-    result = drlogit.solve(X, y, epsilon=0.0, kappa=each)
-    near = drlogit.solve(X, y, epsilon=1e-9, kappa=each)
-    assert result.objective == pytest.approx(near.objective, abs=3e-6)
-    assert drlogit.verify(result, X, y, kappa=each)
+    X, y = X[np.isin(y, np.unique(y)[:labels])], y[np.isin(y, np.unique(y)[:labels])]
+    unknown = np.where(np.arange(y.size) < 20, 0.0, 1.0)
+    result = drlogit.solve(X, y, epsilon=0.0, kappa=unknown)
+    plain = drlogit.solve(X, y, epsilon=0.0, kappa=math.inf)
+    assert result.objective == pytest.approx(plain.objective, abs=3e-6)
+    assert drlogit.verify(result, X, y, kappa=unknown)
+    worst = drlogit.worst_case_loss(result, X, y, epsilon=0.0, kappa=unknown)
+    assert worst == pytest.approx(result.objective, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -65,7 +65,7 @@ class ClassProblem(PosedProblem):
         """The finite costs of other labels; of samples, the least, positive, and largest."""
         found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
         if self.cost.trust is not None:
-            costs = self.label_costs._replace(free=False)
+            costs = self.label_costs._replace(fixed=False)
             _, extremes = self.rows.run(_extreme_costs, self.codes, costs)
             found = np.array([*extremes], dtype=np.float64)
         return np.asarray(found[np.isfinite(found)])
@@ -78,7 +78,7 @@ class ClassProblem(PosedProblem):
     @property
     def flips(self) -> bool:
         """Whether any label can become another."""
-        return self.flip_costs.size > 0 and (self.epsilon > 0.0 or not self.flip_costs.all())
+        return self.epsilon > 0.0 and self.flip_costs.size > 0
 
     def split(self, coefficients: FloatArray) -> tuple[FloatArray, Any]:
         """``(B, b)``, rows that sum to zero, for the features as they were given."""

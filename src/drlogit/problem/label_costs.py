@@ -130,11 +130,11 @@ class LabelCosts(NamedTuple):
     """What it costs to turn a sample's label into another, several classes.
 
     ``matrix`` has a row for each observed label; samples may have multiples of it, where it is one
-    number.  At ε = 0 only what is ``free`` can be had.
+    number.  At ε = 0 labels are as they are, ``fixed``.
     """
 
     matrix: FloatArray
-    free: bool = False
+    fixed: bool = False
 
     def of(self, block: Block, codes: NDArray[np.intp]) -> FloatArray:
         """Those of a block's samples, with a column for each label."""
@@ -143,7 +143,9 @@ class LabelCosts(NamedTuple):
             each = block.flip_costs(self.matrix[0, 1])
             known = (block.trust > _UNKNOWN) | np.isinf(each)
             found = np.where((found > 0.0) & known[:, None], each[:, None], 0.0)
-        return np.where(found > 0.0, np.inf, 0.0) if self.free else found
+        return np.where(
+            np.arange(len(self.matrix)) == codes[:, None], 0.0, np.inf if self.fixed else found
+        )
 
 
 def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:

@@ -172,6 +172,8 @@ def _label_costs(ball: Ball, codes: Any, n_classes: int, kappa: Any) -> FloatArr
         if found.shape != codes.shape or not (found >= 0.0).all():
             raise ValueError(f"kappa must be {codes.size} numbers >= 0, got shape {found.shape}")
         costs = np.repeat(found[:, None], n_classes, axis=1)
+    if ball.epsilon == 0.0:  # labels are as they are, whatever others cost
+        costs = np.full(costs.shape, np.inf)
     costs[np.arange(codes.size), codes] = 0.0
     return np.asarray(costs, dtype=np.float64)
 
