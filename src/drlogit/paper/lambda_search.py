@@ -302,7 +302,8 @@ def _next_lambda(
 
 def _margin_scale(problem: Problem) -> float:
     """About the root mean square margin on the unit ball, if columns were orthogonal."""
-    sizes = (problem.costs * problem.rows.column_scale)[problem.penalised]
+    kept = problem.penalised  # others cost infinitely much, and may be zero
+    sizes = problem.costs[kept] * problem.rows.column_scale[kept]
     whole = np.linalg.norm(sizes) if problem.norm.name == "l1" else sizes.max(initial=0.0)
     return max(float(whole), 1e-300)
 
