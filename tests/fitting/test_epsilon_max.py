@@ -110,3 +110,18 @@ def test_constant_below_the_radius_that_levels_the_classes(immovable):
             unit * X, rare, kappa=2.0 * unit, norm=norm, feature_costs=costs
         )
         assert found / unit == pytest.approx(2.0 * (doubt - 0.1), rel=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "lp-admm"])
+def test_an_empty_column_that_cannot_move_changes_nothing(cancer, solver):
+    X, y = cancer[0][:120, :4], cancer[1][:120]
+    empty = np.column_stack([X, np.zeros(len(X))])
+    costs = [1.0, 1.0, 1.0, 1.0, np.inf]
+    three = np.where(X[:, 0] > np.median(X[:, 0]), 2, y)
+    for labels in (y, three):
+        ball = {"kappa": 1.0, "feature_costs": costs}
+        found = drlogit.epsilon_max(empty, labels, **ball)
+        assert found == pytest.approx(drlogit.epsilon_max(X, labels, kappa=1.0), rel=1e-4)
+    result = drlogit.solve(empty, y, epsilon=0.05, solver=solver, **ball)
+    plain = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    assert result.objective == pytest.approx(plain.objective, abs=2e-6)

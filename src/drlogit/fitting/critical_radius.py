@@ -119,7 +119,7 @@ def _learns(budget: Callable[[float], float], epsilon: float) -> bool:
 
 def _of_classes(problem: ClassProblem) -> float:
     kept = problem.penalised
-    typical = problem.norm.value((problem.rows.column_scale * problem.costs)[kept])
+    typical = problem.norm.value(problem.rows.column_scale[kept] * problem.costs[kept])
     if not (kept.any() and typical > 0.0):
         return 0.0
     size = typical + float(problem.flip_costs.max(initial=0.0))
