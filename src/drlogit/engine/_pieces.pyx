@@ -37,10 +37,9 @@ cdef enum:
     PANEL = 64          # samples whose sums are added up first
     TOGETHER = 256      # samples whose combinations are counted pair by pair
     MOST = 2            # pieces per sample and label that one look may add
-    FEW = 8             # columns of the tail up to which loops beat BLAS
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
 cdef double BINDS = SETTINGS.binding_piece
-cdef double LIFT = SETTINGS.new_slack
+cdef double LIFT = SETTINGS.new_slack, AHEAD = SETTINGS.look_ahead
 
 cdef struct Piece:
     double y, cost, v, q, s, r     # label, cost, margin, multiplier, slope, slack
@@ -193,7 +192,7 @@ cdef class Work:
         self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
         self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
-        self.rows, self.square = np.empty(PANEL * t.T if t.T >= FEW else 1), np.zeros(t.T * t.T if t.T >= FEW else 1)
+        self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
         self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
         if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
@@ -372,7 +371,7 @@ cdef class Work:
                     for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
             for e in range(c):
                 for f in range(e + 1): local[e * c + f] -= acc[e] * acc[f] / sd
-        # Half of the row with itself (the tail with itself by BLAS, if it is long); local columns with it and each other.
+        # Half of the row with itself (the tail with itself by BLAS); local columns with it and each other.
         weight, self.waiting_weight[self.n_waiting], joint = local[0], local[0], 0
         for e in range(self.t.C):
             self.waiting[e, self.n_waiting] = self.t.joint[i, e]
@@ -386,15 +385,10 @@ cdef class Work:
         for e in range(T):
             value, target = weight * tail[e], out + (start + e) * Q
             for f in range(self.m): target[index[f]] += value * entry[f]
-            if T < FEW:
-                target += start
-                for f in range(e): target[f] += value * tail[f]
-                target[e] += 0.5 * value * tail[e]
-        if T >= FEW:
-            value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
-            for e in range(T): target[e] = value * tail[e]
-            self.filled += 1
-            if self.filled == PANEL: self.flush()
+        value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
+        for e in range(T): target[e] = value * tail[e]
+        self.filled += 1
+        if self.filled == PANEL: self.flush()
         for e in range(1, c):
             value, target = local[e * c], out + <Py_ssize_t>columns[e] * Q
             if value != 0.0:
@@ -422,7 +416,7 @@ cdef class Work:
         """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order."""
         cdef int T = self.t.T, n = self.filled
         cdef double unit = 1.0
-        if n: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
+        if n and T: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
         self.filled = 0
 
     cdef void finish(self, double* square, double* out) noexcept nogil:
@@ -430,7 +424,6 @@ cdef class Work:
         cdef Py_ssize_t e, f, T = self.t.T, start = self.t.start, P = self.t.P
         self.count(square)
         self.t.fold_gram(square, out)
-        if T < FEW: return
         self.flush()
         for e in range(T):
             for f in range(e + 1): out[(start + e) * P + start + f] += self.square[e * T + f]
@@ -540,7 +533,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double* out = &square[0]
     cdef double* adj = &adjoints[0, 0]
     cdef double* tot = &total[P * P + 3 * P]
-    cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
+    cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + AHEAD * min(1.0, mu / 0.005))
     cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, cen, curved
     cdef double base[3]
     cdef double each[3]
@@ -639,6 +632,11 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
         tot[1], tot[7] = tot[0], n
     found = PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], new_out, score, top_out, tot[0], *still(n, t.N))
     return found, sums
+
+
+def with_missing(Table t, both, const double[::1] x, double mu):
+    """Stay where the first of two states is, with the pieces that were new at the other, where a refused step led to."""
+    return linearise(t, both[0], x, 0.0, 0.0, mu, INFINITY, both[1])
 
 
 def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
@@ -789,4 +787,4 @@ def certify(Table t, state, const double[::1] dx):
         for k in range(P): total_out[k] = all_sums[k]
         total_out[P] = all_sums[Q]
         total_out[P + 1] = most + t.N // PANEL + Q - P + 4
-    return made, sums
+    return (state, made), sums
