@@ -63,8 +63,8 @@ class Settings:
     new_slack: float = 5.0
     """Slack of new pieces, in units of μ (made tables: 2 to 20 are within 7 % of iterations)."""
     look_ahead: float = 0.1
-    """By how much λ may yet fall, as a share, where new pieces are looked for (made tables of letters
-    with rare ones: .02 takes 6 to 11 % more iterations; .3 loses 2 of 2,000 domain cases)."""
+    """By how much λ may yet fall, as a share, where new pieces are looked for (tables of letters,
+    some of them rare: .02 takes 6 to 11 % more iterations; .3 loses 2 of 2,000 domain cases)."""
     trust: float = 1.3
     """Least range of a group, in prices of its change, that trust rows allow (made tables of
     40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more)."""
