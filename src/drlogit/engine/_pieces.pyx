@@ -20,13 +20,14 @@ from collections import namedtuple
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, sqrt
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dsyrk
 
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.problem._moves cimport Item, Priced, sorted_items
+from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows
 
 from drlogit.engine.settings import SETTINGS
 
@@ -60,77 +61,27 @@ cdef class Table:
     columns; ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the entries that
     a combination stands for.
     """
+    cdef CompiledRows rows
     cdef const double[::1] y, w
     cdef const int[:, ::1] codes, joint, levels
     cdef const double[:, ::1] signs
     cdef const int[::1] tail_columns, places
-    cdef const double[::1] shift
-    cdef const double[:, :] x64
-    cdef const float[:, :] x32
-    cdef const double[::1] v64
-    cdef const float[::1] v32
-    cdef const int32_t[::1] i32, p32
-    cdef const int64_t[::1] i64, p64
-    cdef bint single, wide, sparse, offset
+    cdef bint offset
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
     cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, L, W
+    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W
 
-    def __init__(self, X, y, w, codes, combined, layout):
+    def __init__(self, CompiledRows rows, codes, combined, layout):
         domains = layout.domains
-        self.y, self.w, self.codes = y, w, codes
+        self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = y.shape[0], self.joint.shape[1], domains.n_groups
+        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
         self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
         self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
         self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs, domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
         self.W = (self.G + 2 * self.nb + 63) // 64
-        self.sparse = hasattr(X, "indptr")
-        if self.sparse:
-            self.single, self.wide = X.dtype == np.float32, X.indices.dtype == np.int64
-            if self.single: self.v32 = X.data
-            else: self.v64 = X.data
-            if self.wide: self.i64, self.p64 = X.indices, X.indptr
-            else: self.i32, self.p32 = X.indices, X.indptr
-            self.L = int(np.diff(X.indptr).max(initial=0))
-        else:
-            self.shift = layout.tail_shift(X)
-            X = getattr(X, "array", X)
-            self.single = X.dtype == np.float32
-            if self.single: self.x32 = X
-            else: self.x64 = X
-        self.L += self.C
-
-    cdef Py_ssize_t row(self, Py_ssize_t i, int* index, double* value, double* tail) noexcept nogil:
-        """The sample's own row; the number of sparse entries."""
-        cdef Py_ssize_t j, k = 0, t, first, last, start = self.start
-        cdef int c
-        cdef double v
-        for j in range(self.C):
-            c = self.joint[i, j]
-            if c >= 0:
-                index[k], value[k] = c, 1.0
-                k += 1
-        if self.sparse:
-            for j in range(self.T): tail[j] = 0.0
-            first = self.p64[i] if self.wide else self.p32[i]
-            last = self.p64[i + 1] if self.wide else self.p32[i + 1]
-            for t in range(first, last):
-                c = self.places[self.i64[t] if self.wide else self.i32[t]]
-                if c < 0: continue
-                v = self.v32[t] if self.single else self.v64[t]
-                if c >= start: tail[c - start] = v
-                else:
-                    index[k], value[k] = c, v
-                    k += 1
-        elif self.single:
-            for j in range(self.tail_columns.shape[0]): tail[j] = self.x32[i, self.tail_columns[j]] - self.shift[j]
-        else:
-            for j in range(self.tail_columns.shape[0]): tail[j] = self.x64[i, self.tail_columns[j]] - self.shift[j]
-        if self.offset: tail[self.T - 1] = 1.0
-        return k
 
     def extended(self, const double[::1] x):
         """Coordinates with those of combinations: the sums of their levels'."""
@@ -168,6 +119,10 @@ cdef class Table:
 cdef class Work:
     """Room for one visit, the sample it is at, and what is asked of it."""
     cdef Table t
+    cdef CompiledRows x                 # the one of these two that there is, for this visit
+    cdef bint is_dense
+    cdef DenseRows dense
+    cdef CsrRows sparse
     cdef const double[::1] kappa, slope         # of length 1 or N; slope of a linear loss, or empty
     cdef Py_ssize_t m                           # sparse entries of the sample's row
     cdef int[::1] index, columns, place
@@ -186,8 +141,12 @@ cdef class Work:
         cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
         cdef unsigned char[::1] room = np.empty((t.G + t.nb + 1) * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
+        self.x = t.rows.borrow()
+        self.is_dense = isinstance(self.x, DenseRows)
+        if self.is_dense: self.dense = self.x
+        else: self.sparse = self.x
         self.kept, self.items = room, <Item*>&room[0]
-        self.index, self.value = np.empty(t.L + 1, np.int32), np.empty(t.L + 1)
+        self.index, self.value = np.empty(t.C + t.rows.n_columns, np.int32), np.empty(t.C + t.rows.n_columns)
         self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.nb + 1)
         self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
@@ -214,8 +173,31 @@ cdef class Work:
         """What the other label costs."""
         return self.kappa[i if self.kappa.shape[0] > 1 else 0]
 
-    cdef inline void go_to(self, Py_ssize_t i) noexcept nogil:
-        self.m = self.t.row(i, &self.index[0], &self.value[0], &self.tail[0])
+    cdef void go_to(self, Py_ssize_t i) noexcept nogil:
+        """The sample's own row: sparse entries and tail."""
+        cdef Py_ssize_t j, start = self.t.start
+        cdef int c
+        cdef const double* value
+        cdef const int* column
+        cdef const Py_ssize_t* ends
+        self.m = 0
+        for j in range(self.t.C):
+            if self.t.joint[i, j] >= 0:
+                self.index[self.m], self.value[self.m] = self.t.joint[i, j], 1.0
+                self.m += 1
+        if self.is_dense:
+            value = self.dense.load(i, i + 1)
+            for j in range(self.t.tail_columns.shape[0]): self.tail[j] = value[self.t.tail_columns[j]]
+        else:
+            for j in range(self.t.T): self.tail[j] = 0.0
+            self.sparse.load(i, i + 1, &value, &column, &ends)
+            for j in range(ends[1]):
+                c = self.t.places[column[j]]
+                if c >= start: self.tail[c - start] = value[j]
+                elif c >= 0:
+                    self.index[self.m], self.value[self.m] = c, value[j]
+                    self.m += 1
+        if self.t.offset: self.tail[self.t.T - 1] = 1.0
 
     cdef double along(self, const double* x) noexcept nogil:
         """The row's product with x."""
@@ -483,6 +465,7 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
                 p[e].q = t.w[i] * mu / p[e].r
             k += count
         ptr[t.N] = k
+    work.x.free()
     pieces, sets, new = np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), np.zeros(t.N, np.intp)
     return PieceState(kappa, slope, starts, pieces, sets, new, score, top_out, 0.0, *still(k, t.N))
 
@@ -630,6 +613,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))
         if stay: tot[0] = loss
         tot[1], tot[7] = tot[0], n
+    work.x.free()
     found = PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], new_out, score, top_out, tot[0], *still(n, t.N))
     return found, sums
 
@@ -713,6 +697,7 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
         if predictor:
             t.fold(out)
             memcpy(&total_out[0], out, P * sizeof(double))
+    work.x.free()
     return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
 
@@ -787,4 +772,5 @@ def certify(Table t, state, const double[::1] dx):
         for k in range(P): total_out[k] = all_sums[k]
         total_out[P] = all_sums[Q]
         total_out[P + 1] = most + t.N // PANEL + Q - P + 4
+    work.x.free()
     return (state, made), sums

@@ -77,11 +77,6 @@ class Settings:
     4 are alike; without, up to three times the iterations at small ε and κ)."""
     combined: float = 0.2
     """Levels of groups are combined up to the root of so many combinations per sample."""
-    stronger: float = 3.0
-    """Up to how many times the radius of an earlier result, or a share of its flip cost, it is a
-    start (made tables: from weaker adversaries twice the iterations, from stronger ones fewer)."""
-    radius_tol: float = 1e-7
-    """Complementarity, relative, at which a critical radius is known."""
 
     # --- certificate ---
     emptied: float = 1e-2

@@ -28,7 +28,6 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.matrix import ShiftedArray
 from ..rows.reductions import Sum
 from . import driver
 from ._cones import Cones, RowCone, cone_of, no_norm
@@ -148,21 +147,13 @@ class TableLayout:
         order = np.argsort(features, kind="stable")
         return order[features[order] >= self.start].astype(np.int32)
 
-    def tail_shift(self, X: Any) -> FloatArray:
-        """What is subtracted from dense columns of the tail."""
-        columns = self.tail_columns
-        return X.shift[columns] if isinstance(X, ShiftedArray) else np.zeros(columns.size)
-
     def table(self, block: Block) -> Table:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.__dict__.get("_table")
         if kept is None or kept[0] != self.token:
-            X = block.X
-            codes = self._codes(X)
-            kept = block.__dict__["_table"] = (
-                self.token,
-                Table(X, block.y, block.weights, codes, self._combined(codes), self),
-            )
+            codes = self._codes(block.X)
+            table = Table(block.compiled, codes, self._combined(codes), self)
+            kept = block.__dict__["_table"] = self.token, table
         return kept[1]
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
@@ -439,29 +430,16 @@ def interior_point_with_domains(
 def _opening(
     problem: Problem, layout: TableLayout, start: Result | None
 ) -> tuple[FloatArray, float]:
-    """Coordinates and μ to open with: near the constant model, or near that of a start."""
-    epsilon = problem.epsilon
-    if start is None or not _serves(problem, start):
+    """Coordinates and μ to open with: near the constant model, or near another that starts."""
+    if start is None or start.lam == 0.0 or not np.isfinite([*start.coef, start.intercept]).all():
         # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
-        lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / epsilon)
-        return layout.inside(np.zeros(problem.costs.size), lam, SETTINGS.table_push), (
-            SETTINGS.start_mu
-        )
+        lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / problem.epsilon)
+        nothing = np.zeros(problem.costs.size)
+        return layout.inside(nothing, lam, SETTINGS.table_push), SETTINGS.start_mu
     coefficients = problem.join(start.coef, start.intercept)
     lam = max(start.lam, problem.dual_norm(coefficients))
     mu = SETTINGS.near_mu if math.isfinite(problem.kappa) else SETTINGS.near_mu_loss
     return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), mu
-
-
-def _serves(problem: Problem, start: Result) -> bool:
-    """Whether to start from a result: not of a constant model, nor of a far weaker adversary."""
-    finite = np.isfinite(start.coef).all() and math.isfinite(start.intercept)
-    if not finite or start.lam == 0.0:
-        return False
-    ball, most = start.ball, SETTINGS.stronger
-    return ball is None or (
-        problem.epsilon <= most * ball.epsilon and ball.kappa <= most * problem.kappa
-    )
 
 
 def _optimal_already(
@@ -515,5 +493,5 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     newton.pinned = True
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
-        driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
+        driver.run(samples, newton, state, mu, 1e-7, 200)
     return float(max(0.0, -newton.best) / lam)
