@@ -150,32 +150,33 @@ cdef class CrossPolytope(LinearCone):
         rank_one[self.last] -= sqrt(self.soft)
         coupling[self.last] += self.soft
 
+    cdef double missing(self, Py_ssize_t j) noexcept:
+        """Of v's equation, with what its aims push."""
+        return (self.aim[j] / self.slack[j] + self.aim[self.m + j] / self.slack[self.m + j]
+                + self.mult[j] + self.mult[self.m + j] - self.mult[2 * self.m])
+
     cdef void drive(self, double* rhs) noexcept:
         """What the aims push, with v's answer to them (and to what is missing of its equations)."""
         cdef Py_ssize_t j, m = self.m
-        cdef double up, low, e, total = 0.0
+        cdef double up, low, total = 0.0
         if m == 0: return
         for j in range(m):
-            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            total += e / self.own[j]
+            total += self.missing(j) / self.own[j]
         self.miss = self.soft * (self.aim[2 * m] / self.mult[2 * m] + total)      # dt when dθ = dλ = 0
         for j in range(m):
             up, low = self.aim[j] / self.slack[j], self.aim[m + j] / self.slack[m + j]
-            e = up + low + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            rhs[self.where[j]] -= up - low - self.left[j] * (e - self.miss) / self.own[j]
+            rhs[self.where[j]] -= up - low - self.left[j] * (self.missing(j) - self.miss) / self.own[j]
         rhs[self.last] += self.miss
 
     cdef void direction(self, const double* dx) noexcept:
         cdef Py_ssize_t j, m = self.m
-        cdef double e, dv, dt, total = 0.0, sum_v = 0.0
+        cdef double dv, dt, total = 0.0, sum_v = 0.0
         if m == 0: return
         for j in range(m):
-            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            total += (e + self.left[j] * dx[self.where[j]]) / self.own[j]
+            total += (self.missing(j) + self.left[j] * dx[self.where[j]]) / self.own[j]
         dt = self.soft * (self.aim[2 * m] / self.mult[2 * m] - dx[self.last] + total)
         for j in range(m):
-            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            dv = (e + self.left[j] * dx[self.where[j]] - dt) / self.own[j]
+            dv = (self.missing(j) + self.left[j] * dx[self.where[j]] - dt) / self.own[j]
             sum_v += dv
             self.dslack[j], self.dslack[m + j] = dv - dx[self.where[j]], dv + dx[self.where[j]]
         self.dslack[2 * m] = dx[self.last] - sum_v
