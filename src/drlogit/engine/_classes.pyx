@@ -25,7 +25,7 @@ cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETT
 
 #: A block at an iterate: labels, what each label costs, probabilities of a linear loss p·s in the place of lse(s) (or
 #: none); scores, slacks and multipliers; (p, D); the predictor's second-order terms; the direction.
-ClassState = namedtuple("ClassState", "codes kappa fixed now curved second step", defaults=(None, None, None))
+ClassState = namedtuple("ClassState", "codes kappa fixed now curved second step", defaults=(None, None, None), module=__name__)
 
 
 cdef double softmax(const double* s, Py_ssize_t K, double* p) noexcept nogil:

@@ -50,7 +50,7 @@ cdef struct Step:
 #: A block at an iterate: costs of flips, and slopes of a linear loss -s u in the place of the log-loss, or none (one
 #: or one per sample); pieces sample by sample (``starts``), their moved items as bits, the last ``new`` of a sample
 #: taken in here; scores and epigraph variables of samples; the loss; the direction of ``predict`` and ``correct``.
-PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam")
+PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam", module=__name__)
 
 
 cdef class Table:

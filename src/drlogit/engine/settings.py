@@ -142,9 +142,9 @@ class Settings:
     (50000, 30, 6), as long at (5000, 20, 5))."""
     class_step: float = 0.1
     class_correction: float = 1e-4
-    """How exactly steps and corrections are solved for, in the norm of the preconditioner ((6000, 40,
-    5), (12000, 50, 4), (9000, 25, 7): .03 takes a fifth more products; by the preconditioner alone,
-    predictors never end on the table segment)."""
+    """How exactly steps and corrections are solved for, in the norm of the preconditioner
+    ((6000, 40, 5), (12000, 50, 4), (9000, 25, 7): .03 takes a fifth more products; by the
+    preconditioner alone, predictors never end on the table segment)."""
     class_steps: int = 25
     """Steps of conjugate gradients at most: more mean that rounding sets the accuracy."""
 
