@@ -140,11 +140,11 @@ class Settings:
     class_direct: int = 60
     """Coefficients up to which it is made of all rows (200: 7 instead of 5 times a plain fit at
     (50000, 30, 6), as long at (5000, 20, 5))."""
-    class_step: float = 0.1
+    class_step: float = 0.03
     class_correction: float = 1e-4
-    """How exactly steps and corrections are solved for, in the norm of the preconditioner
-    ((6000, 40, 5), (12000, 50, 4), (9000, 25, 7): .03 takes a fifth more products; by the
-    preconditioner alone, predictors never end on the table segment)."""
+    """How exactly steps and corrections are solved for, in the norm of the preconditioner (lognormal
+    features, (2300, 19, 7): .1 stalls, with .3 for predictors half as many iterations more; (6000,
+    40, 5), (12000, 50, 4), (9000, 25, 7): .3 for predictors saves a quarter of the products)."""
     class_steps: int = 25
     """Steps of conjugate gradients at most: more mean that rounding sets the accuracy."""
 
