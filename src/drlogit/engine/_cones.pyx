@@ -207,11 +207,10 @@ cdef class RowCone(LinearCone):
 
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t k
-        for k in range(self.n_true):
+        for k in range(self.m):
+            if k >= self.n_true: self.price[k] = max(TRUST * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
             self.slack[k] = self.at(k, x) + self.price[k] * x[self.last]
             self.mult[k] = self.weight[k] * mu / self.slack[k]
-        for k in range(self.n_true, self.m): self.price[k] = 0.0
-        self.follow(x, mu, False)
 
     cdef void pull(self, const double* mult, double* out) noexcept:
         cdef Py_ssize_t k
@@ -282,10 +281,12 @@ cdef class RowCone(LinearCone):
     cdef void follow(self, const double* x, double mu, bint held) noexcept:
         """Trust rows go along with the iterate."""
         cdef Py_ssize_t k
-        cdef double price
+        cdef double price, most = 0.0, cost
+        for k in range(self.n_true, self.m): most = max(most, self.mult[k] * self.costs[k - self.n_true])
         for k in range(self.n_true, self.m):
-            price = max(TRUST * self.costs[k - self.n_true], -1.2 * self.at(k, x) / x[self.last])
-            if held: price = max(price, 2.0 * self.price[k])
+            cost = self.costs[k - self.n_true]
+            price = max(self.price[k], max(TRUST * cost, -1.2 * self.at(k, x) / x[self.last]))
+            if held and self.mult[k] * cost > 0.1 * most: price *= 2.0
             if price > self.price[k]:
                 self.price[k] = price
                 self.slack[k] = self.at(k, x) + price * x[self.last]
