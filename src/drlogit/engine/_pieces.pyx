@@ -36,6 +36,7 @@ cdef extern from *:
 
 cdef enum:
     PANEL = 64          # samples whose sums are added up first
+    TOGETHER = 256      # samples whose combinations are counted pair by pair
     MOST = 2            # pieces per sample and label that one look may add
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
 cdef double BINDS = SETTINGS.binding_piece
@@ -132,6 +133,9 @@ cdef class Work:
     cdef double[::1] values
     cdef object kept
     cdef Py_ssize_t filled                      # rows of the panel whose tails wait for BLAS
+    cdef int[:, ::1] waiting                    # samples whose combinations wait to be counted, their weights
+    cdef double[::1] waiting_weight
+    cdef Py_ssize_t n_waiting
 
     def __init__(self, Table t, kappa, slope):
         cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
@@ -148,6 +152,7 @@ cdef class Work:
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
         self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
         self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
+        self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
         if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
         if t.nb:
@@ -287,7 +292,7 @@ cdef class Work:
 
     cdef void gram(self, Py_ssize_t i, const Piece* p, const uint64_t* sets, Py_ssize_t n, double sd, double* out) noexcept nogil:
         """Σ q h'' zzᵀ + Σ D δδᵀ - (ΣDδ)(ΣDδ)ᵀ/ΣD of a sample, D = q/r: in its row and a few columns, then spread out."""
-        cdef Py_ssize_t P = self.t.P, Q = self.t.Q, W = self.t.W, G = self.t.G, T = self.t.T, start = self.t.start, high = self.t.high, k, e, f, c = 1, ref = 0, item, w
+        cdef Py_ssize_t P = self.t.P, Q = self.t.Q, W = self.t.W, G = self.t.G, T = self.t.T, start = self.t.start, high = self.t.high, k, e, f, c = 1, ref = 0, item, w, joint
         cdef uint64_t bits
         cdef double weight, value, alpha
         cdef int col
@@ -349,8 +354,13 @@ cdef class Work:
             for e in range(c):
                 for f in range(e + 1): local[e * c + f] -= acc[e] * acc[f] / sd
         # Half of the row with itself (the tail with itself by BLAS); local columns with it and each other.
-        weight = local[0]
-        for e in range(self.m):
+        weight, self.waiting_weight[self.n_waiting], joint = local[0], local[0], 0
+        for e in range(self.t.C):
+            self.waiting[e, self.n_waiting] = self.t.joint[i, e]
+            joint += self.t.joint[i, e] >= 0
+        self.n_waiting += 1
+        if self.n_waiting == TOGETHER: self.count(out)
+        for e in range(joint, self.m):
             value, target = weight * entry[e], out + <Py_ssize_t>index[e] * Q
             for f in range(e): target[index[f]] += value * entry[f]
             target[index[e]] += 0.5 * value * entry[e]
@@ -370,6 +380,20 @@ cdef class Work:
             target[columns[e]] += 0.5 * local[e * c + e]
             place[columns[e]] = -1
 
+    cdef void count(self, double* out) noexcept nogil:
+        """Combinations that wait, with each other: a pair of groups at a time stays in the cache."""
+        cdef Py_ssize_t j, k, i, Q = self.t.Q
+        cdef const int* one
+        cdef const int* other
+        cdef const double* weight = &self.waiting_weight[0]
+        for j in range(self.t.C):
+            one = &self.waiting[j, 0]
+            for k in range(j + 1):
+                other = &self.waiting[k, 0]
+                for i in range(self.n_waiting):
+                    if one[i] >= 0 and other[i] >= 0: out[one[i] * Q + other[i]] += weight[i] if k < j else 0.5 * weight[i]
+        self.n_waiting = 0
+
     cdef void flush(self) noexcept nogil:
         """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order."""
         cdef int T = self.t.T, n = self.filled
@@ -380,6 +404,7 @@ cdef class Work:
     cdef void finish(self, double* square, double* out) noexcept nogil:
         """The Gram matrix of all samples, its lower triangle."""
         cdef Py_ssize_t e, f, T = self.t.T, start = self.t.start, P = self.t.P
+        self.count(square)
         self.t.fold_gram(square, out)
         self.flush()
         for e in range(T):
