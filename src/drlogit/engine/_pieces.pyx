@@ -40,7 +40,7 @@ cdef enum:
     MOST = 2            # pieces per sample and label that one look may add
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
 cdef double BINDS = SETTINGS.binding_piece
-cdef double LIFT = SETTINGS.new_slack, AHEAD = SETTINGS.look_ahead
+cdef double LIFT = SETTINGS.new_slack
 
 cdef struct Piece:
     double y, cost, v, q, s, r     # label, cost, margin, multiplier, slope, slack
@@ -516,7 +516,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     cdef double* out = &square[0]
     cdef double* adj = &adjoints[0, 0]
     cdef double* tot = &total[P * P + 3 * P]
-    cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + AHEAD * min(1.0, mu / 0.005))
+    cdef double loss = state.loss, lam = x[last], ahead = lam / (1.0 + 0.02 * min(1.0, mu / 0.005))
     cdef double w, top, best, value, old, q, mass, full, error, space, sq, sd, sw, h, cen, curved
     cdef double base[3]
     cdef double each[3]

@@ -62,9 +62,6 @@ class Settings:
     """How far from the constant model a run opens, in λ (.1 to .5: within half an iteration)."""
     new_slack: float = 5.0
     """Slack of new pieces, in units of μ (made tables: 2 to 20 are within 7 % of iterations)."""
-    look_ahead: float = 0.1
-    """By how much λ may yet fall, as a share, where new pieces are looked for (tables of letters,
-    some of them rare: .02 takes 6 to 11 % more iterations; .3 loses 2 of 2,000 domain cases)."""
     trust: float = 1.3
     """Least range of a group, in prices of its change, that trust rows allow (made tables of
     40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more)."""
@@ -142,9 +139,9 @@ class Settings:
     (50000, 30, 6), as long at (5000, 20, 5))."""
     class_step: float = 0.03
     class_correction: float = 1e-4
-    """How exactly steps and corrections are solved for, in the norm of the preconditioner (lognormal
-    features, (2300, 19, 7): .1 stalls, with .3 for predictors half as many iterations more; (6000,
-    40, 5), (12000, 50, 4), (9000, 25, 7): .3 for predictors saves a quarter of the products)."""
+    """How exactly steps and corrections are solved for, in the norm of the preconditioner
+    (lognormal features, (2300, 19, 7): .1 stalls, with .3 for predictors half as many iterations
+    more; (6000, 40, 5), (12000, 50, 4), (9000, 25, 7): that saves a quarter of the products)."""
     class_steps: int = 25
     """Steps of conjugate gradients at most: more mean that rounding sets the accuracy."""
 
