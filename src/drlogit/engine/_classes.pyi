@@ -1,67 +1,42 @@
 """Samples of several classes: visits in compiled loops."""
 
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from ..rows._products import CompiledRows
 from ..rows.arrays import FloatArray
 
+class ClassState(NamedTuple):
+    codes: Any
+    kappa: FloatArray
+    fixed: FloatArray
+    now: FloatArray
+    curved: FloatArray | None = None
+    second: FloatArray | None = None
+    step: FloatArray | None = None
+
 def open_classes(
     rows: CompiledRows,
-    codes: NDArray[Any],
-    which: NDArray[Any],
+    codes: Any,
     kappa: FloatArray,
-    coef: FloatArray,
-    mu: float,
-) -> FloatArray: ...
-def linearise_classes(
-    rows: CompiledRows,
-    codes: NDArray[Any],
-    which: NDArray[Any],
-    kappa: FloatArray,
-    was: FloatArray,
-    step: FloatArray | None,
     fixed: FloatArray,
     coef: FloatArray,
-    primal: float,
-    dual: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]: ...
-def curvature_product(
+    mu: float,
+) -> ClassState: ...
+def linearise_classes(
+    rows: CompiledRows, state: ClassState, coef: FloatArray, primal: float, dual: float
+) -> tuple[ClassState, FloatArray]: ...
+def follow_classes(
     rows: CompiledRows,
-    curved: FloatArray,
-    which: NDArray[Any],
-    kappa: FloatArray,
-    coef: FloatArray,
-) -> FloatArray: ...
-def curvature_gram(rows: CompiledRows, curved: FloatArray, n_classes: int) -> FloatArray: ...
-def predict_classes(
-    rows: CompiledRows,
-    which: NDArray[Any],
-    kappa: FloatArray,
-    now: FloatArray,
-    dcoef: FloatArray,
-    light: float,
-) -> tuple[FloatArray, FloatArray]: ...
-def correct_classes(
-    rows: CompiledRows,
-    codes: NDArray[Any],
-    which: NDArray[Any],
-    kappa: FloatArray,
-    now: FloatArray,
-    slopes: FloatArray,
-    linear: bool,
-    second: FloatArray,
+    state: ClassState,
     dcoef: FloatArray,
     centre: float,
     share: float,
-    light: float,
-) -> tuple[FloatArray, FloatArray]: ...
+    predictor: bool,
+) -> tuple[ClassState, FloatArray]: ...
 def certify_classes(
-    rows: CompiledRows,
-    which: NDArray[Any],
-    kappa: FloatArray,
-    now: FloatArray,
-    point: FloatArray | None,
-    dcoef: FloatArray,
+    rows: CompiledRows, state: ClassState, point: FloatArray | None, dcoef: FloatArray
 ) -> tuple[FloatArray, FloatArray]: ...
+def curvature_product(
+    rows: CompiledRows, curved: FloatArray, kappa: FloatArray, coef: FloatArray
+) -> FloatArray: ...
+def curvature_gram(rows: CompiledRows, curved: FloatArray, n_classes: int) -> FloatArray: ...

@@ -4,14 +4,17 @@ Of sample i with scores s (a number for each of K classes) and label y the loss 
 
     lse(s) - s_y + (τ + s_y),      r_k = τ + s_k + κ_k λ ≥ 0  with multipliers a_k, Σ a = 1
 
-Visits and their flat arrays of sums are those of ``_pair`` without a matrix; P counts (B row by row, with the
-intercepts, and λ).  ``which`` is the row of ``kappa`` that has a sample's costs.  Labels that a sample cannot get
-(κ infinite) have a = 0 and take no part; where there is no other, the sample has no slacks at all.  The sample's curvature in its scores is a Laplacian with weights d_jk ≥ 0 for pairs of classes,
+Visits are pure functions of (rows, state, …); their flat arrays of sums are those of ``_pair`` without a matrix; P
+counts (B row by row, with the intercepts, and λ).  Labels that a sample cannot get (κ infinite) have a = 0 and take no
+part; where there is no other, slacks and multipliers stay as they are.  The sample's curvature in its scores is a
+Laplacian with weights d_jk ≥ 0 for pairs of classes,
 
     w (diag p - p pᵀ) + w (diag D - D Dᵀ / ΣD),  D = a / r:       d_jk = w (p_j p_k + D_j D_k / ΣD)
 
 so the matrix takes a weighted Gram matrix of the rows for every pair, and a product with it two passes.
 """
+from collections import namedtuple
+
 import numpy as np
 from libc.math cimport INFINITY, exp, fabs, log
 from drlogit.rows._products cimport CompiledRows
@@ -19,6 +22,10 @@ from ._pair cimport LEVELS, SCALARS, limit
 from .settings import SETTINGS
 
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
+
+#: A block at an iterate: labels, what each label costs, probabilities of a linear loss p·s in the place of lse(s) (or
+#: none); scores, slacks and multipliers; (p, D); the predictor's second-order terms; the direction.
+ClassState = namedtuple("ClassState", "codes kappa fixed now curved second step", defaults=(None, None, None), module=__name__)
 
 
 cdef double softmax(const double* s, Py_ssize_t K, double* p) noexcept nogil:
@@ -55,45 +62,27 @@ cdef Py_ssize_t others(const double* kappa, Py_ssize_t K) noexcept nogil:
     return count if count > 1 else 0
 
 
-cdef void central(const double* base, const double* kappa, Py_ssize_t K, double mu, double* r, double* a) noexcept nogil:
-    """r_k = τ + base_k, a_k r_k = μ, Σ a = 1."""
-    cdef double least = INFINITY, tau, total, slope
-    cdef Py_ssize_t k, count = 0, n_iter
-    for k in range(K):
-        if kappa[k] != INFINITY:
-            least, count = min(least, base[k]), count + 1
-    tau = mu - least                        # here Σ μ/r ≥ 1: Newton's method comes from the left
-    for n_iter in range(60):
-        total, slope = -1.0, 0.0
-        for k in range(K):
-            if kappa[k] != INFINITY:
-                total += mu / (tau + base[k])
-                slope += mu / ((tau + base[k]) * (tau + base[k]))
-        tau += total / slope
-        if fabs(total) < 1e-13: break
-    for k in range(K):
-        r[k] = tau + base[k] if kappa[k] != INFINITY else <double>INFINITY
-        a[k] = mu / r[k]
-
-
-def open_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa, const double[::1] coef, double mu):
-    """Scores, slacks and multipliers (3, N, K) on the central path."""
+def open_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, fixed, const double[::1] coef, double mu):
+    """Slacks of at least μ, and equal products of a sample: r = τ + s + κ λ, a in proportion to 1/r."""
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1]
-    cdef double lam = coef[K * rows.n_columns]
+    cdef double lam = coef[K * rows.n_columns], least, total
     cdef double[:, :, ::1] now = np.zeros((3, n, K))
-    cdef double[::1] base = np.empty(K)
+    cdef double* r
     rows = rows.borrow()
     for block in range((n + b - 1) // b):
         lo, hi = block * b, min(block * b + b, n)
         rows.scores(lo, hi, &coef[0], K, &now[0, lo, 0])
         for i in range(lo, hi):
-            if others(&kappa[which[i], 0], K) == 0:
-                for k in range(K): now[1, i, k], now[2, i, k] = INFINITY, k == codes[i]
-                continue
-            for k in range(K): base[k] = now[0, i, k] + (kappa[which[i], k] * lam if kappa[which[i], k] != INFINITY else 0.0)
-            central(&base[0], &kappa[which[i], 0], K, mu, &now[1, i, 0], &now[2, i, 0])
+            r, least, total = &now[1, i, 0], INFINITY, 0.0
+            for k in range(K):
+                r[k] = now[0, i, k] + kappa[i, k] * lam if kappa[i, k] != INFINITY else <double>INFINITY
+                least = min(least, r[k])
+            for k in range(K):
+                r[k] += mu - least
+                total += 1.0 / r[k]
+            for k in range(K): now[2, i, k] = 1.0 / r[k] / total
     rows.free()
-    return np.asarray(now)
+    return ClassState(np.asarray(codes), np.asarray(kappa), fixed, np.asarray(now))
 
 
 cdef void moved(const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* dr, const double* da,
@@ -114,16 +103,14 @@ cdef void moved(const double* kappa, Py_ssize_t K, const double* r, const double
         new_a[k] /= total
 
 
-def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa,
-                      double[:, :, ::1] was, step, const double[:, ::1] fixed, const double[::1] coef, double primal,
-                      double dual):
-    """Go by these lengths along the direction, to ``coef``: where that is, (p, D) there, and the conditions.
-
-    ``fixed`` are probabilities p, per sample, of a linear loss p·s instead of lse(s), or empty: its curvature is 0.
-    """
+def linearise_classes(CompiledRows rows, state, const double[::1] coef, double primal, double dual):
+    """Go by these lengths along the state's direction, to ``coef``: the state, with (p, D), and the conditions there."""
+    cdef const int[::1] codes = state.codes
+    cdef const double[:, ::1] kappa = state.kappa, fixed = state.fixed
+    cdef double[:, :, ::1] was = state.now
     cdef Py_ssize_t block, i, j, k, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride, others_
-    cdef bint goes = step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0, some
+    cdef bint goes = state.step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0, some
     cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d, curved = np.empty((2, n, K))
     cdef double[:, ::1] columns = np.empty((4 * K, b)), adjoints = np.zeros((4 * K, wide))
     sums = np.zeros(5 * P + SCALARS)
@@ -140,13 +127,13 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] wh
     cdef double w, lse, total, total_a, inverse, mean, over, lam = coef[K * m], corner = 0.0, value
     cdef double side[3]
     side[0] = side[1] = side[2] = 0.0
-    if goes: d = step
+    if goes: d = state.step
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi, some = block * b, min(block * b + b, n), False
             for i in range(lo, hi):
-                c, w, kap, j = codes[i], rows.w[i], &kappa[which[i], 0], i - lo
+                c, w, kap, j = codes[i], rows.w[i], &kappa[i, 0], i - lo
                 p, D = &curved[0, i, 0], &curved[1, i, 0]
                 others_ = others(kap, K)
                 s, r, a = &now[0, i, 0], &now[1, i, 0], &now[2, i, 0]
@@ -204,11 +191,10 @@ def linearise_classes(CompiledRows rows, const int[::1] codes, const int[::1] wh
         out[P - 1] = corner
         for j in range(3): adj[j * P + P - 1] = side[j]
     rows.free()
-    return np.asarray(now), np.asarray(curved), sums
+    return ClassState(state.codes, state.kappa, state.fixed, np.asarray(now), np.asarray(curved)), sums
 
 
-def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const int[::1] which, const double[:, ::1] kappa,
-                      const double[::1] coef):
+def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const double[:, ::1] kappa, const double[::1] coef):
     """The samples' matrix times (B, λ), sample by sample: where a kink holds, ds + κ dλ is small before it is multiplied."""
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
     cdef double[:, ::1] columns = np.empty((K, b)), ds = np.empty((b, K)), adjoint = np.zeros((K, rows.stride))
@@ -225,7 +211,7 @@ def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const i
             lo, hi = block * b, min(block * b + b, n)
             rows.scores(lo, hi, &coef[0], K, &ds[0, 0])
             for i in range(lo, hi):
-                w, p, D, v, kap = rows.w[i], &curved[0, i, 0], &curved[1, i, 0], &ds[i - lo, 0], &kappa[which[i], 0]
+                w, p, D, v, kap = rows.w[i], &curved[0, i, 0], &curved[1, i, 0], &ds[i - lo, 0], &kappa[i, 0]
                 mean, centre, total = 0.0, 0.0, 0.0
                 for k in range(K):
                     mean += p[k] * v[k]
@@ -249,10 +235,9 @@ def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const i
 def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved, Py_ssize_t G):
     """The matrix of that product for the first G classes: a weighted Gram matrix for every pair."""
     cdef Py_ssize_t block, i, j, k, c, q, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
-    cdef Py_ssize_t Q = G * (G - 1) // 2, wide = rows.stride, size = G * m
-    cdef bint more = G < K                  # pairs with one class of these
-    cdef double[:, ::1] weights = np.empty((Q + G, b))
-    cdef double[:, :, ::1] grams = np.zeros((Q + (G if more else 0), wide, wide))
+    cdef Py_ssize_t Q = K * (K - 1) // 2, wide = rows.stride, size = G * m
+    cdef double[:, ::1] weights = np.empty((Q, b))
+    cdef double[:, :, ::1] grams = np.zeros((Q, wide, wide))
     found = np.zeros((size, size))
     cdef double[:, ::1] out = found
     cdef const double* p
@@ -263,31 +248,26 @@ def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved, Py_ssize_t
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
             for i in range(lo, hi):
-                w, p, D, j, q, total = rows.w[i], &curved[0, i, 0], &curved[1, i, 0], i - lo, 0, 0.0
+                w, p, D, q, total = rows.w[i], &curved[0, i, 0], &curved[1, i, 0], 0, 0.0
                 for k in range(K): total += D[k]
                 if total == 0.0: total = 1.0
-                for k in range(G):
+                for k in range(K):
                     for c in range(k):
-                        weights[q, j] = w * (p[k] * p[c] + D[k] * D[c] / total)
+                        weights[q, i - lo] = w * (p[k] * p[c] + D[k] * D[c] / total)
                         q += 1
-                    weights[Q + k, j] = 0.0
-                    for c in range(G, K): weights[Q + k, j] += w * (p[k] * p[c] + D[k] * D[c] / total)
-            for q in range(grams.shape[0]): rows.gram(lo, hi, &weights[q, 0], &grams[q, 0, 0])
+            for q in range(Q): rows.gram(lo, hi, &weights[q, 0], &grams[q, 0, 0])
         q = 0
-        for k in range(G):
-            for c in range(k + 1):
-                if c == k and not more: continue
+        for k in range(K):
+            for c in range(k):
                 for i in range(m):
-                    for j in range(i + 1):
-                        value = grams[Q + k, i, j] if c == k else grams[q, i, j]
-                        out[k * m + i, k * m + j] += value
-                        if c < k:
-                            out[c * m + i, c * m + j] += value
+                    for j in range(m):
+                        value = grams[q, i, j] if j <= i else grams[q, j, i]
+                        if c < G: out[c * m + i, c * m + j] += value
+                        if k < G:
+                            out[k * m + i, k * m + j] += value
                             out[k * m + i, c * m + j] -= value
-                            if i != j: out[k * m + j, c * m + i] -= value
-                if c < k: q += 1
-        for i in range(size):
-            for j in range(i): out[j, i] = out[i, j]
+                            out[c * m + i, k * m + j] -= value
+                q += 1
     rows.free()
     return found
 
@@ -324,36 +304,56 @@ cdef void book(double w, const double* kappa, Py_ssize_t K, const double* r, con
     if worst_dual < -1.0: limit(costs + LEVELS, -worst_dual, w * (own + PASSING * passed * total))
 
 
-def predict_classes(CompiledRows rows, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now,
-                    const double[::1] dcoef, double light):
-    """All products to zero: how far, what is left, and the pull of the second-order terms."""
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
-    cdef Py_ssize_t P = K * m + 1, wide = rows.stride
-    cdef double[:, ::1] second = np.zeros((n, K)), columns = np.empty((K, b)), adjoint = np.zeros((K, wide)), ds = np.empty((b, K))
-    cdef double[::1] work = np.empty(3 * K)
-    sums = np.zeros(P + 3 + 2 * LEVELS)
+def follow_classes(CompiledRows rows, state, const double[::1] dcoef, double centre, double share, bint predictor):
+    """Everything that goes with a direction, in proportion but for the scores: all products to zero, or towards
+    ``centre`` with a share of the predictor's second-order terms.
+
+    Sums of a predictor: the pull of the second-order terms (P), changes of the products with primal, dual and both
+    steps, 2·LEVELS costs of step lengths; else: slope and curvature of the loss, 2·LEVELS costs.
+    """
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, m = rows.n_columns, K = state.kappa.shape[1]
+    cdef Py_ssize_t P = K * m + 1
+    cdef const int[::1] codes = state.codes
+    cdef const double[:, ::1] kappa = state.kappa, before = np.zeros((n, K)) if state.second is None else state.second
+    cdef bint linear = state.fixed.shape[0] > 0
+    cdef const double[:, ::1] slopes = state.fixed if linear else state.curved[0]
+    cdef double[:, :, ::1] now = state.now, step = np.zeros((3, n, K))
+    cdef double[:, ::1] second = np.zeros((n if predictor else 0, K)), columns = np.zeros((K, b)), adjoint = np.zeros((K, rows.stride))
+    cdef double[::1] work = np.empty(K)
+    sums = np.zeros((P + 3 if predictor else 2) + 2 * LEVELS)
     cdef double[::1] view = sums
-    cdef double* tot = &view[P]
-    cdef double* dr
-    cdef double* da
-    cdef double* aim
+    cdef double* tot = &view[P if predictor else 0]
+    cdef double* aim = &work[0]
     cdef const double* kap
     cdef const double* r
     cdef const double* a
-    cdef double w, e, total, mean, pull, dlam = dcoef[K * m], side = 0.0
+    cdef const double* ds
+    cdef double* dr
+    cdef double* da
+    cdef double w, e, mean, total, square, pull, dlam = dcoef[K * m], side = 0.0
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
             lo, hi = block * b, min(block * b + b, n)
-            rows.scores(lo, hi, &dcoef[0], K, &ds[0, 0])
-            aim, dr, da = &work[0], &work[K], &work[2 * K]
-            for k in range(K): aim[k] = -1.0
+            rows.scores(lo, hi, &dcoef[0], K, &step[0, lo, 0])
             for i in range(lo, hi):
-                w, kap, r, a = rows.w[i], &kappa[which[i], 0], &now[1, i, 0], &now[2, i, 0]
+                w, kap, r, a = rows.w[i], &kappa[i, 0], &now[1, i, 0], &now[2, i, 0]
+                ds, dr, da = &step[0, i, 0], &step[1, i, 0], &step[2, i, 0]
+                if not predictor:
+                    mean, square = 0.0, 0.0
+                    for k in range(K): mean += slopes[i, k] * ds[k]
+                    for k in range(K): square += slopes[i, k] * (ds[k] - mean) * (ds[k] - mean)
+                    tot[0] += w * (mean - ds[codes[i]])
+                    if not linear: tot[1] += w * square
                 if others(kap, K) == 0:
                     for k in range(K): columns[k, i - lo] = 0.0
                     continue
-                respond(kap, K, r, a, &ds[i - lo, 0], dlam, aim, dr, da)
+                for k in range(K):
+                    if predictor: aim[k] = -1.0
+                    elif kap[k] != INFINITY: aim[k] = centre / (a[k] * r[k]) - 1.0 - share * before[i, k]
+                respond(kap, K, r, a, ds, dlam, aim, dr, da)
+                book(w, kap, K, r, a, dr, da, tot + (3 if predictor else 2))
+                if not predictor: continue
                 total, mean = 0.0, 0.0
                 for k in range(K):
                     if kap[k] == INFINITY: continue
@@ -361,80 +361,39 @@ def predict_classes(CompiledRows rows, const int[::1] which, const double[:, ::1
                     tot[0] += w * a[k] * r[k] * dr[k]
                     tot[1] += w * a[k] * r[k] * da[k]
                     tot[2] += w * a[k] * r[k] * e
-                    e = max(-SECOND, min(e, SECOND))
-                    second[i, k] = e
+                    second[i, k] = max(-SECOND, min(e, SECOND))
                     total += a[k] / r[k]
-                    mean += a[k] * e
+                    mean += a[k] * second[i, k]
                 for k in range(K):
                     pull = 0.0 if kap[k] == INFINITY else w * a[k] * (second[i, k] - mean / (total * r[k]))
                     columns[k, i - lo] = pull
                     if kap[k] != INFINITY: side += kap[k] * pull
-                if w > light: book(w, kap, K, r, a, dr, da, tot + 3)
-            rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
-        for k in range(K):
-            for i in range(m): view[k * m + i] = adjoint[k, i]
-        view[P - 1] = side
+            if predictor: rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
+        if predictor:
+            for k in range(K):
+                for i in range(m): view[k * m + i] = adjoint[k, i]
+            view[P - 1] = side
     rows.free()
-    return np.asarray(second), sums
+    if predictor: return state._replace(second=np.asarray(second), step=None), sums
+    return state._replace(second=None, step=np.asarray(step)), sums
 
 
-def correct_classes(CompiledRows rows, const int[::1] codes, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now,
-                    const double[:, ::1] slopes, bint linear, const double[:, ::1] second, const double[::1] dcoef,
-                    double centre, double share, double light):
-    """The step towards ``centre``, with a share of the predictor's second-order terms, in proportion but for the scores.
-
-    ``slopes`` are those of the loss, p.
-    """
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
-    cdef double[:, :, ::1] step = np.zeros((3, n, K))
-    cdef double[::1] work = np.empty(K)
-    sums = np.zeros(2 + 2 * LEVELS)
-    cdef double[::1] view = sums
-    cdef double* tot = &view[0]
-    cdef double* aim = &work[0]
-    cdef const double* p
-    cdef const double* kap
-    cdef const double* r
-    cdef const double* a
-    cdef const double* ds
-    cdef double w, mean, square, dlam = dcoef[K * m]
-    rows = rows.borrow()
-    with nogil:
-        for block in range((n + b - 1) // b):
-            lo, hi = block * b, min(block * b + b, n)
-            rows.scores(lo, hi, &dcoef[0], K, &step[0, lo, 0])
-            for i in range(lo, hi):
-                w, kap, r, a, ds = rows.w[i], &kappa[which[i], 0], &now[1, i, 0], &now[2, i, 0], &step[0, i, 0]
-                p = &slopes[i, 0]
-                mean, square = 0.0, 0.0
-                for k in range(K): mean += p[k] * ds[k]
-                for k in range(K): square += p[k] * (ds[k] - mean) * (ds[k] - mean)
-                tot[0] += w * (mean - ds[codes[i]])
-                if not linear: tot[1] += w * square
-                if others(kap, K) == 0: continue
-                for k in range(K):
-                    if kap[k] != INFINITY: aim[k] = centre / (a[k] * r[k]) - 1.0 - share * second[i, k]
-                respond(kap, K, r, a, ds, dlam, aim, &step[1, i, 0], &step[2, i, 0])
-                if w > light: book(w, kap, K, r, a, &step[1, i, 0], &step[2, i, 0], tot + 2)
-    rows.free()
-    return np.asarray(step), sums
-
-
-cdef void settled(double* p, Py_ssize_t K, double least) noexcept nogil:
-    """Onto the simplex, without what is not above ``least``."""
+cdef void settled(double* p, Py_ssize_t K) noexcept nogil:
+    """Onto the simplex, without what is negative."""
     cdef double total = 0.0
     cdef Py_ssize_t k
     for k in range(K):
-        p[k] = p[k] if p[k] > least else 0.0
+        p[k] = p[k] if p[k] > 0.0 else 0.0
         total += p[k]
     for k in range(K): p[k] /= total
 
 
-def certify_classes(CompiledRows rows, const int[::1] which, const double[:, ::1] kappa, double[:, :, ::1] now, point,
-                    const double[::1] dcoef):
+def certify_classes(CompiledRows rows, state, point, const double[::1] dcoef):
     """The dual point (p, a), (2, N, K), after one more correction, its adjoint and entropy."""
-    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
+    cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = state.kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride
+    cdef const double[:, ::1] kappa = state.kappa
+    cdef double[:, :, ::1] now = state.now
     cdef bint first = point is None
     cdef double[:, :, ::1] after = np.empty((2, n, K))
     cdef const double[:, :, ::1] before = after if first else point
@@ -454,7 +413,7 @@ def certify_classes(CompiledRows rows, const int[::1] which, const double[:, ::1
             rows.scores(lo, hi, &dcoef[0], K, &ds[0, 0])
             p = &work[0]
             for i in range(lo, hi):
-                w, kap, new, shares = rows.w[i], &kappa[which[i], 0], &after[0, i, 0], &after[1, i, 0]
+                w, kap, new, shares = rows.w[i], &kappa[i, 0], &after[0, i, 0], &after[1, i, 0]
                 softmax(&now[0, i, 0], K, p)
                 mean = 0.0
                 for k in range(K): mean += p[k] * ds[i - lo, k]
@@ -463,7 +422,7 @@ def certify_classes(CompiledRows rows, const int[::1] which, const double[:, ::1
                     least = EMPTIED * new[k]
                     new[k] += p[k] * (ds[i - lo, k] - mean)
                     if not new[k] > least: new[k] = 0.0
-                settled(new, K, 0.0)
+                settled(new, K)
                 for k in range(K): shares[k] = now[2, i, k] if first else before[1, i, k]
                 if others(kap, K):
                     total, stiff = 0.0, 0.0
@@ -474,7 +433,7 @@ def certify_classes(CompiledRows rows, const int[::1] which, const double[:, ::1
                     for k in range(K):
                         if kap[k] != INFINITY:
                             shares[k] -= now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam - total / stiff)
-                    settled(shares, K, 0.0)
+                    settled(shares, K)
                     for k in range(K):
                         if shares[k] > 0.0: spent += w * kap[k] * shares[k]
                 for k in range(K):

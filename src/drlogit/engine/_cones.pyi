@@ -13,8 +13,8 @@ class Cone:
 
     def stiffness(self) -> FloatArray: ...
 
-class PairRows(Cone):
-    """Rows with two entries and a price."""
+class RowCone(Cone):
+    """Rows with at most two entries and a price."""
 
     def __init__(
         self,
@@ -22,8 +22,8 @@ class PairRows(Cone):
         entries: FloatArray,
         price: FloatArray,
         weight: FloatArray,
-        costs: FloatArray,
         last: int,
+        costs: FloatArray = ...,
     ) -> None: ...
 
 class PairwiseCones(Cone):

@@ -90,7 +90,6 @@ cdef class LinearCone(Cone):
             dual = max(dual, -self.dmult[k] / self.mult[k])
         return 1.0 / primal, 1.0 / dual
 
-
     cdef void respond(self, const double* dx) noexcept:
         cdef Py_ssize_t k
         Cone.respond(self, dx)
@@ -151,32 +150,33 @@ cdef class CrossPolytope(LinearCone):
         rank_one[self.last] -= sqrt(self.soft)
         coupling[self.last] += self.soft
 
+    cdef double missing(self, Py_ssize_t j) noexcept:
+        """Of v's equation, with what its aims push."""
+        return (self.aim[j] / self.slack[j] + self.aim[self.m + j] / self.slack[self.m + j]
+                + self.mult[j] + self.mult[self.m + j] - self.mult[2 * self.m])
+
     cdef void drive(self, double* rhs) noexcept:
         """What the aims push, with v's answer to them (and to what is missing of its equations)."""
         cdef Py_ssize_t j, m = self.m
-        cdef double up, low, e, total = 0.0
+        cdef double up, low, total = 0.0
         if m == 0: return
         for j in range(m):
-            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            total += e / self.own[j]
+            total += self.missing(j) / self.own[j]
         self.miss = self.soft * (self.aim[2 * m] / self.mult[2 * m] + total)      # dt when dθ = dλ = 0
         for j in range(m):
             up, low = self.aim[j] / self.slack[j], self.aim[m + j] / self.slack[m + j]
-            e = up + low + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            rhs[self.where[j]] -= up - low - self.left[j] * (e - self.miss) / self.own[j]
+            rhs[self.where[j]] -= up - low - self.left[j] * (self.missing(j) - self.miss) / self.own[j]
         rhs[self.last] += self.miss
 
     cdef void direction(self, const double* dx) noexcept:
         cdef Py_ssize_t j, m = self.m
-        cdef double e, dv, dt, total = 0.0, sum_v = 0.0
+        cdef double dv, dt, total = 0.0, sum_v = 0.0
         if m == 0: return
         for j in range(m):
-            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            total += (e + self.left[j] * dx[self.where[j]]) / self.own[j]
+            total += (self.missing(j) + self.left[j] * dx[self.where[j]]) / self.own[j]
         dt = self.soft * (self.aim[2 * m] / self.mult[2 * m] - dx[self.last] + total)
         for j in range(m):
-            e = self.aim[j] / self.slack[j] + self.aim[m + j] / self.slack[m + j] + self.mult[j] + self.mult[m + j] - self.mult[2 * m]
-            dv = (e + self.left[j] * dx[self.where[j]] - dt) / self.own[j]
+            dv = (self.missing(j) + self.left[j] * dx[self.where[j]] - dt) / self.own[j]
             sum_v += dv
             self.dslack[j], self.dslack[m + j] = dv - dx[self.where[j]], dv + dx[self.where[j]]
         self.dslack[2 * m] = dx[self.last] - sum_v
@@ -184,11 +184,18 @@ cdef class CrossPolytope(LinearCone):
 
 
 cdef class RowCone(LinearCone):
-    """Rows with at most two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``."""
+    """Rows with at most two entries and a price: ``e₁ x_i + e₂ x_j + price λ ≥ 0``.
 
-    def __init__(self, columns, entries, price, weight, last):
+    The last of them, one for each of ``costs``, are *trust rows* of features with domains: no part of the problem.
+    Their prices follow the iterate outwards (and double while they are ``held``, carrying what pieces should).  In the
+    proof of a problem with such features only rows that bind take part: others (a group that nobody moves has its
+    level free) would disturb.
+    """
+
+    def __init__(self, columns, entries, price, weight, last, costs=()):
         self.columns, self.entries, self.price, self.weight = columns, entries, price, weight
         self.m, self.last, self.degree = len(price), last, float(np.sum(weight))
+        self.costs, self.n_true = np.array(costs), len(price) - len(costs)
         self.slack, self.mult, self.dslack, self.dmult, self.aim, self.proof = np.zeros((6, self.m))
 
     cdef double at(self, Py_ssize_t k, const double* x) noexcept:
@@ -196,11 +203,12 @@ cdef class RowCone(LinearCone):
 
     cdef bint binds(self, Py_ssize_t k) noexcept:
         """Rows that take part in the proof."""
-        return True
+        return self.n_true == self.m or (k < self.n_true and self.mult[k] > BINDING * self.weight[k] * self.slack[k])
 
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t k
         for k in range(self.m):
+            if k >= self.n_true: self.price[k] = max(TRUST * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
             self.slack[k] = self.at(k, x) + self.price[k] * x[self.last]
             self.mult[k] = self.weight[k] * mu / self.slack[k]
 
@@ -263,26 +271,6 @@ cdef class RowCone(LinearCone):
         LinearCone.respond(self, dx)
         for k in range(self.m):
             if not self.binds(k): self.proof[k] = 0.0
-
-
-cdef class PairRows(RowCone):
-    """0 ≤ β_k ≤ high of groups and, last, the trust rows of features with domains, whose prices follow the
-    iterate outwards (and double while they are ``held``, carrying what pieces should).
-    """
-
-    def __init__(self, columns, entries, price, weight, costs, last):
-        RowCone.__init__(self, columns, entries, price, weight, last)
-        self.costs, self.n_true = costs, len(price) - len(costs)
-
-    cdef bint binds(self, Py_ssize_t k) noexcept:
-        """Others (a group that nobody moves has its level free) would only disturb."""
-        return k < self.n_true and self.mult[k] > BINDING * self.weight[k] * self.slack[k]
-
-    cdef void open(self, const double* x, double mu) noexcept:
-        cdef Py_ssize_t k
-        for k in range(self.n_true, self.m):
-            self.price[k] = max(TRUST * self.costs[k - self.n_true], -1.3 * self.at(k, x) / x[self.last])
-        RowCone.open(self, x, mu)
 
     cdef double carried(self) noexcept:
         cdef Py_ssize_t k
@@ -418,7 +406,6 @@ cdef class SecondOrderCone(Cone):
         return alpha, alpha
 
 
-
 cdef class Cones(Cone):
     """Several cones: that of the norm and the rows of domains, say."""
 
@@ -487,7 +474,7 @@ def box(where, last, low):
 
 def no_norm(last):
     """λ ≥ 0 alone: nothing can move."""
-    return PairRows(np.zeros((2, 1), np.int32), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros(0), last)
+    return RowCone(np.zeros((2, 1), np.int32), np.zeros((2, 1)), np.ones(1), np.ones(1), last)
 
 
 def cone_of(norm, where, last):

@@ -1,5 +1,6 @@
 from typing import Any, NamedTuple
 
+from ..rows._products import CompiledRows
 from ..rows.arrays import FloatArray
 
 class PieceState(NamedTuple):
@@ -18,9 +19,7 @@ class PieceState(NamedTuple):
     dlam: float
 
 class Table:
-    def __init__(
-        self, X: Any, y: FloatArray, w: FloatArray, codes: Any, combined: Any, layout: Any
-    ) -> None: ...
+    def __init__(self, rows: CompiledRows, codes: Any, combined: Any, layout: Any) -> None: ...
 
 def open_pieces(
     t: Table, kappa: FloatArray, slope: FloatArray, x: FloatArray, mu: float
@@ -35,7 +34,12 @@ def linearise(
     most_over: float,
     refused: PieceState | None = None,
 ) -> tuple[PieceState, FloatArray]: ...
+def with_missing(
+    t: Table, both: tuple[PieceState, PieceState], x: FloatArray, mu: float
+) -> tuple[PieceState, FloatArray]: ...
 def follow(
     t: Table, state: PieceState, dx: FloatArray, centre: float, share: float, predictor: bool
 ) -> tuple[PieceState, FloatArray]: ...
-def certify(t: Table, state: PieceState, dx: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+def certify(
+    t: Table, state: PieceState, dx: FloatArray
+) -> tuple[tuple[PieceState, FloatArray], FloatArray]: ...

@@ -20,13 +20,14 @@ from collections import namedtuple
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, sqrt
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dsyrk
 
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.problem._moves cimport Item, Priced, sorted_items
+from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows
 
 from drlogit.engine.settings import SETTINGS
 
@@ -37,7 +38,6 @@ cdef enum:
     PANEL = 64          # samples whose sums are added up first
     TOGETHER = 256      # samples whose combinations are counted pair by pair
     MOST = 2            # pieces per sample and label that one look may add
-    FEW = 8             # columns of the tail up to which loops beat BLAS
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
 cdef double BINDS = SETTINGS.binding_piece
 cdef double LIFT = SETTINGS.new_slack
@@ -51,7 +51,7 @@ cdef struct Step:
 #: A block at an iterate: costs of flips, and slopes of a linear loss -s u in the place of the log-loss, or none (one
 #: or one per sample); pieces sample by sample (``starts``), their moved items as bits, the last ``new`` of a sample
 #: taken in here; scores and epigraph variables of samples; the loss; the direction of ``predict`` and ``correct``.
-PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam")
+PieceState = namedtuple("PieceState", "kappa slope starts pieces sets new score top loss step dscore dtop dlam", module=__name__)
 
 
 cdef class Table:
@@ -61,77 +61,27 @@ cdef class Table:
     columns; ``joint`` those of its combinations, -1 for none; ``levels`` and ``signs`` the entries that
     a combination stands for.
     """
+    cdef CompiledRows rows
     cdef const double[::1] y, w
     cdef const int[:, ::1] codes, joint, levels
     cdef const double[:, ::1] signs
     cdef const int[::1] tail_columns, places
-    cdef const double[::1] shift
-    cdef const double[:, :] x64
-    cdef const float[:, :] x32
-    cdef const double[::1] v64
-    cdef const float[::1] v32
-    cdef const int32_t[::1] i32, p32
-    cdef const int64_t[::1] i64, p64
-    cdef bint single, wide, sparse, offset
+    cdef bint offset
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
     cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, L, W
+    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W
 
-    def __init__(self, X, y, w, codes, combined, layout):
+    def __init__(self, CompiledRows rows, codes, combined, layout):
         domains = layout.domains
-        self.y, self.w, self.codes = y, w, codes
+        self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
-        self.N, self.C, self.G = y.shape[0], self.joint.shape[1], domains.n_groups
+        self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
         self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
         self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
         self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs, domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
         self.W = (self.G + 2 * self.nb + 63) // 64
-        self.sparse = hasattr(X, "indptr")
-        if self.sparse:
-            self.single, self.wide = X.dtype == np.float32, X.indices.dtype == np.int64
-            if self.single: self.v32 = X.data
-            else: self.v64 = X.data
-            if self.wide: self.i64, self.p64 = X.indices, X.indptr
-            else: self.i32, self.p32 = X.indices, X.indptr
-            self.L = int(np.diff(X.indptr).max(initial=0))
-        else:
-            self.shift = layout.tail_shift(X)
-            X = getattr(X, "array", X)
-            self.single = X.dtype == np.float32
-            if self.single: self.x32 = X
-            else: self.x64 = X
-        self.L += self.C
-
-    cdef Py_ssize_t row(self, Py_ssize_t i, int* index, double* value, double* tail) noexcept nogil:
-        """The sample's own row; the number of sparse entries."""
-        cdef Py_ssize_t j, k = 0, t, first, last, start = self.start
-        cdef int c
-        cdef double v
-        for j in range(self.C):
-            c = self.joint[i, j]
-            if c >= 0:
-                index[k], value[k] = c, 1.0
-                k += 1
-        if self.sparse:
-            for j in range(self.T): tail[j] = 0.0
-            first = self.p64[i] if self.wide else self.p32[i]
-            last = self.p64[i + 1] if self.wide else self.p32[i + 1]
-            for t in range(first, last):
-                c = self.places[self.i64[t] if self.wide else self.i32[t]]
-                if c < 0: continue
-                v = self.v32[t] if self.single else self.v64[t]
-                if c >= start: tail[c - start] = v
-                else:
-                    index[k], value[k] = c, v
-                    k += 1
-        elif self.single:
-            for j in range(self.tail_columns.shape[0]): tail[j] = self.x32[i, self.tail_columns[j]] - self.shift[j]
-        else:
-            for j in range(self.tail_columns.shape[0]): tail[j] = self.x64[i, self.tail_columns[j]] - self.shift[j]
-        if self.offset: tail[self.T - 1] = 1.0
-        return k
 
     def extended(self, const double[::1] x):
         """Coordinates with those of combinations: the sums of their levels'."""
@@ -169,6 +119,10 @@ cdef class Table:
 cdef class Work:
     """Room for one visit, the sample it is at, and what is asked of it."""
     cdef Table t
+    cdef CompiledRows x                 # the one of these two that there is, for this visit
+    cdef bint is_dense
+    cdef DenseRows dense
+    cdef CsrRows sparse
     cdef const double[::1] kappa, slope         # of length 1 or N; slope of a linear loss, or empty
     cdef Py_ssize_t m                           # sparse entries of the sample's row
     cdef int[::1] index, columns, place
@@ -187,13 +141,17 @@ cdef class Work:
         cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
         cdef unsigned char[::1] room = np.empty((t.G + t.nb + 1) * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
+        self.x = t.rows.borrow()
+        self.is_dense = isinstance(self.x, DenseRows)
+        if self.is_dense: self.dense = self.x
+        else: self.sparse = self.x
         self.kept, self.items = room, <Item*>&room[0]
-        self.index, self.value = np.empty(t.L + 1, np.int32), np.empty(t.L + 1)
+        self.index, self.value = np.empty(t.C + t.rows.n_columns, np.int32), np.empty(t.C + t.rows.n_columns)
         self.tail, self.values = np.zeros(t.T + 1), np.empty(t.G + t.nb + 1)
         self.one, self.reference, self.acc, self.local = np.empty(most), np.empty(most), np.empty(most), np.empty(most * most)
         self.columns, self.place = np.empty(most, np.int32), np.full(t.P, -1, np.int32)
         self.moved, self.upwards = np.empty(t.W + 1, np.uint64), np.empty(t.W + 1, np.uint64)
-        self.rows, self.square = np.empty(PANEL * t.T if t.T >= FEW else 1), np.zeros(t.T * t.T if t.T >= FEW else 1)
+        self.rows, self.square = np.empty(PANEL * t.T + 1), np.zeros(t.T * t.T + 1)
         self.waiting, self.waiting_weight = np.empty((t.C, TOGETHER), np.int32), np.empty(TOGETHER)
         self.priced.n_groups, self.priced.n_bounded = t.G, t.nb
         if t.G: self.priced.low, self.priced.group_costs = &t.low[0], &t.group_costs[0]
@@ -215,8 +173,31 @@ cdef class Work:
         """What the other label costs."""
         return self.kappa[i if self.kappa.shape[0] > 1 else 0]
 
-    cdef inline void go_to(self, Py_ssize_t i) noexcept nogil:
-        self.m = self.t.row(i, &self.index[0], &self.value[0], &self.tail[0])
+    cdef void go_to(self, Py_ssize_t i) noexcept nogil:
+        """The sample's own row: sparse entries and tail."""
+        cdef Py_ssize_t j, start = self.t.start
+        cdef int c
+        cdef const double* value
+        cdef const int* column
+        cdef const Py_ssize_t* ends
+        self.m = 0
+        for j in range(self.t.C):
+            if self.t.joint[i, j] >= 0:
+                self.index[self.m], self.value[self.m] = self.t.joint[i, j], 1.0
+                self.m += 1
+        if self.is_dense:
+            value = self.dense.load(i, i + 1)
+            for j in range(self.t.tail_columns.shape[0]): self.tail[j] = value[self.t.tail_columns[j]]
+        else:
+            for j in range(self.t.T): self.tail[j] = 0.0
+            self.sparse.load(i, i + 1, &value, &column, &ends)
+            for j in range(ends[1]):
+                c = self.t.places[column[j]]
+                if c >= start: self.tail[c - start] = value[j]
+                elif c >= 0:
+                    self.index[self.m], self.value[self.m] = c, value[j]
+                    self.m += 1
+        if self.t.offset: self.tail[self.t.T - 1] = 1.0
 
     cdef double along(self, const double* x) noexcept nogil:
         """The row's product with x."""
@@ -372,7 +353,7 @@ cdef class Work:
                     for f in range(e + 1): local[e * c + f] += weight * one[e] * one[f]
             for e in range(c):
                 for f in range(e + 1): local[e * c + f] -= acc[e] * acc[f] / sd
-        # Half of the row with itself (the tail with itself by BLAS, if it is long); local columns with it and each other.
+        # Half of the row with itself (the tail with itself by BLAS); local columns with it and each other.
         weight, self.waiting_weight[self.n_waiting], joint = local[0], local[0], 0
         for e in range(self.t.C):
             self.waiting[e, self.n_waiting] = self.t.joint[i, e]
@@ -386,15 +367,10 @@ cdef class Work:
         for e in range(T):
             value, target = weight * tail[e], out + (start + e) * Q
             for f in range(self.m): target[index[f]] += value * entry[f]
-            if T < FEW:
-                target += start
-                for f in range(e): target[f] += value * tail[f]
-                target[e] += 0.5 * value * tail[e]
-        if T >= FEW:
-            value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
-            for e in range(T): target[e] = value * tail[e]
-            self.filled += 1
-            if self.filled == PANEL: self.flush()
+        value, target = sqrt(max(weight, 0.0)), &self.rows[0] + self.filled * T
+        for e in range(T): target[e] = value * tail[e]
+        self.filled += 1
+        if self.filled == PANEL: self.flush()
         for e in range(1, c):
             value, target = local[e * c], out + <Py_ssize_t>columns[e] * Q
             if value != 0.0:
@@ -422,7 +398,7 @@ cdef class Work:
         """The tails that wait, with themselves.  Column-major "U" is the lower triangle in C order."""
         cdef int T = self.t.T, n = self.filled
         cdef double unit = 1.0
-        if n: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
+        if n and T: dsyrk("U", "N", &T, &n, &unit, &self.rows[0], &T, &unit, &self.square[0], &T)
         self.filled = 0
 
     cdef void finish(self, double* square, double* out) noexcept nogil:
@@ -430,7 +406,6 @@ cdef class Work:
         cdef Py_ssize_t e, f, T = self.t.T, start = self.t.start, P = self.t.P
         self.count(square)
         self.t.fold_gram(square, out)
-        if T < FEW: return
         self.flush()
         for e in range(T):
             for f in range(e + 1): out[(start + e) * P + start + f] += self.square[e * T + f]
@@ -490,6 +465,7 @@ def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
                 p[e].q = t.w[i] * mu / p[e].r
             k += count
         ptr[t.N] = k
+    work.x.free()
     pieces, sets, new = np.asarray(room)[:k], np.zeros((k, t.W), np.uint64), np.zeros(t.N, np.intp)
     return PieceState(kappa, slope, starts, pieces, sets, new, score, top_out, 0.0, *still(k, t.N))
 
@@ -637,8 +613,14 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
             memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))
         if stay: tot[0] = loss
         tot[1], tot[7] = tot[0], n
+    work.x.free()
     found = PieceState(state.kappa, state.slope, starts, room[:n], room_sets[:n], new_out, score, top_out, tot[0], *still(n, t.N))
     return found, sums
+
+
+def with_missing(Table t, both, const double[::1] x, double mu):
+    """Stay where the first of two states is, with the pieces that were new at the other, where a refused step led to."""
+    return linearise(t, both[0], x, 0.0, 0.0, mu, INFINITY, both[1])
 
 
 def follow(Table t, state, const double[::1] dx, double centre, double share, bint predictor):
@@ -715,6 +697,7 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
         if predictor:
             t.fold(out)
             memcpy(&total_out[0], out, P * sizeof(double))
+    work.x.free()
     return state._replace(step=step_out, dscore=dscore_out, dtop=dtop_out, dlam=dx[last]), sums
 
 
@@ -789,4 +772,5 @@ def certify(Table t, state, const double[::1] dx):
         for k in range(P): total_out[k] = all_sums[k]
         total_out[P] = all_sums[Q]
         total_out[P + 1] = most + t.N // PANEL + Q - P + 4
-    return made, sums
+    work.x.free()
+    return (state, made), sums

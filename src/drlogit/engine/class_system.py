@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..dual.classes import pairs
@@ -40,8 +39,8 @@ MOST_COEFFICIENTS = 8000
 
 _SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
-#: (p, D) of a block's samples, and which row of the costs is theirs.
-Curved: TypeAlias = tuple[FloatArray, NDArray[np.int32], FloatArray]
+#: (p, D) of a block's samples, and what each label costs them.
+Curved: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class RangeStiffness:
@@ -281,14 +280,14 @@ def _gram(
     block: Block, state: tuple[tuple[Curved, FloatArray], int], rate: float, n_classes: int
 ) -> tuple[None, tuple[Sum, Sum]]:
     """The matrix of so many classes and λ's column, of rows drawn at a rate; or of all (rate 0)."""
-    ((curved, which, costs), traces), offset = state
+    ((curved, costs), traces), offset = state
     if rate == 0.0:
         return None, (Sum(curvature_gram(block.compiled, curved, n_classes)), Sum(0.0))
     chance = np.minimum(rate * traces, 1.0)
     drawn = np.flatnonzero(places(offset + np.arange(chance.size)) < chance)
     X, weights = held(block.X[drawn]), block.weights[drawn] / chance[drawn]
     some = Block(X, block.y[drawn], weights, block.intercept)
-    curved, prices = np.ascontiguousarray(curved[:, drawn]), costs[which[drawn]]
+    curved, prices = np.ascontiguousarray(curved[:, drawn]), costs[drawn]
     D, prices = curved[1], np.where(np.isfinite(prices), prices, 0.0)
     mean = (D * prices).sum(axis=1) / np.maximum(D.sum(axis=1), 1e-300)
     column = weights[:, None] * D * (prices - mean[:, None])

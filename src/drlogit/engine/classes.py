@@ -10,10 +10,9 @@ are none, of the others the last class stands still.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..dual.coordinates import pair_coordinates
@@ -26,33 +25,16 @@ from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 from . import driver
 from ._classes import (
+    ClassState,
     certify_classes,
-    correct_classes,
+    follow_classes,
     linearise_classes,
     open_classes,
-    predict_classes,
 )
 from ._cones import PairwiseCones, class_cone_of, cone_of, no_norm
 from ._newton import Newton
 from .class_system import ClassSystem, hessian
 from .settings import SETTINGS
-
-
-class ClassState(NamedTuple):
-    """What a block remembers: (scores, slacks, multipliers), curvatures (p, D), and its step.
-
-    ``which`` row of ``costs`` has what it costs to give a sample each label.  ``fixed`` are
-    probabilities of a linear loss, empty for the log-loss.
-    """
-
-    codes: NDArray[np.int32]
-    which: NDArray[np.int32]
-    costs: FloatArray
-    fixed: FloatArray
-    now: FloatArray
-    curved: FloatArray | None = None
-    second: FloatArray | None = None
-    step: FloatArray | None = None
 
 
 class ClassSamples:
@@ -66,11 +48,10 @@ class ClassSamples:
         self.fixed = fixed
         self.codes, self.costs, self.flips = problem.codes, problem.label_costs, problem.flips
         self.visits = 0
-        self.light = 1e-9 / self.rows.n_samples  # samples that weigh less never hold a step up
 
     def _visit(self, function: Any, state: Any, *arguments: Any) -> tuple[State, FloatArray]:
         self.visits += 1
-        state, (sums,) = self.rows.run(function, state, *arguments)
+        state, (sums,) = self.rows.run(_visit, state, function, *arguments)
         return state, sums
 
     def open(self, coef: FloatArray, mu: float) -> State:
@@ -82,7 +63,7 @@ class ClassSamples:
     def linearise(
         self, state: State, coef: FloatArray, primal: float, dual: float, mu: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_linearise, state, coef, primal, dual)
+        return self._visit(linearise_classes, state, coef, primal, dual)
 
     def weights(self, state: State) -> State:
         curved: State = self.rows.run(_curved, state)[0]
@@ -91,78 +72,44 @@ class ClassSamples:
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
         if not self.flips:
             return state, np.zeros(dcoef.size + 3)
-        return self._visit(_predict, state, dcoef, self.light)
+        return self._visit(follow_classes, state, dcoef, 0.0, 0.0, True)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._visit(_correct, state, dcoef, centre, share, self.light)
+        return self._visit(follow_classes, state, dcoef, centre, share, False)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
+        self.visits += 1
         both = state if point is None else self.rows.pair(state, point)
-        return self._visit(_certify, both, dcoef)
+        found, (sums,) = self.rows.run(_certify, both, dcoef)
+        return found, sums
 
 
 def _open(
     block: Block, codes: Any, costs: LabelCosts, coef: FloatArray, mu: float
 ) -> tuple[ClassState, tuple[()]]:
     codes, fixed = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
-    labels = which = codes.astype(np.int32)
-    if block.trust is None:
-        table = costs.of(block, np.arange(len(costs.matrix)))
-    else:
-        which, table = np.arange(codes.size, dtype=np.int32), costs.of(block, codes.astype(np.intp))
-    now = open_classes(block.compiled, labels, which, table, coef, mu)
-    return ClassState(labels, which, table, fixed, now), ()
+    kappa = costs.of(block, codes.astype(np.intp))
+    return open_classes(block.compiled, codes.astype(np.int32), kappa, fixed, coef, mu), ()
 
 
-def _linearise(
-    block: Block, state: ClassState, coef: FloatArray, primal: float, dual: float
+def _visit(
+    block: Block, state: ClassState, function: Any, *arguments: Any
 ) -> tuple[ClassState, tuple[Sum]]:
-    codes, which, costs, fixed, now, *_, step = state
-    now, curved, sums = linearise_classes(
-        block.compiled, codes, which, costs, now, step, fixed, coef, primal, dual
-    )
-    return ClassState(codes, which, costs, fixed, now, curved), (Sum(sums),)
+    state, sums = function(block.compiled, state, *arguments)
+    return state, (Sum(sums),)
 
 
 def _curved(block: Block, state: ClassState) -> tuple[Any, tuple[()]]:
-    return (state.curved, state.which, state.costs), ()
-
-
-def _predict(
-    block: Block, state: ClassState, dcoef: FloatArray, light: float
-) -> tuple[ClassState, tuple[Sum]]:
-    second, sums = predict_classes(
-        block.compiled, state.which, state.costs, state.now, dcoef, light
-    )
-    return state._replace(second=second, step=None), (Sum(sums),)
-
-
-def _correct(
-    block: Block,
-    state: ClassState,
-    dcoef: FloatArray,
-    centre: float,
-    share: float,
-    light: float,
-) -> tuple[ClassState, tuple[Sum]]:
-    codes, which, costs, fixed, now, curved, second, _ = state
-    assert curved is not None
-    second = np.zeros(now.shape[1:]) if second is None else second
-    slopes, linear = (fixed, True) if fixed.size else (curved[0], False)
-    step, sums = correct_classes(
-        block.compiled, codes, which, costs, now, slopes, linear, second, dcoef, centre, share,
-        light,
-    )  # fmt: skip
-    return state._replace(second=None, step=step), (Sum(sums),)
+    return (state.curved, state.kappa), ()
 
 
 def _certify(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
     state, point = (both, None) if isinstance(both, ClassState) else both
-    found, sums = certify_classes(block.compiled, state.which, state.costs, state.now, point, dcoef)
+    found, sums = certify_classes(block.compiled, state, point, dcoef)
     return found, (Sum(sums),)
 
 
@@ -185,14 +132,9 @@ class ClassNewton(Newton):
         return super().decrement()
 
     def predictor(self) -> FloatArray:
-        """All products to zero: the direction in the user's coefficients."""
-        self.wide.rtol = SETTINGS.class_predictor
+        """All products to zero; the corrector is solved for as exactly."""
+        self.wide.rtol = SETTINGS.class_step
         return super().predictor()
-
-    def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
-        """Towards ``centre``, with a share of the predictor's second-order terms."""
-        self.wide.rtol = SETTINGS.class_corrector
-        return super().corrector(centre, share, predicted)
 
     def correction(self) -> FloatArray:
         """Newton's step to the dual's equations, at unchanged complementarity."""

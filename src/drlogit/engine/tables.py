@@ -28,12 +28,11 @@ from ..problem.result import Monitor, Result, Solution, Status
 from ..rows.arrays import BoolArray, FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.matrix import ShiftedArray
 from ..rows.reductions import Sum
 from . import driver
-from ._cones import Cones, PairRows, cone_of, no_norm
+from ._cones import Cones, RowCone, cone_of, no_norm
 from ._newton import Newton
-from ._pieces import PieceState, Table, follow, linearise, open_pieces
+from ._pieces import PieceState, Table, follow, linearise, open_pieces, with_missing
 from ._pieces import certify as certify_pieces
 from .pair import slopes_at
 from .settings import SETTINGS
@@ -148,21 +147,13 @@ class TableLayout:
         order = np.argsort(features, kind="stable")
         return order[features[order] >= self.start].astype(np.int32)
 
-    def tail_shift(self, X: Any) -> FloatArray:
-        """What is subtracted from dense columns of the tail."""
-        columns = self.tail_columns
-        return X.shift[columns] if isinstance(X, ShiftedArray) else np.zeros(columns.size)
-
     def table(self, block: Block) -> Table:
         """A block's samples in these coordinates; kept with the block."""
         kept = block.__dict__.get("_table")
         if kept is None or kept[0] != self.token:
-            X = block.X
-            codes = self._codes(X)
-            kept = block.__dict__["_table"] = (
-                self.token,
-                Table(X, block.y, block.weights, codes, self._combined(codes), self),
-            )
+            codes = self._codes(block.X)
+            table = Table(block.compiled, codes, self._combined(codes), self)
+            kept = block.__dict__["_table"] = self.token, table
         return kept[1]
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
@@ -299,7 +290,7 @@ class TableLayout:
             place,
         )  # fmt: skip
 
-    def _rows(self) -> PairRows:
+    def _rows(self) -> RowCone:
         """``0 ≤ β_k ≤ high_g``, then trust rows of groups and bounded features."""
         domains, n_true = self.domains, 2 * int(self.first[-1])
         categories, groups = np.arange(n_true // 2), np.arange(domains.n_groups)
@@ -314,7 +305,7 @@ class TableLayout:
         weight = np.full(entries.shape[1], 1.0 / max(entries.shape[1], self.n_samples))
         weight[n_true:] = 1.0 / max(costs.size, 1)  # trust rows together: one product
         price = np.append(np.zeros(n_true), costs)
-        return PairRows(columns.astype(np.int32), entries, price, weight, costs, self.size - 1)
+        return RowCone(columns.astype(np.int32), entries, price, weight, self.size - 1, costs)
 
 
 def _stored(block: Block, _: None) -> tuple[None, tuple[Sum]]:
@@ -334,9 +325,9 @@ class PieceSamples:
         self.corrected = np.zeros(0)  # all corrections of a dual point together
         self.most_over = math.inf  # loss above the pieces' from which the driver refuses a step
 
-    def _run(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
+    def _visit(self, function: Any, state: State | None, *arguments: Any) -> tuple[State, Any]:
         self.visits += 1
-        state, (sums,) = self.rows.run(function, state, self.layout, *arguments)
+        state, (sums,) = self.rows.run(_visit, state, self.layout, function, *arguments)
         return state, sums
 
     def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> State:
@@ -345,7 +336,7 @@ class PieceSamples:
         return self.rows.run(_open, slope, self.layout, kappa, coef, mu)[0]
 
     def linearise(self, state: State, *where: Any) -> tuple[State, FloatArray]:
-        state, sums = self._run(_linearise, state, *where, self.most_over)
+        state, sums = self._visit(linearise, state, *where, self.most_over)
         self.n_pieces = int(sums[-1])
         return state, sums
 
@@ -353,21 +344,22 @@ class PieceSamples:
         self, state: State, trial: State, coef: FloatArray, mu: float
     ) -> tuple[State, FloatArray]:
         self.nulls += 1
-        return self._run(_with_missing, self.rows.pair(state, trial), coef, mu)
+        return self._visit(with_missing, self.rows.pair(state, trial), coef, mu)
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        return self._run(_follow, state, dcoef, 0.0, 0.0, True)
+        return self._visit(follow, state, dcoef, 0.0, 0.0, True)
 
     def correct(
         self, state: State, dcoef: FloatArray, centre: float, share: float
     ) -> tuple[State, FloatArray]:
-        return self._run(_follow, state, dcoef, centre, share, False)
+        return self._visit(follow, state, dcoef, centre, share, False)
 
     def certify(
         self, state: State, point: State | None, dcoef: FloatArray
     ) -> tuple[State, FloatArray]:
+        """A point is kept with the state that it is of."""
         self.corrected = dcoef if point is None else self.corrected + dcoef
-        return self._run(_certify, state, self.corrected)
+        return self._visit(certify_pieces, state, self.corrected)
 
 
 def _open(
@@ -377,26 +369,9 @@ def _open(
     return open_pieces(layout.table(block), block.flip_costs(kappa), slope, *rest), ()
 
 
-def _linearise(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
-    state, sums = linearise(layout.table(block), state, *rest)
+def _visit(block: Block, state: Any, layout: TableLayout, function: Any, *rest: Any) -> Any:
+    state, sums = function(layout.table(block), state, *rest)
     return state, (Sum(sums),)
-
-
-def _with_missing(block: Block, both: Any, layout: TableLayout, coef: FloatArray, mu: float) -> Any:
-    state, trial = both
-    state, sums = linearise(layout.table(block), state, coef, 0.0, 0.0, mu, math.inf, trial)
-    return state, (Sum(sums),)
-
-
-def _follow(block: Block, state: PieceState, layout: TableLayout, *rest: Any) -> Any:
-    state, sums = follow(layout.table(block), state, *rest)
-    return state, (Sum(sums),)
-
-
-def _certify(block: Block, state: PieceState, layout: TableLayout, dx: FloatArray) -> Any:
-    """A point is kept with the state that it is of."""
-    point, sums = certify_pieces(layout.table(block), state, dx)
-    return (state, point), (Sum(sums),)
 
 
 # --- fits -----------------------------------------------------------------------------------------
@@ -454,29 +429,16 @@ def interior_point_with_domains(
 def _opening(
     problem: Problem, layout: TableLayout, start: Result | None
 ) -> tuple[FloatArray, float]:
-    """Coordinates and μ to open with: near the constant model, or near that of a start."""
-    epsilon = problem.epsilon
-    if start is None or not _serves(problem, start):
+    """Coordinates and μ to open with: near the constant model, or near another that starts."""
+    if start is None or start.lam == 0.0 or not np.isfinite([*start.coef, start.intercept]).all():
         # Flips pay where margins exceed κλ: from a smaller λ on, samples cross that one by one.
-        lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / epsilon)
-        return layout.inside(np.zeros(problem.costs.size), lam, SETTINGS.table_push), (
-            SETTINGS.start_mu
-        )
+        lam = min(max(1.0, SETTINGS.flip_margin / problem.kappa), 0.14 / problem.epsilon)
+        nothing = np.zeros(problem.costs.size)
+        return layout.inside(nothing, lam, SETTINGS.table_push), SETTINGS.start_mu
     coefficients = problem.join(start.coef, start.intercept)
     lam = max(start.lam, problem.dual_norm(coefficients))
     mu = SETTINGS.near_mu if math.isfinite(problem.kappa) else SETTINGS.near_mu_loss
     return layout.inside(coefficients, lam, 0.5 * SETTINGS.start_room), mu
-
-
-def _serves(problem: Problem, start: Result) -> bool:
-    """Whether to start from a result: not of a constant model, nor of a far weaker adversary."""
-    finite = np.isfinite(start.coef).all() and math.isfinite(start.intercept)
-    if not finite or start.lam == 0.0:
-        return False
-    ball, most = start.ball, SETTINGS.stronger
-    return ball is None or (
-        problem.epsilon <= most * ball.epsilon and ball.kappa <= most * problem.kappa
-    )
 
 
 def _optimal_already(
@@ -530,5 +492,5 @@ def critical_radius(problem: Problem, null: FloatArray) -> float:
     newton.pinned = True
     with np.errstate(all="ignore"):
         state = samples.open(newton.trial(0.0), mu, problem.kappa, slope)
-        driver.run(samples, newton, state, mu, SETTINGS.radius_tol, 200)
+        driver.run(samples, newton, state, mu, 1e-7, 200)
     return float(max(0.0, -newton.best) / lam)
