@@ -132,9 +132,14 @@ class ClassNewton(Newton):
         return super().decrement()
 
     def predictor(self) -> FloatArray:
-        """All products to zero; the corrector is solved for as exactly."""
-        self.wide.rtol = SETTINGS.class_step
+        """All products to zero: the direction in the user's coefficients."""
+        self.wide.rtol = SETTINGS.class_predictor
         return super().predictor()
+
+    def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
+        """Towards ``centre``, with a share of the predictor's second-order terms."""
+        self.wide.rtol = SETTINGS.class_corrector
+        return super().corrector(centre, share, predicted)
 
     def correction(self) -> FloatArray:
         """Newton's step to the dual's equations, at unchanged complementarity."""

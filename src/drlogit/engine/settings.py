@@ -142,11 +142,14 @@ class Settings:
     class_direct: int = 60
     """Coefficients up to which it is made of all rows (200: 7 instead of 5 times a plain fit at
     (50000, 30, 6), as long at (5000, 20, 5))."""
-    class_step: float = 0.03
+    class_predictor: float = 0.3
+    class_corrector: float = 0.03
     class_correction: float = 1e-4
     """How exactly steps and corrections are solved for, in the norm of the preconditioner
-    (lognormal features, (2300, 19, 7): .1 stalls, with .3 for predictors half as many iterations
-    more; (6000, 40, 5), (12000, 50, 4), (9000, 25, 7): that saves a quarter of the products)."""
+    ((14000, 70, 9), (40000, 25, 7), (6000, 40, 5), (12000, 50, 4), seeds 3 to 5: a predictor to .1
+    takes a tenth more products, to .03 a third more, one by the preconditioner alone a quarter
+    less, but never ends on the table segment; lognormal features, (2300, 19, 7): both to .1
+    stall)."""
     class_steps: int = 25
     """Steps of conjugate gradients at most: more mean that rounding sets the accuracy."""
 
