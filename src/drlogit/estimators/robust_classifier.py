@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..engine import tables as _engine_of_tables  # noqa: F401  (no first fit waits for it)
 from ..fitting.exact_zeros import is_constant
 from ..fitting.solving import solve_problem
 from ..problem.classes import ClassProblem
