@@ -46,22 +46,34 @@ class RobustLoss:
         low = self._tangent(epsilon, self.least)
         if low.slope >= 0.0:
             return low.lam, low.value
-        start = guess if guess and math.isfinite(guess) else 1.0
-        high = self._tangent(epsilon, max(start, 1.1 * self.least))
-        while high.slope < 0.0:
-            low, high = high, self._tangent(epsilon, 4.0 * high.lam)
+        low, high = self._bracket(epsilon, guess, low)
         for _ in range(100):  # two dozen do; more is rounding
             rise = high.value - low.value - high.slope * (high.lam - low.lam)
             lam = low.lam + rise / (low.slope - high.slope)
             possible = low.value + low.slope * (lam - low.lam)
-            if not (
-                low.lam < lam < high.lam and possible < min(low.value, high.value) * (1.0 - 1e-14)
-            ):
+            least = min(low.value, high.value)
+            if not (low.lam < lam < high.lam and possible < least * (1.0 - 1e-14)):
                 break
             new = self._tangent(epsilon, lam)
             low, high = (new, high) if new.slope < 0.0 else (low, new)
         lowest = low if low.value < high.value else high
         return lowest.lam, lowest.value
+
+    def _bracket(
+        self, epsilon: float, guess: float | None, low: Tangent
+    ) -> tuple[Tangent, Tangent]:
+        """Tangents on either side of the best λ: from the guess on in larger and larger steps."""
+        start, step = (guess, 1e-3) if guess and math.isfinite(guess) else (1.0, 3.0)
+        high = self._tangent(epsilon, start if start > self.least else 1.1 * self.least)
+        while high.slope < 0.0:
+            low, high = high, self._tangent(epsilon, (1.0 + step) * high.lam)
+            step = min(10.0 * step, 3.0)
+        while step < 1.0 and (1.0 - step) * start > low.lam:
+            new = self._tangent(epsilon, (1.0 - step) * start)
+            if new.slope < 0.0:
+                return new, high
+            high, step = new, 10.0 * step
+        return low, high
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
         """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""
