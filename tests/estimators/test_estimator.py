@@ -194,6 +194,8 @@ def test_warm_start_starts_from_the_last_fit(cancer, solver):
     if solver == "interior-point":  # small data it solves from nothing in less time
         X = np.concatenate([X + shift for shift in (0.0, 0.1, -0.1, 0.2)])
         y = np.tile(y, 4)
+    else:  # where columns are nearly equal its inner problems take long
+        X = X[:, [0, 1, 4, 8, 9, 11, 14, 18]]
     model = DRLogisticRegression(0.01, 1.0, solver=solver, warm_start=True, tol=1e-5).fit(X, y)
     cold = model.n_iter_[0]
     model.fit(X, y)
