@@ -30,7 +30,7 @@ from .outputs import certificate_record
 _FITTED = 500
 
 #: What may be wrong with an application, unless something else is said.
-_TOLERATED = {"labels": 0.02, "numbers": 0.1, "categories": 0.1}
+_TOLERATED = {"labels": 0.02, "numbers": 0.1, "categories": 0.2}
 
 
 def add_options(parser: ArgumentParser) -> None:
