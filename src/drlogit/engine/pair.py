@@ -292,8 +292,8 @@ def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> Flo
 
 def flip_budget(
     problem: Problem, null: FloatArray, *, free_only: bool = False, tol: float = 1e-9
-) -> tuple[float, FloatArray]:
-    """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients; its maximiser.
+) -> float:
+    """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients.
 
     s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
     λ times as large: posed where the larger of norm and kink is one.  With ``free_only`` penalised
@@ -311,7 +311,7 @@ def flip_budget(
         newton.open(x, SETTINGS.start_mu)
         state = samples.open(newton.trial(0.0), SETTINGS.start_mu)
         driver.run(samples, newton, state, SETTINGS.start_mu, tol, 200)
-    return max(-newton.best, 0.0) / lam, newton.best_model()[:-1] / lam
+    return float(max(-newton.best, 0.0) / lam)
 
 
 def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -76,7 +76,7 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         return found if found > _NOTHING * _typical(problem) else 0.0
     last = _last_null_model(problem)
     level = _level(problem, last)
-    found, _ = flip_budget(problem, last)
+    found = flip_budget(problem, last)
     if found <= _NOTHING * min(_typical(problem), problem.kappa):
         return 0.0
     if found > level * (1.0 + _SAME):
@@ -87,7 +87,7 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         return level
 
     def budget(epsilon: float) -> float:
-        return flip_budget(problem, null_model(problem.with_radius(epsilon)))[0]
+        return flip_budget(problem, null_model(problem.with_radius(epsilon)))
 
     # At zero free columns may separate the classes, and that null model would have no end.
     return _end_of_learning(budget, _SAME * level, level)
@@ -164,7 +164,7 @@ def _last_null_model(problem: Problem) -> FloatArray:
 
 def _level(problem: Problem, last: FloatArray) -> float:
     """E: the least budget of flips that leads to the last of the null models."""
-    return flip_budget(problem, last, free_only=True)[0] if problem.free.any() else 0.0
+    return flip_budget(problem, last, free_only=True) if problem.free.any() else 0.0
 
 
 def _with_domains(problem: Problem) -> float:
