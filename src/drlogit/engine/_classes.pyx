@@ -112,11 +112,10 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride, others_
     cdef bint goes = state.step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0, some
     cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d, curved = np.empty((2, n, K))
-    cdef double[:, ::1] columns = np.empty((4 * K, b)), adjoints = np.zeros((4 * K, wide))
+    cdef double[:, ::1] columns = np.empty((3 * K, b)), adjoints = np.zeros((3 * K, wide))
     sums = np.zeros(5 * P + SCALARS)
     cdef double[::1] view = sums
-    cdef double* out = &view[P]             # λ's column; the diagonal before it is not asked for
-    cdef double* adj = out + P
+    cdef double* adj = &view[2 * P]         # diagonal and λ's column are not asked for
     cdef double* tot = adj + 3 * P
     cdef double* p
     cdef double* D
@@ -124,7 +123,7 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
     cdef double* s
     cdef double* r
     cdef double* a
-    cdef double w, lse, total, total_a, inverse, mean, over, lam = coef[K * m], corner = 0.0, value
+    cdef double w, lse, total, total_a, inverse, over, lam = coef[K * m], value
     cdef double side[3]
     side[0] = side[1] = side[2] = 0.0
     if goes: d = state.step
@@ -149,7 +148,7 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
                 tot[5] += w * value
                 if others_:
                     some = True
-                    total, total_a, inverse, over, mean = 0.0, 0.0, 0.0, -INFINITY, 0.0
+                    total, total_a, inverse, over = 0.0, 0.0, 0.0, -INFINITY
                     for k in range(K):
                         if kap[k] == INFINITY:
                             D[k] = 0.0
@@ -158,21 +157,17 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
                         total += D[k]
                         total_a += a[k]
                         inverse += 1.0 / r[k]
-                        mean += D[k] * kap[k]
                         over = max(over, -s[k] - kap[k] * lam)
                         tot[2] += w * a[k] * r[k]
                     tot[1] += w * (lse + over)
                     tot[3] += w * others_
-                    mean /= total
                     for k in range(K):
                         columns[k, j] = w * (p[k] - a[k])
                         if kap[k] == INFINITY:
-                            columns[K + k, j] = columns[2 * K + k, j] = columns[3 * K + k, j] = 0.0
+                            columns[K + k, j] = columns[2 * K + k, j] = 0.0
                             continue
                         columns[K + k, j] = w * (a[k] - D[k] * total_a / total)       # minus what a gains, products to zero
                         columns[2 * K + k, j] = w * (D[k] * inverse / total - 1.0 / r[k])    # ... per unit of centring
-                        columns[3 * K + k, j] = w * D[k] * (kap[k] - mean)
-                        corner += kap[k] * columns[3 * K + k, j]
                         side[0] -= kap[k] * w * a[k]
                         side[1] += kap[k] * columns[K + k, j]
                         side[2] += kap[k] * columns[2 * K + k, j]
@@ -180,15 +175,13 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
                     tot[1] += w * (lse - s[c])
                     for k in range(K):
                         D[k], columns[k, j] = 0.0, w * (p[k] - (k == c))
-                        columns[K + k, j] = columns[2 * K + k, j] = columns[3 * K + k, j] = 0.0
+                        columns[K + k, j] = columns[2 * K + k, j] = 0.0
                 if linear:
                     for k in range(K): p[k] = 0.0
-            rows.adjoint(lo, hi, &columns[0, 0], 4 * K if some else K, &adjoints[0, 0])
+            rows.adjoint(lo, hi, &columns[0, 0], 3 * K if some else K, &adjoints[0, 0])
         for k in range(K):
             for j in range(m):
                 for i in range(3): adj[i * P + k * m + j] = adjoints[i * K + k, j]
-                out[k * m + j] = adjoints[3 * K + k, j]
-        out[P - 1] = corner
         for j in range(3): adj[j * P + P - 1] = side[j]
     rows.free()
     return ClassState(state.codes, state.kappa, state.fixed, np.asarray(now), np.asarray(curved)), sums
@@ -232,17 +225,16 @@ def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const d
     return found
 
 
-def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved, Py_ssize_t G):
-    """The matrix of that product for the first G classes: a weighted Gram matrix for every pair."""
+def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved):
+    """The matrix of that product, but for λ: a weighted Gram matrix for every pair of classes (k, j < k)."""
     cdef Py_ssize_t block, i, j, k, c, q, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
-    cdef Py_ssize_t Q = K * (K - 1) // 2, wide = rows.stride, size = G * m
+    cdef Py_ssize_t Q = K * (K - 1) // 2
     cdef double[:, ::1] weights = np.empty((Q, b))
-    cdef double[:, :, ::1] grams = np.zeros((Q, wide, wide))
-    found = np.zeros((size, size))
-    cdef double[:, ::1] out = found
+    found = np.zeros((Q, rows.stride, rows.stride))
+    cdef double[:, :, ::1] grams = found
     cdef const double* p
     cdef const double* D
-    cdef double w, total, value
+    cdef double w, total
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
@@ -256,20 +248,11 @@ def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved, Py_ssize_t
                         weights[q, i - lo] = w * (p[k] * p[c] + D[k] * D[c] / total)
                         q += 1
             for q in range(Q): rows.gram(lo, hi, &weights[q, 0], &grams[q, 0, 0])
-        q = 0
-        for k in range(K):
-            for c in range(k):
-                for i in range(m):
-                    for j in range(m):
-                        value = grams[q, i, j] if j <= i else grams[q, j, i]
-                        if c < G: out[c * m + i, c * m + j] += value
-                        if k < G:
-                            out[k * m + i, k * m + j] += value
-                            out[k * m + i, c * m + j] -= value
-                            out[c * m + i, k * m + j] -= value
-                q += 1
+        for q in range(Q):
+            for i in range(m):
+                for j in range(i): grams[q, j, i] = grams[q, i, j]
     rows.free()
-    return found
+    return found[:, :m, :m]
 
 
 cdef void respond(const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* ds, double dlam,

@@ -11,8 +11,6 @@ class Cone:
 
     degree: float
 
-    def stiffness(self) -> FloatArray: ...
-
 class RowCone(Cone):
     """Rows with at most two entries and a price."""
 
@@ -29,6 +27,10 @@ class RowCone(Cone):
 class PairwiseCones(Cone):
     """A cone for each pair of classes."""
 
+    def __init__(
+        self, norm: str, where: IndexArray, n_classes: int, stride: int, last: int
+    ) -> None: ...
+    def stiffness(self) -> FloatArray: ...
     def flow(self) -> FloatArray: ...
 
 class Cones(Cone):
@@ -38,4 +40,3 @@ class Cones(Cone):
 
 def no_norm(last: int) -> Cone: ...
 def cone_of(norm: str, where: IndexArray, last: int) -> Cone: ...
-def class_cone_of(norm: str, where: IndexArray, n_classes: int, stride: int, last: int) -> Cone: ...

@@ -243,10 +243,6 @@ cdef class RowCone(LinearCone):
             coupling[self.columns[0, k]] += stiff * one * self.price[k]
             coupling[self.last] += stiff * self.price[k] * self.price[k]
 
-    def stiffness(self):
-        """The stiffness of each row."""
-        return np.divide(self.mult, self.slack)
-
     cdef void drive(self, double* rhs) noexcept:
         cdef Py_ssize_t k
         cdef double push
@@ -464,12 +460,12 @@ cdef class Cones(Cone):
         for cone in self.cones: (<Cone>cone).follow(x, mu, held)
 
 
-def box(where, last, low):
-    """Rows ``λ - x_j ≥ 0`` and ``x_j + low λ ≥ 0``; the whole cone counts as one product."""
+def box(where, last):
+    """Rows ``λ - x_j ≥ 0`` and ``x_j + λ ≥ 0``; the whole cone counts as one product."""
     m, entries = len(where), np.zeros((2, 2 * len(where)))
     entries[0] = np.repeat([-1.0, 1.0], m)
     columns, weight = np.tile(np.asarray(where, np.int32), (2, 2)), np.full(2 * m, 0.5 / max(m, 1))
-    return RowCone(columns, entries, np.repeat([1.0, low], m), weight, last)
+    return RowCone(columns, entries, np.ones(2 * m), weight, last)
 
 
 def no_norm(last):
@@ -480,7 +476,7 @@ def no_norm(last):
 def cone_of(norm, where, last):
     """The cone of the transport norm's dual on the coordinates ``where`` (ascending)."""
     where = np.ascontiguousarray(where, np.int32)
-    if norm == "l1" or not len(where): return box(where, last, 1.0)
+    if norm == "l1" or not len(where): return box(where, last)
     return {"l2": SecondOrderCone, "linf": CrossPolytope}[norm](where, last)
 
 
@@ -543,8 +539,8 @@ cdef class PairwiseCones(Cones):
             self.spread(coupling, q)
 
     def stiffness(self):
-        """diag(own) and v of v vᵀ for (difference, λ) of each pair (k, j < k), after ``parts``."""
-        return np.array(self.between)
+        """diag(own) and v of v vᵀ for the difference of each pair (k, j < k), after ``parts``."""
+        return np.array(self.between[:, :, :self.m])
 
     cdef void drive(self, double* rhs) noexcept:
         self.local[:] = 0.0
@@ -557,13 +553,3 @@ cdef class PairwiseCones(Cones):
 
     cdef void respond(self, const double* dx) noexcept:
         for q, cone in enumerate(self.cones): (<Cone>cone).respond(self.difference(dx, q))
-
-
-def class_cone_of(norm, where, n_classes, stride, last):
-    """The cone of all pairs of classes; ``where`` are the places of one class's coefficients in the norm.
-
-    Under ℓ1 transport 0 ≤ x_j ≤ λ, in the gauge where the least coefficient of every feature is 0.
-    """
-    if norm == "l1":
-        return box(np.concatenate([k * stride + np.asarray(where) for k in range(n_classes)]), last, 0.0)
-    return PairwiseCones(norm, where, n_classes, stride, last)

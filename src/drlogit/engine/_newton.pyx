@@ -13,6 +13,7 @@ from .settings import SETTINGS
 
 cdef int ONE = 1
 cdef double KEPT = SETTINGS.kept_product
+cdef double GUIDE = 1.0, PREDICTOR = SETTINGS.class_predictor, CORRECTOR = SETTINGS.class_corrector, CORRECTION = SETTINGS.class_correction
 
 
 cdef class Newton:
@@ -72,8 +73,7 @@ cdef class Newton:
         data[0] *= self.scale
         data[1] *= self.scale[self.size - 1]
         self.cone.parts(&parts[0, 0], &parts[1, 0], &parts[2, 0])
-        own, rank_one, coupling = np.asarray(parts)
-        return self.wide.build(weights, data[0], data[1], coupling, own, rank_one, self.pinned)
+        return self.wide.build(weights, data, np.asarray(parts), self.pinned)
 
     cdef void assemble(self, bint proof) noexcept:
         """The matrix at unit diagonal."""
@@ -130,7 +130,7 @@ cdef class Newton:
         for j in range(self.size): self.rhs[j] = self.proof[j]
         self.cone.gradient(&self.rhs[0], True)
         for j in range(self.size): self.rhs[j] = -self.rhs[j]
-        self.solve()
+        self.solve(CORRECTION)
         self.cone.respond(&self.dx[0])
         return self.change.copy()
 
@@ -158,14 +158,14 @@ cdef class Newton:
         self.cone.drive(&self.rhs[0])
         if self.pinned: self.rhs[P - 1] = 0.0
 
-    cdef int solve(self) except -1:
-        """dx for rhs."""
+    cdef int solve(self, double rtol) except -1:
+        """dx for rhs; behind products, to a residual of this size."""
         cdef Py_ssize_t j
         cdef int size = self.size, info
         cdef double* rhs = &self.rhs[0]
         cdef const double[::1] found
         if self.wide is not None:
-            found = self.wide.solve(np.asarray(self.rhs))
+            found = self.wide.solve(np.asarray(self.rhs), rtol)
             for j in range(size): self.dx[j] = found[j]
         else:
             for j in range(size): rhs[j] *= self.unit[j]
@@ -182,7 +182,7 @@ cdef class Newton:
         self.cone.aim_at(self.mu, 0.0)
         self.right_side(self.mu, 0.0, NULL)
         if self.wide is not None:
-            self.solve()
+            self.solve(GUIDE)
             return dot(rhs, &self.dx[0], size)
         for j in range(size): rhs[j] *= self.unit[j]
         dtrsv("U", "T", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)
@@ -192,7 +192,7 @@ cdef class Newton:
         """All products to zero: the direction in the user's coefficients."""
         self.cone.aim_at(0.0, 0.0)
         self.right_side(0.0, 0.0, NULL)
-        self.solve()
+        self.solve(PREDICTOR)
         self.cone.direction(&self.dx[0])
         return self.change.copy()
 
@@ -201,7 +201,7 @@ cdef class Newton:
         self.aimed = centre
         self.cone.aim_at(centre, share)
         self.right_side(centre, share, &predicted[0])
-        self.solve()
+        self.solve(CORRECTOR)
         self.cone.direction(&self.dx[0])
         return self.change.copy()
 

@@ -13,10 +13,11 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..dual.coordinates import pair_coordinates
-from ..problem.classes import ClassProblem
+from ..problem.classes import ClassProblem, Scored
 from ..problem.label_costs import LabelCosts
 from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray, IndexArray
@@ -27,13 +28,14 @@ from . import driver
 from ._classes import (
     ClassState,
     certify_classes,
+    curvature_gram,
     follow_classes,
     linearise_classes,
     open_classes,
 )
-from ._cones import PairwiseCones, class_cone_of, cone_of, no_norm
+from ._cones import PairwiseCones, cone_of, no_norm
 from ._newton import Newton
-from .class_system import ClassSystem, hessian
+from .class_system import ClassSystem, add_pairs
 from .settings import SETTINGS
 
 
@@ -126,26 +128,6 @@ class ClassNewton(Newton):
         system = ClassSystem(problem.rows, scale, problem.n_classes, cone, kept)
         super().__init__(scale, problem.epsilon, cone, self.known, length, system)
 
-    def decrement(self) -> float:
-        """Newton's decrement, squared, by the preconditioner alone: it is a guide, no more."""
-        self.wide.rtol = 1.0
-        return super().decrement()
-
-    def predictor(self) -> FloatArray:
-        """All products to zero: the direction in the user's coefficients."""
-        self.wide.rtol = SETTINGS.class_predictor
-        return super().predictor()
-
-    def corrector(self, centre: float, share: float, predicted: FloatArray) -> FloatArray:
-        """Towards ``centre``, with a share of the predictor's second-order terms."""
-        self.wide.rtol = SETTINGS.class_corrector
-        return super().corrector(centre, share, predicted)
-
-    def correction(self) -> FloatArray:
-        """Newton's step to the dual's equations, at unchanged complementarity."""
-        self.wide.rtol = SETTINGS.class_correction
-        return super().correction()
-
     def prove(self, sums: FloatArray) -> float:
         """The bound of a dual point from its sums."""
         before = self.dual
@@ -178,7 +160,7 @@ class ClassScaling:
     def newton(self) -> ClassNewton:
         problem, last = self.problem, self.scale.size - 1
         if self.kept.size:
-            cone = class_cone_of(problem.norm.name, self.kept, problem.n_classes, self.width, last)
+            cone = PairwiseCones(problem.norm.name, self.kept, problem.n_classes, self.width, last)
         else:
             cone = no_norm(last) if problem.epsilon > 0.0 else cone_of("l1", self.kept, last)
         return ClassNewton(problem, self.scale, cone, self.kept)
@@ -212,8 +194,6 @@ def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> floa
     newton.pinned = True
     x = np.zeros(scaling.scale.size)
     x[-1] = 1.0 / min(1.0, problem.least_flip_cost / scaling.sigma)
-    if problem.norm.name == "l1":
-        x[:-1].reshape(problem.n_classes, -1)[:, scaling.kept] = 0.5 * x[-1]
     lam, mu = x[-1] / scaling.sigma, SETTINGS.start_mu
     with np.errstate(all="ignore"):
         newton.open(x, mu)
@@ -224,10 +204,17 @@ def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> floa
 
 def loss_hessian(problem: ClassProblem, coefficients: FloatArray) -> FloatArray:
     """That of the log-loss in all coefficients, class by class."""
-    samples = ClassSamples(problem.with_radius(problem.epsilon, math.inf))
-    coef = np.append(coefficients.ravel(), 0.0)
-    state, _ = samples.linearise(samples.open(coef, 1.0), coef, 0.0, 0.0, 1.0)
-    return hessian(problem.rows, samples.weights(state), problem.n_classes)
+    _, (grams,) = problem.rows.run(_loss_grams, problem.scores(coefficients))
+    K, width = coefficients.shape
+    matrix = np.zeros((K, width, K, width))
+    add_pairs(grams, matrix)
+    half = matrix.reshape(K * width, -1)
+    return half + np.tril(half, -1).T
+
+
+def _loss_grams(block: Block, scored: Scored) -> tuple[None, tuple[Sum]]:
+    p = softmax(scored[0], axis=1)
+    return None, (Sum(curvature_gram(block.compiled, np.stack([p, np.zeros_like(p)]))),)
 
 
 def _run(
@@ -269,13 +256,11 @@ def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, f
     if start is not None and model is not None:
         least = problem.least_lambda(model)
         lam = max(start.lam, least, SETTINGS.least_lambda / problem.epsilon)
-        model -= np.where(problem.free, model[-1], 0.5 * (model.min(axis=0) + model.max(axis=0)))
+        model -= model[-1]
         unit = scaling.scale[:-1].reshape(K, -1)[0]
         rows[:] = np.divide(model, unit, out=np.zeros_like(model), where=unit > 0.0)
         x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
         mu = SETTINGS.near_mu if problem.flips else SETTINGS.near_mu_loss
-    if problem.norm.name == "l1" and scaling.kept.size:
-        rows[:, scaling.kept] += 0.5 * x[-1]
     return x, mu
 
 

@@ -53,26 +53,16 @@ class WideSystem:
         self.factored = rows.largest_block <= FACTOR_LIMIT
         self.weights: State | None = None
 
-    def build(
-        self,
-        weights: State,
-        data: FloatArray,
-        column: FloatArray,
-        coupling: FloatArray,
-        own: FloatArray,
-        rank_one: FloatArray,
-        pinned: bool,
-    ) -> bool:
+    def build(self, weights: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
         """Set up from d per block and arrays in scaled coordinates, λ last.
 
-        ``data`` is the diagonal of ``Zᵀ diag(d) Z`` and ``column`` λ's; of the cone's part
-        ``coupling`` is λ's column, ``own`` the diagonal, and ``rank_one`` the v of its ``v vᵀ``.
-        ``pinned``: λ stays.
+        ``data`` has the diagonal of ``Zᵀ diag(d) Z`` and λ's column, ``cone`` the diagonal of the
+        cone's part, the v of its ``v vᵀ``, and λ's column.  ``pinned``: λ stays.
         """
-        data, own = data[:-1], own[:-1]
-        coupling = np.zeros_like(column) if pinned else coupling + column
-        self.own, self.rank_one = own, rank_one[:-1]
-        self.coupling, self.corner = coupling[:-1], float(coupling[-1])
+        own, self.rank_one = cone[:2, :-1]
+        coupling = (data[1] + cone[2]) * (not pinned)
+        self.own, self.coupling, self.corner = own, coupling[:-1], float(coupling[-1])
+        data = data[0, :-1]
         # Free columns have no diagonal of their own: a small share of the data's stands in.
         base = own + (1e-9 * data if self.factored else data)
         self.inverse = np.where(base > 0.0, 1.0 / np.where(base > 0.0, base, 1.0), 0.0)
@@ -83,7 +73,7 @@ class WideSystem:
             self.coupling_solved = self._solved(self.coupling)
         return bool(np.isfinite(self.coupling_solved).all())
 
-    def solve(self, rhs: FloatArray) -> FloatArray:
+    def solve(self, rhs: FloatArray, _: float) -> FloatArray:
         """(dx, dλ) for a right-hand side."""
         y = self._solved(np.array(rhs[:-1]))
         schur = self.corner - float(self.coupling @ self.coupling_solved)
@@ -164,6 +154,8 @@ def conjugate_gradients(
     x = np.zeros_like(right)
     r = right.copy()
     z = precondition(r)
+    if rtol >= 1.0:
+        return z
     direction = z
     rho = first = float(r @ z)
     for _ in range(max_steps):
