@@ -34,7 +34,7 @@ def follow_classes(
     predictor: bool,
 ) -> tuple[ClassState, FloatArray]: ...
 def certify_classes(
-    rows: CompiledRows, state: ClassState, point: FloatArray | None, dcoef: FloatArray
+    rows: CompiledRows, both: ClassState | tuple[ClassState, FloatArray], dcoef: FloatArray
 ) -> tuple[FloatArray, FloatArray]: ...
 def curvature_product(
     rows: CompiledRows, curved: FloatArray, kappa: FloatArray, coef: FloatArray

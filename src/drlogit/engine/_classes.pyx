@@ -371,8 +371,9 @@ cdef void settled(double* p, Py_ssize_t K) noexcept nogil:
     for k in range(K): p[k] /= total
 
 
-def certify_classes(CompiledRows rows, state, point, const double[::1] dcoef):
-    """The dual point (p, a), (2, N, K), after one more correction, its adjoint and entropy."""
+def certify_classes(CompiledRows rows, both, const double[::1] dcoef):
+    """The dual point (p, a), (2, N, K), after one more correction, its adjoint and entropy; of a state, or (state, last point)."""
+    state, point = (both, None) if isinstance(both, ClassState) else both
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = state.kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride
     cdef const double[:, ::1] kappa = state.kappa

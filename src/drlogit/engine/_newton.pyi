@@ -15,6 +15,7 @@ class Newton:
     square: int
     scalars: int
     wide: Any
+    coordinates: Any
     epsilon: float
     complementarity: float
     mu: float

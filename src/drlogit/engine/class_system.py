@@ -45,7 +45,13 @@ class ClassSystem:
     """The system behind products, as :class:`~drlogit.engine.wide.WideSystem` is of two classes."""
 
     def __init__(
-        self, rows: Rows, scale: FloatArray, n_classes: int, cone: Cone, kept: IndexArray
+        self,
+        rows: Rows,
+        scale: FloatArray,
+        unit: float,
+        n_classes: int,
+        cone: Cone,
+        kept: IndexArray,
     ) -> None:
         width = rows.n_columns
         size = (n_classes - 1) * width
@@ -58,7 +64,7 @@ class ClassSystem:
         self.kept = kept  # the columns in the norm
         self.rows, self.cone, self.shape, self.products = rows, cone, (n_classes, width), 0
         self.matrix = np.zeros((size + 1, size + 1))  # new memory costs as a copy does
-        self.scale, self.unit = scale[:width], float(scale[-1])
+        self.scale, self.unit = scale, unit  # of a class, and of λ
         one, other = pairs(n_classes)
         self.differences = np.eye(n_classes)[one] - np.eye(n_classes)[other]
         # As many rows as there are coefficients may be on kinks of the loss: none is to be missed.
@@ -66,13 +72,20 @@ class ClassSystem:
         few = rows.n_samples <= 2.0 * self.wanted
         self.every = few or size <= SETTINGS.class_direct
 
-    def build(self, curved: State, _: FloatArray, cone: FloatArray, pinned: bool) -> bool:
+    def flow(self) -> FloatArray | None:
+        """What the cones' multipliers carry between classes, in the user's units."""
+        if isinstance(self.cone, PairwiseCones):
+            return self.cone.flow() / self.scale[self.kept]
+        return None
+
+    def build(self, curved: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
         """Set up from (p, D) of the samples and λ's column of the cones."""
         self.curved, self.coupling, self.pinned = curved, cone[2], pinned
         self.own, self.v = np.zeros((2, len(self.differences), 0))
         if isinstance(self.cone, PairwiseCones):
             self.own, self.v = self.cone.stiffness()
-        rate, state = 0.0 if self.every else self._rate(), self.rows.pair(curved, self.rows.offsets)
+        rate = 0.0 if self.every else self._rate()
+        state = self.rows.pair(curved, self.rows.offsets)
         _, (grams, column) = self.rows.run(_gram, state, rate)
         grams *= self.scale
         grams *= self.scale[:, None]

@@ -3,8 +3,7 @@
     minimise    ελ + Σ w_i [ lse(s_i) + max_k ( -s_ik - κ(y_i, k) λ ) ]
     subject to  ‖(B_j - B_k)/c‖_* ≤ λ  for every two classes
 
-Shifts of all classes together change nothing: of penalised columns the cones see to it that there
-are none, of the others the last class stands still.
+Shifts of all classes together change nothing: the last class stands still.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ import numpy as np
 from scipy.special import softmax
 
 from ..dual.classes import ClassCoordinates, ClassPoint
-from ..dual.coordinates import pair_coordinates
 from ..problem.classes import ClassProblem, Scored
 from ..problem.label_costs import LabelCosts
 from ..problem.result import Monitor, Result, Solution
-from ..rows.arrays import FloatArray, IndexArray
+from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
-from ..rows.interface import Rows, State
+from ..rows.interface import State
 from ..rows.reductions import Sum
 from . import driver
 from ._classes import (
@@ -33,33 +31,28 @@ from ._classes import (
     linearise_classes,
     open_classes,
 )
-from ._cones import PairwiseCones, cone_of, no_norm
+from ._cones import Cone, PairwiseCones, cone_of, no_norm
 from ._newton import Newton
 from .class_system import ClassSystem, add_pairs
+from .pair import PairSamples, Scaling
 from .settings import SETTINGS
 
 
-class ClassSamples:
-    """The samples behind the driver's questions.
+class ClassSamples(PairSamples):
+    """Scores, and slacks and multipliers of all labels, behind the driver's questions.
 
-    ``fixed`` p, per sample, replace the loss lse(s) by ``p·s`` (``least_budget``).
+    ``slopes`` p, per sample, replace the loss lse(s) by ``p·s`` (``least_budget``).
     """
 
-    def __init__(self, problem: ClassProblem, fixed: State | None = None) -> None:
-        self.rows: Rows = problem.rows
-        self.fixed = fixed
-        self.codes, self.costs, self.flips = problem.codes, problem.label_costs, problem.flips
-        self.visits = 0
-
-    def _visit(self, function: Any, state: Any, *arguments: Any) -> tuple[State, FloatArray]:
-        self.visits += 1
-        state, (sums,) = self.rows.run(_visit, state, function, *arguments)
-        return state, sums
+    def __init__(self, problem: ClassProblem, newton: Newton, slopes: State | None = None) -> None:
+        super().__init__(problem.rows, math.inf, slopes)
+        self.problem, self.newton = problem, newton
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        codes = self.codes if self.fixed is None else self.rows.pair(self.codes, self.fixed)
-        state: State = self.rows.run(_open, codes, self.costs, coef, mu)[0]
+        codes, costs = self.problem.codes, self.problem.label_costs
+        codes = codes if self.slopes is None else self.rows.pair(codes, self.slopes)
+        state: State = self.rows.run(_open, codes, costs, coef, mu)[0]
         return state
 
     def linearise(
@@ -72,7 +65,7 @@ class ClassSamples:
         return curved
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
-        if not self.flips:
+        if not self.problem.flips:
             return state, np.zeros(dcoef.size + 3)
         return self._visit(follow_classes, state, dcoef, 0.0, 0.0, True)
 
@@ -81,89 +74,46 @@ class ClassSamples:
     ) -> tuple[State, FloatArray]:
         return self._visit(follow_classes, state, dcoef, centre, share, False)
 
-    def certify(
-        self, state: State, point: State | None, dcoef: FloatArray
-    ) -> tuple[State, FloatArray]:
-        self.visits += 1
-        both = state if point is None else self.rows.pair(state, point)
-        found, (sums,) = self.rows.run(_certify, both, dcoef)
-        return found, sums
+    def certify(self, state: State, point: Any, dcoef: FloatArray) -> tuple[Any, FloatArray]:
+        """With the flow that the cones' multipliers, corrected before, are between classes."""
+        both = state if point is None else self.rows.pair(state, point.shares)
+        shares, sums = self._visit(certify_classes, both, dcoef)
+        self.newton.coordinates.flow = flow = self.newton.wide.flow()
+        return ClassPoint(shares, flow), sums
 
 
 def _open(
     block: Block, codes: Any, costs: LabelCosts, coef: FloatArray, mu: float
 ) -> tuple[ClassState, tuple[()]]:
-    codes, fixed = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
+    codes, slopes = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
     kappa = costs.of(block, codes.astype(np.intp))
-    return open_classes(block.compiled, codes.astype(np.int32), kappa, fixed, coef, mu), ()
-
-
-def _visit(
-    block: Block, state: ClassState, function: Any, *arguments: Any
-) -> tuple[ClassState, tuple[Sum]]:
-    state, sums = function(block.compiled, state, *arguments)
-    return state, (Sum(sums),)
+    return open_classes(block.compiled, codes.astype(np.int32), kappa, slopes, coef, mu), ()
 
 
 def _curved(block: Block, state: ClassState) -> tuple[Any, tuple[()]]:
     return (state.curved, state.kappa), ()
 
 
-def _certify(block: Block, both: Any, dcoef: FloatArray) -> tuple[FloatArray, tuple[Sum]]:
-    state, point = (both, None) if isinstance(both, ClassState) else both
-    found, sums = certify_classes(block.compiled, state, point, dcoef)
-    return found, (Sum(sums),)
-
-
-class ClassNewton(Newton):
-    """The system of the steps; with pairwise cones it keeps the flow behind its best bound."""
-
-    def __init__(
-        self, problem: ClassProblem, scale: FloatArray, cone: Any, kept: IndexArray
-    ) -> None:
-        self.known = ClassCoordinates(problem)
-        self.flow: FloatArray | None = None
-        self.units = scale[self.known.one.in_norm]
-        length = 300.0 + problem.rows.n_samples / 50.0
-        system = ClassSystem(problem.rows, scale, problem.n_classes, cone, kept)
-        super().__init__(scale, problem.epsilon, cone, self.known, length, system)
-
-    def prove(self, sums: FloatArray) -> float:
-        """The bound of a dual point from its sums."""
-        before = self.dual
-        if isinstance(self.cone, PairwiseCones):
-            self.known.flow = self.cone.flow() / self.units
-        value = super().prove(sums)
-        if self.dual > before:
-            self.flow = self.known.flow
-        return value
-
-
 class ClassScaling:
-    """(B, b, λ) = scale · x, so that a typical row has length one."""
+    """(B, b, λ) = scale · x: each class as one of two, and the last stands still."""
 
     def __init__(self, problem: ClassProblem, *, free_only: bool = False) -> None:
-        self.problem, K = problem, problem.n_classes
-        columns, free = problem.rows.column_scale, problem.free
-        costs = np.where(free, 1.0, problem.costs)
-        sigma = float(np.linalg.norm((columns * costs)[~free]))
-        self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
-        spread = pair_coordinates(problem).spread
-        spread = np.where(spread > 0.0, spread, np.where(columns > 0.0, columns, 1.0))
-        one = np.where(free, 1.0 / spread, 0.0 if free_only else costs / self.sigma)
-        scale = np.tile(one, (K, 1))
-        scale[-1, free] = 0.0  # the class that stands still
-        self.kept = np.flatnonzero(~free & (not free_only))
-        self.scale = np.append(scale.ravel(), 1.0 / self.sigma)
-        self.width = columns.size
+        one = Scaling(problem, free_only=free_only)  # type: ignore[arg-type]
+        scale = np.tile(one.scale[:-1], (problem.n_classes, 1))
+        scale[-1] = 0.0
+        self.problem, self.sigma, self.kept, self.one = problem, one.sigma, one.kept, one.scale[:-1]
+        self.scale = np.append(scale.ravel(), one.scale[-1])
 
-    def newton(self) -> ClassNewton:
-        problem, last = self.problem, self.scale.size - 1
+    def newton(self) -> Newton:
+        """The system of the steps."""
+        problem, K, last = self.problem, self.problem.n_classes, self.scale.size - 1
         if self.kept.size:
-            cone = PairwiseCones(problem.norm.name, self.kept, problem.n_classes, self.width, last)
+            cone: Cone = PairwiseCones(problem.norm.name, self.kept, K, self.one.size, last)
         else:
             cone = no_norm(last) if problem.epsilon > 0.0 else cone_of("l1", self.kept, last)
-        return ClassNewton(problem, self.scale, cone, self.kept)
+        system = ClassSystem(problem.rows, self.one, self.scale[-1], K, cone, self.kept)
+        length = 300.0 + problem.rows.n_samples / 50.0
+        return Newton(self.scale, problem.epsilon, cone, ClassCoordinates(problem), length, system)
 
 
 def interior_point_for_classes(
@@ -190,7 +140,8 @@ def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> floa
     problem with a linear loss at a fixed λ.
     """
     scaling = ClassScaling(problem)
-    newton, samples = scaling.newton(), ClassSamples(problem, fixed)
+    newton = scaling.newton()
+    samples = ClassSamples(problem, newton, fixed)
     newton.pinned = True
     x = np.zeros(scaling.scale.size)
     x[-1] = 1.0 / min(1.0, problem.least_flip_cost / scaling.sigma)
@@ -221,7 +172,8 @@ def _run(
     scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Result | None = None
 ) -> Solution:
     problem = scaling.problem
-    newton, samples = scaling.newton(), ClassSamples(problem)
+    newton = scaling.newton()
+    samples = ClassSamples(problem, newton)
     x, mu = _opening(scaling, start)
 
     def report(n_iter: int, better_bound: Any) -> bool:
@@ -238,9 +190,8 @@ def _run(
         "classes": problem.n_classes, **({} if problem.as_given else {"as_numbers": True}),
     }  # fmt: skip
     return Solution(
-        best[:-1].reshape(problem.n_classes, -1), found.status, found.n_iter, info=info,
-        point=None if found.point is None else ClassPoint(found.point, newton.flow),
-        lam=float(best[-1]), proven=(newton.best, newton.dual),
+        best[:-1].reshape(problem.n_classes, -1), found.status, found.n_iter, found.point,
+        info=info, lam=float(best[-1]), proven=(newton.best, newton.dual),
     )  # fmt: skip
 
 
@@ -248,7 +199,6 @@ def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, f
     """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
     problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
     x, mu = np.zeros(scaling.scale.size), 2.0 * SETTINGS.start_mu / K
-    rows = x[:-1].reshape(K, -1)
     if problem.epsilon == 0.0:
         return x, mu
     x[-1] = 2.0 * mu * sigma / problem.epsilon  # about on the central path
@@ -257,8 +207,7 @@ def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, f
         least = problem.least_lambda(model)
         lam = max(start.lam, least, SETTINGS.least_lambda / problem.epsilon)
         model -= model[-1]
-        unit = scaling.scale[:-1].reshape(K, -1)[0]
-        rows[:] = np.divide(model, unit, out=np.zeros_like(model), where=unit > 0.0)
+        x[:-1] = (model / scaling.one).ravel()
         x[-1] = (1.0 + SETTINGS.start_room) * lam * sigma
         mu = SETTINGS.near_mu if problem.flips else SETTINGS.near_mu_loss
     return x, mu

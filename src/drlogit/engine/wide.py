@@ -59,7 +59,7 @@ class WideSystem:
         ``data`` has the diagonal of ``Zᵀ diag(d) Z`` and λ's column, ``cone`` the diagonal of the
         cone's part, the v of its ``v vᵀ``, and λ's column.  ``pinned``: λ stays.
         """
-        own, self.rank_one = cone[:2, :-1]
+        own, self.rank_one = cone[0, :-1], cone[1, :-1]
         coupling = (data[1] + cone[2]) * (not pinned)
         self.own, self.coupling, self.corner = own, coupling[:-1], float(coupling[-1])
         data = data[0, :-1]
