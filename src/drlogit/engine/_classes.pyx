@@ -5,8 +5,8 @@ Of sample i with scores s (a number for each of K classes) and label y the loss 
     lse(s) - s_y + (τ + s_y),      r_k = τ + s_k + κ_k λ ≥ 0  with multipliers a_k, Σ a = 1
 
 Visits are pure functions of (rows, state, …); their flat arrays of sums are those of ``_pair`` without a matrix; P
-counts (B row by row, with the intercepts, and λ).  Labels that a sample cannot get (κ infinite) have a = 0 and take no
-part; where there is no other, slacks and multipliers stay as they are.  The sample's curvature in its scores is a
+counts (B row by row, with the intercepts, and λ).  Labels that a sample cannot get (κ infinite) have a = 0 and a slack
+without end, and cost nothing then; where there is no other, slacks and multipliers stay as they are.  The sample's curvature in its scores is a
 Laplacian with weights d_jk ≥ 0 for pairs of classes,
 
     w (diag p - p pᵀ) + w (diag D - D Dᵀ / ΣD),  D = a / r:       d_jk = w (p_j p_k + D_j D_k / ΣD)
@@ -21,6 +21,7 @@ from drlogit.rows._products cimport CompiledRows
 from ._pair cimport LEVELS, SCALARS, limit
 from .settings import SETTINGS
 
+cdef double FAR = 1e300             # the slack of a label that a sample cannot get
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
 
 #: A block at an iterate: labels, what each label costs, probabilities of a linear loss p·s in the place of lse(s) (or
@@ -55,10 +56,10 @@ cdef inline double plogp(double p) noexcept nogil:
     return -p * log(p) if p > 0.0 else 0.0
 
 
-cdef Py_ssize_t others(const double* kappa, Py_ssize_t K) noexcept nogil:
+cdef Py_ssize_t others(const double* a, Py_ssize_t K) noexcept nogil:
     """How many labels a sample can get, its own among them; 0 if only that."""
     cdef Py_ssize_t k, count = 0
-    for k in range(K): count += kappa[k] != INFINITY
+    for k in range(K): count += a[k] > 0.0
     return count if count > 1 else 0
 
 
@@ -75,25 +76,22 @@ def open_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] k
         for i in range(lo, hi):
             r, least, total = &now[1, i, 0], INFINITY, 0.0
             for k in range(K):
-                r[k] = now[0, i, k] + kappa[i, k] * lam if kappa[i, k] != INFINITY else <double>INFINITY
+                r[k] = min(now[0, i, k] + kappa[i, k] * lam, FAR) if kappa[i, k] != INFINITY else FAR
                 least = min(least, r[k])
             for k in range(K):
                 r[k] += mu - least
                 total += 1.0 / r[k]
-            for k in range(K): now[2, i, k] = 1.0 / r[k] / total
+            for k in range(K): now[2, i, k] = 1.0 / r[k] / total if kappa[i, k] != INFINITY else 0.0
     rows.free()
-    return ClassState(np.asarray(codes), np.asarray(kappa), fixed, np.asarray(now))
+    return ClassState(np.asarray(codes), np.where(np.isinf(kappa), 0.0, kappa), fixed, np.asarray(now))
 
 
-cdef void moved(const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* dr, const double* da,
-                double primal, double dual, double* new_r, double* new_a) noexcept nogil:
+cdef void moved(Py_ssize_t K, const double* r, const double* a, const double* dr, const double* da, double primal, double dual,
+                double* new_r, double* new_a) noexcept nogil:
     """Slacks and multipliers after a step; those that it passes keep a share."""
     cdef double missing = 0.0, total = 0.0
     cdef Py_ssize_t k
     for k in range(K):
-        if kappa[k] == INFINITY:
-            new_r[k], new_a[k] = INFINITY, 0.0
-            continue
         new_r[k], new_a[k] = r[k] * (1.0 + primal * dr[k]), a[k] * (1.0 + dual * da[k])
         if new_r[k] <= 0.0: missing = max(missing, KEPT * r[k] - new_r[k])
         if new_a[k] <= 0.0: new_a[k] = KEPT * a[k]
@@ -109,7 +107,7 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
     cdef const double[:, ::1] kappa = state.kappa, fixed = state.fixed
     cdef double[:, :, ::1] was = state.now
     cdef Py_ssize_t block, i, j, k, c, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1], m = rows.n_columns
-    cdef Py_ssize_t P = K * m + 1, wide = rows.stride, others_
+    cdef Py_ssize_t P = K * m + 1, wide = rows.stride, count
     cdef bint goes = state.step is not None and (primal != 0.0 or dual != 0.0), linear = fixed.shape[0] > 0, some
     cdef double[:, :, ::1] now = np.empty((3, n, K)) if goes else was, d, curved = np.empty((2, n, K))
     cdef double[:, ::1] columns = np.empty((3 * K, b)), adjoints = np.zeros((3 * K, wide))
@@ -123,7 +121,7 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
     cdef double* s
     cdef double* r
     cdef double* a
-    cdef double w, lse, total, total_a, inverse, over, lam = coef[K * m], value
+    cdef double w, lse, total, total_a, inverse, over, product, lam = coef[K * m], value
     cdef double side[3]
     side[0] = side[1] = side[2] = 0.0
     if goes: d = state.step
@@ -134,48 +132,34 @@ def linearise_classes(CompiledRows rows, state, const double[::1] coef, double p
             for i in range(lo, hi):
                 c, w, kap, j = codes[i], rows.w[i], &kappa[i, 0], i - lo
                 p, D = &curved[0, i, 0], &curved[1, i, 0]
-                others_ = others(kap, K)
                 s, r, a = &now[0, i, 0], &now[1, i, 0], &now[2, i, 0]
                 if goes:
                     for k in range(K): s[k] = was[0, i, k] + primal * d[0, i, k]
-                    if others_: moved(kap, K, &was[1, i, 0], &was[2, i, 0], &d[1, i, 0], &d[2, i, 0], primal, dual, r, a)
-                    else:
-                        for k in range(K): r[k], a[k] = was[1, i, k], was[2, i, k]
-                lse = loss(s, K, fixed, i, p)
+                    moved(K, &was[1, i, 0], &was[2, i, 0], &d[1, i, 0], &d[2, i, 0], primal, dual, r, a)
+                lse, value, count = loss(s, K, fixed, i, p), 0.0, others(a, K)
                 tot[0] += w * (lse - s[c])
-                value = lse
-                for k in range(K): value -= p[k] * s[k]
-                tot[5] += w * value
-                if others_:
+                total, total_a, inverse, over, product = 0.0, 0.0, 0.0, -INFINITY, 0.0
+                for k in range(K):
+                    value += p[k] * s[k]
+                    D[k] = a[k] / r[k]
+                    total += D[k]
+                    total_a += a[k]
+                    inverse += 1.0 / r[k]
+                    product += a[k] * r[k]
+                    if a[k] > 0.0: over = max(over, -s[k] - kap[k] * lam)
+                tot[1] += w * (lse + over)
+                tot[5] += w * (lse - value)
+                if count:
                     some = True
-                    total, total_a, inverse, over = 0.0, 0.0, 0.0, -INFINITY
-                    for k in range(K):
-                        if kap[k] == INFINITY:
-                            D[k] = 0.0
-                            continue
-                        D[k] = a[k] / r[k]
-                        total += D[k]
-                        total_a += a[k]
-                        inverse += 1.0 / r[k]
-                        over = max(over, -s[k] - kap[k] * lam)
-                        tot[2] += w * a[k] * r[k]
-                    tot[1] += w * (lse + over)
-                    tot[3] += w * others_
-                    for k in range(K):
-                        columns[k, j] = w * (p[k] - a[k])
-                        if kap[k] == INFINITY:
-                            columns[K + k, j] = columns[2 * K + k, j] = 0.0
-                            continue
-                        columns[K + k, j] = w * (a[k] - D[k] * total_a / total)       # minus what a gains, products to zero
-                        columns[2 * K + k, j] = w * (D[k] * inverse / total - 1.0 / r[k])    # ... per unit of centring
-                        side[0] -= kap[k] * w * a[k]
-                        side[1] += kap[k] * columns[K + k, j]
-                        side[2] += kap[k] * columns[2 * K + k, j]
-                else:
-                    tot[1] += w * (lse - s[c])
-                    for k in range(K):
-                        D[k], columns[k, j] = 0.0, w * (p[k] - (k == c))
-                        columns[K + k, j] = columns[2 * K + k, j] = 0.0
+                    tot[2] += w * product
+                    tot[3] += w * count
+                for k in range(K):
+                    columns[k, j] = w * (p[k] - a[k])
+                    columns[K + k, j] = w * (a[k] - D[k] * total_a / total)       # minus what a gains, products to zero
+                    columns[2 * K + k, j] = w * (D[k] * inverse / total - 1.0 / r[k])    # ... per unit of centring
+                    side[0] -= kap[k] * w * a[k]
+                    side[1] += kap[k] * columns[K + k, j]
+                    side[2] += kap[k] * columns[2 * K + k, j]
                 if linear:
                     for k in range(K): p[k] = 0.0
             rows.adjoint(lo, hi, &columns[0, 0], 3 * K if some else K, &adjoints[0, 0])
@@ -209,14 +193,12 @@ def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const d
                 for k in range(K):
                     mean += p[k] * v[k]
                     total += D[k]
-                    if D[k] > 0.0: centre += D[k] * (v[k] + kap[k] * lam)
-                if total > 0.0: centre /= total
+                    centre += D[k] * (v[k] + kap[k] * lam)
+                centre /= total
                 for k in range(K):
-                    columns[k, i - lo] = w * p[k] * (v[k] - mean)
-                    if D[k] > 0.0:
-                        pull = w * D[k] * (v[k] + kap[k] * lam - centre)
-                        columns[k, i - lo] += pull
-                        side += kap[k] * pull
+                    pull = w * D[k] * (v[k] + kap[k] * lam - centre)
+                    columns[k, i - lo] = w * p[k] * (v[k] - mean) + pull
+                    side += kap[k] * pull
             rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
         for k in range(K):
             for i in range(m): out[k * m + i] = adjoint[k, i]
@@ -261,24 +243,21 @@ cdef void respond(const double* kappa, Py_ssize_t K, const double* r, const doub
     cdef double push = -1.0, stiff = 0.0, dtau
     cdef Py_ssize_t k
     for k in range(K):
-        if kappa[k] != INFINITY:
-            push += a[k] * (1.0 + aim[k]) - a[k] / r[k] * (ds[k] + kappa[k] * dlam)
-            stiff += a[k] / r[k]
+        push += a[k] * (1.0 + aim[k]) - a[k] / r[k] * (ds[k] + kappa[k] * dlam)
+        stiff += a[k] / r[k]
     dtau = push / stiff
     for k in range(K):
-        dr[k] = da[k] = 0.0
-        if kappa[k] != INFINITY:
-            dr[k] = (dtau + ds[k] + kappa[k] * dlam) / r[k]
-            da[k] = aim[k] - dr[k]
+        dr[k] = (dtau + ds[k] + kappa[k] * dlam) / r[k]
+        da[k] = aim[k] - dr[k]
 
 
-cdef void book(double w, const double* kappa, Py_ssize_t K, const double* r, const double* a, const double* dr,
-               const double* da, double* costs) noexcept nogil:
+cdef void book(double w, Py_ssize_t K, const double* r, const double* a, const double* dr, const double* da,
+               double* costs) noexcept nogil:
     """Book a sample that does not allow the whole step."""
     cdef double own = 0.0, total = 0.0, worst = -1.0, worst_dual = -1.0, slack = 0.0, passed = 0.0
     cdef Py_ssize_t k
     for k in range(K):
-        if kappa[k] == INFINITY: continue
+        if a[k] == 0.0: continue
         own += a[k] * r[k]
         total += r[k]
         worst, slack = min(worst, dr[k]), max(slack, -r[k] * dr[k])
@@ -313,7 +292,7 @@ def follow_classes(CompiledRows rows, state, const double[::1] dcoef, double cen
     cdef const double* ds
     cdef double* dr
     cdef double* da
-    cdef double w, e, mean, total, square, pull, dlam = dcoef[K * m], side = 0.0
+    cdef double w, e, mean, total, square, dlam = dcoef[K * m], side = 0.0
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
@@ -328,18 +307,17 @@ def follow_classes(CompiledRows rows, state, const double[::1] dcoef, double cen
                     for k in range(K): square += slopes[i, k] * (ds[k] - mean) * (ds[k] - mean)
                     tot[0] += w * (mean - ds[codes[i]])
                     if not linear: tot[1] += w * square
-                if others(kap, K) == 0:
+                if others(a, K) == 0:
                     for k in range(K): columns[k, i - lo] = 0.0
                     continue
                 for k in range(K):
-                    if predictor: aim[k] = -1.0
-                    elif kap[k] != INFINITY: aim[k] = centre / (a[k] * r[k]) - 1.0 - share * before[i, k]
+                    aim[k] = -1.0
+                    if not predictor and a[k] > 0.0: aim[k] += centre / (a[k] * r[k]) - share * before[i, k]
                 respond(kap, K, r, a, ds, dlam, aim, dr, da)
-                book(w, kap, K, r, a, dr, da, tot + (3 if predictor else 2))
+                book(w, K, r, a, dr, da, tot + (3 if predictor else 2))
                 if not predictor: continue
                 total, mean = 0.0, 0.0
                 for k in range(K):
-                    if kap[k] == INFINITY: continue
                     e = dr[k] * da[k]
                     tot[0] += w * a[k] * r[k] * dr[k]
                     tot[1] += w * a[k] * r[k] * da[k]
@@ -348,9 +326,8 @@ def follow_classes(CompiledRows rows, state, const double[::1] dcoef, double cen
                     total += a[k] / r[k]
                     mean += a[k] * second[i, k]
                 for k in range(K):
-                    pull = 0.0 if kap[k] == INFINITY else w * a[k] * (second[i, k] - mean / (total * r[k]))
-                    columns[k, i - lo] = pull
-                    if kap[k] != INFINITY: side += kap[k] * pull
+                    columns[k, i - lo] = w * a[k] * (second[i, k] - mean / (total * r[k]))
+                    side += kap[k] * columns[k, i - lo]
             if predictor: rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
         if predictor:
             for k in range(K):
@@ -408,20 +385,15 @@ def certify_classes(CompiledRows rows, both, const double[::1] dcoef):
                     if not new[k] > least: new[k] = 0.0
                 settled(new, K)
                 for k in range(K): shares[k] = now[2, i, k] if first else before[1, i, k]
-                if others(kap, K):
-                    total, stiff = 0.0, 0.0
-                    for k in range(K):
-                        if kap[k] != INFINITY:
-                            stiff += now[2, i, k] / now[1, i, k]
-                            total += now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam)
-                    for k in range(K):
-                        if kap[k] != INFINITY:
-                            shares[k] -= now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam - total / stiff)
-                    settled(shares, K)
-                    for k in range(K):
-                        if shares[k] > 0.0: spent += w * kap[k] * shares[k]
+                total, stiff = 0.0, 0.0
+                for k in range(K):
+                    stiff += now[2, i, k] / now[1, i, k]
+                    total += now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam)
+                for k in range(K): shares[k] -= now[2, i, k] / now[1, i, k] * (ds[i - lo, k] + kap[k] * dlam - total / stiff)
+                settled(shares, K)
                 for k in range(K):
                     entropy += w * plogp(new[k])
+                    spent += w * kap[k] * shares[k]
                     columns[k, i - lo] = w * (new[k] - shares[k])
             rows.adjoint(lo, hi, &columns[0, 0], K, &adjoint[0, 0])
         for k in range(K):
