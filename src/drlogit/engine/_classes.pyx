@@ -16,7 +16,7 @@ so the matrix takes a weighted Gram matrix of the rows for every pair, and a pro
 from collections import namedtuple
 
 import numpy as np
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, exp, log
 from drlogit.rows._products cimport CompiledRows
 from ._pair cimport LEVELS, SCALARS, limit
 from .settings import SETTINGS

@@ -72,12 +72,6 @@ class ClassSystem:
         few = rows.n_samples <= 2.0 * self.wanted
         self.every = few or size <= SETTINGS.class_direct
 
-    def flow(self) -> FloatArray | None:
-        """What the cones' multipliers carry between classes, in the user's units."""
-        if isinstance(self.cone, PairwiseCones):
-            return self.cone.flow() / self.scale[self.kept]
-        return None
-
     def build(self, curved: State, data: FloatArray, cone: FloatArray, pinned: bool) -> bool:
         """Set up from (p, D) of the samples and λ's column of the cones."""
         self.curved, self.coupling, self.pinned = curved, cone[2], pinned

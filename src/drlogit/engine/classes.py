@@ -78,8 +78,10 @@ class ClassSamples(PairSamples):
         """With the flow that the cones' multipliers, corrected before, are between classes."""
         both = state if point is None else self.rows.pair(state, point.shares)
         shares, sums = self._visit(certify_classes, both, dcoef)
-        self.newton.coordinates.flow = flow = self.newton.wide.flow()
-        return ClassPoint(shares, flow), sums
+        known, cone, system = self.newton.coordinates, self.newton.cone, self.newton.wide
+        if isinstance(cone, PairwiseCones) and self.problem.norm.name != "l1":
+            known.flow = cone.flow() / system.scale[system.kept]
+        return ClassPoint(shares, known.flow), sums
 
 
 def _open(

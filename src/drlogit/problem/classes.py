@@ -26,7 +26,7 @@ import numpy as np
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Max, Min, Sum
+from ..rows.reductions import Max, Sum
 from .label_costs import LabelCosts, cost_matrix, flip_costs
 from .problem import PosedProblem, pose_problem
 from .robust_loss import RobustLoss
@@ -62,12 +62,11 @@ class ClassProblem(PosedProblem):
 
     @cached_property
     def flip_costs(self) -> FloatArray:
-        """The finite costs of other labels; of samples, the least, positive, and largest."""
+        """The finite costs of other labels; of samples, the unit and the largest."""
         found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
         if self.cost.trust is not None:
-            costs = self.label_costs._replace(fixed=False)
-            _, extremes = self.rows.run(_extreme_costs, self.codes, costs)
-            found = np.array([*extremes], dtype=np.float64)
+            _, (largest,) = self.rows.run(_largest_cost, None, self.kappa)
+            found = np.array([self.kappa, largest])
         return np.asarray(found[np.isfinite(found)])
 
     @property
@@ -144,13 +143,9 @@ def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[
     return (scores, codes.astype(np.intp)), ()
 
 
-def _extreme_costs(
-    block: Block, codes: FloatArray, costs: LabelCosts
-) -> tuple[FloatArray, tuple[Min, Min, Max]]:
-    """The least, the least positive, and the largest finite of samples' own costs."""
-    each = costs.of(block, codes.astype(np.intp)).max(axis=1)
-    least, positive = (np.min(part, initial=np.inf) for part in (each, each[each > 0.0]))
-    return codes, (Min(least), Min(positive), Max(np.max(each[np.isfinite(each)], initial=0.0)))
+def _largest_cost(block: Block, _: None, unit: float) -> tuple[None, tuple[Max]]:
+    costs = block.flip_costs(unit)
+    return None, (Max(np.max(costs[np.isfinite(costs)], initial=0.0)),)
 
 
 def _changing(
