@@ -25,10 +25,10 @@ def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False
     """
     rows, last, free = problem.rows, problem.costs.size - 1, problem.free
     scale = rows.column_scale
-    mean, spread = np.zeros_like(scale), scale
+    mean, squares, _ = rows.totals
+    spread = spreads(mean, squares, intercept=problem.fit_intercept)
+    mean = mean.copy() if problem.fit_intercept else np.zeros_like(mean)
     if problem.fit_intercept:
-        mean = rows.column_means.copy()
-        spread = spreads(mean, np.square(scale), intercept=True)
         mean[last], spread[last] = 0.0, 1.0
     kind = np.where(free, FREE, IN_NORM).astype(np.int32)
     if free_only:

@@ -72,8 +72,8 @@ class TrainingData:
             _check_classes(classes)
             return cls(X, y, codes, sample_weight, classes)
         y = label_array(y, warn=True)
-        if not is_dask(X):
-            check_consistent_length(X, y)
+        if not is_dask(X) and X.shape[0] != y.size:
+            check_consistent_length(X, y)  # says so
         classes = find_classes(y)
         _check_classes(classes)
         codes, weights = np.searchsorted(classes, y), None

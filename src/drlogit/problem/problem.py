@@ -277,12 +277,11 @@ def ground_cost(
 
     ``costs`` are those of the features; the intercept's is infinite.
     """
-    domains = None
-    still = np.empty(0, dtype=np.intp)
+    domains = still = None
     if categories is not None or bounds is not None:
         declared = check_domains(categories, bounds, costs.size, names)
         domains, costs = domains_of(declared, costs, rows, names)
-        still = np.concatenate([still, *declared.groups])
+        still = np.concatenate([np.empty(0, dtype=np.intp), *declared.groups])
     constant = not for_numbers and domains is not None and domains.constant_sum is not None
     rows = centred(rows, still, constant=constant)
     if domains is not None:

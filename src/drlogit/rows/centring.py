@@ -41,10 +41,8 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
         return rows
     n = rows.n_columns - int(rows.intercept)
     mean = rows.column_means[:n]
-    # The spread by subtraction: rough, but good enough to see that it is small.
-    variance = np.square(rows.column_scale[:n]) - np.square(mean)
-    far = np.square(mean) > _FAR**2 * np.maximum(variance, 0.0)
-    far &= mean != 0.0
+    # The offset over the root mean square: that of columns without spread is one.
+    far = (1.0 + _FAR**-2) * np.square(mean) > rows.totals.squares[:n]
     if still is not None:
         far[still] = False
     if far.any():

@@ -107,6 +107,13 @@ class Rows(ABC):
         return np.sqrt(self.totals.squares)
 
     @property
+    def column_deviations(self) -> FloatArray:
+        """Standard deviation of each column, exactly 0 for one that does not vary."""
+        means, squares, _ = self.totals
+        variance = squares - np.square(means)
+        return np.sqrt(np.where(variance > 1e-14 * squares, variance, 0.0))  # but for rounding
+
+    @property
     def class_weights(self) -> FloatArray:
         """What the samples of the classes -1 and +1 weigh."""
         return self.totals.classes
