@@ -76,7 +76,9 @@ class TrainingData:
             check_consistent_length(X, y)  # says so
         classes = find_classes(y)
         _check_classes(classes)
-        codes, weights = np.searchsorted(classes, y), None
+        codes, weights = (y == classes[-1]).astype(np.intp), None
+        if classes.size > 2:
+            codes = np.searchsorted(classes, y)
         if sample_weight is not None:
             check_weights(sample_weight, codes.size)
             weights = np.array(sample_weight, dtype=np.float64)
