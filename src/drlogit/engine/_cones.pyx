@@ -466,10 +466,10 @@ cdef class Cones(Cone):
 
 def box(where, last, low):
     """Rows ``λ - x_j ≥ 0`` and ``x_j + low λ ≥ 0``; the whole cone counts as one product."""
-    m, entries = len(where), np.zeros((2, 2 * len(where)))
-    entries[0] = np.repeat([-1.0, 1.0], m)
-    columns, weight = np.tile(np.asarray(where, np.int32), (2, 2)), np.full(2 * m, 0.5 / max(m, 1))
-    return RowCone(columns, entries, np.repeat([1.0, low], m), weight, last)
+    m, entries, price = len(where), np.zeros((2, 2 * len(where))), np.ones(2 * len(where))
+    columns = np.empty((2, 2, m), np.int32)
+    columns[:], entries[0, :m], entries[0, m:], price[m:] = where, -1.0, 1.0, low
+    return RowCone(columns.reshape(2, 2 * m), entries, price, np.full(2 * m, 0.5 / max(m, 1)), last)
 
 
 def no_norm(last):
