@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from ..problem.classes import ClassProblem
@@ -9,6 +12,9 @@ from ..problem.parameters import FAR
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ._certificate import FREE, IN_NORM, Coordinates
+
+#: Those of problems at hand: a fit and its certificate have the same.
+_KNOWN: WeakKeyDictionary[Any, Coordinates] = WeakKeyDictionary()
 
 
 def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> FloatArray:
@@ -23,6 +29,8 @@ def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False
 
     With ``free_only`` there are no penalised features, and nothing is charged of them.
     """
+    if not free_only and problem in _KNOWN:
+        return _KNOWN[problem]
     rows, last, free = problem.rows, problem.costs.size - 1, problem.free
     scale = rows.column_scale
     mean, squares, _ = rows.totals
@@ -34,4 +42,7 @@ def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False
     if free_only:
         kind, spread = np.full_like(kind, FREE), np.where(free, spread, 0.0)
     intercept = last if problem.fit_intercept else None
-    return Coordinates(kind, problem.costs, problem.norm, spread, mean, scale, intercept)
+    found = Coordinates(kind, problem.costs, problem.norm, spread, mean, scale, intercept)
+    if not free_only:
+        _KNOWN[problem] = found
+    return found

@@ -133,12 +133,12 @@ class Scaling:
 
     def __init__(self, problem: Problem, *, free_only: bool = False) -> None:
         coordinates = pair_coordinates(problem, free_only=free_only)
-        kept, spread, last = np.flatnonzero(problem.penalised), coordinates.spread, problem.costs.size
+        kept, last = np.flatnonzero(problem.penalised), problem.costs.size
         lengths = coordinates.size[kept] * problem.costs[kept]
         sigma = math.sqrt(lengths @ lengths)
         self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
         scale = np.full(last + 1, 1.0 / self.sigma)
-        scale[:last] = 1.0 / np.where(spread > 0.0, spread, 1.0)
+        scale[:last] = 1.0 / np.where(coordinates.spread > 0.0, coordinates.spread, 1.0)
         scale[kept] = 0.0 if free_only else problem.costs[kept] / self.sigma
         self.problem, self.coordinates, self.scale = problem, coordinates, scale
         self.kept = kept[:0] if free_only else kept

@@ -110,7 +110,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         self.bounds_ = resolve_bounds(self.bounds, data.X, names, encoding)
         self.categories_ = self._groups(names)
-        model = {
+        data.encoding, data.kappa = encoding, costs
+        data.model = {
             "norm": self.norm,
             "fit_intercept": self.fit_intercept,
             "feature_costs": self.feature_costs_,
@@ -118,7 +119,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             "bounds": self.bounds_,
             "names": encoding.names if encoding else getattr(self, "feature_names_in_", None),
         }
-        return replace(data, model=model, encoding=encoding, kappa=costs)
+        return data
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:

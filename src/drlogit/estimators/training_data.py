@@ -38,7 +38,7 @@ from .tables.encoding import Encoding, find_categorical, fit_encoding
 from .tables.frames import columns_of, is_frame, is_table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 
-
-#: How exactly F is minimised, as a share of it, and the first step from a guess (made problems of 45
-#: to 30,000 rows: 3.5 tangents in the mean; 3.8 with steps of 1e-3, 3.4 to 3.6 with smaller ones).
+#: How exactly F is minimised, as a share of it, and the first step from a guess (standard normal
+#: features of 45 to 30,000 rows: 3.5 tangents in the mean; 3.8 with 1e-3, 3.4 to 3.6 with less).
 _EXACT = 1e-12
 _NEAR = 1e-4
 
@@ -65,9 +64,9 @@ class RobustLoss:
     def _bracket(self, epsilon: float, guess: float | None) -> tuple[Tangent, Tangent]:
         """Tangents on either side of the best λ: from the guess on in larger and larger steps.
 
-        Both are the one at the least λ if F rises from there on.
+        The lower one is at the least λ if F rises from there on.
         """
-        start, step = (guess, _NEAR) if guess and math.isfinite(guess) else (1.0, 3.0)
+        start, step = (guess, _NEAR) if guess and 0.0 < guess < math.inf else (1.0, 3.0)
         here = there = self._tangent(epsilon, start if start > 1.001 * self.least else self.least)
         while here.slope < 0.0 and there.slope < 0.0:
             here, there = there, self._tangent(epsilon, (1.0 + step) * there.lam)

@@ -101,7 +101,7 @@ class Block:
     def totals(self) -> Totals:
         """Sums over the samples that every fit wants to know."""
         w = self.weights
-        classes = np.bincount(self.y > 0.0, w, 2)
+        classes = np.asarray(np.bincount(self.y > 0.0, w, 2), np.float64)
         return Totals(adjoint(self.compiled, w[None])[0], self.squared_columns(w), classes)
 
     def flip_costs(self, unit: float) -> FloatArray:

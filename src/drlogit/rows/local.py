@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property, reduce
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from .interface import BlockFunction, BlockState, Rows
 from .matrix import ShiftedArray, held, nonzeros, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
+
+_VALUE = attrgetter("value")
 
 
 class LocalRows(Rows):
@@ -49,9 +52,10 @@ class LocalRows(Rows):
         if len(self.blocks) == 1:  # nothing to combine, and small fits notice
             before = None if state is None else state[0]
             only, reductions = function(self.blocks[0], before, *arguments)
-            return (only,), tuple([item.value for item in reductions])
-        new, reductions = self.visit(function, state, arguments)
-        return new, tuple([item.value for item in reductions])
+            new: Any = (only,)
+        else:
+            new, reductions = self.visit(function, state, arguments)
+        return new, tuple(map(_VALUE, reductions))
 
     def visit(
         self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]

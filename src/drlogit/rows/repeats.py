@@ -60,4 +60,4 @@ def merge_repeats(
 
 def _print(X: Matrix, label: FloatArray, projection: FloatArray) -> FloatArray:
     """What copies have in common."""
-    return matvec(X, projection[:-1]) + label * projection[-1]
+    return np.asarray(matvec(X, projection[:-1]) + label * projection[-1])
