@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property, reduce
 from itertools import accumulate, pairwise
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,6 @@ from .interface import BlockFunction, BlockState, Rows
 from .matrix import ShiftedArray, held, nonzeros, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
-
-_VALUE = attrgetter("value")
-
 
 class LocalRows(Rows):
     """Blocks that this process visits itself, a few at a time if it may use threads.
@@ -55,7 +51,7 @@ class LocalRows(Rows):
             new: Any = (only,)
         else:
             new, reductions = self.visit(function, state, arguments)
-        return new, tuple(map(_VALUE, reductions))
+        return new, tuple([item.value for item in reductions])
 
     def visit(
         self, function: BlockFunction, state: Any, arguments: tuple[Any, ...]
