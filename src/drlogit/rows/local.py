@@ -18,6 +18,7 @@ from .matrix import ShiftedArray, held, nonzeros, thin_copy
 from .reductions import Reduction, merge_reductions
 from .repeats import merge_repeats
 
+
 class LocalRows(Rows):
     """Blocks that this process visits itself, a few at a time if it may use threads.
 
