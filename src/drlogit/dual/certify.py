@@ -107,7 +107,9 @@ def primal_value(
     else:
         value = loss.value(problem.epsilon, lam)
     # The loss has a slope of one at most in margins, or of two in scores, of this mean size.
-    largest, domains = np.abs(np.atleast_2d(coefficients)).max(axis=0), problem.domains
+    largest, domains = np.abs(coefficients), problem.domains
+    if isinstance(problem, ClassProblem):
+        largest = largest.max(axis=0)
     size = 2.0 * float(largest @ problem.rows.column_scale)
     if domains is not None:
         low, high = domains.ranges(coefficients)

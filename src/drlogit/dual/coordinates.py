@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from ..problem.classes import ClassProblem
@@ -9,6 +12,9 @@ from ..problem.parameters import FAR
 from ..problem.problem import Problem
 from ..rows.arrays import FloatArray
 from ._certificate import FREE, IN_NORM, Coordinates
+
+#: Those of problems at hand: a fit and its certificate have the same.
+_KNOWN: WeakKeyDictionary[Any, Coordinates] = WeakKeyDictionary()
 
 
 def spreads(means: FloatArray, squares: FloatArray, *, intercept: bool) -> FloatArray:
@@ -23,15 +29,20 @@ def pair_coordinates(problem: Problem | ClassProblem, *, free_only: bool = False
 
     With ``free_only`` there are no penalised features, and nothing is charged of them.
     """
+    if not free_only and problem in _KNOWN:
+        return _KNOWN[problem]
     rows, last, free = problem.rows, problem.costs.size - 1, problem.free
     scale = rows.column_scale
-    mean, spread = np.zeros_like(scale), scale
+    mean, squares, _ = rows.totals
+    spread = spreads(mean, squares, intercept=problem.fit_intercept)
+    mean = mean.copy() if problem.fit_intercept else np.zeros_like(mean)
     if problem.fit_intercept:
-        mean = rows.column_means.copy()
-        spread = spreads(mean, np.square(scale), intercept=True)
         mean[last], spread[last] = 0.0, 1.0
     kind = np.where(free, FREE, IN_NORM).astype(np.int32)
     if free_only:
         kind, spread = np.full_like(kind, FREE), np.where(free, spread, 0.0)
     intercept = last if problem.fit_intercept else None
-    return Coordinates(kind, problem.costs, problem.norm, spread, mean, scale, intercept)
+    found = Coordinates(kind, problem.costs, problem.norm, spread, mean, scale, intercept)
+    if not free_only:
+        _KNOWN[problem] = found
+    return found

@@ -120,15 +120,15 @@ def parts(problem: PosedProblem, point: State) -> tuple[State, State]:
 def _visited(
     problem: Problem, coordinates: Coordinates, lam: float | None, visit: Any, *arguments: Any
 ) -> Judged:
-    state, (found, chain) = problem.rows.run(visit, *arguments)
-    entropy, flips, n_blocks = found[-3:].tolist()
-    sums = DualSums(found[:-3], problem.cost.spent(flips), entropy, float(chain) + n_blocks)
+    state, (found, chain, n_blocks) = problem.rows.run(visit, *arguments)
+    entropy, flips = found[-2:].tolist()
+    sums = DualSums(found[:-2], problem.cost.spent(flips), entropy, chain + n_blocks)
     return Judged(*lower_bound(coordinates, problem.epsilon, sums, lam), state, sums, coordinates)
 
 
 def _judge(
     block: Block, given: Any, coefficients: FloatArray, share: float
-) -> tuple[FloatArray, tuple[Sum, Max]]:
+) -> tuple[FloatArray, tuple[Sum, Max, Sum]]:
     alone = given is None or (isinstance(given, np.ndarray) and given.ndim == 1)
     s, a = (None, given) if alone else given[-2:]
     return _reduced(block, coefficients, s, a if share == 1.0 else share * np.asarray(a))
@@ -136,9 +136,9 @@ def _judge(
 
 def _reduced(
     block: Block, coefficients: FloatArray, s: FloatArray | None, a: FloatArray | None
-) -> tuple[FloatArray, tuple[Sum, Max]]:
+) -> tuple[FloatArray, tuple[Sum, Max, Sum]]:
     state, sums, chain = pair_sums(block.compiled, coefficients, s, a, block.trust)
-    return state, (Sum(np.append(sums, 1.0)), Max(chain))
+    return state, (Sum(sums), Max(chain), Sum(1.0))
 
 
 def _hessian(block: Block, state: FloatArray) -> tuple[None, tuple[Sum]]:
@@ -147,7 +147,7 @@ def _hessian(block: Block, state: FloatArray) -> tuple[None, tuple[Sum]]:
 
 def _moved(
     block: Block, state: FloatArray, coefficients: FloatArray, step: FloatArray
-) -> tuple[FloatArray, tuple[Sum, Max]]:
+) -> tuple[FloatArray, tuple[Sum, Max, Sum]]:
     _, s, a = state
     moved = s - s * (1.0 - s) * block.margins(step)
     return _reduced(block, coefficients, np.where(moved > _LEFT * s, moved, 0.0), a)

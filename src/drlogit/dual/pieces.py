@@ -78,7 +78,7 @@ class PieceCoordinates:
         costs[:n], scale[:n] = problem.costs, problem.rows.column_scale
         anchored = problem.fit_intercept or self.own_offset
         if anchored:
-            mean[:n] = problem.rows.column_means
+            mean[:n] = problem.rows.totals.means
         spread[:n] = spreads(mean[:n], np.square(scale[:n]), intercept=anchored)
         for g, group in enumerate(domains.groups):
             kind[group], kind[self.high[g]] = GROUP + g, -1 - g

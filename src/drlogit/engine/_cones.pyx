@@ -462,10 +462,9 @@ cdef class Cones(Cone):
 
 def box(where, last):
     """Rows ``λ - x_j ≥ 0`` and ``x_j + λ ≥ 0``; the whole cone counts as one product."""
-    m, entries = len(where), np.zeros((2, 2 * len(where)))
-    entries[0] = np.repeat([-1.0, 1.0], m)
-    columns, weight = np.tile(np.asarray(where, np.int32), (2, 2)), np.full(2 * m, 0.5 / max(m, 1))
-    return RowCone(columns, entries, np.ones(2 * m), weight, last)
+    m, entries, columns = len(where), np.zeros((2, 2 * len(where))), np.empty((2, 2, len(where)), np.int32)
+    columns[:], entries[0, :m], entries[0, m:] = where, -1.0, 1.0
+    return RowCone(columns.reshape(2, 2 * m), entries, np.ones(2 * m), np.full(2 * m, 0.5 / max(m, 1)), last)
 
 
 def no_norm(last):

@@ -19,7 +19,7 @@ one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel kn
 overlap, have no branches and no calls, and so take two samples at a time.
 """
 import numpy as np
-from libc.math cimport fabs, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memcpy
 from drlogit.problem._losses cimport add_entropies, losses
 from drlogit.rows._clones cimport cloned
@@ -233,10 +233,12 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slop
     ``kappa`` is of each sample, or one for all.
     """
     cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
-    costs = np.asarray(kappa)
-    never = np.isinf(costs)
-    cdef bint flips = not never.all()
-    cdef const double[::1] kap = np.where(never, 0.0, np.broadcast_to(costs, n)) if flips else np.zeros(0)
+    cdef Py_ssize_t other = 1 if kappa.shape[0] > 1 else 0
+    cdef bint flips = False
+    for i in range(kappa.shape[0]): flips = flips or kappa[i] < INFINITY
+    cdef double[::1] kap = np.zeros(n if flips else 0)
+    for i in range(kap.shape[0]):
+        if kappa[other * i] < INFINITY: kap[i] = kappa[other * i]
     cdef double[:, ::1] now = rows.room(7 if flips else 2, n)
     cdef double* v[7]
     rows = rows.borrow()

@@ -132,16 +132,16 @@ class Scaling:
     """
 
     def __init__(self, problem: Problem, *, free_only: bool = False) -> None:
-        coordinates, free = pair_coordinates(problem, free_only=free_only), problem.free
-        columns = problem.rows.column_scale
-        sigma = float(np.linalg.norm(columns[~free] * coordinates.costs[~free]))
+        coordinates = pair_coordinates(problem, free_only=free_only)
+        kept, last = np.flatnonzero(problem.penalised), problem.costs.size
+        lengths = coordinates.size[kept] * problem.costs[kept]
+        sigma = math.sqrt(lengths @ lengths)
         self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
-        spread = np.where(coordinates.spread > 0.0, coordinates.spread, columns)
-        spread = np.where(spread > 0.0, spread, 1.0)
-        scale = np.where(free, 1.0 / spread, 0.0 if free_only else coordinates.costs / self.sigma)
-        self.problem, self.coordinates = problem, coordinates
-        self.scale = np.append(scale, 1.0 / self.sigma)
-        self.kept = np.flatnonzero(~free & (not free_only))
+        scale = np.full(last + 1, 1.0 / self.sigma)
+        scale[:last] = 1.0 / np.where(coordinates.spread > 0.0, coordinates.spread, 1.0)
+        scale[kept] = 0.0 if free_only else problem.costs[kept] / self.sigma
+        self.problem, self.coordinates, self.scale = problem, coordinates, scale
+        self.kept = kept[:0] if free_only else kept
 
     def newton(self, epsilon: float) -> Newton:
         """The system of the steps, with the norm's cone."""
@@ -213,7 +213,8 @@ def _run_large(
     """The method for many samples, from the start if that is nearer than a sample leads."""
     problem = scaling.problem
     allowed = problem.epsilon > 0.0 and max_iter >= SETTINGS.most_models
-    if not allowed or is_wide(problem.rows):
+    near = start if start is not None and _near(problem, start) else None
+    if not allowed or is_wide(problem.rows) or (near is None and not pays(problem)):
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
@@ -224,8 +225,8 @@ def _run_large(
         return monitor.report(math.ceil(work.total), objective, bound, lam)
 
     with np.errstate(all="ignore"):
-        if start is not None and _near(problem, start):
-            found = Level(scaling, work).solve(with_lambda(problem, start), tol, report=report)
+        if near is not None:
+            found = Level(scaling, work).solve(with_lambda(problem, near), tol, report=report)
             if found is not None and found.status is not Status.STALLED:
                 return found
         if not pays(problem):

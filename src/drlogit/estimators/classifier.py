@@ -234,7 +234,7 @@ class DRLogisticRegression(RobustLinearClassifier):
         data = self._check_data(X, y, sample_weight, kappa)
         epsilon = 1.0 if isinstance(self.epsilon, str) else self.epsilon
         problem = data.pose(epsilon, kappa, self.n_jobs)
-        self._advise(data, robust=epsilon > 0.0)
+        self._advise(problem.rows, robust=epsilon > 0.0)
         if self.epsilon == "auto":
             problem = problem.with_radius(suggested_radius(problem))
         constant = self._fit_problem(data, problem, verbose=self.verbose, start=self._start(data))

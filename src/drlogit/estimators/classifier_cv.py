@@ -249,7 +249,7 @@ tol, max_iter, class_weight, label_noise
             for train, test in cv.split(given.X, given.y)
         ]
         problem = given.pose(0.0, np.inf, self.n_jobs)
-        self._advise(given)
+        self._advise(problem.rows)
         unit = given.unit(problem)
         kappas, epsilons = self._grid(given, problem, unit)
         self.n_splits_ = len(splits)

@@ -28,8 +28,9 @@ from ..problem.classes import ClassProblem
 from ..problem.label_costs import StatedKappa, as_stated, flip_costs, kappa_text
 from ..problem.problem import Problem
 from ..problem.result import Callback, Result
-from ..rows.arrays import FloatArray, beyond_memory, is_dask
+from ..rows.arrays import FloatArray, is_dask
 from ..rows.checks import check_unmasked
+from ..rows.interface import Rows
 from .label_noise import noise_matrix, true_probabilities
 from .tables.by_column import (
     UnscaledDataWarning,
@@ -109,7 +110,8 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         self.bounds_ = resolve_bounds(self.bounds, data.X, names, encoding)
         self.categories_ = self._groups(names)
-        model = {
+        data.encoding, data.kappa = encoding, costs
+        data.model = {
             "norm": self.norm,
             "fit_intercept": self.fit_intercept,
             "feature_costs": self.feature_costs_,
@@ -117,7 +119,7 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             "bounds": self.bounds_,
             "names": encoding.names if encoding else getattr(self, "feature_names_in_", None),
         }
-        return replace(data, model=model, encoding=encoding, kappa=costs)
+        return data
 
     @contextmanager
     def _unless_it_fails(self) -> Iterator[None]:
@@ -130,20 +132,22 @@ class RobustLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.__dict__.update(before)
             raise
 
-    def _advise(self, data: TrainingData, *, robust: bool = True) -> None:
+    def _advise(self, rows: Rows, *, robust: bool = True) -> None:
         """Warn of what was left out or left free, and of units that have little in common."""
         said = [] if self.encoding_ is None else [*self.encoding_.remarks]
         if robust and self.feature_costs_ is not None:
             costs = np.asarray(self.feature_costs_, dtype=np.float64)
             if np.isinf(costs).any():
-                said.append(unpenalised(costs, self._table, data.codes.size) or "")
+                said.append(unpenalised(costs, self._table, rows.n_samples) or "")
         for each in filter(None, said):
             warnings.warn(each, UserWarning, stacklevel=4)
-        if self.feature_costs is not None or beyond_memory(data.X) or not robust:
+        if self.feature_costs is not None or not robust:
             return
-        levels = [int(j) for group in self.categories_ or () for j in group]
         names = self._names_given if self.encoding_ is None else self.encoding_.names
-        found = unlike_units(data.X, names, levels)
+        deviation = rows.column_deviations[: len(names)]
+        for group in self.categories_ or ():  # levels have no unit
+            deviation[group] = 0.0
+        found = unlike_units(deviation, names)
         if found is not None:
             warnings.warn(found, UnscaledDataWarning, stacklevel=4)
 

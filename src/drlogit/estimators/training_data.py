@@ -38,7 +38,7 @@ from .tables.encoding import Encoding, find_categorical, fit_encoding
 from .tables.frames import columns_of, is_frame, is_table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TrainingData:
     """Samples that have been checked, once: fits take them as they are.
 
@@ -72,11 +72,13 @@ class TrainingData:
             _check_classes(classes)
             return cls(X, y, codes, sample_weight, classes)
         y = label_array(y, warn=True)
-        if not is_dask(X):
-            check_consistent_length(X, y)
+        if not is_dask(X) and X.shape[0] != y.size:
+            check_consistent_length(X, y)  # says so
         classes = find_classes(y)
         _check_classes(classes)
-        codes, weights = np.searchsorted(classes, y), None
+        codes, weights = (y == classes[-1]).astype(np.intp), None
+        if classes.size > 2:
+            codes = np.searchsorted(classes, y)
         if sample_weight is not None:
             check_weights(sample_weight, codes.size)
             weights = np.array(sample_weight, dtype=np.float64)

@@ -81,7 +81,7 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         return 0.0
     if found > level * (1.0 + _SAME):
         return found
-    larger = 1.0 if np.diff(problem.rows.class_weights)[0] >= 0.0 else -1.0
+    larger = 1.0 if np.diff(problem.rows.totals.classes)[0] >= 0.0 else -1.0
     _, (cheapest, dearest) = problem.rows.run(_prices, None, larger, problem.kappa)
     if cheapest < dearest:
         return level

@@ -51,16 +51,11 @@ _LARGE = 1e-3
 
 
 def with_exact_zeros(
-    problem: Problem | ClassProblem,
-    coef: FloatArray,
-    intercept: Any,
-    certificate: Certificate,
-    tol: float,
-) -> tuple[FloatArray, Any, Certificate]:
-    """The solution ``(β, b)``, or a point with zeros next to it, and its certificate."""
-    coefficients = problem.join(coef, intercept)
+    problem: Problem | ClassProblem, coefficients: FloatArray, certificate: Certificate, tol: float
+) -> tuple[FloatArray, Any, Certificate] | None:
+    """A point ``(β, b)`` with zeros next to the solution, and its certificate, if there is one."""
     if is_constant(problem, coefficients):
-        return coef, intercept, certificate
+        return None
     room = min(certificate.primal + _UNDECIDED * tol, certificate.dual + tol)
     no_worse = max(certificate.primal, room)
     for null in _null_models(problem, coefficients, certificate, tol, no_worse):
@@ -71,7 +66,7 @@ def with_exact_zeros(
         moved = _under_same_bound(problem, sparser, certificate)
         if moved.gap <= max(certificate.gap, min(2.0 * certificate.gap, tol)):
             return *problem.split(sparser), moved
-    return coef, intercept, certificate
+    return None
 
 
 def is_constant(problem: Problem | ClassProblem, coefficients: FloatArray) -> bool:
@@ -106,10 +101,9 @@ def _null_models(
     numbers = problem if isinstance(problem, ClassProblem) else problem.as_numbers
     if not numbers.penalised.any():
         return
-    alone = _levelled(problem, coefficients)
     if isinstance(numbers, Problem):
         if numbers is not problem and not numbers.fit_intercept:  # a group may stand for it
-            yield alone
+            yield _levelled(problem, coefficients)
         if is_arithmetic(numbers):
             if constant_value(numbers) <= no_worse:
                 yield constant_model(numbers)
@@ -119,6 +113,7 @@ def _null_models(
     # Without its other coefficients the solution is a rough null model.  It is not yet the best
     # one, and next to a kink of the loss its distance from that, not the square of it, adds to the
     # gap; but far above the bound, no better one will be optimal.
+    alone = _levelled(problem, coefficients)
     if _under_same_bound(problem, alone, certificate).gap <= math.sqrt(tol):
         yield null_model(numbers)
 

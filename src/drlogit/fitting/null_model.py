@@ -81,4 +81,4 @@ def doubt(problem: Problem) -> float:
 
 def _lean(problem: Problem) -> float:
     """By how much the positive class has more than half of the weight."""
-    return float(problem.rows.class_weights[1]) - 0.5
+    return float(problem.rows.totals.classes[1]) - 0.5

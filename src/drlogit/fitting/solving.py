@@ -208,7 +208,7 @@ def solve_subproblem(
     return call.run(problem)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Call:
     """One call of a solver and everything that goes with it, checked."""
 
@@ -231,8 +231,9 @@ class _Call:
         if not _is_real(self.tol) or not (math.isfinite(self.tol) and self.tol > 0.0):
             raise ValueError(f"tol must be finite and > 0, got {self.tol!r}")
         most = self.max_iter
-        whole = isinstance(most, numbers.Integral) and not isinstance(most, bool)
-        if most is not None and not (whole and most >= 1):
+        if most is not None and (
+            not isinstance(most, numbers.Integral) or isinstance(most, bool) or most < 1
+        ):
             raise ValueError(f"max_iter must be a positive integer or None, got {most!r}")
 
     def run(self, problem: Problem | ClassProblem) -> Result:
@@ -253,11 +254,11 @@ class _Call:
             solution = function(problem, tol=self.tol, monitor=monitor, **options)
             # What is certified is what is returned: coefficients of the features as given.
             coef, intercept = problem.split(solution.coefficients)
-            certificate = self._certificate(problem, solution, problem.join(coef, intercept))
+            returned = problem.join(coef, intercept)
+            certificate = self._certificate(problem, solution, returned)
             if self.lam is None:
-                coef, intercept, certificate = with_exact_zeros(
-                    problem, coef, intercept, certificate, self.tol
-                )
+                moved = with_exact_zeros(problem, returned, certificate, self.tol)
+                coef, intercept, certificate = moved or (coef, intercept, certificate)
         status = solution.status.judged(certificate.gap, self.tol)
         result = Result(
             coef=coef,

@@ -61,7 +61,9 @@ class CostsByShare:
 
 def is_stated_singly(kappa: Any) -> bool:
     """Whether κ is one number for all labels."""
-    return np.ndim(kappa) == 0 and not isinstance(kappa, Mapping | CostsByShare)
+    return isinstance(kappa, float) or (
+        np.ndim(kappa) == 0 and not isinstance(kappa, Mapping | CostsByShare)
+    )
 
 
 def flip_costs(

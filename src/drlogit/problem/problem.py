@@ -14,7 +14,6 @@ not the same for all (:mod:`.label_costs`), the rows carry multiples of it.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -40,7 +39,7 @@ Same = TypeVar("Same", bound="PosedProblem")
 
 
 @dataclass(frozen=True, eq=False)
-class PosedProblem(ABC):
+class PosedProblem:
     """What a problem of two classes and one of several share: samples, radius, ground cost.
 
     Where the rows are shifted (see :mod:`drlogit.rows.centring`) an intercept is that of the
@@ -117,9 +116,9 @@ class PosedProblem(ABC):
             moved[self.constant_sum] += sign * exact_dot(shift, coefficients)
         return moved
 
-    @abstractmethod
     def robust_loss(self, coefficients: FloatArray, floor: float = 0.0) -> RobustLoss:
         """The objective of a model as a function of λ, of at least ``floor``."""
+        raise NotImplementedError
 
     def objective(self, coefficients: FloatArray, lam: float | None = None) -> float:
         """The worst-case loss of a model at ``lam``, by default at the best λ."""
@@ -166,7 +165,7 @@ class Problem(PosedProblem):
     def join(self, coef: ArrayLike, intercept: float) -> FloatArray:
         """The coefficient vector of ``(β, b)``."""
         beta = np.asarray(coef, dtype=np.float64).ravel()
-        vector = np.append(beta, intercept) if self.fit_intercept else beta
+        vector = np.concatenate([beta, [intercept]]) if self.fit_intercept else beta
         if vector.size != self.costs.size:
             raise ValueError(
                 f"expected {self.costs.size - self.fit_intercept} coefficients, got {beta.size}"
@@ -277,18 +276,17 @@ def ground_cost(
 
     ``costs`` are those of the features; the intercept's is infinite.
     """
-    domains = None
-    still = np.empty(0, dtype=np.intp)
+    domains = still = None
     if categories is not None or bounds is not None:
         declared = check_domains(categories, bounds, costs.size, names)
         domains, costs = domains_of(declared, costs, rows, names)
-        still = np.concatenate([still, *declared.groups])
+        still = np.concatenate([np.empty(0, dtype=np.intp), *declared.groups])
     constant = not for_numbers and domains is not None and domains.constant_sum is not None
     rows = centred(rows, still, constant=constant)
     if domains is not None:
         costs[domains.columns] = np.inf
         domains = domains if rows.shift is None else domains.shifted(rows.shift)
-    costs = np.append(costs, np.inf) if rows.intercept else costs
+    costs = np.concatenate([costs, [np.inf]]) if rows.intercept else costs
     return rows, TransportCost(norm, costs, kappa, domains, trust)
 
 

@@ -19,6 +19,11 @@ from typing import Any, NamedTuple
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
 
+#: How exactly F is minimised, as a share of it, and the first step from a guess (standard normal
+#: features of 45 to 30,000 rows: 3.5 tangents in the mean; 3.8 with 1e-3, 3.4 to 3.6 with less).
+_EXACT = 1e-12
+_NEAR = 1e-4
+
 
 class Tangent(NamedTuple):
     """F and its slope at a λ."""
@@ -43,37 +48,34 @@ class RobustLoss:
 
     def best(self, epsilon: float, guess: float | None = None) -> tuple[float, float]:
         """The λ that minimises F, and F there; λ is about the ``guess``."""
-        low = self._tangent(epsilon, self.least)
-        if low.slope >= 0.0:
-            return low.lam, low.value
-        low, high = self._bracket(epsilon, guess, low)
-        for _ in range(100):  # two dozen do; more is rounding
+        low, high = self._bracket(epsilon, guess)
+        for _ in range(100):  # a dozen do; more is rounding
             rise = high.value - low.value - high.slope * (high.lam - low.lam)
-            lam = low.lam + rise / (low.slope - high.slope)
+            lam = low.lam + rise / (low.slope - high.slope) if low.slope < high.slope else low.lam
             possible = low.value + low.slope * (lam - low.lam)
             least = min(low.value, high.value)
-            if not (low.lam < lam < high.lam and possible < least * (1.0 - 1e-14)):
+            if not (low.lam < lam < high.lam and possible < least * (1.0 - _EXACT)):
                 break
             new = self._tangent(epsilon, lam)
             low, high = (new, high) if new.slope < 0.0 else (low, new)
-        lowest = low if low.value < high.value else high
+        lowest = low if low.value <= high.value else high
         return lowest.lam, lowest.value
 
-    def _bracket(
-        self, epsilon: float, guess: float | None, low: Tangent
-    ) -> tuple[Tangent, Tangent]:
-        """Tangents on either side of the best λ: from the guess on in larger and larger steps."""
-        start, step = (guess, 1e-3) if guess and math.isfinite(guess) else (1.0, 3.0)
-        high = self._tangent(epsilon, start if start > self.least else 1.1 * self.least)
-        while high.slope < 0.0:
-            low, high = high, self._tangent(epsilon, (1.0 + step) * high.lam)
+    def _bracket(self, epsilon: float, guess: float | None) -> tuple[Tangent, Tangent]:
+        """Tangents on either side of the best λ: from the guess on in larger and larger steps.
+
+        The lower one is at the least λ if F rises from there on.
+        """
+        start, step = (guess, _NEAR) if guess and 0.0 < guess < math.inf else (1.0, 3.0)
+        here = there = self._tangent(epsilon, start if start > 1.001 * self.least else self.least)
+        while here.slope < 0.0 and there.slope < 0.0:
+            here, there = there, self._tangent(epsilon, (1.0 + step) * there.lam)
             step = min(10.0 * step, 3.0)
-        while step < 1.0 and (1.0 - step) * start > low.lam:
-            new = self._tangent(epsilon, (1.0 - step) * start)
-            if new.slope < 0.0:
-                return new, high
-            high, step = new, 10.0 * step
-        return low, high
+        while there.slope >= 0.0 and here.slope >= 0.0 and there.lam > self.least:
+            lower = (1.0 - step) * there.lam if step < 1.0 else self.least
+            here, there = there, self._tangent(epsilon, max(lower, self.least))
+            step *= 10.0
+        return (here, there) if here.lam < there.lam else (there, here)
 
     def value(self, epsilon: float, lam: float | None = None) -> float:
         """``F(λ)``, by default at the best λ; infinite where λ is not allowed."""

@@ -41,11 +41,6 @@ class TransportCost:
         """Which coefficients the norm constraint leaves alone."""
         return np.isinf(self.costs)
 
-    @cached_property
-    def movable(self) -> BoolArray:
-        """Which features the norm moves: those whose coefficients the constraint bounds."""
-        return ~self.free
-
     @property
     def flips(self) -> bool:
         """Whether labels can flip at all."""
@@ -60,9 +55,8 @@ class TransportCost:
         return self.kappa * share if share > 0.0 else 0.0
 
     def dual_norm(self, coefficients: FloatArray) -> float:
-        """``‖C⁻¹β‖_*`` over the movable features: the least feasible λ."""
-        kept = self.movable
-        return self.norm.dual(coefficients[kept] / self.costs[kept])
+        """``‖C⁻¹β‖_*``, to which free coefficients add nothing: the least feasible λ."""
+        return self.norm.dual(coefficients / self.costs)
 
 
 @dataclass(frozen=True, eq=False)

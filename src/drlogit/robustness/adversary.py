@@ -150,7 +150,7 @@ class Adversary:
     def direction(self) -> FloatArray:
         """The move of cost one along which the first of the two steepest gains most."""
         pair, cost = self._steepest_pair, self.problem.cost
-        move, kept = np.zeros_like(pair), cost.movable
+        move, kept = np.zeros_like(pair), ~cost.free
         move[kept] = cost.norm.aligned(pair[kept] / cost.costs[kept]) / cost.costs[kept]
         return np.asarray(move[:-1])
 

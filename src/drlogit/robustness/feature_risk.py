@@ -81,6 +81,4 @@ def _paid(audit: Adversary, moves: DomainMoves, sample: IndexArray, piece: Index
 
 def deviations(audit: Adversary) -> FloatArray:
     """Standard deviations of all columns of the matrix."""
-    rows = audit.problem.rows
-    means = rows.column_means[: audit.measured.costs.size]
-    return np.sqrt(np.maximum(rows.column_scale[: means.size] ** 2 - means**2, 0.0))
+    return audit.problem.rows.column_deviations[: audit.measured.costs.size]

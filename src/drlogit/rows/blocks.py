@@ -100,9 +100,9 @@ class Block:
     @property
     def totals(self) -> Totals:
         """Sums over the samples that every fit wants to know."""
-        y, w = self.y, self.weights
-        classes = np.array([w @ (y < 0.0), w @ (y > 0.0)])
-        return Totals(self.adjoint(y * w), self.squared_columns(w), classes)
+        w = self.weights
+        classes = np.asarray(np.bincount(self.y > 0.0, w, 2), np.float64)
+        return Totals(adjoint(self.compiled, w[None])[0], self.squared_columns(w), classes)
 
     def flip_costs(self, unit: float) -> FloatArray:
         """What flips cost if the unit is this (or, times λ, the margins from which they pay).

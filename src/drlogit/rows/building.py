@@ -52,7 +52,7 @@ def build_rows(
 
 def of_both_classes(rows: Rows) -> Rows:
     """The rows, or ``ValueError`` if all samples of a class have weight zero."""
-    for total, name in zip(rows.class_weights, ("smaller", "larger"), strict=True):
+    for total, name in zip(rows.totals.classes, ("smaller", "larger"), strict=True):
         if not total > 0.0:
             raise ValueError(
                 f"every sample with the {name} label has weight zero; two classes are wanted"

@@ -40,11 +40,9 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
     if not (rows.intercept or constant):
         return rows
     n = rows.n_columns - int(rows.intercept)
-    mean = rows.column_means[:n]
-    # The spread by subtraction: rough, but good enough to see that it is small.
-    variance = np.square(rows.column_scale[:n]) - np.square(mean)
-    far = np.square(mean) > _FAR**2 * np.maximum(variance, 0.0)
-    far &= mean != 0.0
+    mean = rows.totals.means[:n]
+    # The offset over the root mean square: that of columns without spread is one.
+    far = (1.0 + _FAR**-2) * np.square(mean) > rows.totals.squares[:n]
     if still is not None:
         far[still] = False
     if far.any():
@@ -53,7 +51,7 @@ def centred(rows: Rows, still: IndexArray | None = None, *, constant: bool = Fal
         return rows
     # The mean of what is left is small, so that this one is exact; a constant becomes zero.
     start = np.where(far, mean, 0.0)
-    rest = rows.shifted(start).column_means[:n]
+    rest = rows.shifted(start).totals.means[:n]
     return rows.shifted(np.where(far, start + rest, 0.0))
 
 

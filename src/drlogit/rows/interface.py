@@ -97,19 +97,16 @@ class Rows(ABC):
         return total
 
     @property
-    def column_means(self) -> FloatArray:
-        """Mean of each column, in the weights of the samples."""
-        return self.totals.means
-
-    @property
     def column_scale(self) -> FloatArray:
         """Root mean square of each column, in the weights of the samples."""
         return np.sqrt(self.totals.squares)
 
     @property
-    def class_weights(self) -> FloatArray:
-        """What the samples of the classes -1 and +1 weigh."""
-        return self.totals.classes
+    def column_deviations(self) -> FloatArray:
+        """Standard deviation of each column, exactly 0 for one that does not vary."""
+        means, squares, _ = self.totals
+        variance = squares - np.square(means)
+        return np.sqrt(np.where(variance > 1e-14 * squares, variance, 0.0))  # but for rounding
 
     def weights(self) -> FloatArray:
         """The weights of all samples."""
@@ -118,10 +115,6 @@ class Rows(ABC):
     def flip_costs(self, unit: float) -> FloatArray:
         """What it costs to flip the label of each sample, if the unit is this."""
         return np.asarray(self.gather(self.run(_flip_costs, None, unit)[0]))
-
-    def signs(self) -> FloatArray:
-        """The labels of all samples, as ±1."""
-        return np.asarray(self.gather(self.run(_signs)[0]))
 
 
 def _totals(block: Block, _: BlockState) -> tuple[None, tuple[Sum]]:
@@ -134,7 +127,3 @@ def _weights(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
 
 def _flip_costs(block: Block, _: BlockState, unit: float) -> tuple[FloatArray, tuple[()]]:
     return np.broadcast_to(block.flip_costs(unit), block.y.shape), ()
-
-
-def _signs(block: Block, _: BlockState) -> tuple[FloatArray, tuple[()]]:
-    return block.y, ()

@@ -46,7 +46,12 @@ class LocalRows(Rows):
         self, function: BlockFunction, state: Any = None, *arguments: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Apply a block function to every block; new state and combined reductions."""
-        new, reductions = self.visit(function, state, arguments)
+        if len(self.blocks) == 1:  # nothing to combine, and small fits notice
+            before = None if state is None else state[0]
+            only, reductions = function(self.blocks[0], before, *arguments)
+            new: Any = (only,)
+        else:
+            new, reductions = self.visit(function, state, arguments)
         return new, tuple([item.value for item in reductions])
 
     def visit(
@@ -54,10 +59,6 @@ class LocalRows(Rows):
     ) -> tuple[Any, tuple[Reduction, ...]]:
         """The same with reductions that can be combined further."""
         blocks = self.blocks
-        if len(blocks) == 1:  # nothing to combine, and small fits notice
-            before = None if state is None else state[0]
-            only, merged = function(blocks[0], before, *arguments)
-            return (only,), merged
         states = (None,) * len(blocks) if state is None else state
         errors = np.geterr()
 
@@ -167,6 +168,8 @@ def memory_rows(
 ) -> LocalRows:
     """Rows of arrays that have been checked: views of about equal length, one for each thread."""
     whole = Block(held(X), y, weights, intercept, trust)
-    cuts = np.linspace(0, y.size, min(n_threads, y.size) + 1).astype(int).tolist()
-    blocks = [whole] if n_threads == 1 else [whole.part(i, j) for i, j in pairwise(cuts)]
+    blocks = [whole]
+    if n_threads > 1:
+        cuts = np.linspace(0, y.size, min(n_threads, y.size) + 1).astype(int).tolist()
+        blocks = [whole.part(i, j) for i, j in pairwise(cuts)]
     return LocalRows(blocks, n_threads, n_nonzeros=nonzeros(whole.X))

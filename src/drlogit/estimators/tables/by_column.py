@@ -38,8 +38,12 @@ class CostsByKind:
     columns: Mapping[Any, float | tuple[float, str]]
 
 
-def deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
-    """The standard deviation of every column, exactly 0 for one that does not vary."""
+def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
+    """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
+    if beyond_memory(X):
+        raise ValueError(
+            "feature_costs='std' is for features in memory; state the costs as numbers"
+        )
     share = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     mean = np.asarray(share @ X).ravel()
     if sp.issparse(X):
@@ -49,18 +53,8 @@ def deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
     else:
         variance = share @ (X - mean) ** 2
         variance[variance <= (1e-14 * mean) ** 2] = 0.0
+    variance[variance == 0.0] = 1.0
     return np.asarray(np.sqrt(variance))
-
-
-def standard_deviations(X: Matrix, weights: FloatArray | None = None) -> FloatArray:
-    """As units: 1 for a column that does not vary, as scikit-learn's scaler has it."""
-    if beyond_memory(X):
-        raise ValueError(
-            "feature_costs='std' is for features in memory; state the costs as numbers"
-        )
-    deviation = deviations(X, weights)
-    deviation[deviation == 0.0] = 1.0
-    return deviation
 
 
 def resolve_costs(
@@ -75,7 +69,7 @@ def resolve_costs(
     ``"std"`` makes one standard deviation the unit: the cost of a number is one over its standard
     deviation, and changing a category costs 1.
     """
-    plain = not isinstance(given, str | Mapping | CostsByKind)
+    plain = given is None or not isinstance(given, str | Mapping | CostsByKind)
     if given is None or (plain and encoding is None):
         return given
     table = numbers_only(names) if encoding is None else encoding
@@ -110,7 +104,7 @@ def resolve_bounds(given: Any, X: Matrix, names: Sequence[Any], encoding: Encodi
 
     A mapping has a pair for some columns; ``"data"`` takes the ends of the data.
     """
-    plain = not isinstance(given, str | Mapping)
+    plain = given is None or not isinstance(given, str | Mapping)
     if given is None or (plain and encoding is None):
         return given
     table = numbers_only(names) if encoding is None else encoding
@@ -152,9 +146,6 @@ _SAMPLES_EACH = 10
 #: 550, breast cancer 3e4, adult 8e3; MNIST, digits, a9a, w8a and farm-ads at most 16.
 _UNLIKE = 100.0
 
-#: Orders of magnitude need no more rows than this.
-_ROWS = 1000
-
 
 class UnscaledDataWarning(UserWarning):
     """Columns vary by orders of magnitude more than others, and no costs were stated."""
@@ -180,16 +171,13 @@ def unpenalised(costs: FloatArray, table: Encoding, n_samples: int) -> str | Non
     )
 
 
-def unlike_units(X: Matrix, names: Sequence[Any], levels: Sequence[int]) -> str | None:
-    """What is to be said of a matrix some of whose columns are levels and have no unit."""
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154, where nobody is advised
-        deviation = deviations(X[:: -(-X.shape[0] // _ROWS)])
-    deviation[list(levels)] = 0.0
-    varied = np.sort(deviation[(deviation > 0.0) & np.isfinite(deviation)])
+def unlike_units(deviation: FloatArray, names: Sequence[Any]) -> str | None:
+    """What is to be said of columns with these deviations, 0 for those that have no unit."""
+    varied = np.sort(deviation[deviation > 0.0])
     usual = float(varied[varied.size // 4]) if varied.size else math.inf
-    wide = np.flatnonzero((deviation > _UNLIKE * usual) & np.isfinite(deviation))
-    if not wide.size:
+    if not varied.size or varied[-1] <= _UNLIKE * usual:
         return None
+    wide = np.flatnonzero(deviation > _UNLIKE * usual)
     wide = wide[np.argsort(-deviation[wide], kind="stable")]
     # A power of ten, so that the folds of a search all say the same, which Python shows once.
     times = 10.0 ** math.floor(math.log10(deviation[wide[0]] / usual))
