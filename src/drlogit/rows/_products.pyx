@@ -177,12 +177,14 @@ cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py
     """sums[j, c] += Σ_i x_ij columns[c, i] for k columns, and of the constant column ``last``, if it is one."""
     cdef Py_ssize_t i, e, c
     cdef double value[FOUR]
+    cdef double total[FOUR]
     cdef double* there
     for i in range(m):
         for c in range(k): value[c] = columns[c * stride + i]
         for e in range(p[i], p[i + 1]):
             there = sums + k * <Py_ssize_t>col[e]
-            for c in range(k): there[c] += value[c] if ones else value[c] * v[e]
+            for c in range(k): total[c] = there[c] + (value[c] if ones else value[c] * v[e])
+            for c in range(k): there[c] = total[c]      # all at once, as vectors
         if last < 0: continue
         for c in range(k): sums[k * last + c] += value[c]
 
