@@ -20,9 +20,12 @@ cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 # 16 columns: 2.8 and 4.8 microseconds; of 40: 15 and 19; of 60 as long).
 cdef int FEW_COLUMNS = 48
 
-# Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if so much of their entries is stored
-# (MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
-cdef double RARE = 0.05, WELL_FILLED = 1.0 / 3.0
+# Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if there are so many and so much of
+# their entries is stored (made data of 20 to 300 such columns, a quarter to two thirds of them stored, and as many rare
+# ones: .5 to 1.0 times as long; MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or
+# 90 sparse).
+cdef double RARE = 0.05, WELL_FILLED = 0.4
+cdef Py_ssize_t MANY = 100
 
 
 cdef class CompiledRows:
@@ -227,7 +230,7 @@ cdef class CsrRows(CompiledRows):
         for e in range(self.starts[0], self.starts[self.n_samples]): count[self.indices[e]] += 1.0
         shares = counts / max(x.shape[0], 1)
         often = np.flatnonzero(shares > RARE)
-        if often.size < 2 or shares[often].mean() < WELL_FILLED:
+        if often.size < MANY or shares[often].mean() < WELL_FILLED:
             often = often[:0]
         self.frequent, self.place = often.astype(np.int32), np.full(x.shape[1], -1, np.int32)
         np.asarray(self.place)[often] = np.arange(often.size)
