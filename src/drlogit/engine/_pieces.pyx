@@ -191,7 +191,7 @@ cdef class Work:
         else:
             for j in range(self.t.T): self.tail[j] = 0.0
             self.sparse.load(i, i + 1, &value, &column, &ends)
-            for j in range(ends[1]):
+            for j in range(ends[0], ends[1]):
                 c = self.t.places[column[j]]
                 if c >= start: self.tail[c - start] = value[j]
                 elif c >= 0:

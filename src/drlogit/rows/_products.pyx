@@ -1,7 +1,7 @@
 """Products with the data, a panel of rows at a time: margins, adjoints, weighted Gram matrices.
 
-All arithmetic is in double; float32 values, int64 indices, strided and shifted arrays are converted panel by
-panel, so that nothing above this file knows how the rows are stored.
+All arithmetic is in double; float32 values, strided and shifted arrays are converted panel by panel, 64-bit indices
+once, so that nothing above this file knows how the rows are stored.
 """
 import numpy as np
 from cpython.ref cimport Py_REFCNT
@@ -20,9 +20,12 @@ cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 # 16 columns: 2.8 and 4.8 microseconds; of 40: 15 and 19; of 60 as long).
 cdef int FEW_COLUMNS = 48
 
-# Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if so much of their entries is stored
-# (MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or 150 sparse).
-cdef double RARE = 0.05, WELL_FILLED = 1.0 / 3.0
+# Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if there are so many and so much of
+# their entries is stored (made data of 20 to 300 such columns, a quarter to two thirds of them stored, and as many rare
+# ones: .5 to 1.0 times as long; MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or
+# 90 sparse).
+cdef double RARE = 0.05, WELL_FILLED = 0.4
+cdef Py_ssize_t MANY = 100
 
 
 cdef class CompiledRows:
@@ -157,81 +160,111 @@ cdef class DenseRows(CompiledRows):
 cdef enum:
     FOUR = 4            # columns of an adjoint that sparse rows are visited for together
 
+# Loops over the entries of sparse rows, compiled twice: most such matrices are all ``ones``, whose values need not
+# be read.
 
-cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p, const double* columns,
-                         Py_ssize_t stride, double* sums, int k, Py_ssize_t last) noexcept nogil:
+
+cdef inline void gather(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p,
+                        const double* coef, double start, double* out, bint ones) noexcept nogil:
+    """out[i] = start + Σ_j x_ij coef[j]."""
+    cdef Py_ssize_t i, e
+    cdef double total
+    for i in range(m):
+        total = start
+        for e in range(p[i], p[i + 1]): total += coef[col[e]] if ones else v[e] * coef[col[e]]
+        out[i] = total
+
+
+cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p,
+                         const double* columns, Py_ssize_t stride, double* sums, int k, Py_ssize_t last, bint ones) noexcept nogil:
     """sums[j, c] += Σ_i x_ij columns[c, i] for k columns, and of the constant column ``last``, if it is one."""
     cdef Py_ssize_t i, e, c
     cdef double value[FOUR]
+    cdef double total[FOUR]
     cdef double* there
     for i in range(m):
         for c in range(k): value[c] = columns[c * stride + i]
         for e in range(p[i], p[i + 1]):
             there = sums + k * <Py_ssize_t>col[e]
-            for c in range(k): there[c] += value[c] * v[e]
+            for c in range(k): total[c] = there[c] + (value[c] if ones else value[c] * v[e])
+            for c in range(k): there[c] = total[c]      # all at once, as vectors
         if last < 0: continue
         for c in range(k): sums[k * last + c] += value[c]
 
 
+cdef inline void outer(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p, const double* d,
+                       double* out, Py_ssize_t wide, double* last, bint ones) noexcept nogil:
+    """out += Xᵀ diag(d) X, the lower triangle since indices are sorted; d X to the row ``last``, if there is one."""
+    cdef Py_ssize_t i, e, f, j, c
+    cdef double value[FOUR]
+    cdef double* row[FOUR]
+    cdef double x
+    for i in range(m):
+        if d[i] == 0.0: continue
+        e = p[i]
+        while e < p[i + 1]:         # rows of the matrix: one by one until what is left is a multiple of four
+            c = FOUR if (p[i + 1] - e) % FOUR == 0 else 1
+            for j in range(c):
+                row[j], value[j] = out + <Py_ssize_t>col[e + j] * wide, d[i] if ones else d[i] * v[e + j]
+                if last != NULL: last[col[e + j]] += value[j]
+            if c == FOUR:
+                for f in range(p[i], e + 1):
+                    x = 1.0 if ones else v[f]
+                    for j in range(FOUR): row[j][col[f]] += value[j] * x
+                for f in range(1, FOUR):
+                    x = 1.0 if ones else v[e + f]
+                    for j in range(f, FOUR): row[j][col[e + f]] += value[j] * x
+            else:
+                for f in range(p[i], e + 1): row[0][col[f]] += value[0] if ones else value[0] * v[f]
+            e += c
+
+
 cdef class CsrRows(CompiledRows):
     def __init__(self, x, bint intercept):
+        cdef Py_ssize_t e
         self.n_samples, self.n_columns, self.intercept = x.shape[0], x.shape[1] + intercept, intercept
         self.stride = self.n_columns + 1
-        shares = np.bincount(x.indices, minlength=x.shape[1]) / max(x.shape[0], 1)
+        self.indices, self.starts = x.indices.astype(np.int32, copy=False), x.indptr.astype(np.intp, copy=False)
+        counts = np.zeros(x.shape[1])
+        cdef double[::1] count = counts
+        for e in range(self.starts[0], self.starts[self.n_samples]): count[self.indices[e]] += 1.0
+        shares = counts / max(x.shape[0], 1)
         often = np.flatnonzero(shares > RARE)
-        if often.size < 2 or shares[often].mean() < WELL_FILLED:
+        if often.size < MANY or shares[often].mean() < WELL_FILLED:
             often = often[:0]
         self.frequent, self.place = often.astype(np.int32), np.full(x.shape[1], -1, np.int32)
         np.asarray(self.place)[often] = np.arange(often.size)
         F = max(1, often.size)
-        self.panel = max(1, min(max(256, F), x.shape[0]))
+        self.panel = max(1, min(max(256, -(-F // 32) * 32), x.shape[0]))    # the certificate visits 32 rows
         self.scaled, self.square = np.empty((self.panel if often.size else 1, F)), np.empty((F, F))
         self.single = x.dtype == np.float32
-        self.wide_indices, self.wide_starts = x.indices.dtype == np.int64, x.indptr.dtype == np.int64
+        self.ones = bool((x.data[:64] == 1).all() and (x.data == 1).all())
         if self.single: self.v32 = x.data
         else: self.v64 = x.data
-        if self.wide_indices: self.i64 = x.indices
-        else: self.i32 = x.indices
-        if self.wide_starts: self.p64 = x.indptr
-        else: self.p32 = x.indptr
-        ends = np.append(x.indptr[0:-1:self.panel], x.indptr[-1])
-        most = int(np.diff(ends).max(initial=0)) + 1
-        self.values, self.indices = np.empty(most if self.single else 1), np.empty(most if self.wide_indices else 1, np.int32)
-        self.starts = np.empty(self.panel + 1, np.intp)
+        ends = np.append(np.asarray(self.starts)[:self.n_samples:self.panel], self.starts[self.n_samples])
+        self.values = np.empty(int(np.diff(ends).max(initial=0)) + 1 if self.single else 1)
         # Sums by panels round less, and cost a pass over the columns for each.
-        self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (x.indptr[x.shape[0]] - x.indptr[0]) + self.n_samples
+        self.by_panel = self.n_columns * (len(ends) - 1) <= 2 * (ends[len(ends) - 1] - ends[0]) + self.n_samples
         self.partial = np.empty(FOUR * self.n_columns)
         self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 
     cdef void load(self, Py_ssize_t lo, Py_ssize_t hi, const double** v, const int** j, const Py_ssize_t** p) noexcept nogil:
-        cdef Py_ssize_t i, k, first = self.p64[lo] if self.wide_starts else self.p32[lo]
-        for i in range(lo, hi + 1):
-            self.starts[i - lo] = (self.p64[i] if self.wide_starts else self.p32[i]) - first
-        cdef Py_ssize_t count = self.starts[hi - lo]
-        p[0] = &self.starts[0]
+        cdef Py_ssize_t k, first = self.starts[lo], count = self.starts[hi] - first
+        p[0], j[0] = &self.starts[lo], &self.indices[0] if count else NULL
         if self.single:
             for k in range(count): self.values[k] = self.v32[first + k]
-            v[0] = &self.values[0]
+            v[0] = &self.values[0] - first
         else:
-            v[0] = &self.v64[first] if count else NULL
-        if self.wide_indices:
-            for k in range(count): self.indices[k] = <int>self.i64[first + k]
-            j[0] = &self.indices[0]
-        else:
-            j[0] = &self.i32[first] if count else NULL
+            v[0] = &self.v64[0] if count else NULL
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
         cdef const double* v
         cdef const int* col
         cdef const Py_ssize_t* p
-        cdef Py_ssize_t i, k
-        cdef double start = coef[self.n_columns - 1] if self.intercept else 0.0, total
+        cdef double start = coef[self.n_columns - 1] if self.intercept else 0.0
         self.load(lo, hi, &v, &col, &p)
-        for i in range(hi - lo):
-            total = start
-            for k in range(p[i], p[i + 1]):
-                total += v[k] * coef[col[k]]
-            out[i] = total
+        if self.ones: gather(hi - lo, v, col, p, coef, start, out, True)
+        else: gather(hi - lo, v, col, p, coef, start, out, False)
 
     cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k, double* out) noexcept nogil:
         cdef const double* v
@@ -250,14 +283,16 @@ cdef class CsrRows(CompiledRows):
         cdef const Py_ssize_t* p
         cdef Py_ssize_t e, j, c = 0, some, n = self.n_columns, last = n - 1 if self.intercept else -1, wide = self.stride
         cdef double* sums
+        cdef const double* here
         self.load(lo, hi, &v, &col, &p)
         while c < k:
-            some, sums = 1, out + c * wide
+            some, sums, here = 1, out + c * wide, columns + c * self.panel
             if self.by_panel:
                 some, sums = FOUR if k - c >= FOUR else 1, &self.partial[0]
                 memset(sums, 0, some * n * sizeof(double))
-            if some == FOUR: scatter(hi - lo, v, col, p, columns + c * self.panel, self.panel, sums, FOUR, last)
-            else: scatter(hi - lo, v, col, p, columns + c * self.panel, self.panel, sums, 1, last)
+            if some == FOUR and self.ones: scatter(hi - lo, v, col, p, here, self.panel, sums, FOUR, last, True)
+            elif some == FOUR: scatter(hi - lo, v, col, p, here, self.panel, sums, FOUR, last, False)
+            else: scatter(hi - lo, v, col, p, here, self.panel, sums, 1, last, False)
             if self.by_panel:
                 for j in range(some):
                     for e in range(n): out[(c + j) * wide + e] += sums[e * some + j]
@@ -267,53 +302,35 @@ cdef class CsrRows(CompiledRows):
         cdef const double* v
         cdef const int* col
         cdef const Py_ssize_t* p
-        cdef Py_ssize_t i, e, f, n = self.n_columns, wide = self.stride
-        cdef int F = self.frequent.shape[0]
-        cdef double value, other
-        cdef double* row
-        cdef double* next_row
-        cdef double* last = out + (n - 1) * wide
+        cdef Py_ssize_t i, n = self.n_columns, wide = self.stride
+        cdef double* last = out + (n - 1) * wide if self.intercept else NULL
         self.load(lo, hi, &v, &col, &p)
-        if F:
-            self.gram_of_frequent(hi - lo, d, v, col, p, out)
-        for i in range(hi - lo):                    # indices are sorted: the lower triangle
-            if d[i] == 0.0: continue
-            e = p[i]
-            while not F and e + 1 < p[i + 1]:       # two rows of the matrix, and one prediction of where they end
-                value, other = d[i] * v[e], d[i] * v[e + 1]
-                row, next_row = out + <Py_ssize_t>col[e] * wide, out + <Py_ssize_t>col[e + 1] * wide
-                for f in range(p[i], e + 1):
-                    row[col[f]] += value * v[f]
-                    next_row[col[f]] += other * v[f]
-                next_row[col[e + 1]] += other * v[e + 1]
-                if self.intercept:
-                    last[col[e]] += value
-                    last[col[e + 1]] += other
-                e += 2
-            for e in range(e, p[i + 1]):
-                value = d[i] * v[e]
-                if self.intercept: last[col[e]] += value
-                if F and self.place[col[e]] >= 0: continue
-                row = out + <Py_ssize_t>col[e] * wide
-                for f in range(p[i], e + 1): row[col[f]] += value * v[f]
-                if not F: continue
-                for f in range(e + 1, p[i + 1]):
-                    if self.place[col[f]] >= 0: out[col[f] * wide + col[e]] += value * v[f]
-            if self.intercept:
-                last[n - 1] += d[i]
+        if self.frequent.shape[0]: self.gram_of_frequent(hi - lo, d, v, col, p, out, last)
+        elif self.ones: outer(hi - lo, v, col, p, d, out, wide, last, True)
+        else: outer(hi - lo, v, col, p, d, out, wide, last, False)
+        if self.intercept:
+            for i in range(hi - lo): last[n - 1] += d[i]
 
-    cdef void gram_of_frequent(self, int m, const double* d, const double* v, const int* col, const Py_ssize_t* p, double* out) noexcept nogil:
-        """The same for pairs of frequent columns, by BLAS."""
-        cdef Py_ssize_t i, j, k, e, wide = self.stride
+    cdef void gram_of_frequent(self, int m, const double* d, const double* v, const int* col, const Py_ssize_t* p, double* out, double* last) noexcept nogil:
+        """The same with BLAS for pairs of frequent columns."""
+        cdef Py_ssize_t i, j, k, e, f, wide = self.stride
         cdef int F = self.frequent.shape[0]
-        cdef double root, nothing = 0.0
+        cdef double root, value, nothing = 0.0
         cdef double* scaled = &self.scaled[0, 0]
         cdef double* square = &self.square[0, 0]
+        cdef double* row
         memset(scaled, 0, m * F * sizeof(double))
         for i in range(m):
             root = sqrt(d[i])
             for e in range(p[i], p[i + 1]):
-                if self.place[col[e]] >= 0: scaled[i * F + self.place[col[e]]] = root * v[e]
+                value, row = d[i] * v[e], out + <Py_ssize_t>col[e] * wide
+                if last != NULL: last[col[e]] += value
+                if self.place[col[e]] >= 0:
+                    scaled[i * F + self.place[col[e]]] = root * v[e]
+                    continue
+                for f in range(p[i], e + 1): row[col[f]] += value * v[f]
+                for f in range(e + 1, p[i + 1]):
+                    if self.place[col[f]] >= 0: out[col[f] * wide + col[e]] += value * v[f]
         dsyrk("U", "N", &F, &m, &UNIT, scaled, &F, &nothing, square, &F)
         for j in range(F):
             for k in range(j + 1): out[self.frequent[j] * wide + self.frequent[k]] += square[j * F + k]

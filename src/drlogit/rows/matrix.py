@@ -55,9 +55,9 @@ def shifted(X: Matrix, shift: FloatArray) -> Matrix:
         return ShiftedArray(X.array, X.shift + shift)
     if not sp.issparse(X):
         return ShiftedArray(X, shift)
-    parts = X.data - shift[X.indices], X.indices, X.indptr
-    matrix = _csr_view(parts, X.shape)
-    matrix.has_canonical_format = True
+    matrix = X.astype(np.float64)
+    matrix.data -= shift[matrix.indices]
+    matrix.eliminate_zeros()  # of constants; others may all be one, and those loops are faster
     return matrix
 
 
@@ -114,6 +114,8 @@ def compiled(X: Matrix, y: FloatArray, weights: FloatArray, intercept: bool) -> 
 
 def matvec(X: Matrix, v: FloatArray) -> FloatArray:
     """``X v`` in double precision."""
+    if sp.issparse(X):
+        return np.asarray(X @ v)
     unused = np.ones(1)
     return product(compiled(X, unused, unused, False), np.ascontiguousarray(v, dtype=np.float64))
 
