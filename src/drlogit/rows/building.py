@@ -15,7 +15,6 @@ from .checks import (
     check_two_classes,
     check_weights,
     find_classes,
-    signs_of,
 )
 from .interface import Rows
 from .local import memory_rows
@@ -35,13 +34,14 @@ def build_rows(
     if is_dask(X):
         from .dask_collections import dask_rows, encode  # an optional package
 
+        labels, positive = y, 1.0
         if is_dask(y):
-            classes, codes = encode(y)
+            classes, _codes = encode(y)  # while there are codes, y is not computed again
             check_two_classes(classes)
-            signs = signs_of(codes, 1)
+            positive = classes[1]
         else:
-            signs = check_labels(y, len(y))
-        rows = dask_rows(X, signs, sample_weight, intercept=intercept)
+            labels = check_labels(y, len(y))
+        rows = dask_rows(X, labels, sample_weight, positive=positive, intercept=intercept)
     else:
         X = check_features(X)
         signs = check_labels(y, X.shape[0])

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
@@ -36,6 +35,7 @@ from .checks import (
     check_weights,
     distinct,
     find_classes,
+    signs_of,
 )
 from .interface import BlockFunction, Rows
 from .local import LocalRows
@@ -68,29 +68,26 @@ class DaskRows(Rows):
         self.n_columns, self.n_nonzeros, self.intercept = n_columns, n_nonzeros, intercept
         self._place, self._shares = place, shares
         self._chunks, self._lengths = chunks, lengths
-        self.offsets: Any = place.map(_offsets, shares)
+        self.offsets: Any = shares  # which know them: see _state
 
     def run(self, function: BlockFunction, state: Any = None, *arguments: Any) -> tuple[Any, Any]:
         """Apply a block function to every block; new state and combined reductions.
 
         Who does not look at the reductions does not wait for them.
         """
-        call = _BlockCall(function, arguments, np.geterr())
         before = [None] * len(self._shares) if state is None else state
-        visits = self._place.map(_visit, self._shares, before, call=call)
+        visit = partial(_visit, function, arguments, np.geterr())
+        visits = self._place.map(visit, self._shares, before)
         return visits, _Reductions(self._place, visits)
 
     def pair(self, one: Any, other: Any) -> Any:
         """A state whose blocks are pairs of those of two states."""
-        return self._place.map(_paired, one, other)
+        return list(zip(one, other, strict=True))
 
     def scatter(self, values: Any) -> Any:
         """Cut a vector of length N into the state that block functions see."""
         parts = _parts_of_vector(values, self._lengths, self._place)
-        return [
-            self._place.call(_scattered, share, [parts[k] for k in chunks])
-            for share, chunks in zip(self._shares, self._chunks, strict=True)
-        ]
+        return self._place.map(_scattered, self._shares, _grouped(parts, self._chunks))
 
     def with_trust(self, trust: Any) -> DaskRows:
         """The same samples, whose labels cost these multiples of κ to flip."""
@@ -101,7 +98,7 @@ class DaskRows(Rows):
     def shifted(self, shift: FloatArray) -> DaskRows:
         """The same samples with features ``x - shift``, shifted where they are."""
         rows = copy(self)
-        rows._shares = self._place.map(LocalRows.shifted, self._shares, shift=shift)
+        rows._shares = self._place.map(partial(LocalRows.shifted, shift=shift), self._shares)
         rows.__dict__.pop("totals", None)
         rows.shift = shift
         return rows
@@ -134,8 +131,8 @@ class _Reductions:
     def _values(self) -> tuple[Any, ...]:
         parts = self._place.map(_reductions, self._visits)
         while len(parts) > 1:
-            some = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
-            parts = [self._place.call(_combine, each) for each in some]
+            some = [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
+            parts = self._place.map(_combine, some)
         return tuple(item.value for item in self._place.fetch(parts)[0])
 
     def __getitem__(self, index: int) -> Any:
@@ -162,26 +159,23 @@ class Place:
         """The results of tasks, or what stands for them."""
         return list(dask.compute(*tasks) if self.client is None else self.client.compute(tasks))
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Part:
-        """One call of a function."""
+    def map(self, function: Callable[..., Any], *arguments: Any) -> list[Part]:
+        """A call for each of the arguments."""
         if self.client is None:
-            return function(*arguments)
-        return self.client.submit(function, *arguments, pure=False)
-
-    def map(self, function: Callable[..., Any], *arguments: Any, **same: Any) -> list[Part]:
-        """A call for each of the arguments; what is the same for all is sent once."""
-        if self.client is None:
-            return [function(*each, **same) for each in zip(*arguments, strict=True)]
-        return list(self.client.map(function, *arguments, pure=False, **same))
+            return [function(*each) for each in zip(*arguments, strict=True)]
+        return list(self.client.map(function, *arguments, pure=False))
 
     def fetch(self, parts: list[Part]) -> list[Any]:
         """The values."""
         return parts if self.client is None else list(self.client.gather(parts))
 
     def shares(self, parts: list[Part]) -> list[IndexArray]:
-        """Which of the parts, all of them done, are whose: numbers for each thread of a worker."""
+        """Which of the parts, once done, are whose: numbers for each thread of a worker."""
         if self.client is None:
             return [np.arange(len(parts))]
+        from distributed import wait  # which a client comes with
+
+        wait(parts)
         where: dict[Any, list[int]] = {}
         owners, threads = self.client.who_has(parts), self.client.nthreads()
         for k, part in enumerate(parts):
@@ -190,16 +184,12 @@ class Place:
         return [share for each in split for share in each if share.size]
 
 
+def _grouped(parts: Sequence[Part], shares: Sequence[IndexArray]) -> list[list[Part]]:
+    """The parts of each share."""
+    return [[parts[k] for k in own] for own in shares]
+
+
 # --- what is done with a share where it is --------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _BlockCall:
-    """A block function, its further arguments, and how NumPy is to treat errors."""
-
-    function: BlockFunction
-    arguments: tuple[Any, ...]
-    errors: Any
 
 
 class _Visit(NamedTuple):
@@ -209,11 +199,21 @@ class _Visit(NamedTuple):
     reductions: tuple[Reduction, ...] = ()
 
 
-def _visit(rows: LocalRows, before: _Visit | None, *, call: _BlockCall) -> _Visit:
+def _visit(
+    function: BlockFunction, arguments: Any, errors: Any, rows: LocalRows, before: Any
+) -> _Visit:
     """One pass over a share, as it would go in the process of the driver."""
-    state = None if before is None else before.state
-    with np.errstate(**call.errors):
-        return _Visit(*rows.visit(call.function, state, call.arguments))
+    with np.errstate(**errors):
+        return _Visit(*rows.visit(function, _state(before), arguments))
+
+
+def _state(before: Any) -> Any:
+    """Of a visit; of rows, their offsets; of a pair of such, pairs."""
+    if isinstance(before, LocalRows):
+        return before.offsets
+    if before is None or isinstance(before, _Visit):
+        return before and before.state
+    return tuple(zip(*map(_state, before), strict=True))
 
 
 def _reductions(visit: _Visit) -> tuple[Reduction, ...]:
@@ -222,14 +222,6 @@ def _reductions(visit: _Visit) -> tuple[Reduction, ...]:
 
 def _combine(parts: Sequence[tuple[Reduction, ...]]) -> tuple[Reduction, ...]:
     return reduce(merge_reductions, parts)
-
-
-def _offsets(rows: LocalRows) -> _Visit:
-    return _Visit(rows.offsets)
-
-
-def _paired(one: _Visit, other: _Visit) -> _Visit:
-    return _Visit(tuple(zip(one.state, other.state, strict=True)))
 
 
 def _scattered(rows: LocalRows, parts: Sequence[Any]) -> _Visit:
@@ -247,31 +239,34 @@ def _joined(visit: _Visit) -> FloatArray:
 # --- from collections to rows ---------------------------------------------------------------
 
 
-def dask_rows(X: Any, signs: Any, sample_weight: Any, *, intercept: bool) -> DaskRows:
+def dask_rows(
+    X: Any, labels: Any, sample_weight: Any, *, positive: Any = 1.0, intercept: bool
+) -> DaskRows:
     """Rows of a Dask array or data frame, checked block by block where they are.
 
-    ``signs``, the labels as ±1, and ``sample_weight`` may be Dask collections or in memory.
+    ``labels``, of which the ``positive`` one is +1 and the other -1, and ``sample_weight`` may be
+    Dask collections or in memory.
     """
     place = Place()
     features = place.begin([delayed(_features)(part, k) for k, part in enumerate(_row_parts(X))])
-    lengths, widths, counts = zip(*place.fetch(place.map(_shape, features)), strict=True)
+    chunks = place.shares(features)
+    shapes = np.concatenate(place.fetch(place.map(_shapes, _grouped(features, chunks))))
+    lengths, widths, counts = shapes[np.argsort(np.concatenate(chunks))].T.tolist()
     if len({*widths}) > 1:
         raise ValueError(f"blocks of X must have equally many columns, got {sorted({*widths})}")
     if sum(lengths) == 0:
         raise ValueError("X must have at least one row, got none")
-    labels = _parts_of_vector(signs.astype(np.int8), lengths, place, "y")
+    if isinstance(labels, np.ndarray):  # a byte each to send
+        labels, positive = labels == positive, True
+    labels = _parts_of_vector(labels, lengths, place, "y")
     weights, total = _weight_parts(sample_weight, lengths, place)
-    firsts, chunks = list(accumulate(lengths[:-1], initial=0)), place.shares(features)
+    firsts = list(accumulate(lengths[:-1], initial=0))
     n_threads = threads_for(None, sum(counts)) if place.client is None else 1
-    share = partial(_share, total=total, intercept=intercept, n_threads=n_threads)
-    shares = [
-        place.call(
-            share,
-            [(k, firsts[k]) for k in own.tolist()],
-            *([parts[k] for k in own] for parts in (features, labels, weights)),
-        )
-        for own in chunks
-    ]
+    parts = list(enumerate(firsts)), features, labels, weights
+    shares = place.map(
+        partial(_share, positive, total, intercept, n_threads),
+        *(_grouped(each, chunks) for each in parts),
+    )
     return DaskRows(
         place, shares, chunks, lengths,
         n_columns=widths[0] + int(intercept), n_nonzeros=sum(counts), intercept=intercept,
@@ -348,20 +343,25 @@ def _features(part: Any, index: int) -> Matrix:
         part = part.tocsr()
     if part.shape[0] == 0:
         return np.zeros(part.shape)
+    if isinstance(part, np.ndarray):
+        # Arrays that a client sent begin anywhere; in one piece they are copied four times as fast
+        # as block by block, since the system then gives large pages.
+        part = np.require(part, requirements="A")
     try:
         return held(check_features(part))
     except ValueError as error:
         raise ValueError(f"block {index} of X: {error}") from error
 
 
-def _shape(matrix: Matrix) -> tuple[int, int, int]:
+def _shapes(matrices: Sequence[Matrix]) -> list[tuple[int, int, int]]:
     """Rows, columns, and stored entries."""
-    return int(matrix.shape[0]), int(matrix.shape[1]), nonzeros(matrix)
+    return [(*matrix.shape, nonzeros(matrix)) for matrix in matrices]
 
 
-def _distinct(labels: Any) -> Any:
-    check_unmasked(labels, "y")
-    values = np.asarray(labels).ravel()
+def _distinct(parts: Sequence[Any]) -> Any:
+    for part in parts:
+        check_unmasked(part, "y")
+    values = np.concatenate([np.asarray(part).ravel() for part in parts])
     if values.dtype != object:
         return distinct(values)
     found = list(dict.fromkeys(values.tolist()))  # not all objects can be sorted
@@ -376,14 +376,14 @@ def _checked_sum(weights: Any) -> float:
 
 
 def _share(
+    positive: Any,
+    total: float,
+    intercept: bool,
+    n_threads: int,
     places: Sequence[tuple[int, int]],
     features: Sequence[Matrix],
     labels: Sequence[Any],
     weights: Sequence[Any],
-    *,
-    total: float,
-    intercept: bool,
-    n_threads: int,
 ) -> LocalRows:
     """Rows of chunks, whose numbers and first samples are given, in blocks of some 13,000.
 
@@ -393,7 +393,7 @@ def _share(
     """
     blocks, offsets = [], []
     for (number, first), X, y, w in zip(places, features, labels, weights, strict=True):
-        length, y = X.shape[0], np.ravel(y)
+        length, y = X.shape[0], np.asarray(y).ravel()
         if y.size != length:
             raise ValueError(
                 f"block {number} of y must have {length} labels, as X has, got {y.size}"
@@ -401,7 +401,7 @@ def _share(
         w = np.ones(length) if w is None else np.ravel(w)
         if w.size != length:
             raise ValueError(f"blocks of sample_weight must be cut as X is: {length}, got {w.size}")
-        chunk = Block(X, np.asarray(y, dtype=np.float64), w / total, intercept)
+        chunk = Block(X, signs_of(y, positive), w / total, intercept)
         for some in list(row_chunks(length, 10, least=X.shape[1])) or [slice(0, 0)]:
             blocks.append(chunk.part(some.start, some.stop))
             offsets.append(first + some.start)
@@ -421,8 +421,9 @@ def map_rows(function: Callable[[Any], Any], X: Any, width: int | None, dtype: A
 def encode(y: Any) -> tuple[Any, Any]:
     """The labels that occur in a Dask vector, in order, and the number of each sample's."""
     y = _column(y, "y")
-    parts = _parts(y)
-    found = dask.compute(*(delayed(_distinct)(part) for part in parts))
+    place = Place()
+    parts = place.begin(_parts(y))
+    found = place.fetch(place.map(_distinct, _grouped(parts, place.shares(parts))))
     classes = find_classes(np.concatenate(found))
     return classes, _mapped(partial(_codes, classes), y, parts, None, np.intp)
 
