@@ -28,7 +28,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..dual.bound import DualSums, lower_bound
-from ..problem._losses import log_loss_sum
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
@@ -40,11 +39,8 @@ from ..starts.sample import GatheredSamples, gathered, most_entries, part, picke
 from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
-from ._survey import survey
+from ._survey import EDGES, survey
 from .settings import SETTINGS
-
-#: Edges of the bins for distances from the kink, eight to an octave.
-_EDGES = 2.0 ** np.arange(-40.0, 30.0, 0.125)
 
 #: Report of the objective, the bound and λ; True ends the run.
 Report = Callable[[float, float, float], bool]
@@ -86,12 +82,16 @@ class Sight(NamedTuple):
 
 
 class Here(NamedTuple):
-    """A model (with λ), its objective, the gradient of its loss with flips above the kink."""
+    """A model (with λ), its objective, the gradient of its loss with flips above the kink, the Hessian
+    times the model, and histograms of distances from the kink (``_survey``).
+    """
 
     state: State
     model: FloatArray
     objective: float
     gradient: FloatArray
+    bent: FloatArray
+    crowd: FloatArray
 
 
 class Promise(NamedTuple):
@@ -183,6 +183,8 @@ class Level:
         self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
+        P = self.rows.n_columns + 1
+        self.parts = [P, 2 * P, 3 * P, 3 * P + 6]
         # How far a step moves margins, and how many entries of samples may be near the kink.
         self.moved, self.most = 0.0, most_entries(self.rows)
 
@@ -230,10 +232,6 @@ class Level:
     def _kink(self, model: FloatArray) -> float:
         return self.problem.kappa * float(model[-1]) if self.hinge else math.inf
 
-    def _objective(self, model: FloatArray, losses: Any) -> float:
-        """From the sums of loss and hinges."""
-        return float(self.problem.epsilon * model[-1] + losses[0] + losses[1])
-
     def _open(self, start: Start) -> Here:
         """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
         model = np.append(start.model, start.lam)
@@ -245,13 +243,18 @@ class Level:
 
     def _look(self, state: State, model: FloatArray, factor: float) -> Here:
         """The Gram matrix, the gradient with flips above the kink, and the objective."""
-        state, (gram, gradient, (*losses, self.flat)) = self._visit(
-            _look, state, factor, self._kink(model), self.kappa
-        )
+        state, (gram, sums) = self._visit(_look, state, factor, self._kink(model), self.kappa)
         self.gram = np.zeros((model.size, model.size))
         self.gram[:-1, :-1] = gram
         self.work.grams += self.share
-        return Here(state, model, self._objective(model, losses), gradient)
+        self.flat = float(sums[3 * model.size + 2])
+        return self._here(state, model, sums)
+
+    def _here(self, state: State, model: FloatArray, sums: FloatArray) -> Here:
+        """Of the sums at a model."""
+        _, gradient, bent, (loss, hinges, *_), crowd = np.split(sums, self.parts)
+        objective = float(self.problem.epsilon * model[-1] + loss + hinges)
+        return Here(state, model, objective, gradient, bent, crowd.reshape(2, -1))
 
     def _choose(self, here: Here, distance: float, sampled: bool) -> tuple[State, float] | None:
         """Who a step can carry across the kink, and how much it can gain; None: too many.
@@ -261,22 +264,21 @@ class Level:
         """
         if not self.hinge:
             return self.rows.run(_choose, here.state, math.inf, 0.0)[0], distance
-        kink = self._kink(here.model)
-        _, ((weight, above),) = self.rows.run(_distances, here.state, kink)
-        within, beyond = np.cumsum(weight), above.sum() - np.cumsum(above)
-        force = _EDGES * self.flat + 0.5 * within[:-1]
+        within, below = np.cumsum(here.crowd, axis=1)
+        beyond = below[-1] - below
+        force = EDGES * self.flat + 0.5 * within[:-1]
         if sampled:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
-            k = np.searchsorted(_EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
-        self.moved = float(_EDGES[np.minimum(k, _EDGES.size - 1)]) / SETTINGS.reach
+            k = np.searchsorted(EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
+        self.moved = float(EDGES[np.minimum(k, EDGES.size - 1)]) / SETTINGS.reach
         # As many as can be at the kink, and so many that certain flips leave some of ε.
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
-        k = np.minimum(k, _EDGES.size - 1)
+        k = np.minimum(k, EDGES.size - 1)
         if sampled:
-            distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
-        state, (entries,) = self.rows.run(_choose, here.state, kink, float(_EDGES[k]))
+            distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
+        state, (entries,) = self.rows.run(_choose, here.state, self._kink(here.model), float(EDGES[k]))
         return None if entries > self.most else (state, distance)
 
     # --- a step ----------------------------------------------------------------------------------
@@ -305,15 +307,24 @@ class Level:
             here, begin, off = here._replace(state=state), run.model, step.missed
         return None
 
+    def _along(self, here: Here) -> tuple[FloatArray, FloatArray]:
+        old = self.gram @ here.model
+        a, b = old @ here.model, here.bent @ here.model
+        if not (a > 0 and b > 0):
+            return np.zeros_like(old), np.zeros_like(old)
+        return old / math.sqrt(a), here.bent / math.sqrt(b)
+
     def _run(
         self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
     ) -> Promise | None:
         """The driver on the model."""
         newton, kink = self.newton, self._kink(here.model)
-        gain, slope = _above(near.block, near.u, 0.0, kink, self.kappa)
+        gain, slope = _above(near.block, near.u, kink, self.kappa)
         value = here.objective - self.problem.epsilon * float(here.model[-1]) - gain
+        old, now = self._along(here)
+        gram = self.gram + np.outer(now, now) - np.outer(old, old)
         samples = ModelSamples(
-            near.block, self.kappa, self.flat, here.model, value, here.gradient - slope, self.gram
+            near.block, self.kappa, self.flat, here.model, value, here.gradient - slope, gram
         )
         # Blurred as far as a step goes: sharper hinges block it.
         mu = max(off / (2.0 * float(near.block.weights.sum()) + 1.0), self.moved)
@@ -329,22 +340,25 @@ class Level:
 
     def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Step:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
-        P, change = run.model.size, run.model - here.model
+        P, change, dual_change = run.model.size, run.model - here.model, run.slopes_at - here.model
+        old, now = self._along(here)
+        multiple = 0.0
+        if old.any():
+            multiple = now @ dual_change / (now @ here.model)
+            dual_change = dual_change - here.model * (old @ dual_change / (old @ here.model))
+        model = here.model + length * change
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa,
-            (self._kink(here.model), self._kink(here.model + length * change)), near.numbers,
-            run.point[1], change, run.slopes_at - here.model, length,
+            _survey, self.rows.pair(here.state, self.rows.offsets), near.numbers, run.point[1],
+            self.kappa, self._kink(here.model), self._kink(model), change, length, dual_change, multiple,
         )  # fmt: skip
-        adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
-        *losses, unseen, entropy, additions = scalars
+        entropy, additions = sums[3 * P + 4 : 3 * P + 6]
         bound, _ = lower_bound(
             self.scaling.coordinates, self.problem.epsilon,
-            DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
+            DualSums(-sums[: P - 1], -float(sums[P - 1]), entropy, additions),
         )  # fmt: skip
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
-        model = here.model + length * change
-        there = Here(state, model, self._objective(model, losses), gradient)
+        there, unseen = self._here(state, model, sums), sums[3 * P + 3]
         return Step(there, there.objective - run.objective, float(unseen))
 
     def _enough(self, here: Here, run: Promise, step: Step, length: float, tol: float) -> bool:
@@ -367,34 +381,19 @@ def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight,
 
 def _look(
     block: Block, k: Sight, factor: float, kink: float, kappa: float
-) -> tuple[Sight, tuple[Sum, Sum, Sum]]:
-    w, u = block.weights, factor * k.u
-    s = flip_probability(u)
-    curvature = s * (1.0 - s)
-    gain, gradient = _above(block, u, s, kink, kappa)
-    sums = np.array([log_loss_sum(u, w), gain, w @ curvature])
-    return Sight(u, curvature), (Sum(block.gram(w * curvature)), Sum(gradient), Sum(sums))
+) -> tuple[Sight, tuple[Sum, Sum]]:
+    costs = block.flip_costs(1.0)
+    u, curvature, _, sums = survey(block.compiled, costs, kappa, kink, factor * k.u)
+    return Sight(u, curvature), (Sum(block.gram(block.weights * curvature)), Sum(sums))
 
 
-def _above(
-    block: Block, u: FloatArray, s: Any, kink: float, kappa: float
-) -> tuple[float, FloatArray]:
-    """What flips of all above the kink gain; the gradient of that and of a loss of slopes -s."""
+def _above(block: Block, u: FloatArray, kink: float, kappa: float) -> tuple[float, FloatArray]:
+    """What flips of all above the kink gain, and the gradient of that."""
     over = np.maximum(u - block.flip_costs(kink), 0.0)
     flipped = np.where(over > 0.0, block.weights, 0.0)
     gain = float(block.weights @ over)
     spent = kappa * float(block.flip_sizes(flipped).sum()) if gain > 0.0 else 0.0  # and not ∞·0
-    return gain, np.append(block.adjoint(flipped - block.weights * s), -spent)
-
-
-def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum]]:
-    """Histograms of distances from the kink: weights, and what flips above it cost (per κ)."""
-    distances = k.u - block.flip_costs(kink)
-    # Bin k ends before edge k, the last one nowhere; what is no number is in the first.
-    inside = np.fmin(np.fmax(np.abs(distances) / _EDGES[0], 2.0**-0.125), _EDGES[-1] / _EDGES[0])
-    place, size = (8.0 * np.log2(inside) + 1.0).astype(np.intp), _EDGES.size + 1
-    flips = block.flip_sizes(np.where(distances > 0.0, block.weights, 0.0))
-    return k, (Sum(np.stack([np.bincount(place, w, size) for w in (block.weights, flips)])),)
+    return gain, np.append(block.adjoint(flipped), -spent)
 
 
 def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[Sum]]:
@@ -427,18 +426,15 @@ def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Sum]]:
 
 
 def _survey(
-    block: Block, pair: tuple[Sight, int], kappa: float, kinks: tuple[float, float], numbers: Any,
-    shares: FloatArray, change: FloatArray, dual_change: FloatArray, step: float,
+    block: Block, pair: tuple[Sight, int], numbers: Any, shares: FloatArray, kappa: float,
+    kink: float, kink_ahead: float, change: FloatArray, step: float, dual_change: FloatArray,
+    multiple: float,
 ) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
-    price, *margins = np.stack(
-        [np.broadcast_to(block.flip_costs(unit), k.u.shape) for unit in (kappa, *kinks)]
-    )
-    price[np.isinf(price)] = 0.0
-    ahead, point, sums = survey(
-        block.compiled, price, *margins, k.u, k.curvature, k.near, shares[first:last], change,
-        dual_change, step,
+    ahead, _, point, sums = survey(
+        block.compiled, block.flip_costs(1.0), kappa, kink, k.u, kink_ahead, change, step,
+        k.curvature, dual_change, multiple, k.near, shares[first:last],
     )  # fmt: skip
     return k._replace(ahead=ahead, point=point), (Sum(sums),)
 
