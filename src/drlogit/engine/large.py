@@ -82,8 +82,8 @@ class Sight(NamedTuple):
 
 
 class Here(NamedTuple):
-    """A model (with λ), its objective, the gradient of its loss with flips above the kink, the Hessian
-    times the model, and histograms of distances from the kink (``_survey``).
+    """A model (with λ), its objective, the gradient of its loss with flips above the kink, its
+    Hessian times the model, and histograms of distances from the kink (``_survey``).
     """
 
     state: State
@@ -95,14 +95,15 @@ class Here(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """The driver's answer: a model and its objective; where the parabola has the dual point's
-    slopes, and (s, a) of the samples near the kink.
+    """The driver's answer: a model and its objective; how the dual point changes margins, by the
+    model's curvature and, as a multiple of them, by that of now; flips of samples near the kink.
     """
 
     model: FloatArray
     objective: float
-    slopes_at: FloatArray
-    point: FloatArray
+    dual_change: FloatArray
+    multiple: float
+    flips: FloatArray
 
 
 class Step(NamedTuple):
@@ -117,7 +118,8 @@ class ModelSamples:
     """What the driver sees: a parabola, and the hinges of the samples near the kink.
 
     A state is (pairs, model, gradient of the parabola there).  Of the near samples the parabola has
-    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.
+    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.  In the first
+    iterations many bend, and alike: their Gram matrix is not formed.
     """
 
     def __init__(
@@ -128,6 +130,8 @@ class ModelSamples:
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
+        many = near.y.size > SETTINGS.least_samples * centre.size
+        self.alike = SETTINGS.alike if many else 0  # iterations to come
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at a model (with λ)."""
@@ -139,16 +143,26 @@ class ModelSamples:
         return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
 
     def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
-        P = coef.size
-        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
+        P, formed = coef.size, self.alike == 0
+        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, formed, self.least)
+        if not formed:
+            self.alike -= 1
+            sums = np.concatenate([self._alike(sums[:P], sums[P : 2 * P]).ravel(), sums[2 * P :]])
         value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
-        self.gram_rows += scalars[7]
+        self.gram_rows += scalars[7] * formed
         sums[: P * P] += self.gram.ravel()
         sums[P * P : P * P + P] += slope
         scalars[:2] += value
         scalars[5] += value - slope @ coef
         return (pairs, coef, slope), sums
+
+    def _alike(self, squares: FloatArray, column: FloatArray) -> FloatArray:
+        """A Gram matrix of this diagonal and λ's column, the rest correlated as in the loss's."""
+        along = column / math.sqrt(max(column[-1], 1e-300))
+        own = np.diag(self.gram)
+        left = np.sqrt(np.maximum(squares - along * along, 0.0) / np.where(own > 0.0, own, 1.0))
+        return np.outer(along, along) + np.outer(left, left) * self.gram
 
     def predict(self, state: Any, dcoef: FloatArray) -> Any:
         pairs, sums = predict_pair(self.rows, state[0], dcoef)
@@ -183,8 +197,6 @@ class Level:
         self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
-        P = self.rows.n_columns + 1
-        self.parts = [P, 2 * P, 3 * P, 3 * P + 6]
         # How far a step moves margins, and how many entries of samples may be near the kink.
         self.moved, self.most = 0.0, most_entries(self.rows)
 
@@ -247,12 +259,17 @@ class Level:
         self.gram = np.zeros((model.size, model.size))
         self.gram[:-1, :-1] = gram
         self.work.grams += self.share
-        self.flat = float(sums[3 * model.size + 2])
+        self.flat = float(self._split(sums)[3][2])
         return self._here(state, model, sums)
+
+    def _split(self, sums: FloatArray) -> list[FloatArray]:
+        """Adjoint, gradient, Hessian times the model, scalars, histograms (``_survey``)."""
+        P = self.rows.n_columns + 1
+        return np.split(sums, [P, 2 * P, 3 * P, 3 * P + 6])
 
     def _here(self, state: State, model: FloatArray, sums: FloatArray) -> Here:
         """Of the sums at a model."""
-        _, gradient, bent, (loss, hinges, *_), crowd = np.split(sums, self.parts)
+        _, gradient, bent, (loss, hinges, *_), crowd = self._split(sums)
         objective = float(self.problem.epsilon * model[-1] + loss + hinges)
         return Here(state, model, objective, gradient, bent, crowd.reshape(2, -1))
 
@@ -278,7 +295,8 @@ class Level:
         k = np.minimum(k, EDGES.size - 1)
         if sampled:
             distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
-        state, (entries,) = self.rows.run(_choose, here.state, self._kink(here.model), float(EDGES[k]))
+        kink = self._kink(here.model)
+        state, (entries,) = self.rows.run(_choose, here.state, kink, float(EDGES[k]))
         return None if entries > self.most else (state, distance)
 
     # --- a step ----------------------------------------------------------------------------------
@@ -289,7 +307,7 @@ class Level:
         for _ in range(SETTINGS.most_models):
             near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
             self.work.visits += self.share == 1.0
-            run = self._run(here, begin, near, off, target)
+            run = self._run(here, begin, near, off, target, target > 0.1 * tol)
             if run is None:
                 return None
             length, step = 1.0, self._survey(here, run, near, 1.0)
@@ -307,58 +325,64 @@ class Level:
             here, begin, off = here._replace(state=state), run.model, step.missed
         return None
 
-    def _along(self, here: Here) -> tuple[FloatArray, FloatArray]:
-        old = self.gram @ here.model
-        a, b = old @ here.model, here.bent @ here.model
-        if not (a > 0 and b > 0):
-            return np.zeros_like(old), np.zeros_like(old)
-        return old / math.sqrt(a), here.bent / math.sqrt(b)
-
     def _run(
-        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
-    ) -> Promise | None:
-        """The driver on the model."""
-        newton, kink = self.newton, self._kink(here.model)
+        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float,
+        estimated: bool,
+    ) -> Promise | None:  # fmt: skip
+        """The driver on the model, in which multiples of the model have the curvature of now.
+
+        With ``estimated`` no proof of the distance is asked for.
+        """
+        newton, model, kink = self.newton, here.model, self._kink(here.model)
         gain, slope = _above(near.block, near.u, kink, self.kappa)
-        value = here.objective - self.problem.epsilon * float(here.model[-1]) - gain
-        old, now = self._along(here)
-        gram = self.gram + np.outer(now, now) - np.outer(old, old)
+        value = here.objective - self.problem.epsilon * float(model[-1]) - gain
+        bent = np.stack([self.gram @ model, here.bent])  # then, now
+        along = np.where(bent @ model > 0.0, bent @ model, math.inf)
+        gram = self.gram + (bent.T * [-1.0 / along[0], 1.0 / along[1]]) @ bent
         samples = ModelSamples(
-            near.block, self.kappa, self.flat, here.model, value, here.gradient - slope, gram
-        )
+            near.block, self.kappa, SETTINGS.bent * self.flat, model, value, here.gradient - slope,
+            gram,
+        )  # fmt: skip
         # Blurred as far as a step goes: sharper hinges block it.
         mu = max(off / (2.0 * float(near.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
         x = begin / self.scaling.scale
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
-        found = driver.run(samples, newton, samples.open(newton.trial(0.0), mu), mu, target, 60)
+
+        def enough(*_: Any) -> bool:
+            distance = max(newton.best - newton.expected, newton.complementarity)
+            return estimated and newton.dual > 0.0 and bool(distance <= target)
+
+        opened = samples.open(newton.trial(0.0), mu)
+        found = driver.run(samples, newton, opened, mu, target, 60, enough)
         self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
-        return Promise(newton.best_model(), float(newton.best), *found.point)
+        slopes_at, (_, flips) = found.point
+        change = slopes_at - model
+        then, now = bent @ change / along
+        return Promise(
+            newton.best_model(), float(newton.best), change - then * model, float(now), flips
+        )
 
     def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Step:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
-        P, change, dual_change = run.model.size, run.model - here.model, run.slopes_at - here.model
-        old, now = self._along(here)
-        multiple = 0.0
-        if old.any():
-            multiple = now @ dual_change / (now @ here.model)
-            dual_change = dual_change - here.model * (old @ dual_change / (old @ here.model))
+        change = run.model - here.model
         model = here.model + length * change
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), near.numbers, run.point[1],
-            self.kappa, self._kink(here.model), self._kink(model), change, length, dual_change, multiple,
+            _survey, self.rows.pair(here.state, self.rows.offsets), near.numbers, run.flips,
+            self.kappa, self._kink(here.model), self._kink(model), change, length, run.dual_change,
+            run.multiple,
         )  # fmt: skip
-        entropy, additions = sums[3 * P + 4 : 3 * P + 6]
+        adjoint, *_, (*_, unseen, entropy, additions), _ = self._split(sums)
         bound, _ = lower_bound(
             self.scaling.coordinates, self.problem.epsilon,
-            DualSums(-sums[: P - 1], -float(sums[P - 1]), entropy, additions),
+            DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
         )  # fmt: skip
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
-        there, unseen = self._here(state, model, sums), sums[3 * P + 3]
+        there = self._here(state, model, sums)
         return Step(there, there.objective - run.objective, float(unseen))
 
     def _enough(self, here: Here, run: Promise, step: Step, length: float, tol: float) -> bool:

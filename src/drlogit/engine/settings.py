@@ -105,9 +105,9 @@ class Settings:
     least_samples: int = 8
     """... and, but for the largest, at least so many rows for each coefficient (20: 1.4 times as
     long at (30000, 100), (20000, 150); 4: as long, 1.1 times at (5000, 65))."""
-    sample_tolerance: float = 0.1
-    """How exactly to solve on a sample, in units of coefficients per row (of its error: .2; .01
-    takes two iterations more there, and saves none)."""
+    sample_tolerance: float = 0.2
+    """How exactly to solve on a sample, in units of coefficients per row (of its error: .4; .1
+    takes an iteration more there, and saves none)."""
     least_multiple: float = 0.2
     """Least multiple of a model to start from (near ε_max .1 is alike, .5 and .03 take 5 to 10 %
     longer at (8000, 220), (11000, 300), (20000, 70)); at most it is doubled."""
@@ -115,6 +115,13 @@ class Settings:
     """How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike)."""
     reach: float = 2.5
     """How far a step may carry margins, in root mean squares: 1.5 takes one survey more."""
+    bent: float = 4.0
+    """Hinges of less curvature than this many times the loss's mean stay out of the Gram matrix (1:
+    a tenth more Gram matrices from .7 ε_max on, 10: up to six iterations more)."""
+    alike: int = 2
+    """Iterations on a model, with ``least_samples`` hinges for each coefficient, that need no Gram
+    matrix of them (at .7 to .99 ε_max none takes 1.0 to 1.4 Gram matrices more, 1 half of that; 3
+    save .2 and take an iteration more; also for correlated, lognormal and t features)."""
     gained: float = 0.5
     """A step is taken if it brings this share of what the model promised."""
     keep_gram: float = 0.3
