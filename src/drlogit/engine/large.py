@@ -25,10 +25,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..dual.bound import DualSums, lower_bound
-from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import BoolArray, FloatArray
@@ -72,12 +70,11 @@ class LargeFit(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What a block remembers: margins, curvatures, the near; a survey's margins and (s, a)."""
+    """What a block remembers: margins, the model's curvatures, the near, a survey's (s, a)."""
 
     u: FloatArray
     curvature: Any = None
     near: Any = None
-    ahead: Any = None
     point: Any = None
 
 
@@ -197,8 +194,9 @@ class Level:
         self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
-        # How far a step moves margins, and how many entries of samples may be near the kink.
-        self.moved, self.most = 0.0, most_entries(self.rows)
+        # How far a step moves margins, and how many samples may be near the kink.
+        entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
+        self.moved, self.most = 0.0, most_entries(self.rows) / entries
 
     def solve(
         self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
@@ -209,7 +207,7 @@ class Level:
         """
         here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
         if not sampled:
-            self.most = min(self.most, SETTINGS.crowded * self.rows.n_nonzeros)
+            self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
         for _ in range(SETTINGS.most_models):
             chosen = self._choose(here, distance, sampled)
             if chosen is None:
@@ -221,8 +219,7 @@ class Level:
                 return None
             before, sampled = distance, False
             if step.there.objective <= here.objective:
-                state, _ = self.rows.run(_accept, step.there.state)
-                here = step.there._replace(state=state)
+                here = step.there
             certified = max(here.objective - self.bound, 0.0)
             distance = min(certified, 3.0 * (abs(step.missed) + target))
             if report is not None and report(here.objective, self.bound, float(here.model[-1])):
@@ -247,8 +244,9 @@ class Level:
     def _open(self, start: Start) -> Here:
         """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
         model = np.append(start.model, start.lam)
-        state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
-        slope += self.problem.epsilon * start.lam
+        state, (sums,) = self._visit(_open, None, model, self._kink(model), self.kappa)
+        _, gradient, bent, *_ = self._split(sums)
+        slope, curvature = self.problem.epsilon * start.lam + gradient @ model, bent @ model
         factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0  # Newton's method, one step
         factor = min(max(factor, SETTINGS.least_multiple), 2.0)
         return self._look(state, factor * model, factor)
@@ -296,8 +294,8 @@ class Level:
         if sampled:
             distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
         kink = self._kink(here.model)
-        state, (entries,) = self.rows.run(_choose, here.state, kink, float(EDGES[k]))
-        return None if entries > self.most else (state, distance)
+        state, (count,) = self.rows.run(_choose, here.state, kink, float(EDGES[k]))
+        return None if count > self.most else (state, distance)
 
     # --- a step ----------------------------------------------------------------------------------
 
@@ -319,8 +317,9 @@ class Level:
             if enough or length < 1.0:
                 return step
             kinks = self._kink(here.model), self._kink(run.model)
-            state, (entries,) = self.rows.run(_widen, step.there.state, *kinks)
-            if entries > self.most:
+            both = self.rows.pair(here.state, step.there.state)
+            state, (count,) = self.rows.run(_widen, both, *kinks)
+            if count > self.most:
                 return None
             here, begin, off = here._replace(state=state), run.model, step.missed
         return None
@@ -395,12 +394,11 @@ class Level:
 # --- visits to a block ---------------------------------------------------------------------------
 
 
-def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight, tuple[Sum]]:
-    """Margins; slope and curvature of loss and hinges along multiples of the model."""
-    w, u = block.weights, block.margins(model[:-1])
-    s = flip_probability(u)
-    over = np.maximum(u - block.flip_costs(kink), 0.0)
-    return Sight(u), (Sum(np.array([w @ over - w @ (s * u), w @ (s * (1.0 - s) * u * u)])),)
+def _open(
+    block: Block, _: None, model: FloatArray, kink: float, kappa: float
+) -> tuple[Sight, tuple[Sum]]:
+    u, costs = block.margins(model[:-1]), block.flip_costs(1.0)
+    return Sight(u), (Sum(survey(block.compiled, costs, kappa, kink, u)[-1]),)
 
 
 def _look(
@@ -421,27 +419,22 @@ def _above(block: Block, u: FloatArray, kink: float, kappa: float) -> tuple[floa
 
 
 def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[Sum]]:
-    return _with_near(block, k, np.abs(k.u - block.flip_costs(kink)) < reach)
+    return _with_near(k, np.abs(k.u - block.flip_costs(kink)) < reach)
 
 
-def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[Sum]]:
+def _widen(
+    block: Block, both: tuple[Sight, Sight], kink: float, kink_ahead: float
+) -> tuple[Sight, tuple[Sum]]:
     """Those who crossed the kink, and all who moved half as far as it is, come along."""
-    v, after = k.u - block.flip_costs(kink), k.ahead - block.flip_costs(kink_ahead)
+    k, ahead = both
+    v, after = k.u - block.flip_costs(kink), ahead.u - block.flip_costs(kink_ahead)
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
-    return _with_near(block, k, near | k.near.view(bool))
+    return _with_near(k, near | k.near.view(bool))
 
 
-def _with_near(block: Block, k: Sight, near: BoolArray) -> tuple[Sight, tuple[Sum]]:
-    """These samples are near the kink; how many entries their rows have."""
-    if sp.issparse(block.X):
-        entries = np.diff(block.X.indptr)[near].sum()
-    else:
-        entries = np.count_nonzero(near) * block.X.shape[1]
-    return k._replace(near=near.view(np.uint8)), (Sum(float(entries)),)
-
-
-def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
-    return Sight(k.ahead, k.curvature), ()
+def _with_near(k: Sight, near: BoolArray) -> tuple[Sight, tuple[Sum]]:
+    """These samples are near the kink; how many they are."""
+    return k._replace(near=near.view(np.uint8)), (Sum(np.count_nonzero(near)),)
 
 
 def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Sum]]:
@@ -460,7 +453,7 @@ def _survey(
         block.compiled, block.flip_costs(1.0), kappa, kink, k.u, kink_ahead, change, step,
         k.curvature, dual_change, multiple, k.near, shares[first:last],
     )  # fmt: skip
-    return k._replace(ahead=ahead, point=point), (Sum(sums),)
+    return k._replace(u=ahead, point=point), (Sum(sums),)
 
 
 def surveyed_point(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
