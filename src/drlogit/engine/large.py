@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dual.bound import DualSums, lower_bound
+from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
 from ..rows.arrays import BoolArray, FloatArray
@@ -244,9 +245,8 @@ class Level:
     def _open(self, start: Start) -> Here:
         """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
         model = np.append(start.model, start.lam)
-        state, (sums,) = self._visit(_open, None, model, self._kink(model), self.kappa)
-        _, gradient, bent, *_ = self._split(sums)
-        slope, curvature = self.problem.epsilon * start.lam + gradient @ model, bent @ model
+        state, ((slope, curvature),) = self._visit(_open, None, model, self._kink(model))
+        slope += self.problem.epsilon * start.lam
         factor = 1.0 - slope / curvature if curvature > 0.0 else 1.0  # Newton's method, one step
         factor = min(max(factor, SETTINGS.least_multiple), 2.0)
         return self._look(state, factor * model, factor)
@@ -286,11 +286,11 @@ class Level:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
             k = np.searchsorted(EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
-        self.moved = float(EDGES[np.minimum(k, EDGES.size - 1)]) / SETTINGS.reach
+        self.moved = float(EDGES[min(k, EDGES.size - 1)]) / SETTINGS.reach
         # As many as can be at the kink, and so many that certain flips leave some of ε.
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
-        k = np.minimum(k, EDGES.size - 1)
+        k = min(k, EDGES.size - 1)
         if sampled:
             distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
         kink = self._kink(here.model)
@@ -394,11 +394,12 @@ class Level:
 # --- visits to a block ---------------------------------------------------------------------------
 
 
-def _open(
-    block: Block, _: None, model: FloatArray, kink: float, kappa: float
-) -> tuple[Sight, tuple[Sum]]:
-    u, costs = block.margins(model[:-1]), block.flip_costs(1.0)
-    return Sight(u), (Sum(survey(block.compiled, costs, kappa, kink, u)[-1]),)
+def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight, tuple[Sum]]:
+    """Margins; slope and curvature of loss and hinges along multiples of the model."""
+    w, u = block.weights, block.margins(model[:-1])
+    s = flip_probability(u)
+    over = np.maximum(u - block.flip_costs(kink), 0.0)
+    return Sight(u), (Sum(np.array([w @ over - w @ (s * u), w @ (s * (1.0 - s) * u * u)])),)
 
 
 def _look(
