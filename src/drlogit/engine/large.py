@@ -128,7 +128,7 @@ class ModelSamples:
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
-        many = near.y.size > SETTINGS.least_samples * centre.size
+        many = SETTINGS.many_columns <= centre.size < near.y.size / SETTINGS.least_samples
         self.alike = SETTINGS.alike if many else 0  # iterations to come
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:

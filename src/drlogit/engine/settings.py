@@ -121,7 +121,10 @@ class Settings:
     alike: int = 2
     """Iterations on a model, with ``least_samples`` hinges for each coefficient, that need no Gram
     matrix of them (at .7 to .99 ε_max none takes 1.0 to 1.4 Gram matrices more, 1 half of that; 3
-    save .2 and take an iteration more; also for correlated, lognormal and t features)."""
+    save .2 and take an iteration more; also for correlated, lognormal and t features), ..."""
+    many_columns: int = 128
+    """... from so many coefficients on ((8000, 220), (10000, 200): .75 to .95 times as long;
+    (20000, 50): up to 1.2 times, (30000, 100): .9 to 1.1, since iterations are added)."""
     gained: float = 0.5
     """A step is taken if it brings this share of what the model promised."""
     keep_gram: float = 0.3
