@@ -7,14 +7,16 @@ Between two *surveys* of all rows the log-loss is its quadratic model at the las
 matrix), and samples further from the kink than a step can carry them stay on their side of it.  The
 driver, unchanged, sees a matrix and the samples near the kink, which are gathered into memory.
 
-1. Start: a quarter of the rows, by the same method, and so on down to a sample that is solved as it
-   is; or a point that somebody knows.  A better multiple of it: no sample crosses the kink.
+1. Start: the best model on a share of the rows, or one that somebody knows.  A better multiple of
+   it: no sample crosses the kink.
 2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far
    as its force goes against the curvature of the loss and the samples that it flips on its way.
 3. The driver on the model, to a small share of the distance.
 4. Survey at its answer: objective, next gradient, and the bound of the dual point that the model's
    multipliers make (``s - h''·Z(d + c)``, a).  Too little gained: who crossed unseen comes along.
 5. Until the bound is within the tolerance: 2, with the old Gram matrix where that told the truth.
+   Only along multiples of the model it has the curvature of now, which a survey knows: the best
+   model on a sample is too long by what it owes to chance, and most of what is left is to shrink.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.sample import GatheredSamples, gathered, most_entries, part, picked, sampled
+from ..starts.sample import GatheredSamples, gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
@@ -185,11 +187,11 @@ class ModelSamples:
 class Level:
     """A set of samples, with the Gram matrix of the last model and the best bound so far.
 
-    ``scaling`` is the problem in the engine's coordinates, ``share`` of all samples are here.
+    ``scaling`` is the problem in the engine's coordinates.
     """
 
-    def __init__(self, scaling: Any, work: Work, share: float = 1.0) -> None:
-        self.scaling, self.problem, self.work, self.share = scaling, scaling.problem, work, share
+    def __init__(self, scaling: Any, work: Work) -> None:
+        self.scaling, self.problem, self.work = scaling, scaling.problem, work
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.hinge = math.isfinite(self.problem.kappa)
         self.newton = scaling.newton(self.problem.epsilon)
@@ -199,13 +201,8 @@ class Level:
         entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
         self.moved, self.most = 0.0, most_entries(self.rows) / entries
 
-    def solve(
-        self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
-    ) -> LargeFit | None:
-        """The best model from a start; None where that leads nowhere.
-
-        Without ``proven`` an estimate of the distance from the optimum suffices.
-        """
+    def solve(self, start: Start, tol: float, report: Report) -> LargeFit | None:
+        """The best model from a start; None where that leads nowhere."""
         here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
         if not sampled:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
@@ -223,9 +220,9 @@ class Level:
                 here = step.there
             certified = max(here.objective - self.bound, 0.0)
             distance = min(certified, 3.0 * (abs(step.missed) + target))
-            if report is not None and report(here.objective, self.bound, float(here.model[-1])):
+            if report(here.objective, self.bound, float(here.model[-1])):
                 status = Status.STOPPED
-            if certified <= tol or (not proven and distance <= tol):
+            if certified <= tol:
                 status = Status.OPTIMAL
             if status is not None:
                 return LargeFit(here.model, here.objective, self.bound, self.point, status)
@@ -236,7 +233,7 @@ class Level:
     # --- the loss's model ------------------------------------------------------------------------
 
     def _visit(self, function: Any, state: Any, *arguments: Any) -> Any:
-        self.work.visits += self.share == 1.0
+        self.work.visits += 1
         return self.rows.run(function, state, *arguments)
 
     def _kink(self, model: FloatArray) -> float:
@@ -256,7 +253,7 @@ class Level:
         state, (gram, sums) = self._visit(_look, state, factor, self._kink(model), self.kappa)
         self.gram = np.zeros((model.size, model.size))
         self.gram[:-1, :-1] = gram
-        self.work.grams += self.share
+        self.work.grams += 1.0
         self.flat = float(self._split(sums)[3][2])
         return self._here(state, model, sums)
 
@@ -286,11 +283,11 @@ class Level:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
             k = np.searchsorted(EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
-        self.moved = float(EDGES[min(k, EDGES.size - 1)]) / SETTINGS.reach
+        self.moved = float(EDGES[np.minimum(k, EDGES.size - 1)]) / SETTINGS.reach
         # As many as can be at the kink, and so many that certain flips leave some of ε.
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
-        k = min(k, EDGES.size - 1)
+        k = np.minimum(k, EDGES.size - 1)
         if sampled:
             distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
         kink = self._kink(here.model)
@@ -304,7 +301,7 @@ class Level:
         begin, off = here.model, distance
         for _ in range(SETTINGS.most_models):
             near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
-            self.work.visits += self.share == 1.0
+            self.work.visits += 1
             run = self._run(here, begin, near, off, target, target > 0.1 * tol)
             if run is None:
                 return None
@@ -355,7 +352,7 @@ class Level:
 
         opened = samples.open(newton.trial(0.0), mu)
         found = driver.run(samples, newton, opened, mu, target, 60, enough)
-        self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
+        self.work.near_grams += samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
         slopes_at, (_, flips) = found.point
@@ -477,41 +474,24 @@ def pays(problem: Problem) -> bool:
     rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
     many = rows.n_samples >= SETTINGS.many_samples * rows.n_columns
-    return many and dense and rows.n_nonzeros >= SETTINGS.many_entries and bool(_shares(rows))
+    enough = _share(rows) * rows.n_samples >= SETTINGS.least_samples * rows.n_columns
+    return many and dense and enough and rows.n_nonzeros >= SETTINGS.many_entries
 
 
-def _shares(rows: Rows) -> list[float]:
-    """Shares of the samples, ascending, that lead to all of them."""
-    shares: list[float] = []
-    share = 1.0 / SETTINGS.growth
-    least = min(SETTINGS.least_samples * rows.n_columns, share * rows.n_samples)
-    while share * rows.n_samples >= least:
-        if share * rows.n_nonzeros <= most_entries(rows):
-            shares.insert(0, share)
-        share /= SETTINGS.growth
-    return shares
+def _share(rows: Rows) -> float:
+    """The share of the samples that leads to all of them."""
+    share = SETTINGS.sample_share * math.sqrt(rows.n_columns / rows.n_samples)
+    return min(0.25, share, most_entries(rows) / rows.n_nonzeros)
 
 
-def start_from_sample(
-    problem: Problem, scaled: Callable[[Problem], Any], cold: Cold, work: Work
-) -> Start | None:
-    """The best model on a share of the samples, by way of smaller ones; None if there is none."""
-    shares = _shares(problem.rows)
-    block, places = sampled(problem.rows, shares[-1])
-    N, n, start = problem.rows.n_samples, problem.rows.n_columns, None
-    for share, larger in zip(shares, [*shares[1:], 1.0], strict=True):
-        rows = part(block, places < share)
-        if rows is None:
-            return None
-        here, tol = replace(problem, rows=rows), SETTINGS.sample_tolerance * n / rows.n_samples
-        if start is None:
-            model, grams = cold(here, tol)
-            work.sample_grams += share * grams
-        else:
-            found = Level(scaled(here), work, share).solve(start, tol, proven=False)
-            if found is None:
-                return None
-            model = found.model
-        distance = sampling_error(n, rows.n_samples, larger * N)
-        start = Start(model[:-1], float(model[-1]), distance, True)
-    return start
+def start_from_sample(problem: Problem, cold: Cold, work: Work) -> Start | None:
+    """The best model on a share of the samples; None if a class is missing there."""
+    share, n = _share(problem.rows), problem.rows.n_columns
+    rows = sampled(problem.rows, share)
+    if rows is None:
+        return None
+    tol = SETTINGS.sample_tolerance * n / rows.n_samples
+    model, grams = cold(replace(problem, rows=rows), tol)
+    work.sample_grams += share * grams
+    distance = sampling_error(n, rows.n_samples, problem.rows.n_samples)
+    return Start(model[:-1], float(model[-1]), distance, True)

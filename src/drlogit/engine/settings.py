@@ -100,11 +100,12 @@ class Settings:
     as long, at (8000, 300) half as long; with 8 samples each, (2000, 200), 1.2 times), ..."""
     many_entries: int = 200_000
     """... if X has so many entries ((4000, 14): .9 to 1.6 times as long, (8000, 35): .5 to 1.2)."""
-    growth: int = 4
-    """Each sample has so many times the rows of the one before ..."""
+    sample_share: float = 2.0
+    """Share of the rows to start from, in roots of coefficients per row; a quarter at most (1.5
+    takes one survey more at (5000, 40), (8000, 60), 2.5 a tenth more Gram matrices; a sample of a
+    sample, besides, 1.05 times as long, but .85 at (60000, 120) from .7 ε_max on),"""
     least_samples: int = 8
-    """... and, but for the largest, at least so many rows for each coefficient (20: 1.4 times as
-    long at (30000, 100), (20000, 150); 4: as long, 1.1 times at (5000, 65))."""
+    """... and so many for each coefficient at least, as many as a near start wants."""
     sample_tolerance: float = 0.2
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .4; .1
     takes an iteration more there, and saves none)."""
