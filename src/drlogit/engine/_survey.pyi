@@ -5,4 +5,6 @@ from typing import Any
 from ..rows._products import CompiledRows
 from ..rows.arrays import FloatArray
 
-def survey(rows: CompiledRows, price: FloatArray, *arguments: Any) -> Any: ...
+EDGES: FloatArray
+
+def survey(rows: CompiledRows, costs: FloatArray, *arguments: Any) -> Any: ...

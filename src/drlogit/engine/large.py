@@ -7,14 +7,16 @@ Between two *surveys* of all rows the log-loss is its quadratic model at the las
 matrix), and samples further from the kink than a step can carry them stay on their side of it.  The
 driver, unchanged, sees a matrix and the samples near the kink, which are gathered into memory.
 
-1. Start: a quarter of the rows, by the same method, and so on down to a sample that is solved as it
-   is; or a point that somebody knows.  A better multiple of it: no sample crosses the kink.
+1. Start: the best model on a share of the rows, or one that somebody knows.  A better multiple of
+   it: no sample crosses the kink.
 2. Model: Gram matrix and gradient there.  Near the kink is who a step can carry across it: as far
    as its force goes against the curvature of the loss and the samples that it flips on its way.
 3. The driver on the model, to a small share of the distance.
 4. Survey at its answer: objective, next gradient, and the bound of the dual point that the model's
    multipliers make (``s - h''·Z(d + c)``, a).  Too little gained: who crossed unseen comes along.
 5. Until the bound is within the tolerance: 2, with the old Gram matrix where that told the truth.
+   Only along multiples of the model it has the curvature of now, which a survey knows: the best
+   model on a sample is too long by what it owes to chance, and most of what is left is to shrink.
 """
 
 from __future__ import annotations
@@ -25,10 +27,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..dual.bound import DualSums, lower_bound
-from ..problem._losses import log_loss_sum
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Status
@@ -36,15 +36,12 @@ from ..rows.arrays import BoolArray, FloatArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
 from ..rows.reductions import Sum
-from ..starts.sample import GatheredSamples, gathered, most_entries, part, picked, sampled
+from ..starts.sample import GatheredSamples, gathered, most_entries, picked, sampled
 from ..starts.start import Start, sampling_error
 from . import driver
 from ._pair import certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
-from ._survey import survey
+from ._survey import EDGES, survey
 from .settings import SETTINGS
-
-#: Edges of the bins for distances from the kink, eight to an octave.
-_EDGES = 2.0 ** np.arange(-40.0, 30.0, 0.125)
 
 #: Report of the objective, the bound and λ; True ends the run.
 Report = Callable[[float, float, float], bool]
@@ -76,33 +73,37 @@ class LargeFit(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What a block remembers: margins, curvatures, the near; a survey's margins and (s, a)."""
+    """What a block remembers: margins, the model's curvatures, the near, a survey's (s, a)."""
 
     u: FloatArray
     curvature: Any = None
     near: Any = None
-    ahead: Any = None
     point: Any = None
 
 
 class Here(NamedTuple):
-    """A model (with λ), its objective, the gradient of its loss with flips above the kink."""
+    """A model (with λ), its objective, the gradient of its loss with flips above the kink, its
+    Hessian times the model, and histograms of distances from the kink (``_survey``).
+    """
 
     state: State
     model: FloatArray
     objective: float
     gradient: FloatArray
+    bent: FloatArray
+    crowd: FloatArray
 
 
 class Promise(NamedTuple):
-    """The driver's answer: a model and its objective; where the parabola has the dual point's
-    slopes, and (s, a) of the samples near the kink.
+    """The driver's answer: a model and its objective; how the dual point changes margins, by the
+    model's curvature and, as a multiple of them, by that of now; flips of samples near the kink.
     """
 
     model: FloatArray
     objective: float
-    slopes_at: FloatArray
-    point: FloatArray
+    dual_change: FloatArray
+    multiple: float
+    flips: FloatArray
 
 
 class Step(NamedTuple):
@@ -117,7 +118,8 @@ class ModelSamples:
     """What the driver sees: a parabola, and the hinges of the samples near the kink.
 
     A state is (pairs, model, gradient of the parabola there).  Of the near samples the parabola has
-    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.
+    the loss, not the hinges; hinges of less curvature than ``least`` do not bend.  In the first
+    iterations many bend, and alike: their Gram matrix is not formed.
     """
 
     def __init__(
@@ -128,6 +130,8 @@ class ModelSamples:
         self.slopes = np.zeros(near.y.size)  # the parabola has their loss
         self.centre, self.value, self.gradient, self.gram = centre, value, gradient, gram
         self.least, self.gram_rows = least, 0.0
+        many = SETTINGS.many_columns <= centre.size < near.y.size / SETTINGS.least_samples
+        self.alike = SETTINGS.alike if many else 0  # iterations to come
 
     def _parabola(self, model: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at a model (with λ)."""
@@ -139,16 +143,26 @@ class ModelSamples:
         return open_pair(self.rows, self.kappa, self.slopes, coef, mu), coef, None
 
     def linearise(self, state: Any, coef: FloatArray, primal: float, dual: float, mu: float) -> Any:
-        P = coef.size
-        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, True, self.least)
+        P, formed = coef.size, self.alike == 0
+        pairs, sums = linearise_pair(self.rows, state[0], coef, primal, dual, formed, self.least)
+        if not formed:
+            self.alike -= 1
+            sums = np.concatenate([self._alike(sums[:P], sums[P : 2 * P]).ravel(), sums[2 * P :]])
         value, slope = self._parabola(coef)
         scalars = sums[P * P + 3 * P :]
-        self.gram_rows += scalars[7]
+        self.gram_rows += scalars[7] * formed
         sums[: P * P] += self.gram.ravel()
         sums[P * P : P * P + P] += slope
         scalars[:2] += value
         scalars[5] += value - slope @ coef
         return (pairs, coef, slope), sums
+
+    def _alike(self, squares: FloatArray, column: FloatArray) -> FloatArray:
+        """A Gram matrix of this diagonal and λ's column, the rest correlated as in the loss's."""
+        along = column / math.sqrt(max(column[-1], 1e-300))
+        own = np.diag(self.gram)
+        left = np.sqrt(np.maximum(squares - along * along, 0.0) / np.where(own > 0.0, own, 1.0))
+        return np.outer(along, along) + np.outer(left, left) * self.gram
 
     def predict(self, state: Any, dcoef: FloatArray) -> Any:
         pairs, sums = predict_pair(self.rows, state[0], dcoef)
@@ -173,29 +187,25 @@ class ModelSamples:
 class Level:
     """A set of samples, with the Gram matrix of the last model and the best bound so far.
 
-    ``scaling`` is the problem in the engine's coordinates, ``share`` of all samples are here.
+    ``scaling`` is the problem in the engine's coordinates.
     """
 
-    def __init__(self, scaling: Any, work: Work, share: float = 1.0) -> None:
-        self.scaling, self.problem, self.work, self.share = scaling, scaling.problem, work, share
+    def __init__(self, scaling: Any, work: Work) -> None:
+        self.scaling, self.problem, self.work = scaling, scaling.problem, work
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
         self.hinge = math.isfinite(self.problem.kappa)
         self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
-        # How far a step moves margins, and how many entries of samples may be near the kink.
-        self.moved, self.most = 0.0, most_entries(self.rows)
+        # How far a step moves margins, and how many samples may be near the kink.
+        entries = max(self.rows.n_nonzeros / self.rows.n_samples, 1.0)
+        self.moved, self.most = 0.0, most_entries(self.rows) / entries
 
-    def solve(
-        self, start: Start, tol: float, *, proven: bool = True, report: Report | None = None
-    ) -> LargeFit | None:
-        """The best model from a start; None where that leads nowhere.
-
-        Without ``proven`` an estimate of the distance from the optimum suffices.
-        """
+    def solve(self, start: Start, tol: float, report: Report) -> LargeFit | None:
+        """The best model from a start; None where that leads nowhere."""
         here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
         if not sampled:
-            self.most = min(self.most, SETTINGS.crowded * self.rows.n_nonzeros)
+            self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
         for _ in range(SETTINGS.most_models):
             chosen = self._choose(here, distance, sampled)
             if chosen is None:
@@ -207,13 +217,12 @@ class Level:
                 return None
             before, sampled = distance, False
             if step.there.objective <= here.objective:
-                state, _ = self.rows.run(_accept, step.there.state)
-                here = step.there._replace(state=state)
+                here = step.there
             certified = max(here.objective - self.bound, 0.0)
             distance = min(certified, 3.0 * (abs(step.missed) + target))
-            if report is not None and report(here.objective, self.bound, float(here.model[-1])):
+            if report(here.objective, self.bound, float(here.model[-1])):
                 status = Status.STOPPED
-            if certified <= tol or (not proven and distance <= tol):
+            if certified <= tol:
                 status = Status.OPTIMAL
             if status is not None:
                 return LargeFit(here.model, here.objective, self.bound, self.point, status)
@@ -224,15 +233,11 @@ class Level:
     # --- the loss's model ------------------------------------------------------------------------
 
     def _visit(self, function: Any, state: Any, *arguments: Any) -> Any:
-        self.work.visits += self.share == 1.0
+        self.work.visits += 1
         return self.rows.run(function, state, *arguments)
 
     def _kink(self, model: FloatArray) -> float:
         return self.problem.kappa * float(model[-1]) if self.hinge else math.inf
-
-    def _objective(self, model: FloatArray, losses: Any) -> float:
-        """From the sums of loss and hinges."""
-        return float(self.problem.epsilon * model[-1] + losses[0] + losses[1])
 
     def _open(self, start: Start) -> Here:
         """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
@@ -245,13 +250,23 @@ class Level:
 
     def _look(self, state: State, model: FloatArray, factor: float) -> Here:
         """The Gram matrix, the gradient with flips above the kink, and the objective."""
-        state, (gram, gradient, (*losses, self.flat)) = self._visit(
-            _look, state, factor, self._kink(model), self.kappa
-        )
+        state, (gram, sums) = self._visit(_look, state, factor, self._kink(model), self.kappa)
         self.gram = np.zeros((model.size, model.size))
         self.gram[:-1, :-1] = gram
-        self.work.grams += self.share
-        return Here(state, model, self._objective(model, losses), gradient)
+        self.work.grams += 1.0
+        self.flat = float(self._split(sums)[3][2])
+        return self._here(state, model, sums)
+
+    def _split(self, sums: FloatArray) -> list[FloatArray]:
+        """Adjoint, gradient, Hessian times the model, scalars, histograms (``_survey``)."""
+        P = self.rows.n_columns + 1
+        return np.split(sums, [P, 2 * P, 3 * P, 3 * P + 6])
+
+    def _here(self, state: State, model: FloatArray, sums: FloatArray) -> Here:
+        """Of the sums at a model."""
+        _, gradient, bent, (loss, hinges, *_), crowd = self._split(sums)
+        objective = float(self.problem.epsilon * model[-1] + loss + hinges)
+        return Here(state, model, objective, gradient, bent, crowd.reshape(2, -1))
 
     def _choose(self, here: Here, distance: float, sampled: bool) -> tuple[State, float] | None:
         """Who a step can carry across the kink, and how much it can gain; None: too many.
@@ -261,23 +276,23 @@ class Level:
         """
         if not self.hinge:
             return self.rows.run(_choose, here.state, math.inf, 0.0)[0], distance
-        kink = self._kink(here.model)
-        _, ((weight, above),) = self.rows.run(_distances, here.state, kink)
-        within, beyond = np.cumsum(weight), above.sum() - np.cumsum(above)
-        force = _EDGES * self.flat + 0.5 * within[:-1]
+        within, below = np.cumsum(here.crowd, axis=1)
+        beyond = below[-1] - below
+        force = EDGES * self.flat + 0.5 * within[:-1]
         if sampled:
             k = np.searchsorted(force, SETTINGS.reach * math.sqrt(0.5 * distance))
         else:
-            k = np.searchsorted(_EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
-        self.moved = float(_EDGES[np.minimum(k, _EDGES.size - 1)]) / SETTINGS.reach
+            k = np.searchsorted(EDGES * force, 2.0 * SETTINGS.reach**2 * distance)
+        self.moved = float(EDGES[np.minimum(k, EDGES.size - 1)]) / SETTINGS.reach
         # As many as can be at the kink, and so many that certain flips leave some of ε.
         k = max(k, np.searchsorted(within, (here.model.size + 1) / self.rows.n_samples))
         k = max(k, np.argmax(self.problem.kappa * beyond <= 0.9 * self.problem.epsilon))
-        k = np.minimum(k, _EDGES.size - 1)
+        k = np.minimum(k, EDGES.size - 1)
         if sampled:
-            distance = 0.5 * float(_EDGES[k] * force[k]) / SETTINGS.reach**2
-        state, (entries,) = self.rows.run(_choose, here.state, kink, float(_EDGES[k]))
-        return None if entries > self.most else (state, distance)
+            distance = 0.5 * float(EDGES[k] * force[k]) / SETTINGS.reach**2
+        kink = self._kink(here.model)
+        state, (count,) = self.rows.run(_choose, here.state, kink, float(EDGES[k]))
+        return None if count > self.most else (state, distance)
 
     # --- a step ----------------------------------------------------------------------------------
 
@@ -286,8 +301,8 @@ class Level:
         begin, off = here.model, distance
         for _ in range(SETTINGS.most_models):
             near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
-            self.work.visits += self.share == 1.0
-            run = self._run(here, begin, near, off, target)
+            self.work.visits += 1
+            run = self._run(here, begin, near, off, target, target > 0.1 * tol)
             if run is None:
                 return None
             length, step = 1.0, self._survey(here, run, near, 1.0)
@@ -299,52 +314,71 @@ class Level:
             if enough or length < 1.0:
                 return step
             kinks = self._kink(here.model), self._kink(run.model)
-            state, (entries,) = self.rows.run(_widen, step.there.state, *kinks)
-            if entries > self.most:
+            both = self.rows.pair(here.state, step.there.state)
+            state, (count,) = self.rows.run(_widen, both, *kinks)
+            if count > self.most:
                 return None
             here, begin, off = here._replace(state=state), run.model, step.missed
         return None
 
     def _run(
-        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float
-    ) -> Promise | None:
-        """The driver on the model."""
-        newton, kink = self.newton, self._kink(here.model)
-        gain, slope = _above(near.block, near.u, 0.0, kink, self.kappa)
-        value = here.objective - self.problem.epsilon * float(here.model[-1]) - gain
+        self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float,
+        estimated: bool,
+    ) -> Promise | None:  # fmt: skip
+        """The driver on the model, in which multiples of the model have the curvature of now.
+
+        With ``estimated`` no proof of the distance is asked for.
+        """
+        newton, model, kink = self.newton, here.model, self._kink(here.model)
+        gain, slope = _above(near.block, near.u, kink, self.kappa)
+        value = here.objective - self.problem.epsilon * float(model[-1]) - gain
+        bent = np.stack([self.gram @ model, here.bent])  # then, now
+        along = np.where(bent @ model > 0.0, bent @ model, math.inf)
+        gram = self.gram + (bent.T * [-1.0 / along[0], 1.0 / along[1]]) @ bent
         samples = ModelSamples(
-            near.block, self.kappa, self.flat, here.model, value, here.gradient - slope, self.gram
-        )
+            near.block, self.kappa, SETTINGS.bent * self.flat, model, value, here.gradient - slope,
+            gram,
+        )  # fmt: skip
         # Blurred as far as a step goes: sharper hinges block it.
         mu = max(off / (2.0 * float(near.block.weights.sum()) + 1.0), self.moved)
         mu = min(SETTINGS.start_mu, mu)
         x = begin / self.scaling.scale
         x[-1] += min(off / newton.epsilon, 0.1 * x[-1])
         newton.open(x, mu)
-        found = driver.run(samples, newton, samples.open(newton.trial(0.0), mu), mu, target, 60)
-        self.work.near_grams += self.share * samples.gram_rows / self.rows.n_samples
+
+        def enough(*_: Any) -> bool:
+            distance = max(newton.best - newton.expected, newton.complementarity)
+            return estimated and newton.dual > 0.0 and bool(distance <= target)
+
+        opened = samples.open(newton.trial(0.0), mu)
+        found = driver.run(samples, newton, opened, mu, target, 60, enough)
+        self.work.near_grams += samples.gram_rows / self.rows.n_samples
         if found.point is None:
             return None
-        return Promise(newton.best_model(), float(newton.best), *found.point)
+        slopes_at, (_, flips) = found.point
+        change = slopes_at - model
+        then, now = bent @ change / along
+        return Promise(
+            newton.best_model(), float(newton.best), change - then * model, float(now), flips
+        )
 
     def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Step:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
-        P, change = run.model.size, run.model - here.model
+        change = run.model - here.model
+        model = here.model + length * change
         state, (sums,) = self._visit(
-            _survey, self.rows.pair(here.state, self.rows.offsets), self.kappa,
-            (self._kink(here.model), self._kink(here.model + length * change)), near.numbers,
-            run.point[1], change, run.slopes_at - here.model, length,
+            _survey, self.rows.pair(here.state, self.rows.offsets), near.numbers, run.flips,
+            self.kappa, self._kink(here.model), self._kink(model), change, length, run.dual_change,
+            run.multiple,
         )  # fmt: skip
-        adjoint, gradient, scalars = np.split(sums, [P, 2 * P])
-        *losses, unseen, entropy, additions = scalars
+        adjoint, *_, (*_, unseen, entropy, additions), _ = self._split(sums)
         bound, _ = lower_bound(
             self.scaling.coordinates, self.problem.epsilon,
             DualSums(-adjoint[:-1], -float(adjoint[-1]), entropy, additions),
         )  # fmt: skip
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
-        model = here.model + length * change
-        there = Here(state, model, self._objective(model, losses), gradient)
+        there = self._here(state, model, sums)
         return Step(there, there.objective - run.objective, float(unseen))
 
     def _enough(self, here: Here, run: Promise, step: Step, length: float, tol: float) -> bool:
@@ -367,58 +401,38 @@ def _open(block: Block, _: None, model: FloatArray, kink: float) -> tuple[Sight,
 
 def _look(
     block: Block, k: Sight, factor: float, kink: float, kappa: float
-) -> tuple[Sight, tuple[Sum, Sum, Sum]]:
-    w, u = block.weights, factor * k.u
-    s = flip_probability(u)
-    curvature = s * (1.0 - s)
-    gain, gradient = _above(block, u, s, kink, kappa)
-    sums = np.array([log_loss_sum(u, w), gain, w @ curvature])
-    return Sight(u, curvature), (Sum(block.gram(w * curvature)), Sum(gradient), Sum(sums))
+) -> tuple[Sight, tuple[Sum, Sum]]:
+    costs = block.flip_costs(1.0)
+    u, curvature, _, sums = survey(block.compiled, costs, kappa, kink, factor * k.u)
+    return Sight(u, curvature), (Sum(block.gram(block.weights * curvature)), Sum(sums))
 
 
-def _above(
-    block: Block, u: FloatArray, s: Any, kink: float, kappa: float
-) -> tuple[float, FloatArray]:
-    """What flips of all above the kink gain; the gradient of that and of a loss of slopes -s."""
+def _above(block: Block, u: FloatArray, kink: float, kappa: float) -> tuple[float, FloatArray]:
+    """What flips of all above the kink gain, and the gradient of that."""
     over = np.maximum(u - block.flip_costs(kink), 0.0)
     flipped = np.where(over > 0.0, block.weights, 0.0)
     gain = float(block.weights @ over)
     spent = kappa * float(block.flip_sizes(flipped).sum()) if gain > 0.0 else 0.0  # and not ∞·0
-    return gain, np.append(block.adjoint(flipped - block.weights * s), -spent)
-
-
-def _distances(block: Block, k: Sight, kink: float) -> tuple[Sight, tuple[Sum]]:
-    """Histograms of distances from the kink: weights, and what flips above it cost (per κ)."""
-    distances = k.u - block.flip_costs(kink)
-    # Bin k ends before edge k, the last one nowhere; what is no number is in the first.
-    inside = np.fmin(np.fmax(np.abs(distances) / _EDGES[0], 2.0**-0.125), _EDGES[-1] / _EDGES[0])
-    place, size = (8.0 * np.log2(inside) + 1.0).astype(np.intp), _EDGES.size + 1
-    flips = block.flip_sizes(np.where(distances > 0.0, block.weights, 0.0))
-    return k, (Sum(np.stack([np.bincount(place, w, size) for w in (block.weights, flips)])),)
+    return gain, np.append(block.adjoint(flipped), -spent)
 
 
 def _choose(block: Block, k: Sight, kink: float, reach: float) -> tuple[Sight, tuple[Sum]]:
-    return _with_near(block, k, np.abs(k.u - block.flip_costs(kink)) < reach)
+    return _with_near(k, np.abs(k.u - block.flip_costs(kink)) < reach)
 
 
-def _widen(block: Block, k: Sight, kink: float, kink_ahead: float) -> tuple[Sight, tuple[Sum]]:
+def _widen(
+    block: Block, both: tuple[Sight, Sight], kink: float, kink_ahead: float
+) -> tuple[Sight, tuple[Sum]]:
     """Those who crossed the kink, and all who moved half as far as it is, come along."""
-    v, after = k.u - block.flip_costs(kink), k.ahead - block.flip_costs(kink_ahead)
+    k, ahead = both
+    v, after = k.u - block.flip_costs(kink), ahead.u - block.flip_costs(kink_ahead)
     near = ((after > 0.0) != (v > 0.0)) | (np.abs(v) <= 2.0 * np.abs(after - v))
-    return _with_near(block, k, near | k.near.view(bool))
+    return _with_near(k, near | k.near.view(bool))
 
 
-def _with_near(block: Block, k: Sight, near: BoolArray) -> tuple[Sight, tuple[Sum]]:
-    """These samples are near the kink; how many entries their rows have."""
-    if sp.issparse(block.X):
-        entries = np.diff(block.X.indptr)[near].sum()
-    else:
-        entries = np.count_nonzero(near) * block.X.shape[1]
-    return k._replace(near=near.view(np.uint8)), (Sum(float(entries)),)
-
-
-def _accept(block: Block, k: Sight) -> tuple[Sight, tuple[()]]:
-    return Sight(k.ahead, k.curvature), ()
+def _with_near(k: Sight, near: BoolArray) -> tuple[Sight, tuple[Sum]]:
+    """These samples are near the kink; how many they are."""
+    return k._replace(near=near.view(np.uint8)), (Sum(np.count_nonzero(near)),)
 
 
 def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Sum]]:
@@ -427,20 +441,17 @@ def _gather(block: Block, pair: tuple[Sight, int]) -> tuple[None, tuple[Sum]]:
 
 
 def _survey(
-    block: Block, pair: tuple[Sight, int], kappa: float, kinks: tuple[float, float], numbers: Any,
-    shares: FloatArray, change: FloatArray, dual_change: FloatArray, step: float,
+    block: Block, pair: tuple[Sight, int], numbers: Any, shares: FloatArray, kappa: float,
+    kink: float, kink_ahead: float, change: FloatArray, step: float, dual_change: FloatArray,
+    multiple: float,
 ) -> tuple[Sight, tuple[Sum]]:  # fmt: skip
     k, offset = pair
     first, last = np.searchsorted(numbers, [offset, offset + k.u.size])
-    price, *margins = np.stack(
-        [np.broadcast_to(block.flip_costs(unit), k.u.shape) for unit in (kappa, *kinks)]
-    )
-    price[np.isinf(price)] = 0.0
-    ahead, point, sums = survey(
-        block.compiled, price, *margins, k.u, k.curvature, k.near, shares[first:last], change,
-        dual_change, step,
+    ahead, _, point, sums = survey(
+        block.compiled, block.flip_costs(1.0), kappa, kink, k.u, kink_ahead, change, step,
+        k.curvature, dual_change, multiple, k.near, shares[first:last],
     )  # fmt: skip
-    return k._replace(ahead=ahead, point=point), (Sum(sums),)
+    return k._replace(u=ahead, point=point), (Sum(sums),)
 
 
 def surveyed_point(block: Block, k: Sight) -> tuple[FloatArray, tuple[()]]:
@@ -463,41 +474,24 @@ def pays(problem: Problem) -> bool:
     rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
     many = rows.n_samples >= SETTINGS.many_samples * rows.n_columns
-    return many and dense and rows.n_nonzeros >= SETTINGS.many_entries and bool(_shares(rows))
+    enough = _share(rows) * rows.n_samples >= SETTINGS.least_samples * rows.n_columns
+    return many and dense and enough and rows.n_nonzeros >= SETTINGS.many_entries
 
 
-def _shares(rows: Rows) -> list[float]:
-    """Shares of the samples, ascending, that lead to all of them."""
-    shares: list[float] = []
-    share = 1.0 / SETTINGS.growth
-    least = min(SETTINGS.least_samples * rows.n_columns, share * rows.n_samples)
-    while share * rows.n_samples >= least:
-        if share * rows.n_nonzeros <= most_entries(rows):
-            shares.insert(0, share)
-        share /= SETTINGS.growth
-    return shares
+def _share(rows: Rows) -> float:
+    """The share of the samples that leads to all of them."""
+    share = SETTINGS.sample_share * math.sqrt(rows.n_columns / rows.n_samples)
+    return min(0.25, share, most_entries(rows) / rows.n_nonzeros)
 
 
-def start_from_sample(
-    problem: Problem, scaled: Callable[[Problem], Any], cold: Cold, work: Work
-) -> Start | None:
-    """The best model on a share of the samples, by way of smaller ones; None if there is none."""
-    shares = _shares(problem.rows)
-    block, places = sampled(problem.rows, shares[-1])
-    N, n, start = problem.rows.n_samples, problem.rows.n_columns, None
-    for share, larger in zip(shares, [*shares[1:], 1.0], strict=True):
-        rows = part(block, places < share)
-        if rows is None:
-            return None
-        here, tol = replace(problem, rows=rows), SETTINGS.sample_tolerance * n / rows.n_samples
-        if start is None:
-            model, grams = cold(here, tol)
-            work.sample_grams += share * grams
-        else:
-            found = Level(scaled(here), work, share).solve(start, tol, proven=False)
-            if found is None:
-                return None
-            model = found.model
-        distance = sampling_error(n, rows.n_samples, larger * N)
-        start = Start(model[:-1], float(model[-1]), distance, True)
-    return start
+def start_from_sample(problem: Problem, cold: Cold, work: Work) -> Start | None:
+    """The best model on a share of the samples; None if a class is missing there."""
+    share, n = _share(problem.rows), problem.rows.n_columns
+    rows = sampled(problem.rows, share)
+    if rows is None:
+        return None
+    tol = SETTINGS.sample_tolerance * n / rows.n_samples
+    model, grams = cold(replace(problem, rows=rows), tol)
+    work.sample_grams += share * grams
+    distance = sampling_error(n, rows.n_samples, problem.rows.n_samples)
+    return Start(model[:-1], float(model[-1]), distance, True)

@@ -226,13 +226,13 @@ def _run_large(
 
     with np.errstate(all="ignore"):
         if near is not None:
-            found = Level(scaling, work).solve(with_lambda(problem, near), tol, report=report)
+            found = Level(scaling, work).solve(with_lambda(problem, near), tol, report)
             if found is not None and found.status is not Status.STALLED:
                 return found
         if not pays(problem):
             return None
-        start = start_from_sample(problem, Scaling, cold, work)
-        return None if start is None else Level(scaling, work).solve(start, tol, report=report)
+        start = start_from_sample(problem, cold, work)
+        return None if start is None else Level(scaling, work).solve(start, tol, report)
 
 
 def _near(problem: Problem, start: Start) -> bool:

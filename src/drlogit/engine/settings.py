@@ -100,14 +100,15 @@ class Settings:
     as long, at (8000, 300) half as long; with 8 samples each, (2000, 200), 1.2 times), ..."""
     many_entries: int = 200_000
     """... if X has so many entries ((4000, 14): .9 to 1.6 times as long, (8000, 35): .5 to 1.2)."""
-    growth: int = 4
-    """Each sample has so many times the rows of the one before ..."""
+    sample_share: float = 2.0
+    """Share of the rows to start from, in roots of coefficients per row; a quarter at most (1.5
+    takes one survey more at (5000, 40), (8000, 60), 2.5 a tenth more Gram matrices; a sample of a
+    sample, besides, 1.05 times as long, but .85 at (60000, 120) from .7 ε_max on),"""
     least_samples: int = 8
-    """... and, but for the largest, at least so many rows for each coefficient (20: 1.4 times as
-    long at (30000, 100), (20000, 150); 4: as long, 1.1 times at (5000, 65))."""
-    sample_tolerance: float = 0.1
-    """How exactly to solve on a sample, in units of coefficients per row (of its error: .2; .01
-    takes two iterations more there, and saves none)."""
+    """... and so many for each coefficient at least, as many as a near start wants."""
+    sample_tolerance: float = 0.2
+    """How exactly to solve on a sample, in units of coefficients per row (of its error: .4; .1
+    takes an iteration more there, and saves none)."""
     least_multiple: float = 0.2
     """Least multiple of a model to start from (near ε_max .1 is alike, .5 and .03 take 5 to 10 %
     longer at (8000, 220), (11000, 300), (20000, 70)); at most it is doubled."""
@@ -115,6 +116,16 @@ class Settings:
     """How exactly the driver solves a model, in units of the distance (.0002 to .02 are alike)."""
     reach: float = 2.5
     """How far a step may carry margins, in root mean squares: 1.5 takes one survey more."""
+    bent: float = 4.0
+    """Hinges of less curvature than this many times the loss's mean stay out of the Gram matrix (1:
+    a tenth more Gram matrices from .7 ε_max on, 10: up to six iterations more)."""
+    alike: int = 2
+    """Iterations on a model, with ``least_samples`` hinges for each coefficient, that need no Gram
+    matrix of them (at .7 to .99 ε_max none takes 1.0 to 1.4 Gram matrices more, 1 half of that; 3
+    save .2 and take an iteration more; also for correlated, lognormal and t features), ..."""
+    many_columns: int = 128
+    """... from so many coefficients on ((8000, 220), (10000, 200): .75 to .95 times as long;
+    (20000, 50): up to 1.2 times, (30000, 100): .9 to 1.1, since iterations are added)."""
     gained: float = 0.5
     """A step is taken if it brings this share of what the model promised."""
     keep_gram: float = 0.3

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.arrays import BoolArray, FloatArray, IndexArray
+from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block, join_blocks
 from ..rows.interface import BlockFunction, Rows, State
 from ..rows.local import LocalRows, memory_rows
@@ -50,15 +50,9 @@ def picked(block: Block, offset: int, u: FloatArray, index: IndexArray) -> tuple
     return None, (Sum([(offset, offset + index, u[index], _some(block, index))]),)
 
 
-def sampled(rows: Rows, share: float) -> tuple[Block, FloatArray]:
-    """About this share of the rows as one block, and the place of each of them in [0, share)."""
-    found = gathered(rows, _take, rows.offsets, share)
-    return found.block, found.u
-
-
-def part(block: Block, kept: BoolArray) -> LocalRows | None:
-    """Some samples of a block as rows; None if a class is missing."""
-    some = block if kept.all() else _some(block, np.flatnonzero(kept))
+def sampled(rows: Rows, share: float) -> LocalRows | None:
+    """About this share of the rows; None if a class is missing."""
+    some = gathered(rows, _take, rows.offsets, share).block
     y, weights = some.y, some.weights
     if not (weights[y > 0.0].any() and weights[y < 0.0].any()):
         return None
