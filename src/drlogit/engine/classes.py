@@ -200,11 +200,9 @@ def _run(
 def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
     problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
-    x, mu = (
-        np.zeros(scaling.scale.size),
-        SETTINGS.class_mu if problem.flips else SETTINGS.class_mu_loss,
-    )
-    mu /= K
+    x, mu = np.zeros(scaling.scale.size), SETTINGS.class_mu_loss / K
+    if problem.flips:
+        mu = SETTINGS.class_mu / K
     if problem.epsilon == 0.0:
         return x, mu
     x[-1] = 2.0 * mu * sigma / problem.epsilon  # about on the central path
