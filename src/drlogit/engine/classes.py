@@ -200,8 +200,9 @@ def _run(
 def _opening(scaling: ClassScaling, start: Result | None) -> tuple[FloatArray, float]:
     """(x, λ) and μ to open with: all classes alike, or near an earlier model."""
     problem, sigma, K = scaling.problem, scaling.sigma, scaling.problem.n_classes
-    # With 2 for both, normal features of 3,000 to 12,000 rows take 5 % more iterations at κ = ∞.
-    x, mu = np.zeros(scaling.scale.size), (2.0 if problem.flips else 1.0) * SETTINGS.start_mu / K
+    x, mu = np.zeros(scaling.scale.size), SETTINGS.class_mu_loss / K
+    if problem.flips:
+        mu = SETTINGS.class_mu / K
     if problem.epsilon == 0.0:
         return x, mu
     x[-1] = 2.0 * mu * sigma / problem.epsilon  # about on the central path
