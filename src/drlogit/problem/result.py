@@ -149,9 +149,11 @@ class Monitor:
         """
         now = time.perf_counter()
         elapsed = now - self._started - self._paused
-        bound = dual_objective if better_bound is None else better_bound
-        iterate = Iterate(n_iter, objective, bound, lam, elapsed, extra)
-        self.trace(iterate)
+        iterate = Iterate(n_iter, objective, dual_objective, lam, elapsed, extra)
+        self.trace.iterates.append(iterate)
+        if self._callback is None and not self._verbose:
+            return False
+        iterate.bound = dual_objective if better_bound is None else better_bound
         if self._verbose:
             self._print(iterate)
         if self._callback is not None:
