@@ -201,10 +201,6 @@ cdef class RowCone(LinearCone):
     cdef double at(self, Py_ssize_t k, const double* x) noexcept:
         return self.entries[0, k] * x[self.columns[0, k]] + self.entries[1, k] * x[self.columns[1, k]]
 
-    cdef bint binds(self, Py_ssize_t k) noexcept:
-        """Rows that take part in the proof."""
-        return self.n_true == self.m or (k < self.n_true and self.mult[k] > BINDING * self.weight[k] * self.slack[k])
-
     cdef void open(self, const double* x, double mu) noexcept:
         cdef Py_ssize_t k
         for k in range(self.m):
@@ -223,7 +219,7 @@ cdef class RowCone(LinearCone):
         cdef Py_ssize_t k, i, j, size = self.last + 1, last = self.last
         cdef double stiff, one, other
         for k in range(self.m):
-            if proof and not self.binds(k): continue
+            if proof and self.costs.shape[0] and self.proof[k] == 0.0: continue
             stiff, i, j = self.mult[k] / self.slack[k], self.columns[0, k], self.columns[1, k]
             one, other = self.entries[0, k], self.entries[1, k]
             matrix[i * size + i] += stiff * one * one
@@ -260,13 +256,16 @@ cdef class RowCone(LinearCone):
 
     cdef void begin_proof(self) noexcept:
         cdef Py_ssize_t k
-        for k in range(self.m): self.proof[k] = self.mult[k] if self.binds(k) else 0.0
+        for k in range(self.m):
+            self.proof[k] = self.mult[k]
+            if self.costs.shape[0] and (k >= self.n_true or self.mult[k] <= BINDING * self.weight[k] * self.slack[k]): self.proof[k] = 0.0
 
     cdef void respond(self, const double* dx) noexcept:
+        """With trust rows, those whose multipliers would be negative leave the proof (and its matrix)."""
         cdef Py_ssize_t k
-        LinearCone.respond(self, dx)
         for k in range(self.m):
-            if not self.binds(k): self.proof[k] = 0.0
+            if self.costs.shape[0] and self.proof[k] == 0.0: continue
+            self.proof[k] = max(self.proof[k] - self.mult[k] / self.slack[k] * (self.at(k, dx) + self.price[k] * dx[self.last]), 0.0)
 
     cdef double carried(self) noexcept:
         cdef Py_ssize_t k

@@ -114,7 +114,6 @@ cdef class Newton:
         for j in range(P): self.proof[j] = self.scale[j] * self.sums[self.square + j]
         self.proof[P - 1] += self.budget()
         self.cone.begin_proof()
-        self.rows_of_proof(True)
 
     cdef double budget(self) noexcept:
         """What of ε the sums may use so that, with their rounding, they do not use more."""
@@ -130,6 +129,7 @@ cdef class Newton:
     def correction(self):
         """Newton's step to the dual's equations, at unchanged complementarity."""
         cdef Py_ssize_t j
+        self.rows_of_proof(True)
         for j in range(self.size): self.rhs[j] = self.proof[j]
         self.cone.gradient(&self.rhs[0], True)
         for j in range(self.size): self.rhs[j] = -self.rhs[j]

@@ -21,7 +21,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdint cimport uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 from scipy.linalg.cython_blas cimport dsyrk
 
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
@@ -36,7 +36,7 @@ cdef extern from *:
 
 cdef enum:
     PANEL = 64          # samples whose sums are added up first
-    TOGETHER = 256      # samples whose combinations are counted pair by pair
+    TOGETHER = 500      # samples whose combinations are counted pair by pair
     MOST = 2            # pieces per sample and label that one look may add
 cdef double EMPTIED = SETTINGS.emptied, LEFT = SETTINGS.kept, SECOND = SETTINGS.second_order, PASSING = SETTINGS.passing
 cdef double BINDS = SETTINGS.binding_piece
@@ -66,22 +66,23 @@ cdef class Table:
     cdef const int[:, ::1] codes, joint, levels
     cdef const double[:, ::1] signs
     cdef const int[::1] tail_columns, places
-    cdef bint offset
+    cdef bint offset, bare              # bare: nothing but groups
     cdef const double[::1] low, group_costs, lower, upper, bounded_costs
     cdef const int[::1] bounded
-    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W
+    cdef readonly Py_ssize_t N, G, C, nb, high, start, T, P, Q, W, least      # least: of joint
 
     def __init__(self, CompiledRows rows, codes, combined, layout):
         domains = layout.domains
         self.rows, self.y, self.w, self.codes = rows, rows.y, rows.w, codes
         self.joint, self.levels, self.signs = combined
         self.N, self.C, self.G = rows.n_samples, self.joint.shape[1], domains.n_groups
+        self.least = np.min(combined[0], where=combined[0] >= 0, initial=layout.size)
         self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
         self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
         self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs, domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
-        self.W = (self.G + 2 * self.nb + 63) // 64
+        self.W, self.bare = (self.G + 2 * self.nb + 63) // 64, not np.any(layout.places[:rows.n_columns - layout.intercept] >= 0)
 
     def extended(self, const double[::1] x):
         """Coordinates with those of combinations: the sums of their levels'."""
@@ -110,7 +111,7 @@ cdef class Table:
             for k in range(self.levels.shape[1]):
                 if self.levels[j - P, k] < 0: continue
                 row, sign = square + self.levels[j - P, k] * Q, self.signs[j - P, k]
-                for i in range(Q): row[i] += sign * square[j * Q + i]
+                for i in range(self.least, j + 1): row[i] += sign * square[j * Q + i]
         for i in range(P): self.fold(square + i * Q)
         for i in range(P):
             for j in range(i + 1): out[i * P + j] = square[i * Q + j] + square[j * Q + i]
@@ -185,7 +186,8 @@ cdef class Work:
             if self.t.joint[i, j] >= 0:
                 self.index[self.m], self.value[self.m] = self.t.joint[i, j], 1.0
                 self.m += 1
-        if self.is_dense:
+        if self.t.bare: pass
+        elif self.is_dense:
             value = self.dense.load(i, i + 1)
             for j in range(self.t.tail_columns.shape[0]): self.tail[j] = value[self.t.tail_columns[j]]
         else:
@@ -280,10 +282,7 @@ cdef class Work:
             for t in range(pick): chosen[self.items[t].number >> 6] |= <uint64_t>1 << (self.items[t].number & 63)
             known = False
             for k in range(n_there):
-                if there[k].y == label and not known:
-                    known = True
-                    for e in range(W):
-                        if sets[k * W + e] != chosen[e]: known = False
+                if there[k].y == label: known |= memcmp(sets + k * W, chosen, W * sizeof(uint64_t)) == 0
             if known: continue
             there[n_there + count[0]].y = label
             there[n_there + count[0]].cost = self.items[pick - 1].rate if pick else 0.0 if label == self.t.y[i] else self.flip(i)
@@ -388,10 +387,12 @@ cdef class Work:
         cdef const double* weight = &self.waiting_weight[0]
         for j in range(self.t.C):
             one = &self.waiting[j, 0]
-            for k in range(j + 1):
+            for i in range(self.n_waiting):
+                if one[i] >= 0: out[one[i] * (Q + 1)] += 0.5 * weight[i]
+            for k in range(j):
                 other = &self.waiting[k, 0]
                 for i in range(self.n_waiting):
-                    if one[i] >= 0 and other[i] >= 0: out[one[i] * Q + other[i]] += weight[i] if k < j else 0.5 * weight[i]
+                    if one[i] >= 0 and other[i] >= 0: out[one[i] * Q + other[i]] += weight[i]
         self.n_waiting = 0
 
     cdef void flush(self) noexcept nogil:
@@ -607,7 +608,7 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
                     work.spread(i, p_sets + k * W, p[k].y, cen, adj + e * Q)
             for e in range(3): work.add(base[e], adj + e * Q)
             work.gram(i, p + a, p_sets + a * W, b - a, sd, out)
-        work.finish(out, &total[0])
+        if tot[4] <= most_over: work.finish(out, &total[0])
         for e in range(3):
             t.fold(adj + e * Q)
             memcpy(&total[P * P + e * P], adj + e * Q, P * sizeof(double))

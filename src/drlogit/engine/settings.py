@@ -72,10 +72,11 @@ class Settings:
     trust: float = 1.3
     """Least range of a group, in prices of its change, that trust rows allow (made tables of
     40 to 70 columns of four to six letters, 2,000 to 4,500 rows: 1.1 takes 13 % more)."""
-    binding_row: float = 3.0
+    binding_row: float = 0.3
     binding_piece: float = 3e-4
     """Multiplier over slack, per weight, from which rows of groups and pieces take part in a proof
-    (the same: ten times as much for pieces takes 3 % more iterations, none at all 14 %)."""
+    (the same, mushroom and nursery: .003 to .3 are alike for rows, 3 takes 3 % more iterations; ten
+    times as much for pieces 2 %, none at all 9 %)."""
     flip_margin: float = 2.0
     """Margin from which on flips pay where a run opens, as far as 1 ≤ λ ≤ .14/ε (made tables: 1 to
     4 are alike; without, up to three times the iterations at small ε and κ)."""
