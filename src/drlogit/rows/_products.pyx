@@ -21,9 +21,9 @@ cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 cdef int FEW_COLUMNS = 48
 
 # Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if there are so many and so much of
-# their entries is stored (made data of 20 to 300 such columns, a quarter to two thirds of them stored, and as many rare
-# ones: .5 to 1.0 times as long; MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or
-# 90 sparse).
+# their entries is stored (made data, as many rare columns beside them: of 150 or 300 with .45 to .65 of their entries
+# .3 to 1.05 times as long, of 60 .7 to 1.5, of 20 more than that; MNIST 0 v 3: 397 of 784 columns, and a Gram matrix
+# takes 60 ms instead of 190 dense or 90 sparse).
 cdef double RARE = 0.05, WELL_FILLED = 0.4
 cdef Py_ssize_t MANY = 100
 
