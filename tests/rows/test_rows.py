@@ -119,6 +119,24 @@ def test_float32_products_accumulate_in_double_precision(convert):
     np.testing.assert_allclose(block.margins(v), wide @ v, rtol=1e-13)
 
 
+@pytest.mark.parametrize("values", ["ones", "float64", "float32"])
+@pytest.mark.parametrize("filled", [10, 150])
+def test_sparse_products_over_several_panels(filled, values):
+    """Ones and other numbers, few well-filled columns and many, empty rows."""
+    rng = np.random.default_rng(12)
+    share = np.where(np.arange(190) < filled, 0.6, 0.03)
+    X = (rng.random((700, 190)) < share).astype(values if values != "ones" else np.float64)
+    X *= rng.random((700, 1)) < 0.9
+    if values != "ones":
+        X *= rng.standard_normal(X.shape).astype(X.dtype)
+    wide, d, v = X.astype(np.float64), rng.random(700), rng.standard_normal(190)
+    block = block_of(sp.csr_array(X))
+    np.testing.assert_allclose(block.margins(v), wide @ v, atol=1e-12)
+    np.testing.assert_allclose(block.adjoint(d), wide.T @ d, atol=1e-12)
+    np.testing.assert_allclose(block.gram(d), wide.T @ (d[:, None] * wide), atol=1e-12)
+    np.testing.assert_allclose(block.squared_columns(d), (wide**2).T @ d, atol=1e-12)
+
+
 def test_products_of_what_lies_at_odd_addresses():
     """As arrays do that have come over a network."""
     X = np.random.default_rng(0).standard_normal((200, 3))

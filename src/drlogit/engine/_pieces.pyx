@@ -27,7 +27,7 @@ from scipy.linalg.cython_blas cimport dsyrk
 from drlogit.engine._pair cimport LEVELS, SCALARS, limit
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.problem._moves cimport Item, Priced, sorted_items
-from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows
+from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
 
 from drlogit.engine.settings import SETTINGS
 
@@ -179,8 +179,7 @@ cdef class Work:
         cdef Py_ssize_t j, start = self.t.start
         cdef int c
         cdef const double* value
-        cdef const int* column
-        cdef const Py_ssize_t* ends
+        cdef Entries x
         self.m = 0
         for j in range(self.t.C):
             if self.t.joint[i, j] >= 0:
@@ -192,12 +191,12 @@ cdef class Work:
             for j in range(self.t.tail_columns.shape[0]): self.tail[j] = value[self.t.tail_columns[j]]
         else:
             for j in range(self.t.T): self.tail[j] = 0.0
-            self.sparse.load(i, i + 1, &value, &column, &ends)
-            for j in range(ends[0], ends[1]):
-                c = self.t.places[column[j]]
-                if c >= start: self.tail[c - start] = value[j]
+            x = self.sparse.load(i, i + 1)
+            for j in range(x.p[0], x.p[1]):
+                c = self.t.places[x.col[j]]
+                if c >= start: self.tail[c - start] = x.v[j]
                 elif c >= 0:
-                    self.index[self.m], self.value[self.m] = c, value[j]
+                    self.index[self.m], self.value[self.m] = c, x.v[j]
                     self.m += 1
         if self.t.offset: self.tail[self.t.T - 1] = 1.0
 

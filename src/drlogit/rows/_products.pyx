@@ -21,9 +21,9 @@ cdef Py_ssize_t PANEL = 16384, LARGE_PANEL = 1 << 20
 cdef int FEW_COLUMNS = 48
 
 # Columns of a sparse matrix with more than this share of non-zeros go to BLAS, if there are so many and so much of
-# their entries is stored (made data of 20 to 300 such columns, a quarter to two thirds of them stored, and as many rare
-# ones: .5 to 1.0 times as long; MNIST 0 v 3: 397 of 784 columns, and a Gram matrix takes 60 ms instead of 190 dense or
-# 90 sparse).
+# their entries is stored (made data, as many rare columns beside them: of 150 or 300 with .45 to .65 of their entries
+# .3 to 1.05 times as long, of 60 .7 to 1.5, of 20 more than that; MNIST 0 v 3: 397 of 784 columns, and a Gram matrix
+# takes 60 ms instead of 190 dense or 90 sparse).
 cdef double RARE = 0.05, WELL_FILLED = 0.4
 cdef Py_ssize_t MANY = 100
 
@@ -160,23 +160,21 @@ cdef class DenseRows(CompiledRows):
 cdef enum:
     FOUR = 4            # columns of an adjoint that sparse rows are visited for together
 
-# Loops over the entries of sparse rows, compiled twice: most such matrices are all ``ones``, whose values need not
-# be read.
+# Compiled twice: most sparse matrices are all ``ones``, whose values need not be read.
 
 
-cdef inline void gather(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p,
-                        const double* coef, double start, double* out, bint ones) noexcept nogil:
+cdef inline void gather(Py_ssize_t m, Entries x, const double* coef, double start, double* out, bint ones) noexcept nogil:
     """out[i] = start + Σ_j x_ij coef[j]."""
     cdef Py_ssize_t i, e
     cdef double total
     for i in range(m):
         total = start
-        for e in range(p[i], p[i + 1]): total += coef[col[e]] if ones else v[e] * coef[col[e]]
+        for e in range(x.p[i], x.p[i + 1]): total += coef[x.col[e]] if ones else x.v[e] * coef[x.col[e]]
         out[i] = total
 
 
-cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p,
-                         const double* columns, Py_ssize_t stride, double* sums, int k, Py_ssize_t last, bint ones) noexcept nogil:
+cdef inline void scatter(Py_ssize_t m, Entries x, const double* columns, Py_ssize_t stride, double* sums, int k, Py_ssize_t last,
+                         bint ones) noexcept nogil:
     """sums[j, c] += Σ_i x_ij columns[c, i] for k columns, and of the constant column ``last``, if it is one."""
     cdef Py_ssize_t i, e, c
     cdef double value[FOUR]
@@ -184,38 +182,37 @@ cdef inline void scatter(Py_ssize_t m, const double* v, const int* col, const Py
     cdef double* there
     for i in range(m):
         for c in range(k): value[c] = columns[c * stride + i]
-        for e in range(p[i], p[i + 1]):
-            there = sums + k * <Py_ssize_t>col[e]
-            for c in range(k): total[c] = there[c] + (value[c] if ones else value[c] * v[e])
+        for e in range(x.p[i], x.p[i + 1]):
+            there = sums + k * <Py_ssize_t>x.col[e]
+            for c in range(k): total[c] = there[c] + (value[c] if ones else value[c] * x.v[e])
             for c in range(k): there[c] = total[c]      # all at once, as vectors
         if last < 0: continue
         for c in range(k): sums[k * last + c] += value[c]
 
 
-cdef inline void outer(Py_ssize_t m, const double* v, const int* col, const Py_ssize_t* p, const double* d,
-                       double* out, Py_ssize_t wide, double* last, bint ones) noexcept nogil:
+cdef inline void outer(Py_ssize_t m, Entries x, const double* d, double* out, Py_ssize_t wide, double* last, bint ones) noexcept nogil:
     """out += Xᵀ diag(d) X, the lower triangle since indices are sorted; d X to the row ``last``, if there is one."""
     cdef Py_ssize_t i, e, f, j, c
     cdef double value[FOUR]
     cdef double* row[FOUR]
-    cdef double x
+    cdef double other
     for i in range(m):
         if d[i] == 0.0: continue
-        e = p[i]
-        while e < p[i + 1]:         # rows of the matrix: one by one until what is left is a multiple of four
-            c = FOUR if (p[i + 1] - e) % FOUR == 0 else 1
+        e = x.p[i]
+        while e < x.p[i + 1]:       # rows of the matrix: one by one until what is left is a multiple of four
+            c = FOUR if (x.p[i + 1] - e) % FOUR == 0 else 1
             for j in range(c):
-                row[j], value[j] = out + <Py_ssize_t>col[e + j] * wide, d[i] if ones else d[i] * v[e + j]
-                if last != NULL: last[col[e + j]] += value[j]
+                row[j], value[j] = out + <Py_ssize_t>x.col[e + j] * wide, d[i] if ones else d[i] * x.v[e + j]
+                if last != NULL: last[x.col[e + j]] += value[j]
             if c == FOUR:
-                for f in range(p[i], e + 1):
-                    x = 1.0 if ones else v[f]
-                    for j in range(FOUR): row[j][col[f]] += value[j] * x
+                for f in range(x.p[i], e + 1):
+                    other = 1.0 if ones else x.v[f]
+                    for j in range(FOUR): row[j][x.col[f]] += value[j] * other
                 for f in range(1, FOUR):
-                    x = 1.0 if ones else v[e + f]
-                    for j in range(f, FOUR): row[j][col[e + f]] += value[j] * x
+                    other = 1.0 if ones else x.v[e + f]
+                    for j in range(f, FOUR): row[j][x.col[e + f]] += value[j] * other
             else:
-                for f in range(p[i], e + 1): row[0][col[f]] += value[0] if ones else value[0] * v[f]
+                for f in range(x.p[i], e + 1): row[0][x.col[f]] += value[0] if ones else value[0] * x.v[f]
             e += c
 
 
@@ -248,70 +245,58 @@ cdef class CsrRows(CompiledRows):
         self.partial = np.empty(FOUR * self.n_columns)
         self.length = (self.panel + x.shape[0] // self.panel if self.by_panel else x.shape[0]) + 4
 
-    cdef void load(self, Py_ssize_t lo, Py_ssize_t hi, const double** v, const int** j, const Py_ssize_t** p) noexcept nogil:
+    cdef Entries load(self, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+        cdef Entries x
         cdef Py_ssize_t k, first = self.starts[lo], count = self.starts[hi] - first
-        p[0], j[0] = &self.starts[lo], &self.indices[0] if count else NULL
+        x.p, x.col = &self.starts[lo], &self.indices[0] if count else NULL
         if self.single:
             for k in range(count): self.values[k] = self.v32[first + k]
-            v[0] = &self.values[0] - first
-        else:
-            v[0] = &self.v64[0] if count else NULL
+            x.v = &self.values[0] - first
+        else: x.v = &self.v64[0] if count else NULL
+        return x
 
     cdef void margins(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, double* out) noexcept nogil:
-        cdef const double* v
-        cdef const int* col
-        cdef const Py_ssize_t* p
         cdef double start = coef[self.n_columns - 1] if self.intercept else 0.0
-        self.load(lo, hi, &v, &col, &p)
-        if self.ones: gather(hi - lo, v, col, p, coef, start, out, True)
-        else: gather(hi - lo, v, col, p, coef, start, out, False)
+        if self.ones: gather(hi - lo, self.load(lo, hi), coef, start, out, True)
+        else: gather(hi - lo, self.load(lo, hi), coef, start, out, False)
 
     cdef void scores(self, Py_ssize_t lo, Py_ssize_t hi, const double* coef, int k, double* out) noexcept nogil:
-        cdef const double* v
-        cdef const int* col
-        cdef const Py_ssize_t* p
+        cdef Entries x = self.load(lo, hi)
         cdef Py_ssize_t i, e, c, n = self.n_columns
-        self.load(lo, hi, &v, &col, &p)
         for i in range(hi - lo):
             for c in range(k): out[i * k + c] = coef[c * n + n - 1] if self.intercept else 0.0
-            for e in range(p[i], p[i + 1]):
-                for c in range(k): out[i * k + c] += v[e] * coef[c * n + col[e]]
+            for e in range(x.p[i], x.p[i + 1]):
+                for c in range(k): out[i * k + c] += x.v[e] * coef[c * n + x.col[e]]
 
     cdef void adjoint(self, Py_ssize_t lo, Py_ssize_t hi, const double* columns, int k, double* out) noexcept nogil:
-        cdef const double* v
-        cdef const int* col
-        cdef const Py_ssize_t* p
+        cdef Entries x = self.load(lo, hi)
         cdef Py_ssize_t e, j, c = 0, some, n = self.n_columns, last = n - 1 if self.intercept else -1, wide = self.stride
         cdef double* sums
         cdef const double* here
-        self.load(lo, hi, &v, &col, &p)
         while c < k:
             some, sums, here = 1, out + c * wide, columns + c * self.panel
             if self.by_panel:
                 some, sums = FOUR if k - c >= FOUR else 1, &self.partial[0]
                 memset(sums, 0, some * n * sizeof(double))
-            if some == FOUR and self.ones: scatter(hi - lo, v, col, p, here, self.panel, sums, FOUR, last, True)
-            elif some == FOUR: scatter(hi - lo, v, col, p, here, self.panel, sums, FOUR, last, False)
-            else: scatter(hi - lo, v, col, p, here, self.panel, sums, 1, last, False)
+            if some == FOUR and self.ones: scatter(hi - lo, x, here, self.panel, sums, FOUR, last, True)
+            elif some == FOUR: scatter(hi - lo, x, here, self.panel, sums, FOUR, last, False)
+            else: scatter(hi - lo, x, here, self.panel, sums, 1, last, False)
             if self.by_panel:
                 for j in range(some):
                     for e in range(n): out[(c + j) * wide + e] += sums[e * some + j]
             c += some
 
     cdef void gram(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
-        cdef const double* v
-        cdef const int* col
-        cdef const Py_ssize_t* p
+        cdef Entries x = self.load(lo, hi)
         cdef Py_ssize_t i, n = self.n_columns, wide = self.stride
         cdef double* last = out + (n - 1) * wide if self.intercept else NULL
-        self.load(lo, hi, &v, &col, &p)
-        if self.frequent.shape[0]: self.gram_of_frequent(hi - lo, d, v, col, p, out, last)
-        elif self.ones: outer(hi - lo, v, col, p, d, out, wide, last, True)
-        else: outer(hi - lo, v, col, p, d, out, wide, last, False)
+        if self.frequent.shape[0]: self.gram_of_frequent(hi - lo, x, d, out, last)
+        elif self.ones: outer(hi - lo, x, d, out, wide, last, True)
+        else: outer(hi - lo, x, d, out, wide, last, False)
         if self.intercept:
             for i in range(hi - lo): last[n - 1] += d[i]
 
-    cdef void gram_of_frequent(self, int m, const double* d, const double* v, const int* col, const Py_ssize_t* p, double* out, double* last) noexcept nogil:
+    cdef void gram_of_frequent(self, int m, Entries x, const double* d, double* out, double* last) noexcept nogil:
         """The same with BLAS for pairs of frequent columns."""
         cdef Py_ssize_t i, j, k, e, f, wide = self.stride
         cdef int F = self.frequent.shape[0]
@@ -322,27 +307,24 @@ cdef class CsrRows(CompiledRows):
         memset(scaled, 0, m * F * sizeof(double))
         for i in range(m):
             root = sqrt(d[i])
-            for e in range(p[i], p[i + 1]):
-                value, row = d[i] * v[e], out + <Py_ssize_t>col[e] * wide
-                if last != NULL: last[col[e]] += value
-                if self.place[col[e]] >= 0:
-                    scaled[i * F + self.place[col[e]]] = root * v[e]
+            for e in range(x.p[i], x.p[i + 1]):
+                value, row = d[i] * x.v[e], out + <Py_ssize_t>x.col[e] * wide
+                if last != NULL: last[x.col[e]] += value
+                if self.place[x.col[e]] >= 0:
+                    scaled[i * F + self.place[x.col[e]]] = root * x.v[e]
                     continue
-                for f in range(p[i], e + 1): row[col[f]] += value * v[f]
-                for f in range(e + 1, p[i + 1]):
-                    if self.place[col[f]] >= 0: out[col[f] * wide + col[e]] += value * v[f]
+                for f in range(x.p[i], e + 1): row[x.col[f]] += value * x.v[f]
+                for f in range(e + 1, x.p[i + 1]):
+                    if self.place[x.col[f]] >= 0: out[x.col[f] * wide + x.col[e]] += value * x.v[f]
         dsyrk("U", "N", &F, &m, &UNIT, scaled, &F, &nothing, square, &F)
         for j in range(F):
             for k in range(j + 1): out[self.frequent[j] * wide + self.frequent[k]] += square[j * F + k]
 
     cdef void squares(self, Py_ssize_t lo, Py_ssize_t hi, const double* d, double* out) noexcept nogil:
-        cdef const double* v
-        cdef const int* col
-        cdef const Py_ssize_t* p
+        cdef Entries x = self.load(lo, hi)
         cdef Py_ssize_t i, e
-        self.load(lo, hi, &v, &col, &p)
         for i in range(hi - lo):
-            for e in range(p[i], p[i + 1]): out[col[e]] += d[i] * v[e] * v[e]
+            for e in range(x.p[i], x.p[i + 1]): out[x.col[e]] += d[i] * x.v[e] * x.v[e]
             if self.intercept: out[self.n_columns - 1] += d[i]
 
 

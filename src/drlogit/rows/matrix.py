@@ -87,8 +87,10 @@ def row_range(X: Matrix, first: int, last: int) -> Matrix:
     if not sp.issparse(X):
         return X[first:last]
     start, stop = X.indptr[first], X.indptr[last]
-    parts = X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start
-    part = _csr_view(parts, (last - first, X.shape[1]))
+    # SciPy's constructors copy views of larger arrays.
+    part = sp.csr_array((last - first, X.shape[1]), dtype=X.dtype)
+    part.data, part.indices = X.data[start:stop], X.indices[start:stop]
+    part.indptr = X.indptr[first : last + 1] - start
     part.has_canonical_format = True  # as check_features made sure of the whole
     return part
 
@@ -96,13 +98,6 @@ def row_range(X: Matrix, first: int, last: int) -> Matrix:
 def take_rows(X: Matrix, rows: IndexArray) -> Matrix:
     """Some of the rows, as a copy."""
     return ShiftedArray(X.array[rows], X.shift) if isinstance(X, ShiftedArray) else X[rows]
-
-
-def _csr_view(parts: tuple[Any, Any, Any], shape: tuple[int, int]) -> Matrix:
-    """A CSR array of these entries; SciPy's constructors copy views of larger arrays."""
-    matrix = sp.csr_array(shape, dtype=parts[0].dtype)
-    matrix.data, matrix.indices, matrix.indptr = parts
-    return matrix
 
 
 def compiled(X: Matrix, y: FloatArray, weights: FloatArray, intercept: bool) -> CompiledRows:
