@@ -31,7 +31,7 @@ from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
-from .large import LargeFit, Level, Work, pays, start_from_sample, surveyed_point
+from .large import LargeFit, LargeRun, Work, pays, start_from_sample, surveyed_point
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
@@ -225,13 +225,13 @@ def _run_large(
 
     with np.errstate(all="ignore"):
         if start is not None and _near(problem, start):
-            found = Level(scaling, work).solve(with_lambda(problem, start), tol, report)
+            found = LargeRun(scaling, work).solve(with_lambda(problem, start), tol, report)
             if found is not None and found.status is not Status.STALLED:
                 return found
         if not pays(problem):
             return None
         start = start_from_sample(problem, cold, work)
-        return None if start is None else Level(scaling, work).solve(start, tol, report)
+        return None if start is None else LargeRun(scaling, work).solve(start, tol, report)
 
 
 def _near(problem: Problem, start: Start) -> bool:
