@@ -217,7 +217,7 @@ def _run_large(
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
-        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor())
+        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor(), estimated=True)
         return newton.best_model(), found.n_iter
 
     def report(objective: float, bound: float, lam: float) -> bool:
@@ -243,8 +243,10 @@ def _near(problem: Problem, start: Start) -> bool:
 
 
 def _run(
-    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor
-) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:
+    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor,
+    estimated: bool = False,
+) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:  # fmt: skip
+    """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
     hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
@@ -254,7 +256,9 @@ def _run(
     x, mu = _opening(scaling, hinge, start)
 
     def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
-        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+        left = max(newton.best - newton.expected, newton.complementarity)
+        stop = monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+        return stop or (estimated and bool(left <= tol))
 
     with np.errstate(all="ignore"):
         newton.open(x, mu)
