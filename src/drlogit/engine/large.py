@@ -467,9 +467,8 @@ def pays(problem: Problem) -> bool:
     """
     rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
-    many = rows.n_samples >= SETTINGS.many_samples * rows.n_columns
-    enough = _share(rows) * rows.n_samples >= SETTINGS.least_samples * rows.n_columns
-    return many and dense and enough and rows.n_nonzeros >= SETTINGS.many_entries
+    many = _share(rows) * rows.n_samples >= 0.25 * SETTINGS.many_samples * rows.n_columns
+    return many and dense and rows.n_nonzeros >= SETTINGS.many_entries
 
 
 def _share(rows: Rows) -> float:
