@@ -90,14 +90,14 @@ def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink
     cdef double* price = col + 4 * b
     cdef double* start = col + 5 * b
     cdef double* end = col + 6 * b
-    cdef double cost, distance, side[2]
+    cdef double cost, distance
+    cdef double side[2]
     cdef long long place
     kappa, kink_ahead, side[0], side[1] = 0.0 if isinf(kappa) else kappa, kink_ahead if moves else kink, 0.0, 0.0
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
-            lo = block * b
-            m = min(b, n - lo)
+            lo, m = block * b, min(b, n - block * b)
             for i in range(m):
                 cost = costs[each * (lo + i)]
                 price[i] = 0.0 if isinf(cost) else kappa * cost

@@ -83,7 +83,8 @@ class Sight(NamedTuple):
 
 class Here(NamedTuple):
     """A model (with λ), its objective, the gradient of its loss with flips above the kink, its
-    Hessian times the model, and histograms of distances from the kink (``_survey``).
+    Hessian times the model, and histograms of distances from the kink (``_survey``).  After a step:
+    what it misses of the model's promise, and what of that crossed the kink unseen.
     """
 
     state: State
@@ -92,6 +93,8 @@ class Here(NamedTuple):
     gradient: FloatArray
     bent: FloatArray
     crowd: FloatArray
+    missed: float = 0.0
+    unseen: float = 0.0
 
 
 class Promise(NamedTuple):
@@ -104,14 +107,6 @@ class Promise(NamedTuple):
     dual_change: FloatArray
     multiple: float
     flips: FloatArray
-
-
-class Step(NamedTuple):
-    """Where a step leads, what it misses of the model's promise, what of that crossed unseen."""
-
-    there: Here
-    missed: float
-    unseen: float
 
 
 class ModelSamples:
@@ -184,8 +179,8 @@ class ModelSamples:
         return (model, shares), sums
 
 
-class Level:
-    """A set of samples, with the Gram matrix of the last model and the best bound so far.
+class LargeRun:
+    """A run of the method, with the Gram matrix of the last model and the best bound so far.
 
     ``scaling`` is the problem in the engine's coordinates.
     """
@@ -203,7 +198,7 @@ class Level:
 
     def solve(self, start: Start, tol: float, report: Report) -> LargeFit | None:
         """The best model from a start; None where that leads nowhere."""
-        here, distance, sampled, status = self._open(start), start.distance, start.sampled, None
+        here, distance, sampled = self._open(start), start.distance, start.sampled
         if not sampled:
             self.most = min(self.most, SETTINGS.crowded * self.rows.n_samples)
         for _ in range(SETTINGS.most_models):
@@ -212,19 +207,16 @@ class Level:
                 return None
             state, distance = chosen
             target = max(SETTINGS.inner * distance, 0.1 * tol)
-            step = self._step(here._replace(state=state), distance, target, tol)
-            if step is None:
+            there = self._step(here._replace(state=state), distance, target, tol, sampled)
+            if there is None:
                 return None
             before, sampled = distance, False
-            if step.there.objective <= here.objective:
-                here = step.there
+            here = there if there.objective <= here.objective else here
             certified = max(here.objective - self.bound, 0.0)
-            distance = min(certified, 3.0 * (abs(step.missed) + target))
-            if report(here.objective, self.bound, float(here.model[-1])):
-                status = Status.STOPPED
-            if certified <= tol:
-                status = Status.OPTIMAL
-            if status is not None:
+            distance = min(certified, 3.0 * (abs(there.missed) + target))
+            stop = report(here.objective, self.bound, float(here.model[-1]))
+            if certified <= tol or stop:
+                status = Status.OPTIMAL if certified <= tol else Status.STOPPED
                 return LargeFit(here.model, here.objective, self.bound, self.point, status)
             if distance > SETTINGS.keep_gram * before:
                 here = self._look(here.state, here.model, 1.0)
@@ -296,39 +288,41 @@ class Level:
 
     # --- a step ----------------------------------------------------------------------------------
 
-    def _step(self, here: Here, distance: float, target: float, tol: float) -> Step | None:
-        """The driver's step on the model, with all who would cross the kink unseen; or shorter."""
+    def _step(
+        self, here: Here, distance: float, target: float, tol: float, sampled: bool
+    ) -> Here | None:
+        """The driver's step on the model, with all who would cross the kink unseen; or shorter.
+
+        On the way from a sample to all the driver need not prove how far it is from the optimum.
+        """
         begin, off = here.model, distance
         for _ in range(SETTINGS.most_models):
             near = gathered(self.rows, _gather, self.rows.pair(here.state, self.rows.offsets))
             self.work.visits += 1
-            run = self._run(here, begin, near, off, target, target > 0.1 * tol)
+            run = self._run(here, begin, near, off, target, sampled)
             if run is None:
                 return None
-            length, step = 1.0, self._survey(here, run, near, 1.0)
-            while not (enough := self._enough(here, run, step, length, tol)) and length > 1e-3:
-                if length == 1.0 and step.unseen > 0.5 * step.missed:
+            length, there = 1.0, self._survey(here, run, near, 1.0)
+            while not (enough := self._enough(here, run, there, length, tol)) and length > 1e-3:
+                if length == 1.0 and there.unseen > 0.5 * there.missed:
                     break
                 length *= 0.5
-                step = self._survey(here, run, near, length)
+                there = self._survey(here, run, near, length)
             if enough or length < 1.0:
-                return step
+                return there
             kinks = self._kink(here.model), self._kink(run.model)
-            both = self.rows.pair(here.state, step.there.state)
+            both = self.rows.pair(here.state, there.state)
             state, (count,) = self.rows.run(_widen, both, *kinks)
             if count > self.most:
                 return None
-            here, begin, off = here._replace(state=state), run.model, step.missed
+            here, begin, off = here._replace(state=state), run.model, there.missed
         return None
 
     def _run(
         self, here: Here, begin: FloatArray, near: GatheredSamples, off: float, target: float,
         estimated: bool,
     ) -> Promise | None:  # fmt: skip
-        """The driver on the model, in which multiples of the model have the curvature of now.
-
-        With ``estimated`` no proof of the distance is asked for.
-        """
+        """The driver on the loss's model, in which multiples of ours have the curvature of now."""
         newton, model, kink = self.newton, here.model, self._kink(here.model)
         gain, slope = _above(near.block, near.u, kink, self.kappa)
         value = here.objective - self.problem.epsilon * float(model[-1]) - gain
@@ -362,7 +356,7 @@ class Level:
             newton.best_model(), float(newton.best), change - then * model, float(now), flips
         )
 
-    def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Step:
+    def _survey(self, here: Here, run: Promise, near: GatheredSamples, length: float) -> Here:
         """All samples after a step of this length; the bound that its dual point proves is kept."""
         change = run.model - here.model
         model = here.model + length * change
@@ -379,13 +373,13 @@ class Level:
         if bound > self.bound or self.point is None:
             self.bound, self.point = bound, state
         there = self._here(state, model, sums)
-        return Step(there, there.objective - run.objective, float(unseen))
+        return there._replace(missed=there.objective - run.objective, unseen=float(unseen))
 
-    def _enough(self, here: Here, run: Promise, step: Step, length: float, tol: float) -> bool:
+    def _enough(self, here: Here, run: Promise, there: Here, length: float, tol: float) -> bool:
         """Whether a step brings its share of what was promised, or all that is needed."""
-        there, least = step.there.objective, SETTINGS.gained * length
-        gained = here.objective - there >= least * (here.objective - run.objective)
-        return gained or min(here.objective, there) - self.bound <= tol
+        promised, gained = here.objective - run.objective, here.objective - there.objective
+        needed = min(here.objective, there.objective) - self.bound > tol
+        return gained >= SETTINGS.gained * length * promised or not needed
 
 
 # --- visits to a block ---------------------------------------------------------------------------
@@ -473,9 +467,8 @@ def pays(problem: Problem) -> bool:
     """
     rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
-    many = rows.n_samples >= SETTINGS.many_samples * rows.n_columns
-    enough = _share(rows) * rows.n_samples >= SETTINGS.least_samples * rows.n_columns
-    return many and dense and enough and rows.n_nonzeros >= SETTINGS.many_entries
+    many = _share(rows) * rows.n_samples >= 0.25 * SETTINGS.many_samples * rows.n_columns
+    return many and dense and rows.n_nonzeros >= SETTINGS.many_entries
 
 
 def _share(rows: Rows) -> float:

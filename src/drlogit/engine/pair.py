@@ -31,7 +31,7 @@ from . import driver
 from ._cones import cone_of, no_norm
 from ._newton import Newton
 from ._pair import PairState, certify_pair, correct_pair, linearise_pair, open_pair, predict_pair
-from .large import LargeFit, Level, Work, pays, start_from_sample, surveyed_point
+from .large import LargeFit, LargeRun, Work, pays, start_from_sample, surveyed_point
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
@@ -218,7 +218,7 @@ def _run_large(
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
-        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor())
+        newton, _, found = _run(Scaling(sample), tol, 60, None, Monitor(), estimated=True)
         return newton.best_model(), found.n_iter
 
     def report(objective: float, bound: float, lam: float) -> bool:
@@ -226,13 +226,13 @@ def _run_large(
 
     with np.errstate(all="ignore"):
         if near is not None:
-            found = Level(scaling, work).solve(with_lambda(problem, near), tol, report)
+            found = LargeRun(scaling, work).solve(with_lambda(problem, near), tol, report)
             if found is not None and found.status is not Status.STALLED:
                 return found
         if not pays(problem):
             return None
         start = start_from_sample(problem, cold, work)
-        return None if start is None else Level(scaling, work).solve(start, tol, report)
+        return None if start is None else LargeRun(scaling, work).solve(start, tol, report)
 
 
 def _near(problem: Problem, start: Start) -> bool:
@@ -244,8 +244,10 @@ def _near(problem: Problem, start: Start) -> bool:
 
 
 def _run(
-    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor
-) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:
+    scaling: Scaling, tol: float, max_iter: int, start: Start | None, monitor: Monitor,
+    estimated: bool = False,
+) -> tuple[Newton, PairSamples | LossSamples, driver.Found]:  # fmt: skip
+    """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
     hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
@@ -255,7 +257,9 @@ def _run(
     x, mu = _opening(scaling, hinge, start)
 
     def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
-        return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+        left = max(newton.best - newton.expected, newton.complementarity)
+        stop = monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
+        return stop or (estimated and bool(left <= tol))
 
     with np.errstate(all="ignore"):
         newton.open(x, mu)

@@ -104,9 +104,9 @@ class Settings:
     sample_share: float = 2.0
     """Share of the rows to start from, in roots of coefficients per row; a quarter at most (1.5
     takes one survey more at (5000, 40), (8000, 60), 2.5 a tenth more Gram matrices; a sample of a
-    sample, besides, 1.05 times as long, but .85 at (60000, 120) from .7 ε_max on),"""
+    sample, besides, 1.05 times as long, but .85 at (60000, 120) from .7 ε_max on)."""
     least_samples: int = 8
-    """... and so many for each coefficient at least, as many as a near start wants."""
+    """Samples for each coefficient that a near start wants, and hinges (``alike``)."""
     sample_tolerance: float = 0.2
     """How exactly to solve on a sample, in units of coefficients per row (of its error: .4; .1
     takes an iteration more there, and saves none)."""

@@ -6,8 +6,7 @@ Where a column's offset is large beside its spread (dates, identifiers, absolute
 products with the column as it is lose as many digits as the ratio has, and its Gram matrix twice
 as many.
 Such columns are shifted before they are multiplied, in the chunks in which they are read anyway;
-nothing is copied but the stored entries of a sparse matrix, in which only columns without a zero
-can be so far off.
+nothing is copied but a sparse matrix, in which only columns without a zero can be so far off.
 
 A shift near the values makes the subtraction exact (Sterbenz), so that shifted rows are the
 samples themselves in other coordinates, not an approximation of them.

@@ -51,9 +51,14 @@ def merge_repeats(
     begins = np.append(True, (np.diff(prints[:, order]) != 0.0).any(axis=0))
     if begins.sum() > _WORTHWHILE * y.size:
         return None
-    origin = np.empty(y.size, dtype=np.intp)
+    origin, kept = np.empty(y.size, dtype=np.intp), order[begins]
     origin[order] = np.cumsum(begins) - 1
-    kept = order[begins]
+    # In their own order, sparse ones by length: loops over entries end where they ended before.
+    length = np.diff(X.indptr)[kept] if sp.issparse(X) else np.zeros_like(kept)
+    sequence = np.lexsort((kept, length))
+    place = np.empty_like(sequence)
+    place[sequence] = np.arange(sequence.size)
+    kept, origin = kept[sequence], place[origin]
     merged = np.bincount(origin, weights).astype(np.float64)
     return take_rows(X, kept), y[kept], merged, None if trust is None else trust[kept], origin
 

@@ -9,7 +9,6 @@ import numpy as np
 from ..problem.problem import Problem
 from ..problem.result import Result
 from ..rows.arrays import FloatArray
-from ..rows.blocks import Block
 from ..rows.interface import State
 
 
@@ -92,13 +91,9 @@ def dual_point_of(problem: Problem, start: Result) -> State | None:
 
 def flip_shares_of_start(problem: Problem, start: Result) -> State:
     """``a`` of a result, zeros if it has none for these samples."""
-    return problem.rows.run(_flip_shares, dual_point_of(problem, start))[0]
-
-
-def _flip_shares(
-    block: Block, point: tuple[FloatArray, FloatArray] | None
-) -> tuple[FloatArray, tuple[()]]:
-    return np.zeros(block.y.size) if point is None else point[1], ()
+    n_samples = problem.rows.n_samples
+    a = np.zeros(n_samples) if start.dual is None else start.dual.flip_share
+    return problem.rows.scatter(a if a.shape == (n_samples,) else np.zeros(n_samples))
 
 
 #: Distance of a result of which nothing is known, in nats: a tenth of what a constant model has.
