@@ -51,14 +51,14 @@ def merge_repeats(
     begins = np.append(True, (np.diff(prints[:, order]) != 0.0).any(axis=0))
     if begins.sum() > _WORTHWHILE * y.size:
         return None
-    origin, kept = np.empty(y.size, dtype=np.intp), order[begins]
-    origin[order] = np.cumsum(begins) - 1
-    # In their own order, sparse ones by length: loops over entries end where they ended before.
-    length = np.diff(X.indptr)[kept] if sp.issparse(X) else np.zeros_like(kept)
-    sequence = np.lexsort((kept, length))
-    place = np.empty_like(sequence)
-    place[sequence] = np.arange(sequence.size)
-    kept, origin = kept[sequence], place[origin]
+    kept, stand_in, place = order[begins], np.empty_like(order), np.empty_like(order)
+    stand_in[order] = kept[np.cumsum(begins) - 1]
+    kept.sort()
+    if sp.issparse(X):  # by length: loops over their entries end where the last one did
+        length = np.diff(X.indptr)[kept].astype(np.uint16)  # which NumPy sorts by radix
+        kept = kept[np.argsort(length, kind="stable")]
+    place[kept] = np.arange(kept.size)
+    origin = place[stand_in]
     merged = np.bincount(origin, weights).astype(np.float64)
     return take_rows(X, kept), y[kept], merged, None if trust is None else trust[kept], origin
 
