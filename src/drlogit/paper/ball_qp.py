@@ -20,10 +20,11 @@ and find the face that θ is on (a4a and w2a by LP-ADMM to 1e-5: 0.2 and 0.6 s; 
 
 Deviations: sweeps are slow to the minimum of a face where columns are collinear, so that Newton
 steps between them go there at once; faces seldom change from one β-step to the next, and the factor
-is mostly at hand (without: 0.8 and 4.6 s).  Algorithm 5 takes the gradient at the extrapolated point and the step ``1/λ_max(H)``
-(the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and drops its momentum when that
-points uphill (O'Donoghue and Candès 2015), without which it is not linear.  Algorithm 6 goes
-to the first bound only when projecting the whole step would raise the objective.
+is mostly at hand (without: 0.8 and 4.6 s).  Algorithm 5 takes the gradient at the extrapolated
+point and the step ``1/λ_max(H)`` (the listing has the gradient at ``x^k`` and ``1/λ_max(A)``), and
+drops its momentum when that points uphill (O'Donoghue and Candès 2015), without which it is not
+linear.  Algorithm 6 goes to the first bound only when projecting the whole step would raise the
+objective.
 """
 
 from __future__ import annotations
