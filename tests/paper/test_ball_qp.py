@@ -52,10 +52,9 @@ def radii(H: np.ndarray, c: np.ndarray, norm: str) -> list[float]:
     return [1e-3 * size, 0.3 * size, 0.9 * size, 3.0 * size]
 
 
-#: What a method that only steps along gradients or coordinates cannot be asked to solve.
+#: What a method that only steps along gradients cannot be asked to solve.
 BEYOND = {
     "projected-gradient": ("unscaled", "ill-conditioned"),
-    "coordinate": ("ill-conditioned",),
     "active-set-cg": ("unscaled",),
 }
 
