@@ -6,7 +6,7 @@ hundred of these: more than the samples take on 500 rows.
 import numpy as np
 from libc.math cimport INFINITY, sqrt
 from scipy.linalg.cython_blas cimport dtrsv
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+from scipy.linalg.cython_lapack cimport dpotrf
 from drlogit.dual.bound import DualSums, lower_bound
 from ._cones cimport Cone, dot
 from .settings import SETTINGS
@@ -164,7 +164,7 @@ cdef class Newton:
     cdef int solve(self, double rtol) except -1:
         """dx for rhs; behind products, to a residual of this size."""
         cdef Py_ssize_t j
-        cdef int size = self.size, info
+        cdef int size = self.size
         cdef double* rhs = &self.rhs[0]
         cdef const double[::1] found
         if self.wide is not None:
@@ -172,7 +172,8 @@ cdef class Newton:
             for j in range(size): self.dx[j] = found[j]
         else:
             for j in range(size): rhs[j] *= self.unit[j]
-            dpotrs("L", &size, &ONE, &self.factor[0, 0], &size, rhs, &size, &info)
+            dtrsv("L", "N", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)       # dpotrs copies the factor
+            dtrsv("L", "T", "N", &size, &self.factor[0, 0], &size, rhs, &ONE)
             for j in range(size): self.dx[j] = self.unit[j] * rhs[j]
         for j in range(size): self.dcoef[j] = self.scale[j] * self.dx[j]
         return 0

@@ -20,7 +20,7 @@ overlap, have no branches and no calls, and so take two samples at a time.
 """
 import numpy as np
 from libc.math cimport INFINITY, fabs, sqrt
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from drlogit.problem._losses cimport add_entropies, losses
 from drlogit.rows._clones cimport cloned
 from drlogit.rows._products cimport CompiledRows
@@ -265,7 +265,6 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     cdef double bend = 0.0 if linear else 1.0, lam = coef[last], loss = 0.0, entropy = 0.0
     cdef double[:, ::1] was = state.now, after = rows.room(tables, n), columns = np.empty((6, b)), step = state.step
     sums = rows.room(1, square + 3 * P + SCALARS)[0]
-    sums[:] = 0.0
     cdef double[::1] view = sums
     cdef double* out = &view[0]
     cdef double* tot = out + square + 3 * P
@@ -280,6 +279,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     side[0] = side[1] = side[2] = side[3] = 0.0
     rows = rows.borrow()
     with nogil:
+        memset(out, 0, view.shape[0] * sizeof(double))
         for block in range((n + b - 1) // b):
             lo, m = block * b, min(b, n - block * b)
             w, y = &rows.w[lo], &rows.y[lo]
