@@ -41,14 +41,14 @@ def merge_repeats(
     projection = rng.standard_normal((2, X.shape[1] + 1))
     # The labels as numbers that tell classes and costs of flips apart.
     label = y if trust is None else y * (1.0 + np.unique(trust, return_inverse=True)[1])
+    found = _print(X, label, projection[0])
     # Most data have hardly any.  Where a fifth are copies of others, so are five of 5 √N samples.
-    some = rng.choice(y.size, 5 * math.isqrt(y.size), replace=False, shuffle=False)
-    found = np.sort(_print(take_rows(X, some), label[some], projection[0]))
-    if (found[1:] != found[:-1]).all():
+    some = np.sort(rng.choice(found, 5 * math.isqrt(y.size), replace=False, shuffle=False))
+    if (some[1:] != some[:-1]).all():
         return None
-    prints = np.stack([_print(X, label, each) for each in projection])
-    order = np.argsort(prints[0])
-    begins = np.append(True, (np.diff(prints[:, order]) != 0.0).any(axis=0))
+    order = np.argsort(found)
+    one, other = found[order], _print(X, label, projection[1])[order]
+    begins = np.append(True, (one[1:] != one[:-1]) | (other[1:] != other[:-1]))
     if begins.sum() > _WORTHWHILE * y.size:
         return None
     kept, stand_in, place = order[begins], np.empty_like(order), np.empty_like(order)
