@@ -134,3 +134,11 @@ def test_systems_that_are_not_formed_are_left_to_the_driver(monkeypatch):
     found = drlogit.solve(X, y, epsilon=0.028, kappa=1.0, start=first)
     assert max(first.gap, found.gap) <= 1e-6
     assert first.info["sample_grams"] == found.info["near_grams"] == 0.0
+
+
+def test_rows_without_entries_have_the_constant_model() -> None:
+    """A share of no entries is not asked for."""
+    y = np.array([1, -1, 1])
+    result = drlogit.solve(sp.csr_array((3, 2)), y, epsilon=0.1, kappa=1.0)
+    assert result.gap <= 1e-6
+    assert np.all(result.coef == 0.0)

@@ -467,8 +467,9 @@ def pays(problem: Problem) -> bool:
     """
     rows = problem.rows
     dense = 2 * rows.n_nonzeros >= rows.n_samples * (rows.n_columns - rows.intercept)
-    many = _share(rows) * rows.n_samples >= 0.25 * SETTINGS.many_samples * rows.n_columns
-    return many and dense and rows.n_nonzeros >= SETTINGS.many_entries
+    if not dense or rows.n_nonzeros < SETTINGS.many_entries:
+        return False
+    return _share(rows) * rows.n_samples >= 0.25 * SETTINGS.many_samples * rows.n_columns
 
 
 def _share(rows: Rows) -> float:

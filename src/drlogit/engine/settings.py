@@ -95,7 +95,8 @@ class Settings:
 
     # --- many samples (``large``): chosen on standard normal features, (5000, 40), (8000, 60),
     # (8000, 220), (8000, 300), (10000, 200), (20000, 50), (30000, 100), (60000, 20), a7a and w7a;
-    # judged on (13500, 45), (25000, 130), (7500, 170), (6500, 280) ---
+    # judged on (13500, 45), (25000, 130), (7500, 170), (6500, 280); besides, (150000, 25) had a
+    # part in ``sample_share``, (13500, 45) in ``many_columns`` ---
     many_samples: int = 16
     """Samples per coefficient from which some of them lead to all (at (3500, 200), .7 to .95 times
     as long, at (8000, 300) half as long; with 8 samples each, (2000, 200), 1.2 times), ..."""
