@@ -502,3 +502,12 @@ def test_mutants_of_the_certificate_are_caught(mutant, monkeypatch):
         exec(compile(source.replace(old, new), f"wrong {wrong.__name__}", "exec"), wrong.__dict__)
     for each in ("plain", "domains") if kind == "both" else (kind,):
         assert refuted(wrong, each) > 0
+
+
+def test_plain_fits_flip_no_label_even_without_weight() -> None:
+    """The last sample counts for nothing and lies further out than any λ of a separated fit."""
+    X = np.array([[1.0, 0.5], [-1.0, 0.3], [1.2, -1.0], [-0.7, -0.2], [50.0, 1.0]])
+    y, weights = np.array([1, -1, 1, -1, 1]), np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    fit = drlogit.solve(X, y, epsilon=0.0, kappa=1.0, sample_weight=weights)
+    assert not fit.flip_share.any()
+    assert drlogit.verify(fit, X, y, sample_weight=weights).ok
