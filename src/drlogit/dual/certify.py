@@ -81,7 +81,7 @@ def certify(
     margins = problem.rows.run(_margins, judged.state)[0]
     loss = problem.flip_loss(coefficients, margins)
     level, primal = primal_value(problem, coefficients, guess, loss=loss, lam=lam)
-    if point is None and problem.cost.flips and (lam is not None or problem.epsilon > 0.0):
+    if point is None and problem.flips:
         shares, _ = problem.rows.run(_flips_that_pay, margins, problem.cost.kink(level))
         judged = judge(problem, coefficients, shares, lam)
     bound = settle(problem, coefficients, judged, lam=lam, wanted=primal - tol)

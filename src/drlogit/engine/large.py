@@ -186,9 +186,9 @@ class LargeRun:
     """
 
     def __init__(self, scaling: Any, work: Work) -> None:
-        self.scaling, self.problem, self.work = scaling, scaling.problem, work
+        self.scaling, self.work = scaling, work
+        self.problem: Problem = scaling.problem
         self.rows, self.kappa = self.problem.rows, self.problem.kappa
-        self.hinge = math.isfinite(self.problem.kappa)
         self.newton = scaling.newton(self.problem.epsilon)
         self.bound, self.point = 0.0, None
         self.gram, self.flat = np.zeros((0, 0)), 0.0  # of the last model: matrix, mean curvature
@@ -229,7 +229,7 @@ class LargeRun:
         return self.rows.run(function, state, *arguments)
 
     def _kink(self, model: FloatArray) -> float:
-        return self.problem.kappa * float(model[-1]) if self.hinge else math.inf
+        return self.problem.cost.kink(float(model[-1]))
 
     def _open(self, start: Start) -> Here:
         """The loss's model at a start, or at a better multiple: no sample crosses the kink."""
@@ -252,7 +252,7 @@ class LargeRun:
     def _split(self, sums: FloatArray) -> list[FloatArray]:
         """Adjoint, gradient, Hessian times the model, scalars, histograms (``_survey``)."""
         P = self.rows.n_columns + 1
-        return np.split(sums, [P, 2 * P, 3 * P, 3 * P + 6])
+        return np.split(sums, [P, 2 * P, 3 * P, sums.size - 2 * (EDGES.size + 1)])
 
     def _here(self, state: State, model: FloatArray, sums: FloatArray) -> Here:
         """Of the sums at a model."""
@@ -266,7 +266,7 @@ class LargeRun:
         A step of r in the margins works against ``r·h'' + W(r)/2``, where W(r) is the weight of
         samples within r of the kink.  A sampling error is a force, any other distance an energy.
         """
-        if not self.hinge:
+        if not self.problem.flips:
             return self.rows.run(_choose, here.state, math.inf, 0.0)[0], distance
         within, below = np.cumsum(here.crowd, axis=1)
         beyond = below[-1] - below

@@ -214,7 +214,8 @@ def _run_large(
     problem = scaling.problem
     allowed = problem.epsilon > 0.0 and max_iter >= SETTINGS.most_models
     near = start if start is not None and _near(problem, start) else None
-    if not allowed or is_wide(problem.rows) or (near is None and not pays(problem)):
+    by_sample = pays(problem)
+    if not allowed or is_wide(problem.rows) or (near is None and not by_sample):
         return None
 
     def cold(sample: Problem, tol: float) -> tuple[FloatArray, int]:
@@ -229,7 +230,7 @@ def _run_large(
             found = LargeRun(scaling, work).solve(with_lambda(problem, near), tol, report)
             if found is not None and found.status is not Status.STALLED:
                 return found
-        if not pays(problem):
+        if not by_sample:
             return None
         start = start_from_sample(problem, cold, work)
         return None if start is None else LargeRun(scaling, work).solve(start, tol, report)
@@ -250,7 +251,7 @@ def _run(
     """The driver on all samples; ``estimated``: an estimate of the distance ends the run, too."""
     problem = scaling.problem
     newton = scaling.newton(problem.epsilon)
-    hinge = problem.epsilon > 0.0 and math.isfinite(problem.kappa)
+    hinge = problem.flips
     samples: PairSamples | LossSamples
     rows = problem.rows
     samples = PairSamples(rows, problem.kappa) if hinge else LossSamples(rows, newton)

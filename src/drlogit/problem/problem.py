@@ -146,6 +146,11 @@ class Problem(PosedProblem):
         return LAMBDA_CONSTANT / self.epsilon if self.epsilon > 0.0 else math.inf
 
     @property
+    def flips(self) -> bool:
+        """Whether any label can become the other: at ε = 0 they are as they are."""
+        return self.epsilon > 0.0 and self.cost.flips
+
+    @property
     def as_numbers(self) -> Problem:
         """Without domains: an adversary with more moves, none of which costs more."""
         domains = self.domains
