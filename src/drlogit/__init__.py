@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .report.audits import Audit, audit
     from .robustness.guarantees import Guarantee, guarantee
     from .robustness.misclassification import MisclassificationBounds, misclassification_bounds
+    from .robustness.parts import PartsPromise, RadiusFromParts, radius_from_parts
+    from .robustness.shift import Shift, shift
     from .robustness.worst_case import (
         WorstCaseDistribution,
         worst_case_distribution,
@@ -46,8 +48,11 @@ __all__ = [
     "DualPoint",
     "Guarantee",
     "MisclassificationBounds",
+    "PartsPromise",
+    "RadiusFromParts",
     "RegularizationPath",
     "Result",
+    "Shift",
     "Status",
     "Tolerances",
     "Trace",
@@ -62,8 +67,10 @@ __all__ = [
     "guarantee",
     "load_model",
     "misclassification_bounds",
+    "radius_from_parts",
     "regularization_path",
     "save_model",
+    "shift",
     "solve",
     "solve_subproblem",
     "suggest_radius",
@@ -89,6 +96,8 @@ _HOMES = {
     "report.audits": "Audit audit",
     "robustness.guarantees": "Guarantee guarantee",
     "robustness.misclassification": "MisclassificationBounds misclassification_bounds",
+    "robustness.parts": "PartsPromise RadiusFromParts radius_from_parts",
+    "robustness.shift": "Shift shift",
     "robustness.worst_case": "WorstCaseDistribution worst_case_distribution worst_case_loss",
     "verification.verifying": "Verification verify",
 }

@@ -105,7 +105,7 @@ def test_in_sentences():
         "numbers may be off on average: age by 0.2",
         "categories may be miscoded: job in 5 %, town in 2.5 %",
         "beyond doubt: income",
-        "each alone would use up the budget; together they share it",
+        "these are alternatives, not a sum",
     ]
     plain = DRLogisticRegression(0.1, math.inf).fit(FRAME[["age", "income"]], Y)
     assert allowances(plain)[:2] == [

@@ -207,7 +207,7 @@ def allowed_by(epsilon: float, kappa: StatedKappa, columns: Iterable[Priced]) ->
     if still:
         sentences.append(f"beyond doubt: {listed(still)}")
     if len(moved) + len(changed) + can_flip(kappa) > 1:
-        sentences.append("each alone would use up the budget; together they share it")
+        sentences.append("these are alternatives, not a sum")
     return sentences
 
 

@@ -81,7 +81,7 @@ def audit_problem(
     n_samples, n_features = matrix.shape
     if linear.coef.shape[-1] != n_features:
         raise ValueError(f"X has {n_features} features, but the model has {linear.coef.shape[-1]}")
-    _check_scores(model, measured, X, matrix)
+    check_scores(model, measured, X, matrix)
     weights = check_weights(sample_weight, n_samples)
     measured = _in_ball(measured, matrix, weights, feature_costs, categories, bounds, ball)
     if bounds is None:
@@ -240,7 +240,7 @@ def _widened(measured: MeasuredModel, matrix: Matrix) -> MeasuredModel:
     )
 
 
-def _check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -> None:
+def check_scores(model: Any, measured: MeasuredModel, X: Any, matrix: Matrix) -> None:
     """Compare the model's own scores with those of ``(β, b)``, on a few rows.
 
     A subclass that transforms differently, or a column order other than the one fitted, must

@@ -41,9 +41,21 @@ class Curve(NamedTuple):
         return np.asarray(np.interp(radii, self.radii, self.values) + self.slope * beyond)
 
     def radius_of(self, value: float) -> float:
-        """The radius at which a rising curve reaches a value; inf if it never does."""
-        reached = self.values[-1] >= value
-        return float(np.interp(value, self.values, self.radii)) if reached else math.inf
+        """The least radius at which a rising curve reaches a value; inf if it never does.
+
+        Beyond the last corner the curve goes on with its slope.
+        """
+        if value <= self.values[0]:
+            return float(self.radii[0])
+        if value > self.values[-1]:
+            beyond = (value - self.values[-1]) / self.slope if self.slope > 0.0 else math.inf
+            return float(self.radii[-1] + beyond)
+        corner = int(np.searchsorted(self.values, value))  # the first at or above the value
+        (low, high), (start, end) = (
+            self.values[corner - 1 : corner + 1],
+            self.radii[corner - 1 : corner + 1],
+        )
+        return float(start + (value - low) / (high - low) * (end - start))
 
 
 class Breakpoints(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..estimators.tolerances import Priced, allowed_by
 from ..rows.arrays import FloatArray, IndexArray
 from .adversary import Adversary
 from .domain_moves import DomainMoves
@@ -82,3 +83,18 @@ def _paid(audit: Adversary, moves: DomainMoves, sample: IndexArray, piece: Index
 def deviations(audit: Adversary) -> FloatArray:
     """Standard deviations of all columns of the matrix."""
     return audit.problem.rows.column_deviations[: audit.measured.costs.size]
+
+
+def allowed_at(audit: Adversary, radius: float) -> list[str]:
+    """What a radius allows to be wrong with the data, in sentences."""
+    costs, own = audit.measured.costs, deviations(audit)
+    columns = [
+        Priced(
+            feature.name,
+            float(costs[feature.columns[0]] * abs(feature.scale)),
+            feature.levels is not None,
+            float(own[feature.columns[0]] / abs(feature.scale)) or None,
+        )
+        for feature in audit.features
+    ]
+    return allowed_by(radius, audit.kappa, columns)

@@ -1,0 +1,161 @@
+"""How far apart two samples are: column by column, in scores, and whether by more than chance.
+
+For every coupling of reference and new rows, Jensen's inequality bounds the transport distance from
+below by what each column must move on its own,
+
+    W  ≥  ‖(c_j W₁ⱼ)_j‖  +  Σ_g c_g TV_g  +  labels,
+
+where ``W₁ⱼ`` is the distance between the two distributions of column j, and ``TV_g`` the share of
+rows in which category g must change.  Columns with bounds add ``c_j W₁ⱼ`` each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import wasserstein_distance
+
+from ..rows.arrays import FloatArray, IndexArray, Matrix
+from .adversary import Adversary
+from .features import Feature
+
+#: Bins of scores with equal shares of the pooled rows, to which reference rows are reweighted.
+_BINS = 8
+
+#: The permutation test takes at most this many rows of each sample, and the columns on which the
+#: scores depend most.  More of them take longer and decide the same.
+_TESTED_ROWS, _TESTED_FEATURES, _PERMUTATIONS = 1000, 300, 199
+
+
+def score_weights(reference: FloatArray, new: FloatArray) -> tuple[FloatArray | None, float]:
+    """Weights of reference rows that give their scores the distribution of the new ones, by bins.
+
+    Also the share of new rows in bins without reference rows.  The weights sum to one; they are
+    None if no bin has rows of both.
+    """
+    edges = np.quantile(np.concatenate([reference, new]), np.linspace(0.0, 1.0, _BINS + 1)[1:-1])
+    here, there = np.searchsorted(edges, reference), np.searchsorted(edges, new)
+    p, q = (np.bincount(bins, minlength=_BINS) / bins.size for bins in (here, there))
+    weights = q[here] / p[here]
+    total = float(weights.sum())
+    return weights / total if total > 0.0 else None, float(q[p == 0.0].sum())
+
+
+def moved_columns(audit: Adversary, old: Matrix, new: Matrix, declared: float | None) -> Any:
+    """A frame with a row for each feature, the one that moved furthest in its cost first."""
+    import pandas as pd
+
+    old, new = (sp.csc_array(each) if sp.issparse(each) else each for each in (old, new))
+    costs, found = audit.measured.costs, []
+    for feature in audit.features:
+        moved = _distance(feature, old, new)
+        cost = float(costs[feature.columns[0]])
+        paid = moved * cost if moved > 0.0 else 0.0
+        own = moved if feature.levels is not None else moved / abs(feature.scale)
+        kind = "number" if feature.levels is None else "category"
+        found.append((feature.name, kind, own, paid, paid / declared if declared else math.nan))
+    frame = pd.DataFrame(found, columns=["feature", "kind", "moved", "cost", "multiple"])
+    if not declared:
+        frame = frame.drop(columns="multiple")
+    return frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
+
+
+def _distance(feature: Feature, old: Matrix, new: Matrix) -> float:
+    """What a feature must move: ``W₁`` of a number, the total variation of a category."""
+    if feature.levels is None:
+        j = int(feature.columns[0])
+        return float(wasserstein_distance(_dense(old, [j]).ravel(), _dense(new, [j]).ravel()))
+    # A row without any of the levels has a level of its own.
+    shares = [_dense(each, feature.columns).mean(axis=0) for each in (old, new)]
+    change = shares[1] - shares[0]
+    return 0.5 * float(np.abs(change).sum() + abs(change.sum()))
+
+
+def _dense(matrix: Matrix, columns: Any) -> FloatArray:
+    some = matrix[:, columns]
+    return np.asarray(some.toarray() if sp.issparse(some) else some, dtype=np.float64)
+
+
+def least_distance(audit: Adversary, moved: Any, new_codes: IndexArray | None) -> float:
+    """The lower bound on the transport distance that the columns and the labels give."""
+    domains = audit.problem.domains
+    apart = set() if domains is None else set(domains.columns.tolist())
+    cost = dict(zip(moved["feature"], moved["cost"], strict=True))
+    together, alone = [0.0], 0.0
+    for feature in audit.features:
+        if feature.levels is not None or int(feature.columns[0]) in apart:
+            alone += cost[feature.name]
+        else:
+            together.append(cost[feature.name])
+    found = audit.problem.cost.norm.value(np.array(together)) + alone
+    return found if new_codes is None else found + _label_distance(audit, new_codes)
+
+
+def _label_distance(audit: Adversary, new_codes: IndexArray) -> float:
+    """What it takes at least to give the labels their new shares."""
+    size = len(audit.classes)
+    before = np.bincount(audit.codes, audit.weights, minlength=size)
+    after = np.bincount(new_codes, minlength=size) / new_codes.size
+    total = 0.0
+    for k in np.flatnonzero(after - before > 1e-12):
+        rows = np.flatnonzero((audit.codes != k) & (audit.weights > 0.0))
+        paid = audit.costs_of_labels(rows, np.full(rows.size, k))
+        total += float((after - before)[k] * paid.min(initial=math.inf))
+    return total
+
+
+def p_value(
+    audit: Adversary,
+    old: Matrix,
+    new: Matrix,
+    losses: tuple[FloatArray, FloatArray] | None,
+    random_state: int,
+) -> float:
+    """Permutation test of the hypothesis that both samples come from one population.
+
+    One statistic is the sum of the distances of all columns in standard deviations, another, where
+    ``losses`` of both samples are known, the difference of their means.  The smaller of the two
+    p-values counts twice (Bonferroni).
+    """
+    rng = np.random.default_rng(random_state)
+    some = [rng.permutation(each.shape[0])[:_TESTED_ROWS] for each in (old, new)]
+    rows = [
+        sp.csc_array(each)[rows] if sp.issparse(each) else each[rows]
+        for each, rows in zip((old, new), some, strict=True)
+    ]
+    pooled = sp.csc_array(sp.vstack(rows)) if sp.issparse(rows[0]) else np.concatenate(rows)
+    n_old, n_new = (each.size for each in some)
+    # Each row of signs splits the pooled rows anew; the first is the split as it is.
+    sign = np.repeat([-1.0 / n_old, 1.0 / n_new], [n_old, n_new])
+    signs = np.array([sign, *(rng.permutation(sign) for _ in range(_PERMUTATIONS))])
+    slopes = np.abs(audit.coefficients[:, :-1]).max(axis=0)
+    use = [float(slopes[feature.columns].max()) for feature in audit.features]
+    tested = np.argsort(use, kind="stable")[::-1][:_TESTED_FEATURES]
+    distances = sum(_distances(audit.features[f], pooled, signs) for f in tested)
+    statistics = [np.asarray(distances)]
+    if losses is not None:
+        both = np.concatenate([each[rows] for each, rows in zip(losses, some, strict=True)])
+        statistics.append(np.abs(signs @ both))
+    # Equal up to rounding counts as equal: a constant column must not decide.
+    least = min(
+        float(np.mean(each >= each[0] - 1e-12 * (1.0 + abs(each[0])))) for each in statistics
+    )
+    return min(1.0, len(statistics) * least)
+
+
+def _distances(feature: Feature, pooled: Matrix, signs: FloatArray) -> FloatArray:
+    """The distances of a feature between the two parts of each split."""
+    values = _dense(pooled, feature.columns)
+    if feature.levels is not None:
+        change = signs @ values
+        return np.asarray(0.5 * (np.abs(change).sum(axis=1) + np.abs(change.sum(axis=1))))
+    column = values[:, 0]
+    deviation = float(column.std())
+    if deviation == 0.0:
+        return np.zeros(signs.shape[0])
+    order = np.argsort(column, kind="stable")
+    steps = np.diff(column[order]) / deviation
+    return np.asarray(np.abs(np.cumsum(signs[:, order], axis=1)[:, :-1]) @ steps)
