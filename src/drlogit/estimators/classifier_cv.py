@@ -69,7 +69,8 @@ class DRLogisticRegressionCV(RobustLinearClassifier):
     min_fraction : float
         The smallest radius as a fraction of ε_max.
     cv : int, splitter or iterable
-        Folds (stratified, if a number), as in scikit-learn.
+        Folds (stratified, if a number), as in scikit-learn.  With ``LeaveOneGroupOut()`` or
+        ``GroupKFold()`` and ``fit(..., groups=part)``, each fold is another part.
     scoring : str or callable, optional
         What to maximise, as in scikit-learn.  By default the negative log-loss, which unlike
         accuracy sees probabilities that are too sure; weighted, if samples have weights.  Scores
@@ -195,6 +196,7 @@ tol, max_iter, class_weight, label_noise
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         kappa: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> DRLogisticRegressionCV:
         """Choose ``epsilon`` and ``kappa``, and fit the model.
 
@@ -210,6 +212,9 @@ tol, max_iter, class_weight, label_noise
         kappa : array of shape (n_samples,), optional
             What it costs to flip each label, instead of the parameter ``kappa``; it is cut into
             folds with the samples.
+        groups : array of shape (n_samples,), optional
+            The part that each sample belongs to, for splitters such as ``LeaveOneGroupOut`` and
+            ``GroupKFold``.
 
         Returns
         -------
@@ -227,10 +232,10 @@ tol, max_iter, class_weight, label_noise
             Some columns vary by orders of magnitude more than others, and no costs are stated.
         """
         with self._unless_it_fails():
-            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa)
+            self._fit(X, y, sample_weight, self.kappa if kappa is None else kappa, groups)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, kappa: Any, groups: Any) -> None:
         from sklearn.model_selection import check_cv  # takes a tenth of a second to import
 
         if is_dask(X) and not hasattr(X, "chunks"):
@@ -243,10 +248,15 @@ tol, max_iter, class_weight, label_noise
             in_memory(each) if is_dask(each) else each for each in (y, sample_weight, kappa)
         )
         given = self._check_data(X, y, sample_weight, kappa)
+        if groups is not None and np.shape(groups) != given.y.shape:
+            raise ValueError(
+                f"groups must be one for each of {given.y.size} samples, got shape "
+                f"{np.shape(groups)}"
+            )
         every, cv = np.arange(given.y.size), check_cv(self.cv, given.y, classifier=True)
         splits = [
             (np.sort(every[train]), np.sort(every[test]))  # ascending: the order that blocks want
-            for train, test in cv.split(given.X, given.y)
+            for train, test in cv.split(given.X, given.y, groups)
         ]
         problem = given.pose(0.0, np.inf, self.n_jobs)
         self._advise(problem.rows)

@@ -16,7 +16,7 @@ import numpy as np
 from ..problem.label_costs import StatedKappa, can_flip, kappa_text
 from ..robustness.adversary import Adversary
 from ..robustness.audited_models import AuditOutcome, AuditSample, ModelAudit, own_radius
-from ..robustness.feature_risk import allowed_at, budget, deviations
+from ..robustness.feature_risk import allowed_at, budget
 from ..robustness.fragile_samples import fragile_samples
 from ..robustness.misclassification import (
     CONFUSED,

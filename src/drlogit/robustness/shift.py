@@ -163,7 +163,8 @@ class Shift:
         moved = self.features[self.features["cost"] > 0.0].head(5)
         unit = "cost" if self.declared is None else "multiple"
         words = [
-            f"{name} {value:.2g}" for name, value in zip(moved["feature"], moved[unit], strict=True)
+            f"{name} (declared exact)" if math.isinf(value) else f"{name} {value:.2g}"
+            for name, value in zip(moved["feature"], moved[unit], strict=True)
         ]
         of = "in transport cost" if self.declared is None else "in declared radii"
         lines = [f"Columns that moved most, {of}: {listed(words)}."] if words else []
