@@ -98,6 +98,7 @@ def test_a_search_takes_parts_as_folds(cv):
         search.fit(X, y, groups=group[1:])
 
 
+@pytest.mark.filterwarnings("ignore:DRLogisticRegressionCV is constant")
 def test_a_search_is_routed_its_parts():
     from sklearn import config_context
     from sklearn.model_selection import cross_val_score

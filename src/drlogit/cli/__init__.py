@@ -44,6 +44,7 @@ _COMMANDS = {
     "tune": "choose epsilon and kappa by cross-validation",
     "path": "the model over a range of radii",
     "audit": "how robust are these models? worst-case loss and error against epsilon",
+    "shift": "how far new data have moved from the old, and what that does to a model",
     "verify": "check the bounds of a model against its data and its proof",
     "datasets": "list the bundled data, and write them to a file",
 }

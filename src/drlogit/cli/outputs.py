@@ -14,7 +14,7 @@ from ..problem.result import Result, Status
 
 #: Options and arguments that name files to write, and files to read.
 _OUTPUTS = {"output": "-o", "proof": "--proof", "plot": "--plot", "file": "FILE"}
-_INPUTS = ("data", "model", "others")
+_INPUTS = ("data", "model", "others", "new")
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:

@@ -122,11 +122,10 @@ def p_value(
     """
     rng = np.random.default_rng(random_state)
     some = [rng.permutation(each.shape[0])[:_TESTED_ROWS] for each in (old, new)]
-    rows = [
-        sp.csc_array(each)[rows] if sp.issparse(each) else each[rows]
-        for each, rows in zip((old, new), some, strict=True)
-    ]
-    pooled = sp.csc_array(sp.vstack(rows)) if sp.issparse(rows[0]) else np.concatenate(rows)
+    rows = [each[rows] for each, rows in zip((old, new), some, strict=True)]
+    # Either may be sparse: a table is encoded as one where that is smaller.
+    sparse = any(map(sp.issparse, rows))
+    pooled = sp.csc_array(sp.vstack([*map(sp.csr_array, rows)])) if sparse else np.concatenate(rows)
     n_old, n_new = (each.size for each in some)
     # Each row of signs splits the pooled rows anew; the first is the split as it is.
     sign = np.repeat([-1.0 / n_old, 1.0 / n_new], [n_old, n_new])

@@ -1,0 +1,59 @@
+"""How far have new data moved from the old?
+
+Compares new samples with reference samples for one model: how large the shift is in the model's own
+tolerances, whether other rows came or other answers, and which columns moved. The new samples may
+have no labels; then the loss there is estimated.
+
+    drlogit shift model.json old.csv new.csv
+    drlogit shift model.json old.csv new.csv --unlabelled
+    drlogit shift model.json old.csv new.csv -o shift.html --json
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ..files.writing import write_text
+from ..report.shift_page import shift_page
+from ..robustness.shift import shift
+from . import options
+from .asking import read_asked
+from .console import DONE, Console
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options."""
+    add = options.group(parser)
+    add(*options.MODEL)
+    add("DATA", "reference samples, with labels: best not those of the fit")
+    add("NEW", "new samples")
+    add("-o --output FILE", "web page to write (.html)")
+    add = options.add_ball_options(parser, "shift")
+    add("--unlabelled", "take the new samples without labels")
+    add("--changed SHARE", "without labels: the share of answers that may have changed",
+        type=float, default=0.05)  # fmt: skip
+    options.add_sample_options(parser)
+
+
+def run(arguments: Namespace, console: Console) -> int:
+    """Run the command."""
+    asked = read_asked(arguments, console)
+    there = Namespace(**{**vars(arguments), "data": arguments.new})
+    new = read_asked(there, console, with_labels=not arguments.unlabelled)
+    found = shift(
+        asked.model, asked.samples.X, asked.labels, new.samples.X,
+        None if arguments.unlabelled else new.labels, epsilon=arguments.epsilon,
+        kappa=asked.kappa(arguments.kappa), changed=arguments.changed,
+    )  # fmt: skip
+    if arguments.output is not None:
+        old, late = (Path(each.samples.source).name for each in (asked, new))
+        page = shift_page(found, subtitle=f"{arguments.model}: from {old} to {late}")
+        write_text(arguments.output, page)
+    record = {
+        "model": arguments.model, "reference": asked.samples.source, "new": new.samples.source,
+        **found.to_dict(),
+    }  # fmt: skip
+    written = f"\n\nReport written to {arguments.output}" if arguments.output else ""
+    console.answer(record, lambda: f"{found}{written}")
+    return DONE
