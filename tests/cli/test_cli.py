@@ -24,30 +24,33 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_demo_compares_two_models_on_rows_they_have_not_seen(tmp_path):
+def test_demo_compares_models_in_other_hospitals(tmp_path):
     page = tmp_path / "demo.html"
-    run = python("-W", "error", "-m", "drlogit", "demo", "--json", "-o", str(page))
+    run = python("-W", "error", "-m", "drlogit", "demo", "--json", "--quiet", "-o", str(page))
     assert (run.returncode, run.stderr) == (cli.DONE, "")
     found = json.loads(run.stdout)
-    plain, robust = found["models"]
-    assert (found["n_fitted"], found["n_unseen"]) == (500, 500)
-    assert robust["log_loss"] < plain["log_loss"] + 0.04
-    assert robust["worst_case_log_loss"] < plain["worst_case_log_loss"] - 0.1
-    assert robust["guarantee"]["loss"] < plain["guarantee"]["loss"] - 0.1
-    for model in found["models"]:
-        assert model["log_loss"] < model["worst_case_log_loss"] < model["guarantee"]["loss"]
-        assert model["error"] < model["worst_case_error"] < model["guarantee"]["error"]
+    assert [place["n"] for place in found["places"]] == [103, 294, 123, 200]
+    for place in found["places"]:
+        losses = {name: place[name]["log_loss"] for name in ("tuned", "strong", "coin", "robust")}
+        assert losses["robust"] < min(losses.values()) + 0.02
+    switzerland = found["places"][2]
+    assert switzerland["robust"]["log_loss"] < switzerland["strong"]["log_loss"] - 0.1
+    worst, promised = found["worst_case"], found["guarantees"]
+    for name in ("robust", "tuned"):
+        assert worst[name]["log_loss"] < promised[name]["loss"]
+    assert worst["robust"]["log_loss"] < worst["tuned"]["log_loss"] - 0.1
+    assert 0.0 < found["shift_to_long_beach"]["multiple"] < 1.0
     assert 0.0 <= found["fit"]["gap"] <= 1e-6
-    assert "on 500 rows it had not seen" in page.read_text("utf-8")
+    assert "on 103 rows it had not seen" in page.read_text("utf-8")
 
 
 def test_demo_in_words(capsys):
-    words = "demo --tolerate labels=5% --tolerate purpose=0.3,age=inf"  # one list in two options
+    words = "demo --tolerate labels=2% --tolerate ecg=0.3,age=inf"  # one list in two options
     assert cli.main(words.split()) == cli.DONE
     output = capsys.readouterr().out
-    assert "up to 5 % of labels may be wrong" in output
-    assert "purpose" in output
-    assert "--tolerate labels=0.05,purpose=0.3,age=inf" in output
+    assert "up to 2 % of labels may be wrong" in output
+    assert "ecg" in output
+    assert "--tolerate labels=0.02,ecg=0.3,age=inf" in output
 
 
 def test_debug_shows_the_traceback():

@@ -16,7 +16,6 @@ from benchmarks.cutting_planes import cutting_planes
 import domain_zoo
 import drlogit
 import zoo
-from drlogit.datasets.bundled import load_bundled
 from drlogit.dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from drlogit.dual.pieces import PieceMasses, piece_bound
 from drlogit.engine.tables import interior_point_with_domains
@@ -253,7 +252,21 @@ def test_immovable_features_beside_many_categories_are_proven(fit_intercept, kap
 
 def loans():
     """Texts as groups, age and months within bounds, amounts as they are."""
-    frame = load_bundled("loans")[:400]
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(
+        {
+            "job": rng.choice("clerk driver teacher nurse cook retired student".split(), 400),
+            "savings": rng.choice("little some much".split(), 400, p=[0.7, 0.2, 0.1]),
+            "purpose": rng.choice("car furniture education business other".split(), 400),
+            "age": rng.integers(20, 70, 400),
+            "months": 6 * rng.integers(1, 9, 400),
+            "amount": np.exp(rng.normal(8.0, 0.7, 400)).round(-2),
+            "late_payments": rng.poisson(0.5, 400),
+        }
+    )
+    score = np.log(frame["amount"] / 3000) + 1.6 * frame["late_payments"] - 3.0
+    score += 1.6 * (frame["savings"] == "little") + 1.2 * (frame["purpose"] == "business")
+    y = (score + rng.logistic(size=400) > 0.0).to_numpy()
     texts = [pd.get_dummies(frame[c], dtype=float) for c in ("job", "savings", "purpose")]
     numbers = frame[["age", "months", "amount", "late_payments"]].astype(float)
     X = np.column_stack([*texts, numbers / numbers.std()])
@@ -264,7 +277,7 @@ def loans():
         "epsilon": 0.1, "kappa": 2.0, "bounds": (lower, upper), "tol": 1e-8,
         "categories": [list(range(a, b)) for a, b in itertools.pairwise(ends)],
     }  # fmt: skip
-    return X, (frame["outcome"] == "default").to_numpy(), options
+    return X, y, options
 
 
 @pytest.fixture(scope="module")

@@ -169,7 +169,7 @@ def _ticks(low: float, high: float) -> FloatArray:
     """Four or so round numbers between two."""
     unit = 10.0 ** math.floor(math.log10((high - low) / 4.0))
     step = next(m * unit for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= (high - low) / 4.0)
-    return np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
+    return np.asarray(np.arange(math.ceil(low / step), math.floor(high / step) + 1) * float(step))
 
 
 def _points(x: FloatArray, y: FloatArray) -> str:
