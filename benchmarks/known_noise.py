@@ -1,8 +1,8 @@
 """Wrong labels, clean test data: what tuning a robust fit and ``label_noise`` are worth.
 
     python -m benchmarks.known_noise             # measure what has no rows yet (6 splits, minutes)
-    python -m benchmarks.known_noise --table     # the tables of docs/label_noise.md
-    python -m benchmarks.known_noise --trust     # the tables of docs/trust-per-label.md
+    python -m benchmarks.known_noise --table     # the tables of docs/wrong_labels.md
+    python -m benchmarks.known_noise --trust     # the tables of docs/wrong_labels.md
 
 Of 300 training samples of each of eight sets, a share of one class (the one that sorts last) or of
 both is recorded as the other.  ``DRLogisticRegressionCV`` (κ = ∞) sees the recorded labels alone;

@@ -21,7 +21,7 @@ found by bisection.
 *κ by class or by sample.*  Flips may be too few to level anything: E is then the budget from which
 on the null model does not change any more, and s there takes the place of ½.  Where the larger
 class has flips at several prices, the model may be constant, not constant and constant again below
-E (as in docs/trust-per-label.md), and E is the answer, the radius from which on it surely is.
+E (as in docs/wrong_labels.md), and E is the answer, the radius from which on it surely is.
 
 *Domains.*  The same with what moves within domains cost (``engine.tables.critical_radius``).  Below
 E no move pays, and the same data as numbers give the answer.
