@@ -107,6 +107,8 @@ stress: $(VENV)/.test
 	$(BIN)/python -m benchmarks.false_bounds --count 1000
 	$(BIN)/python -m benchmarks.false_bounds --kind ordinary --count 1000
 	$(BIN)/python -m benchmarks.false_bounds --kind classes --count 1000
+	$(BIN)/python -m benchmarks.false_bounds --kind labels --count 1000
+	$(BIN)/python -m benchmarks.false_bounds --kind labelled-classes --count 1000
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference docs/tutorials
