@@ -10,6 +10,7 @@
 #   make dist     wheel and sdist, in dist, the wheel tried in an environment of its own
 #   make oldest   the tests with the oldest versions of everything that pyproject.toml allows
 #   make checked  the numerical tests with every index in compiled loops checked
+#   make sanitized  the numerical tests with the compiler's address sanitiser (gcc or clang, Linux)
 #   make inplace  the compiled modules beside their sources: PYTHONPATH=src runs what you edit
 #   make reproduce  the paper's tables and figures, in a few minutes; all of it, over an hour:
 #                   make reproduce REPRODUCE_ARGS=all
@@ -32,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .PHONY: help demo test quick everywhere coverage lint format types docs dist oldest reproduce stress clean \
-	checked inplace
+	checked sanitized inplace
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
@@ -97,6 +98,13 @@ checked: $(VENV)/.test
 	    -Cbuild-dir=build/checked -Csetup-args=-Ddebug_checks=true .
 	PYTHONPATH="$(CURDIR)/build/checked-package" $(BIN)/python tests/everywhere.py native
 
+# Python itself is not sanitised: its allocator stands back, and what it never frees is no leak of ours.
+sanitized: $(VENV)/.test
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation --no-deps --target build/sanitized-package --upgrade \
+	    -Cbuild-dir=build/sanitized -Csetup-args=-Db_sanitize=address -Csetup-args=-Db_lundef=false .
+	LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	    PYTHONPATH="$(CURDIR)/build/sanitized-package" $(BIN)/python tests/everywhere.py native
+
 REPRODUCE_ARGS ?= all --quick
 reproduce: $(VENV)/.test
 	$(BIN)/python -m benchmarks.paper $(REPRODUCE_ARGS) --out build/paper
@@ -107,6 +115,8 @@ stress: $(VENV)/.test
 	$(BIN)/python -m benchmarks.false_bounds --count 1000
 	$(BIN)/python -m benchmarks.false_bounds --kind ordinary --count 1000
 	$(BIN)/python -m benchmarks.false_bounds --kind classes --count 1000
+	$(BIN)/python -m benchmarks.false_bounds --kind labels --count 1000
+	$(BIN)/python -m benchmarks.false_bounds --kind labelled-classes --count 1000
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/reference docs/tutorials

@@ -3,12 +3,17 @@
     python -m benchmarks.false_bounds --kind degenerate --count 10000
     python -m benchmarks.false_bounds --kind ordinary --count 10000
     python -m benchmarks.false_bounds --kind classes --count 10000
+    python -m benchmarks.false_bounds --kind labels --count 10000
+    python -m benchmarks.false_bounds --kind labelled-classes --count 10000
 
 *Degenerate*: up to three free columns beside the intercept (ε = 0, or features that cannot move),
 with offsets up to 1e15, columns that agree to within 1e-16 of each other, copies, whole multiples,
 numbers next to nothing, and data that are nearly separable.  *Ordinary*: what people have, and of
 every third problem categories and bounds.  *Classes*: three to five labels, with columns far from
-zero, categories, flip costs of every kind, with and without an intercept.
+zero, categories, flip costs of every kind, with and without an intercept.  *Labels*: flip costs by
+label or by sample, of 0, infinity and huge numbers among others, samples sorted by label in blocks
+(threads or Dask chunks), rare classes, weights that grow with the loss, levels that no sample has,
+or only samples without weight.  *Labelled classes*: the same with three to six classes.
 
 The judge shares nothing with the library.  It evaluates the worst-case loss of the model returned
 with fifty digits: an objective further below it than the rounding of the model's own coefficients
@@ -51,6 +56,19 @@ class Generated:
     X: np.ndarray[Any, Any]
     y: np.ndarray[Any, Any]
     options: dict[str, Any]
+    chunk: int = 0  # rows of a Dask chunk, if the samples are in some
+
+    def solve(self, **others: Any) -> drlogit.Result:
+        """A fit, of samples where they are."""
+        X, y, options = self.X, self.y, self.options | others
+        if self.chunk:
+            import dask.array as da
+
+            X, y = da.from_array(X, (self.chunk, X.shape[1])), da.from_array(y, self.chunk)
+            for name in ("sample_weight", "kappa"):
+                if np.shape(options.get(name)) == y.shape:
+                    options[name] = da.from_array(np.asarray(options[name]), self.chunk)
+        return drlogit.solve(X, y, **options)
 
 
 def _offset(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -191,13 +209,131 @@ def classes(seed: int) -> Generated:
     return Generated("with categories" if groups else "numbers", X, y, options)
 
 
+#: Costs of flips: labels that are unknown or beyond doubt, ordinary ones, and numbers that somebody
+#: writes for "never".
+PRICES = [0.0, 1e-6, 0.3, 1.0, 4.0, 30.0, 1e3, 1e6, 1e9, 1e12, 1e15, 1e18, 1e100, 1e300, np.inf]
+
+
+def some_costs(rng: np.random.Generator, y: Any, K: int) -> Any:
+    """κ by label or by sample, of a few prices; not zero for all."""
+    prices = rng.choice(PRICES, int(rng.integers(2, 5)), replace=False)
+    by_label = rng.random() < 0.4
+    each = rng.choice(prices, K if by_label else y.size)
+    if not each.any():
+        each[0] = 1.0
+    if by_label:
+        return dict(zip(np.unique(y).tolist(), each.tolist(), strict=True))
+    each[rng.random(y.size) < 0.2] *= rng.uniform(1.0, 2.0)
+    return each
+
+
+def in_blocks(
+    rng: np.random.Generator, kind: str, X: Any, y: Any, score: Any, options: dict[str, Any]
+) -> Generated:
+    """Flip costs, weights and samples sorted by label, in one block or in several."""
+    n = y.size
+    if rng.random() < 0.3:  # weights that go with the loss
+        wrong = score < np.quantile(score, rng.uniform(0.05, 0.5))
+        options["sample_weight"] = np.where(wrong, rng.choice([3.0, 40.0, 1e3]), 1.0)
+    if rng.random() < 0.3:
+        given = options.setdefault("sample_weight", np.ones(n))
+        nothing = np.flatnonzero(rng.random(n) < 0.15)
+        kept = np.unique(y, return_index=True)[1]
+        nothing = nothing[~np.isin(nothing, kept)]
+        given[nothing] = 0.0
+        for group in options.get("categories") or ():  # "none" where nobody else has it
+            X[np.ix_(nothing[rng.random(nothing.size) < 0.5], group)] = 0.0
+    order = np.argsort(y, kind="stable") if rng.random() < 0.7 else np.arange(n)
+    X, y = X[order], y[order]
+    if "sample_weight" in options:
+        options["sample_weight"] = options["sample_weight"][order]
+    options["kappa"] = some_costs(rng, y, np.unique(y).size)
+    where = int(rng.integers(3 if y.dtype == bool else 2))  # solve takes Dask with two classes
+    if where == 1:
+        options["n_jobs"] = int(rng.integers(2, 4))
+    chunk = int(rng.integers(max(n // 5, 1), n)) if where == 2 else 0
+    return Generated(kind + ("", ", threads", ", dask")[where], X, y, options, chunk)
+
+
+def labels(seed: int) -> Generated | None:
+    """Two classes with flip costs of every kind."""
+    rng = np.random.default_rng([seed, 20])
+    if seed % 2:
+        X, signs, options = domain_case(int(rng.integers(1 << 30)))
+        y = signs > 0
+        options.pop("sample_weight", None)
+        for group in options["categories"]:
+            if len(group) > 2 and rng.random() < 0.3:  # a level that no sample has
+                X[X[:, group[0]] > 0.0, group[1]], X[:, group[0]] = 1.0, 0.0
+        return in_blocks(rng, "domains", X, y, rng.standard_normal(y.size), options)
+    n_samples, n_features = int(rng.integers(10, 70)), int(rng.integers(1, 5))
+    X = rng.standard_normal((n_samples, n_features)) * 10.0 ** rng.uniform(-1.0, 1.0, n_features)
+    score = X / X.std(axis=0) @ rng.standard_normal(n_features) + rng.logistic(size=n_samples)
+    y = score > np.quantile(score, rng.choice([0.03, 0.5, 0.7, 0.95]))
+    if y.all() or not y.any():
+        return None
+    costs = 1.0 / X.std(axis=0)
+    costs[rng.random(n_features) < 0.2] = np.inf
+    options = {
+        "epsilon": float(rng.choice([0.0, 0.001, 0.01, 0.05, 0.2, 1.0, 10.0])),
+        "norm": str(rng.choice(["l1", "l2", "linf"])),
+        "feature_costs": costs,
+        "fit_intercept": bool(rng.random() < 0.8),
+    }
+    return in_blocks(rng, "numbers", X, y, np.where(y, score, -score), options)
+
+
+def labelled_classes(seed: int) -> Generated:
+    """Three to six classes, rare ones among them, with domains, often without an intercept."""
+    rng = np.random.default_rng([seed, 21])
+    K, n_numbers, n_levels = (int(rng.integers(*ends)) for ends in ((3, 7), (1, 4), (2, 4)))
+    n_samples = int(rng.integers(3 * K, 12 * K))
+    X = rng.uniform(0.0, 1.0, (n_samples, n_numbers))
+    slopes, rare = rng.standard_normal((K, n_numbers)), rng.choice([0.0, 3.0]) * np.arange(K)
+    scores = 3.0 * X @ slopes.T + rng.gumbel(size=(n_samples, K)) - rare
+    y = scores.argmax(axis=1)
+    y[:K] = np.arange(K)
+    lower, upper = np.full((2, n_numbers + n_levels), [[-np.inf], [np.inf]])
+    lower[:n_numbers], upper[:n_numbers] = X.min(axis=0) - 0.1, X.max(axis=0) + 0.1
+    dropped = int(rng.random() < 0.3)
+    one_hot = np.eye(n_levels + 1)[rng.integers(n_levels + dropped, size=n_samples)]
+    costs = 10.0 ** rng.uniform(-1.0, 1.0, n_numbers)
+    costs[: rng.integers(1 + n_numbers // 2)] = np.inf
+    options: dict[str, Any] = {
+        "epsilon": float(rng.choice([0.001, 0.01, 0.05, 0.2, 1.0, 10.0])),
+        "norm": str(rng.choice(["l1", "l2", "linf"])),
+        "feature_costs": np.append(costs, np.full(n_levels, 10.0 ** rng.uniform(-1.0, 1.0))),
+        "fit_intercept": bool(rng.random() < 0.3),
+        "categories": [list(range(n_numbers, n_numbers + n_levels))],
+        "bounds": (lower, upper),
+    }
+    X = np.column_stack([X, one_hot[:, :n_levels]])
+    return in_blocks(rng, "classes", X, y, scores[np.arange(n_samples), y], options)
+
+
+def prices_of(problem: Generated) -> list[list[Any]]:
+    """What each label of each sample costs."""
+    names, kappa = np.unique(problem.y).tolist(), problem.options["kappa"]
+    if isinstance(kappa, dict):
+        kappa = np.array([kappa[label] for label in problem.y.tolist()])
+    kappa = np.asarray(kappa, dtype=float)
+    codes = np.searchsorted(names, problem.y)
+    if kappa.ndim < 2:
+        kappa = np.broadcast_to(kappa.reshape(-1, 1), (codes.size, len(names))).copy()
+    else:
+        kappa = kappa[codes]
+    kappa[np.arange(codes.size), codes] = 0.0
+    return [[mp.mpf(float(price)) for price in row] for row in kappa]
+
+
 class Judge:
     """A problem in fifty digits: the value of models, and Newton's method on free coefficients."""
 
     def __init__(self, problem: Generated) -> None:
         X, options = problem.X, problem.options
         self.n_samples, self.n_features = X.shape
-        self.epsilon, self.kappa = mp.mpf(options["epsilon"]), mp.mpf(options["kappa"])
+        self.epsilon = mp.mpf(options["epsilon"])
+        self.kappa = [max(each) for each in prices_of(problem)]
         self.norm, self.intercept = options["norm"], options["fit_intercept"]
         self.signs = [1 if label else -1 for label in problem.y]
         self.rows = [[mp.mpf(float(x)) for x in row] for row in X]
@@ -266,21 +402,21 @@ class Judge:
         return self._polished(fixed, v, lam, steps)
 
     def _polished(self, fixed: list[Any], v: list[Any], lam: Any, steps: int) -> Any:
-        flips = self.kappa < mp.inf and self.epsilon > 0
-        kink = self.kappa * lam if flips else mp.inf
+        flips = self.epsilon > 0
+        kinks = [kappa * lam if kappa < mp.inf and flips else mp.inf for kappa in self.kappa]
 
         def margins(at: list[Any]) -> list[Any]:
             return [o + mp.fdot(row, at) for o, row in zip(fixed, self.Z, strict=True)]
 
         def value(at: list[Any]) -> Any:
-            terms = [loss(u) + max(u - kink, 0) for u in margins(at)]
+            terms = [loss(u) + max(u - kink, 0) for u, kink in zip(margins(at), kinks, strict=True)]
             return self.epsilon * lam + mp.fdot(self.weights, terms)
 
         best, active = value(v), list(range(len(v)))
         for _ in range(steps):
             u = margins(v)
             slope = [w * (1 / (1 + mp.exp(x)) - (x > kink))
-                     for w, x in zip(self.weights, u, strict=True)]  # fmt: skip
+                     for w, x, kink in zip(self.weights, u, kinks, strict=True)]  # fmt: skip
             curve = [w / (2 + mp.exp(x) + mp.exp(-x)) for w, x in zip(self.weights, u, strict=True)]
             columns = [[row[k] for row in self.Z] for k in active]
             gradient = mp.matrix([mp.fdot(slope, column) for column in columns])
@@ -319,11 +455,12 @@ class Judge:
             for group in self.groups
         ]
         total = self.epsilon * lam
-        for weight, sign, row in zip(self.weights, self.signs, self.rows, strict=True):
+        samples = zip(self.weights, self.signs, self.rows, self.kappa, strict=True)
+        for weight, sign, row, kappa in samples:
             score = mp.fdot(row, beta) + b
             worst = [mp.ninf]
             for label in (sign, -sign):
-                paid = mp.mpf(0) if label == sign else self.kappa
+                paid = mp.mpf(0) if label == sign else kappa
                 if paid == mp.inf:
                     continue
                 items = []
@@ -359,18 +496,13 @@ class ClassJudge:
         self.epsilon, self.norm = mp.mpf(options["epsilon"]), options["norm"]
         self.rows = [[mp.mpf(float(x)) for x in row] for row in problem.X]
         self.labels = [int(label) for label in problem.y]
-        n_samples, n_classes = len(self.labels), max(self.labels) + 1
+        n_samples = len(self.labels)
         weights = [mp.mpf(float(w)) for w in options.get("sample_weight", np.ones(n_samples))]
         self.weights = [w / mp.fsum(weights) for w in weights]
         self.costs = [mp.mpf(float(c)) for c in options["feature_costs"]]
         for j in {j for group in options.get("categories") or [] for j in group}:
             self.costs[j] /= 2  # to leave one category for another moves two columns
-        kappa = np.asarray(options["kappa"], dtype=float)
-        if kappa.ndim < 2:
-            kappa = np.broadcast_to(kappa.reshape(-1, 1), (n_samples, n_classes))
-        else:
-            kappa = kappa[problem.y]
-        self.prices = [[mp.mpf(float(price)) for price in row] for row in kappa]
+        self.prices = prices_of(problem)
 
     def value(self, result: drlogit.Result) -> Any:
         """The worst-case loss of a model, at λ or at the least that its coefficients allow."""
@@ -417,6 +549,8 @@ SOURCES: dict[str, tuple[Callable[[int], Generated | None], type[Judge] | type[C
     "degenerate": (degenerate, Judge),
     "ordinary": (ordinary, Judge),
     "classes": (classes, ClassJudge),
+    "labels": (labels, Judge),
+    "labelled-classes": (labelled_classes, ClassJudge),
 }
 
 
@@ -441,7 +575,7 @@ def main() -> None:
         problem = make(seed)
         if problem is None:
             continue
-        result = drlogit.solve(problem.X, problem.y, **problem.options)
+        result = problem.solve()
         total[problem.kind] += 1
         certified[problem.kind] += result.converged
         judge = judge_of(problem)
@@ -450,7 +584,7 @@ def main() -> None:
             false += 1
             print(f"seed {seed} ({problem.kind}): {result} is below {mp.nstr(value, 20)}")
         if result.dual_objective > 0.0:
-            tight = drlogit.solve(problem.X, problem.y, tol=1e-10, **problem.options)
+            tight = problem.solve(tol=1e-10)
             least = min(judge.least_value(result), judge.least_value(tight))
             if max(result.dual_objective, tight.dual_objective) > least:
                 false += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -239,6 +240,20 @@ def test_points_outside_the_ball_are_scaled_strictly_inside():
     assert factor == pytest.approx(0.8, rel=1e-11)
     assert factor < 0.8
     assert bound == pytest.approx(0.48, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_that_is_new_has_bounds(name):
+    """One that differs from a known norm by its name alone proves as much."""
+    known, new = (
+        one_free_column(
+            kind=np.array([IN_NORM, IN_NORM], np.int32), costs=np.array([2.0, 1.0]), norm=norm
+        )
+        for norm in (NORMS[name], replace(NORMS[name], name="new"))
+    )
+    for gradient in ([0.375, 0.2], [0.0, 0.0], [-3.0, 1e-9]):
+        sums = DualSums(np.array(gradient), 0.1, 0.6, 10)
+        assert lower_bound(new, 1.0, sums) == pytest.approx(lower_bound(known, 1.0, sums))
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])

@@ -10,14 +10,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import stress
+from benchmarks.domain_cases import domain_case
 
 import drlogit
 import zoo
-from drlogit.engine import wide
+from drlogit.dual import _certificate
+from drlogit.engine import _pair, _survey, wide
 from drlogit.engine.pair import PairSamples, Scaling, interior_point
 from drlogit.engine.settings import SETTINGS
+from drlogit.fitting.solving import solve_problem
+from drlogit.problem import _losses
 from drlogit.problem.problem import build_problem
 from drlogit.problem.result import Monitor, Status
+from drlogit.rows import _products
 
 
 @pytest.mark.parametrize("case", zoo.ZOO, ids=repr)
@@ -86,6 +91,52 @@ def test_fits_of_the_same_samples_in_two_threads_do_not_disturb_each_other():
         thread.join()
     for coefficients in found:
         np.testing.assert_array_equal(coefficients, wanted)
+
+
+def test_loops_refuse_arrays_of_other_lengths():
+    """Once per visit, in every build: nothing behind the end of an array is read."""
+    X, y = zoo.logistic_data(50, 4)
+    rows = build_problem(X, y, epsilon=0.02, kappa=1.0).rows
+    block, other = rows.blocks[0], build_problem(X[:40], y[:40], epsilon=0.02, kappa=1.0).rows
+    coef, one, loss = np.ones(6), np.ones(1), np.zeros(0)
+    state = _pair.open_pair(block.compiled, one, loss, coef, 0.1)
+    plain = _pair.open_pair(block.compiled, loss, loss, coef, 0.1)
+    state, _ = _pair.linearise_pair(block.compiled, state, coef, 0.0, 0.0)
+    short = other.blocks[0].compiled
+    wrong = [
+        (_pair.open_pair, block.compiled, np.ones(49), loss, coef, 0.1),
+        (_pair.open_pair, block.compiled, one, np.ones(49), coef, 0.1),
+        (_pair.open_pair, block.compiled, one, loss, coef[1:], 0.1),
+        (_pair.linearise_pair, short, state, coef, 0.0, 0.0),
+        (_pair.linearise_pair, block.compiled, state, coef[1:], 0.0, 0.0),
+        (_pair.predict_pair, short, state, coef),
+        (_pair.predict_pair, block.compiled, plain, coef),
+        (_pair.correct_pair, block.compiled, state, coef, 0.1, 1.0),
+        (_pair.certify_pair, short, state, coef),
+        (_pair.certify_pair, block.compiled, (state, np.ones((2, 49))), coef),
+        (_survey.survey, block.compiled, np.ones(49), 1.0, 1.0, np.ones(50)),
+        (_survey.survey, block.compiled, one, 1.0, 1.0, np.ones(49)),
+        (_losses.log_loss_sum, np.ones(3), np.ones(2)),
+        (_losses.flip_sums, np.ones(3), np.ones(3), np.ones(2), None),
+        (_certificate.pair_sums, block.compiled, coef[1:], None, np.ones(49), None),
+        (_products.weighted_gram, block.compiled, np.ones(49)),
+        (_products.compiled_rows, X, y[1:], block.weights, True),
+    ]
+    for function, *arguments in wrong:
+        with pytest.raises(ValueError, match="lengths"):
+            function(*arguments)
+
+
+def test_a_block_keeps_what_a_table_fit_worked_out_but_not_in_a_pickle():
+    X, y, options = domain_case(5)
+    problem = build_problem(X, y, **options)
+    solve_problem(problem, tol=1e-6)
+    rows, _ = problem.rows.compact or (problem.rows, None)
+    for block in rows.blocks:
+        assert block.kept
+        again = pickle.loads(pickle.dumps(block))
+        assert not again.kept
+        np.testing.assert_array_equal(again.y, block.y)
 
 
 def test_states_are_not_changed_by_visits_and_survive_a_journey():

@@ -125,3 +125,63 @@ def test_an_empty_column_that_cannot_move_changes_nothing(cancer, solver):
     result = drlogit.solve(empty, y, epsilon=0.05, solver=solver, **ball)
     plain = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
     assert result.objective == pytest.approx(plain.objective, abs=2e-6)
+
+
+def least_budget(X, y, kappa, n_classes):
+    """ψ at equal probabilities of all classes, ℓ1, with intercepts: HiGHS, then by hand.
+
+    A linear program in several units of the intercepts; the value is that of a feasible point.
+    """
+    n, d = X.shape
+    K, own, best = n_classes, np.arange(n), 0.0
+    price = np.repeat(np.broadcast_to(kappa, n)[:, None], K, axis=1).astype(float)
+    price[own, y] = 0.0
+    largest = np.maximum(price.max(axis=1), 1.0)
+    for unit in (1.0, 1e3, 1e6, 1e9):
+        A, b = [], []
+        for i, k in np.ndindex(n, K):
+            row, scale = np.zeros(K * d + K + n), max(price[i, k], 1.0)
+            row[k * d : (k + 1) * d], row[K * d + k] = -X[i] / scale, -unit / scale
+            row[K * d + K + i] = -largest[i] / scale
+            A.append(row)
+            b.append(price[i, k] / scale)
+        for j, k, other in np.ndindex(d, K, K):
+            if k != other:
+                row = np.zeros(K * d + K + n)
+                row[k * d + j], row[other * d + j] = 1.0, -1.0
+                A.append(row)
+                b.append(1.0)
+        means = np.tile(X.mean(axis=0) / K, K)
+        cost = np.concatenate([means, np.full(K, unit / K), largest / n])
+        ends = [(None, None)] * cost.size
+        ends[(K - 1) * d : K * d], ends[K * d + K - 1] = [(0.0, 0.0)] * d, (0.0, 0.0)
+        tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        found = linprog(cost, np.array(A), b, bounds=ends, method="highs-ds", options=tight)
+        if found.status:
+            continue
+        B = found.x[: K * d].reshape(K, d)
+        scores = X @ (B / max(1.0, np.ptp(B, axis=0).max())).T + unit * found.x[K * d : K * d + K]
+        best = max(best, -np.mean(scores.mean(axis=1) + (-scores - price).max(axis=1)))
+    return best
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("shape", [(40, 3), (15, 20)])
+@pytest.mark.parametrize("kappa", [1e-3, 1.0, 1e6, 1e9, "by sample", "far apart"])
+def test_flips_that_cost_far_more_or_less_than_moves(kappa, shape, n_classes):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal(shape)
+    y = (2.0 * X[:, :n_classes] + rng.gumbel(size=(shape[0], n_classes))).argmax(axis=1)
+    if isinstance(kappa, str):
+        kappa = 10.0 ** rng.uniform(0.0 if kappa == "far apart" else 5.0, 9.0, shape[0])
+    found = drlogit.epsilon_max(X, y, kappa=kappa)
+    assert found == pytest.approx(least_budget(X, y, kappa, n_classes), rel=1e-4)
+
+
+def test_the_share_of_flips_that_makes_a_model_constant_does_not_depend_on_their_cost():
+    """A rare class: flips level all features with the classes, below the radius of these."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((40, 3)), rng.choice(3, 40, p=[0.6, 0.3, 0.1])
+    share = drlogit.epsilon_max(X, y, kappa=1.0)
+    assert drlogit.epsilon_max(X, y, kappa=1e9) / 1e9 == pytest.approx(share, rel=1e-4)
+    assert share < 0.99 * least_budget(X, y, 1.0, 3)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dask.array as da
+import mpmath
 import numpy as np
 import pytest
+from benchmarks.false_bounds import Generated, Judge
 
 import drlogit
 import zoo
@@ -75,6 +77,52 @@ def test_costs_travel_with_the_samples(place, n_classes):
         other = drlogit.solve(X, y, n_jobs=jobs, **options)
     assert other.objective == pytest.approx(whole.objective, abs=1e-9)
     np.testing.assert_allclose(other.coef, whole.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("categories", [None, [[0, 1, 2, 3]]])
+@pytest.mark.parametrize("place", ["threads", "dask"])
+def test_a_block_in_which_no_label_can_flip(place, categories):
+    """Samples sorted by label: κ is infinite throughout some blocks, and finite in others."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(4)[rng.integers(4, size=400)], rng.standard_normal((400, 3))])
+    y = np.repeat([0, 1], [280, 120])
+    options = {"epsilon": 0.01, "kappa": {0: np.inf, 1: 1.0}, "categories": categories}
+    whole = drlogit.solve(X, y, tol=1e-9, **options)
+    if place == "threads":
+        parts = drlogit.solve(X, y, n_jobs=2, tol=1e-9, **options)
+    else:
+        parts = drlogit.solve(
+            da.from_array(X, (100, 7)), da.from_array(y, 100), tol=1e-9, **options
+        )
+    assert parts.gap <= 1e-9
+    assert parts.objective == pytest.approx(whole.objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("categories", [None, [[0, 1, 2]]])
+@pytest.mark.parametrize("huge", [1e6, 1e12, 1e15, 1e18, 1e100, 1e300])
+def test_unknown_labels_beside_huge_costs(huge, categories):
+    """The objective is the worst case of the model returned, with fifty digits."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([np.eye(3)[rng.integers(3, size=60)], rng.standard_normal((60, 2))])
+    y = X @ [1.0, 0.0, -1.0, 1.0, -1.0] + 0.8 * rng.standard_normal(60) > 0.3
+    kappa = np.where(rng.random(60) < 0.5, huge, 0.0)
+    options = {"epsilon": 0.1, "kappa": kappa, "norm": "l1", "fit_intercept": True}
+    options |= {"categories": categories, "feature_costs": np.ones(5)}
+    with mpmath.workdps(50):
+        judge = Judge(Generated("", X, y, options))
+        for epsilon in (0.01, 0.1, 10.0):
+            judge.epsilon = mpmath.mpf(epsilon)
+            found = drlogit.solve(X, y, **(options | {"epsilon": epsilon}))
+            assert found.gap <= 1e-6
+            assert abs(judge.value(found) - found.objective) <= 1e-12
+
+
+def test_an_unknown_label_counts_for_nothing_at_radius_zero():
+    X, y = zoo.logistic_data(80, 3)
+    plain = drlogit.solve(X, y, epsilon=0.0, kappa=np.inf)
+    unknown = drlogit.solve(X, y, epsilon=0.0, kappa=np.where(np.arange(80) < 40, 0.0, 1.0))
+    assert unknown.objective == pytest.approx(plain.objective, abs=1e-9)
+    assert unknown.gap <= 1e-6
 
 
 @pytest.mark.parametrize("seed", range(4))

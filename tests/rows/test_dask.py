@@ -14,6 +14,8 @@ import pytest
 import scipy.sparse as sp
 
 import drlogit
+from drlogit.fitting.solving import solve_problem
+from drlogit.problem.problem import build_problem
 from zoo import thin_data as data
 
 dask = pytest.importorskip("dask")
@@ -155,6 +157,22 @@ def test_two_processes_agree_and_nothing_is_left_behind(client):
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
         assert time.monotonic() < deadline, "tasks are left on the scheduler"
         time.sleep(0.05)
+
+
+def test_a_table_agrees_and_moves_between_workers(client):
+    """Blocks with what a table fit worked out for them can be sent, and are fitted again."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(4)[rng.integers(4, size=400)], rng.standard_normal((400, 2))])
+    y = np.repeat([0, 1], [280, 120])  # some blocks have one label only
+    options = {"kappa": {0: np.inf, 1: 1.0}, "categories": [[0, 1, 2, 3]]}
+    there = da.from_array(X, (100, 6)), da.from_array(y, 100)
+    problem = build_problem(*there, epsilon=0.02, **options)
+    for epsilon in (0.02, 0.05):
+        found = solve_problem(problem.with_radius(epsilon), tol=1e-9)
+        whole = drlogit.solve(X, y, epsilon=epsilon, tol=1e-9, **options)
+        assert found.objective == pytest.approx(whole.objective, abs=1e-9)
+        shares = client.gather(problem.rows._shares)  # pickled where they are
+        assert sum(share.n_samples for share in shares) == 400
 
 
 def test_a_killed_worker_costs_time_only():

@@ -43,6 +43,18 @@ def test_a_proof_proves_what_the_fit_claims(
     assert found.lower <= fit.objective
 
 
+def test_other_labels_are_other_data(tmp_path: Path) -> None:
+    """Labels 1 and 2 exchanged are seen by the digest, before any arithmetic."""
+    X, y = samples()
+    fit = drlogit.solve(X, y, epsilon=0.05, kappa=1.0)
+    fit.save_proof(tmp_path / "p.npz", X, y)
+    exchanged = np.array([0, 2, 1])[y]
+    assert drlogit.verify(fit, X, y, tmp_path / "p.npz")
+    found = drlogit.verify(fit, X, exchanged, tmp_path / "p.npz")
+    assert not found
+    assert "other data" in found.reason
+
+
 @pytest.mark.parametrize("part", ["probabilities", "labels", "flow"])
 def test_what_is_no_proof(part: str) -> None:
     X, y = samples()

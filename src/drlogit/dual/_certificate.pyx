@@ -8,6 +8,7 @@ from libc.math cimport INFINITY, fabs, sqrt
 from drlogit.problem._losses cimport add_entropies, loss_terms
 from drlogit.problem.parameters import ADMITTED
 from drlogit.rows._products cimport CompiledRows, CsrRows
+from drlogit.rows._shapes cimport fit
 
 ROUNDING = 2.0**-53     # its unit
 NOTHING = 1e-300        # more than underflow can take from any sum
@@ -25,7 +26,7 @@ cdef class Coordinates:
     cdef const int[::1] kinds
     cdef const double[::1] cost, deviation, centre, error
     cdef Py_ssize_t constant, n_groups, n_inside
-    cdef int power      # 1, 2, or 0 for the largest
+    cdef int power      # 1, 2, or 0 for the largest; -1: another norm
 
     def __init__(self, kind, costs, norm, spread, mean, size, intercept):
         self.kind, self.costs, self.norm, self.spread, self.mean, self.size = kind, costs, norm, spread, mean, size
@@ -33,7 +34,8 @@ cdef class Coordinates:
         self.kinds, self.cost, self.deviation, self.centre = kind, costs, spread, mean
         self.sizes = size if intercept is None else size + np.abs(mean) * size[intercept]
         self.error = self.sizes
-        self.power = {"l1": 1, "l2": 2, "linf": 0}[norm.name]
+        for part in (costs, spread, mean, self.sizes): fit(len(part) == len(kind), "coordinates")
+        self.power = {"l1": 1, "l2": 2, "linf": 0}.get(norm.name, -1)
         cdef Py_ssize_t j
         for j in range(self.kinds.shape[0]):
             if self.kinds[j] < 0: self.n_groups = max(self.n_groups, -self.kinds[j])
@@ -51,23 +53,30 @@ cdef class Coordinates:
     cpdef double used(self, const double[::1] gradient, double rounding=0.0):
         cdef double largest = 0.0, total = 0.0, move
         cdef Py_ssize_t j, n = self.kinds.shape[0]
+        fit(gradient.shape[0] == n, "gradient")
         for j in range(n):
             if self.kinds[j] != NORM: continue
             move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW)
             if not move < INFINITY: return move   # nor what is no number
             largest = max(largest, move)
         if largest == 0.0 or self.power == 0: return largest
+        cdef double[::1] moves = np.empty(self.n_inside if self.power < 0 else 0)
+        cdef Py_ssize_t k = 0
         for j in range(n):
             if self.kinds[j] != NORM: continue
             move = self.cost[j] * (fabs(self.at(gradient, j)) + rounding * self.error[j] + UNDERFLOW) / largest
-            total += move if self.power == 1 else move * move
-        return largest * (total if self.power == 1 else sqrt(total)) * (1.0 + (self.n_inside + 12) * UNIT)
+            if self.power < 0: moves[k] = move
+            else: total += move if self.power == 1 else move * move
+            k += 1
+        if self.power < 0: total = self.norm.value(np.asarray(moves))
+        return largest * (sqrt(total) if self.power == 2 else total) * (1.0 + (self.n_inside + 12) * UNIT)
 
     cpdef double charge(self, const double[::1] gradient, double rounding=0.0):
         cdef double total = 0.0, error, value
         cdef Py_ssize_t j, n = self.kinds.shape[0]
         cdef int kind
         cdef double[:, ::1] owed = np.zeros((2, self.n_groups))
+        fit(gradient.shape[0] == n, "gradient")
         for j in range(n):
             kind = self.kinds[j]
             if kind == NORM or (kind == LOOSE and not self.deviation[j] > 0.0): continue
@@ -82,6 +91,7 @@ cdef class Coordinates:
     def admits(self, const double[::1] model):
         cdef Py_ssize_t j
         cdef double odds, at_means = 0.0
+        fit(model.shape[0] == self.kinds.shape[0], "coefficients")
         if self.constant >= 0:
             for j in range(self.kinds.shape[0]): at_means += self.centre[j] * model[j]
         for j in range(self.kinds.shape[0]):
@@ -119,8 +129,7 @@ def column_sums(CompiledRows rows, const double[:, ::1] r):
     found = np.zeros((r.shape[0], P))
     cdef double[:, ::1] total = found, lost = np.zeros((r.shape[0], P))
     cdef double[::1] part = np.zeros(P)
-    if r.shape[1] != n:
-        raise ValueError(f"there must be a number for each of {n} rows, got {r.shape[1]}")
+    fit(r.shape[1] == n, "columns")
     rows = rows.borrow()
     with nogil:
         for c in range(r.shape[0] if P else 0):
@@ -142,8 +151,8 @@ def pair_sums(CompiledRows rows, const double[::1] coef, const double[::1] s, co
     state, found = np.empty((3, n)), np.zeros(P + 2)
     cdef double[:, ::1] out = state
     cdef double[::1] total = found, lost = np.zeros(P + 2), partial = np.zeros(P + 2), col = np.empty(b)
-    if coef.shape[0] != P:
-        raise ValueError(f"coefficients must be {P}, got {coef.shape[0]}")
+    fit(coef.shape[0] == P and (s is None or s.shape[0] == n) and (a is None or a.shape[0] == n), "coefficients and s, a")
+    fit(trust is None or trust.shape[0] == n, "trust")
     rows = rows.borrow()
     with nogil:
         for block in range(n_panels):

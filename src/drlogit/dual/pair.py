@@ -60,7 +60,8 @@ def judge(
     ``lam`` is for the problem at fixed λ.
     """
     coordinates = pair_coordinates(problem)
-    found = _visited(problem, coordinates, lam, _judge, given, coefficients, 1.0)
+    flips = 1.0 if problem.flips or lam is not None else 0.0
+    found = _visited(problem, coordinates, lam, _judge, given, coefficients, flips)
     if lam is None and found.sums.spent > problem.epsilon:
         fewer = problem.epsilon / found.sums.spent
         found = _visited(problem, coordinates, lam, _judge, found.state, coefficients, fewer)
@@ -131,7 +132,9 @@ def _judge(
 ) -> tuple[FloatArray, tuple[Sum, Max, Sum]]:
     alone = given is None or (isinstance(given, np.ndarray) and given.ndim == 1)
     s, a = (None, given) if alone else given[-2:]
-    return _reduced(block, coefficients, s, a if share == 1.0 else share * np.asarray(a))
+    return _reduced(
+        block, coefficients, s, a if a is None or share == 1.0 else share * np.asarray(a)
+    )
 
 
 def _reduced(

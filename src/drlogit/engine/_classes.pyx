@@ -18,6 +18,7 @@ from collections import namedtuple
 import numpy as np
 from libc.math cimport INFINITY, exp, log
 from drlogit.rows._products cimport CompiledRows
+from drlogit.rows._shapes cimport fit
 from ._pair cimport LEVELS, SCALARS, limit
 from .settings import SETTINGS
 
@@ -63,12 +64,23 @@ cdef Py_ssize_t others(const double* a, Py_ssize_t K) noexcept nogil:
     return count if count > 1 else 0
 
 
+cdef int check(CompiledRows rows, state, const double[::1] coef) except -1:
+    """Arrays of the lengths that a visit reads; λ is the last of the coefficients."""
+    n, K = rows.n_samples, state.kappa.shape[1]
+    fit(coef.shape[0] == K * rows.n_columns + 1 and state.codes.size == n and state.fixed.size in (0, n * K), "samples")
+    for tables, part in ((1, state.kappa), (3, state.now), (2, state.curved), (1, state.second), (3, state.step)):
+        fit(part is None or part.size == tables * n * K, "tables")
+    return 0
+
+
 def open_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] kappa, fixed, const double[::1] coef, double mu):
     """Slacks of at least μ, and equal products of a sample: r = τ + s + κ λ, a in proportion to 1/r."""
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = kappa.shape[1]
     cdef double lam = coef[K * rows.n_columns], least, total
     cdef double[:, :, ::1] now = np.zeros((3, n, K))
     cdef double* r
+    state = ClassState(np.asarray(codes), np.where(np.isinf(kappa), 0.0, kappa), fixed, np.asarray(now))
+    check(rows, state, coef)
     rows = rows.borrow()
     for block in range((n + b - 1) // b):
         lo, hi = block * b, min(block * b + b, n)
@@ -83,7 +95,7 @@ def open_classes(CompiledRows rows, const int[::1] codes, const double[:, ::1] k
                 total += 1.0 / r[k]
             for k in range(K): now[2, i, k] = 1.0 / r[k] / total if kappa[i, k] != INFINITY else 0.0
     rows.free()
-    return ClassState(np.asarray(codes), np.where(np.isinf(kappa), 0.0, kappa), fixed, np.asarray(now))
+    return state
 
 
 cdef void moved(Py_ssize_t K, const double* r, const double* a, const double* dr, const double* da, double primal, double dual,
@@ -103,6 +115,7 @@ cdef void moved(Py_ssize_t K, const double* r, const double* a, const double* dr
 
 def linearise_classes(CompiledRows rows, state, const double[::1] coef, double primal, double dual):
     """Go by these lengths along the state's direction, to ``coef``: the state, with (p, D), and the conditions there."""
+    check(rows, state, coef)
     cdef const int[::1] codes = state.codes
     cdef const double[:, ::1] kappa = state.kappa, fixed = state.fixed
     cdef double[:, :, ::1] was = state.now
@@ -175,6 +188,8 @@ def curvature_product(CompiledRows rows, const double[:, :, ::1] curved, const d
     """The samples' matrix times (B, λ), sample by sample: where a kink holds, ds + κ dλ is small before it is multiplied."""
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
     cdef double[:, ::1] columns = np.empty((K, b)), ds = np.empty((b, K)), adjoint = np.zeros((K, rows.stride))
+    fit(curved.shape[0] == 2 and curved.shape[1] == n and kappa.shape[0] == n and kappa.shape[1] == K, "curvatures and kappa")
+    fit(coef.shape[0] == K * m + 1, "coefficients")
     found = np.empty(K * m + 1)
     cdef double[::1] out = found
     cdef const double* p
@@ -211,6 +226,7 @@ def curvature_gram(CompiledRows rows, const double[:, :, ::1] curved):
     """The matrix of that product, but for λ: a weighted Gram matrix for every pair of classes (k, j < k)."""
     cdef Py_ssize_t block, i, j, k, c, q, lo, hi, n = rows.n_samples, b = rows.panel, K = curved.shape[2], m = rows.n_columns
     cdef Py_ssize_t Q = K * (K - 1) // 2
+    fit(curved.shape[0] == 2 and curved.shape[1] == n, "curvatures")
     cdef double[:, ::1] weights = np.empty((Q, b))
     found = np.zeros((Q, rows.stride, rows.stride))
     cdef double[:, :, ::1] grams = found
@@ -273,6 +289,7 @@ def follow_classes(CompiledRows rows, state, const double[::1] dcoef, double cen
     Sums of a predictor: the pull of the second-order terms (P), changes of the products with primal, dual and both
     steps, 2·LEVELS costs of step lengths; else: slope and curvature of the loss, 2·LEVELS costs.
     """
+    check(rows, state, dcoef)
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, m = rows.n_columns, K = state.kappa.shape[1]
     cdef Py_ssize_t P = K * m + 1
     cdef const int[::1] codes = state.codes
@@ -351,6 +368,7 @@ cdef void settled(double* p, Py_ssize_t K) noexcept nogil:
 def certify_classes(CompiledRows rows, both, const double[::1] dcoef):
     """The dual point (p, a), (2, N, K), after one more correction, its adjoint and entropy; of a state, or (state, last point)."""
     state, point = (both, None) if isinstance(both, ClassState) else both
+    check(rows, state, dcoef)
     cdef Py_ssize_t block, i, k, lo, hi, n = rows.n_samples, b = rows.panel, K = state.kappa.shape[1], m = rows.n_columns
     cdef Py_ssize_t P = K * m + 1, wide = rows.stride
     cdef const double[:, ::1] kappa = state.kappa
@@ -358,6 +376,7 @@ def certify_classes(CompiledRows rows, both, const double[::1] dcoef):
     cdef bint first = point is None
     cdef double[:, :, ::1] after = np.empty((2, n, K))
     cdef const double[:, :, ::1] before = after if first else point
+    fit(before.shape[0] == 2 and before.shape[1] == n and before.shape[2] == K, "dual point")
     cdef double[:, ::1] columns = np.empty((K, b)), adjoint = np.zeros((K, wide)), ds = np.empty((b, K))
     cdef double[::1] work = np.empty(K)
     sums = np.zeros(P + 2)

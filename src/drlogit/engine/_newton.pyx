@@ -8,7 +8,9 @@ from libc.math cimport INFINITY, sqrt
 from scipy.linalg.cython_blas cimport dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf
 from drlogit.dual.bound import DualSums, lower_bound
+from drlogit.rows._shapes cimport fit
 from ._cones cimport Cone, dot
+from ._pair cimport SCALARS
 from .settings import SETTINGS
 
 cdef int ONE = 1
@@ -37,6 +39,7 @@ cdef class Newton:
 
     cpdef void open(self, double[::1] x, double mu):
         cdef Py_ssize_t j
+        fit(x.shape[0] == self.size, "coordinates")
         for j in range(self.size):
             self.x[j], self.dx[j] = x[j], 0.0
         self.dual, self.best = 0.0, INFINITY
@@ -48,6 +51,7 @@ cdef class Newton:
         ``weights`` are those of the samples in the Gram matrix, where that is not formed.
         """
         cdef Py_ssize_t j, P = self.size
+        fit(sums.shape[0] == self.scalars + SCALARS, "sums")
         cdef double* adj = &sums[0] + self.square
         cdef double* tot = adj + 3 * P
         self.sums = sums
@@ -140,6 +144,7 @@ cdef class Newton:
     def prove(self, double[::1] sums):
         """The bound of a dual point from its sums (adjoint, what flips and moves spend, entropy, additions)."""
         cdef Py_ssize_t j, P = self.size
+        fit(sums.shape[0] == P + 2, "sums of a dual point")
         self.length = sums[P + 1]
         for j in range(P): self.proof[j] = self.scale[j] * sums[j]
         self.proof[P - 1] += self.budget()
@@ -202,6 +207,7 @@ cdef class Newton:
 
     def corrector(self, double centre, double share, double[::1] predicted):
         """Towards ``centre``, with a share of the predictor's second-order terms."""
+        fit(predicted.shape[0] >= self.size + 3, "sums of a prediction")
         self.aimed = centre
         self.cone.aim_at(centre, share)
         self.right_side(centre, share, &predicted[0])
@@ -214,6 +220,7 @@ cdef class Newton:
     cpdef double after(self, double primal, double dual, double[::1] predicted):
         """Complementarity after a predictor step of these lengths."""
         cdef Py_ssize_t P = self.size
+        fit(predicted.shape[0] >= P + 3, "sums of a prediction")
         return (self.sums[self.scalars + 2] + primal * predicted[P] + dual * predicted[P + 1]
                 + primal * dual * predicted[P + 2] + self.cone.after(primal, dual))
 

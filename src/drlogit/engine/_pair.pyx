@@ -11,8 +11,9 @@ limits      slope and curvature of the loss, 2·LEVELS costs
 certify     of the dual point after a correction: adjoint P, entropy, additions in a sum (one visit more, when a bound is in reach)
 
 P counts (β, b, λ).  A sample has slacks t - r = u - κλ and multipliers c + a = 1 with c t = a r = μ on the
-central path; κ may differ from sample to sample.  Where it is infinite for all there are margins only, and
-``linearise`` is the only visit of an iteration.
+central path; κ may differ from sample to sample.  In a problem without flips a state holds margins only, and
+``linearise`` is the only visit of an iteration.  Whether a problem has flips is said when a state is opened: it is the
+same for all blocks, whatever κ their own samples have.
 
 A step towards products E and F (both changes together) solves c Dt + t Dc = E, a Dr - r Dc = F, Dt - Dr = dv:
 one division per sample and iteration, q = 1/(c r + a t).  Loops over a panel know that their arrays do not
@@ -24,6 +25,7 @@ from libc.string cimport memcpy, memset
 from drlogit.problem._losses cimport add_entropies, losses
 from drlogit.rows._clones cimport cloned
 from drlogit.rows._products cimport CompiledRows
+from drlogit.rows._shapes cimport fit
 from .settings import SETTINGS
 
 cdef extern from *:
@@ -34,16 +36,17 @@ cdef extern from *:
     ctypedef const double* In
     ctypedef double* Out
 
+cdef double NEVER = -1.0         # the κ of a label that cannot flip: all that it is multiplied by is zero
 cdef double KEPT = SETTINGS.kept, SECOND = SETTINGS.second_order, EMPTIED = SETTINGS.emptied, PASSING = SETTINGS.passing
 
 
 cdef cloned central(Py_ssize_t n, In kap, In u, double lam, double mu, Out t, Out r, Out c, Out a) noexcept nogil:
-    """t - r = u - κλ, c t = a r = μ, c + a = 1; where no label can flip 0, 1, 1 and 0."""
+    """t - r = u - κλ, c t = a r = μ, c + a = 1; 0, 1, 1 and 0 where the label cannot flip (κ = NEVER)."""
     cdef Py_ssize_t i
     cdef double v, size, root, large, small
     cdef bint there
     for i in range(n):
-        v, there = u[i] - kap[i] * lam, kap[i] > 0.0
+        v, there = u[i] - kap[i] * lam, kap[i] >= 0.0
         size, root = fabs(v), sqrt(v * v + 4.0 * mu * mu)
         large, small = 0.5 * (2.0 * mu + size + root), mu + 2.0 * mu * mu / (size + root)
         t[i] = (large if v > 0.0 else small) if there else 0.0
@@ -86,6 +89,7 @@ cpdef (double, double) longest(double[::1] sums, Py_ssize_t first, double price)
     for kind in range(2):
         total, found[kind] = 0.0, 1.0
         if sums.shape[0] == first: continue
+        fit(sums.shape[0] == first + 2 * LEVELS, "costs of steps")
         for k in range(LEVELS - 1, -1, -1):
             total += sums[first + kind * LEVELS + k]
             if total > price:
@@ -111,7 +115,7 @@ cdef cloned conditions(Py_ssize_t n, Py_ssize_t b, In w, In y, In kap, In u, In 
     cdef double there, om, aff, cen, over, value = 0.0, products = 0.0, degree = 0.0, hinges = 0.0, corner = 0.0
     cdef double spent = 0.0, affine = 0.0, centring = 0.0
     for i in range(n):
-        there = 1.0 if kap[i] > 0.0 else 0.0
+        there = 1.0 if kap[i] >= 0.0 else 0.0
         q[i] = there / (c[i] * r[i] + a[i] * t[i])
         om = w[i] * (c[i] * a[i] * q[i])                # curvature of the hinge
         om = om if om >= least * w[i] else 0.0
@@ -211,7 +215,7 @@ cdef class PairState:
         """Of each sample, before weights (the log-loss)."""
         now = np.asarray(self.now)
         own = now[S] * (1.0 - now[S])
-        return own + now[C] * now[A] * now[Q] if self.kappa.shape[0] else own
+        return own + now[C] * now[A] * now[Q] if len(now) == TABLES else own
 
 
 cdef PairState new_state(PairState of, double[:, ::1] now):
@@ -219,6 +223,16 @@ cdef PairState new_state(PairState of, double[:, ::1] now):
     state.kappa, state.slope, state.now = of.kappa, of.slope, now
     state.second = state.step = None
     return state
+
+
+cdef int check(CompiledRows rows, PairState state, const double[::1] coef) except -1:
+    """Arrays of the lengths that a visit reads; λ is the last of the coefficients."""
+    cdef Py_ssize_t n = rows.n_samples, tables = state.now.shape[0], linear = state.slope.shape[0]
+    fit(coef.shape[0] == rows.stride and state.now.shape[1] == n and (linear == 0 or linear == n), "coefficients and samples")
+    fit((tables == TABLES and state.kappa.shape[0] == n) or (tables == 2 and state.kappa.shape[0] == 0), "tables and kappa")
+    if state.second is not None: fit(state.second.shape[0] == 2 and state.second.shape[1] == n, "second-order terms")
+    if state.step is not None: fit(state.step.shape[0] == 4 and state.step.shape[1] == n, "steps")
+    return 0
 
 
 cdef void rows_of(double[:, ::1] table, Py_ssize_t first, double** into) noexcept nogil:
@@ -230,17 +244,18 @@ cdef void rows_of(double[:, ::1] table, Py_ssize_t first, double** into) noexcep
 def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slope, const double[::1] coef, double mu):
     """Slacks and multipliers on the central path; ``slope`` per sample for a linear loss, or empty.
 
-    ``kappa`` is of each sample, or one for all.
+    ``kappa`` is of each sample, one for all, or empty in a problem without flips.
     """
     cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
     cdef Py_ssize_t other = 1 if kappa.shape[0] > 1 else 0
-    cdef bint flips = False
-    for i in range(kappa.shape[0]): flips = flips or kappa[i] < INFINITY
-    cdef double[::1] kap = np.zeros(n if flips else 0)
-    for i in range(kap.shape[0]):
-        if kappa[other * i] < INFINITY: kap[i] = kappa[other * i]
-    cdef double[:, ::1] now = rows.room(7 if flips else 2, n)
-    cdef double* v[7]
+    cdef bint flips = kappa.shape[0] > 0
+    fit(kappa.shape[0] < 2 or kappa.shape[0] == n, "kappa")
+    cdef double[::1] kap = np.empty(n if flips else 0)
+    for i in range(kap.shape[0]): kap[i] = kappa[other * i] if kappa[other * i] < INFINITY else NEVER
+    cdef double[:, ::1] now = rows.room(TABLES if flips else 2, n)
+    cdef PairState state = PairState(kap, slope, now)
+    check(rows, state, coef)
+    cdef double* v[TABLES]
     rows = rows.borrow()
     for block in range((n + b - 1) // b):
         lo, m = block * b, min(b, n - block * b)
@@ -249,7 +264,7 @@ def open_pair(CompiledRows rows, const double[::1] kappa, const double[::1] slop
         for i in range(m): v[U][i] *= rows.y[lo + i]
         if flips: central(m, &kap[lo], v[U], coef[rows.n_columns], mu, v[T], v[R], v[C], v[A])
     rows.free()
-    return PairState(kap, slope, now)
+    return state
 
 
 def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, double primal, double dual,
@@ -260,7 +275,8 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     """
     cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, last = P - 1
     cdef Py_ssize_t square = P * P if gram else 2 * P, tables = state.now.shape[0]
-    cdef bint flips = state.kappa.shape[0] > 0, linear = state.slope.shape[0] > 0
+    cdef bint flips = tables == TABLES, linear = state.slope.shape[0] > 0
+    check(rows, state, coef)
     cdef bint moved = state.step is not None and (primal != 0.0 or dual != 0.0)
     cdef double bend = 0.0 if linear else 1.0, lam = coef[last], loss = 0.0, entropy = 0.0
     cdef double[:, ::1] was = state.now, after = rows.room(tables, n), columns = np.empty((6, b)), step = state.step
@@ -270,8 +286,8 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
     cdef double* tot = out + square + 3 * P
     cdef double* col = &columns[0, 0]
     cdef double* h = col + 5 * b
-    cdef double* old[7]
-    cdef double* new[7]
+    cdef double* old[TABLES]
+    cdef double* new[TABLES]
     cdef double* d[4]
     cdef double side[4]
     cdef const double* w
@@ -296,7 +312,7 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
                 along(m, new[C], old[C], dual, d[3])
                 along(m, new[A], old[A], -dual, d[3])
                 for i in range(m):
-                    if not state.kappa[lo + i] > 0.0: continue
+                    if state.kappa[lo + i] < 0.0: continue
                     if new[T][i] <= 0.0 or new[R][i] <= 0.0: lift(&new[T][i], &new[R][i], KEPT * old[T][i], KEPT * old[R][i], 1.0)
                     if new[C][i] <= 0.0 or new[A][i] <= 0.0: lift(&new[C][i], &new[A][i], KEPT * old[C][i], KEPT * old[A][i], -1.0)
             else:
@@ -330,6 +346,8 @@ def linearise_pair(CompiledRows rows, PairState state, const double[::1] coef, d
 def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
     """All products to zero: how far, what is left, and the pull of the second-order terms."""
     cdef Py_ssize_t block, lo, m, i, n = rows.n_samples, b = rows.panel, last = rows.n_columns
+    check(rows, state, dcoef)
+    fit(state.now.shape[0] == TABLES, "flips")
     sums = np.zeros(last + 4 + 2 * LEVELS)
     cdef double[:, ::1] now = state.now, second = rows.room(2, n), columns = np.empty((5, b))
     cdef double[::1] view = sums
@@ -339,7 +357,7 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
     cdef double* dt = col + 2 * b
     cdef double* dr = col + 3 * b
     cdef double* dc = col + 4 * b
-    cdef double* v[7]
+    cdef double* v[TABLES]
     cdef const double* w
     cdef const double* y
     cdef const double* kap
@@ -365,13 +383,15 @@ def predict_pair(CompiledRows rows, PairState state, const double[::1] dcoef):
 def correct_pair(CompiledRows rows, PairState state, const double[::1] dcoef, double centre, double share):
     """Towards ``centre``, with a share of the predictor's second-order terms."""
     cdef Py_ssize_t block, i, lo, m, n = rows.n_samples, b = rows.panel
+    check(rows, state, dcoef)
+    fit(state.now.shape[0] == TABLES and state.second is not None, "flips")
     cdef bint linear = state.slope.shape[0] > 0
     cdef double dlam = dcoef[rows.n_columns], slope = 0.0, curvature = 0.0
     cdef double[:, ::1] now = state.now, second = state.second, step = rows.room(4, n)
     sums = np.zeros(2 + 2 * LEVELS)
     cdef double[::1] view = sums
     cdef double* tot = &view[0]
-    cdef double* v[7]
+    cdef double* v[TABLES]
     cdef double* d[4]
     cdef const double* w
     cdef const double* y
@@ -409,11 +429,13 @@ def certify_pair(CompiledRows rows, both, const double[::1] dcoef, double least=
     """
     cdef PairState state
     state, point = both if isinstance(both, tuple) else (both, None)
+    check(rows, state, dcoef)
     cdef Py_ssize_t block, i, j, lo, hi, n = rows.n_samples, b = rows.panel, last = rows.n_columns
-    cdef bint first = point is None, flips = state.kappa.shape[0] > 0
+    cdef bint first = point is None, flips = state.now.shape[0] == TABLES
     cdef double w, s, a, now_s, du, om, total = 0.0, spent = 0.0, dlam = dcoef[last]
     cdef double[:, ::1] now = state.now, after = np.empty((2, n)), columns = np.empty((2, b))
     cdef const double[:, ::1] before = after if first else point
+    fit(before.shape[0] == 2 and before.shape[1] == n, "dual point")
     sums = np.zeros(last + 3)
     cdef double[::1] view = sums
     cdef double* out = &view[0]

@@ -28,6 +28,7 @@ from drlogit.engine._pair cimport LEVELS, SCALARS, limit
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.problem._moves cimport Item, Priced, sorted_items
 from drlogit.rows._products cimport CompiledRows, CsrRows, DenseRows, Entries
+from drlogit.rows._shapes cimport fit
 
 from drlogit.engine.settings import SETTINGS
 
@@ -80,6 +81,7 @@ cdef class Table:
         self.tail_columns, self.places, self.Q = layout.tail_columns, layout.places, layout.size + self.levels.shape[0]
         self.nb, self.high, self.start, self.offset = domains.bounded.size, layout.high, layout.start, layout.offset
         self.P, self.T = layout.size, layout.size - 1 - layout.start
+        fit(self.codes.shape[0] == self.N and self.codes.shape[1] >= self.G and self.joint.shape[0] == self.N, "codes")
         self.low, self.group_costs, self.bounded_costs = np.zeros(self.G), domains.group_costs, domains.bounded_costs
         self.lower, self.upper, self.bounded = domains.lower, domains.upper, layout.bounded
         self.W, self.bare = (self.G + 2 * self.nb + 63) // 64, not np.any(layout.places[:rows.n_columns - layout.intercept] >= 0)
@@ -142,6 +144,7 @@ cdef class Work:
         cdef Py_ssize_t most = 2 + 2 * t.G + t.nb
         cdef unsigned char[::1] room = np.empty((t.G + t.nb + 1) * sizeof(Item), np.uint8)
         self.t, self.kappa, self.slope = t, kappa, slope
+        fit(len(kappa) in (1, t.N) and len(slope) in (0, 1, t.N), "kappa and slopes")
         self.x = t.rows.borrow()
         self.is_dense = isinstance(self.x, DenseRows)
         if self.is_dense: self.dense = self.x
@@ -433,8 +436,18 @@ cdef const Piece* given(const double[:, ::1] a) noexcept: return <const Piece*>&
 cdef const uint64_t* bits_of(const uint64_t[:, ::1] a) noexcept: return &a[0, 0] if a.shape[0] else NULL
 
 
+cdef int check(Table t, state, const double[::1] x) except -1:
+    """Arrays of the lengths that a visit reads."""
+    fit(x.shape[0] == t.P and len(state.starts) == t.N + 1, "coordinates and samples")
+    n = state.starts[t.N]
+    fit(state.pieces.size == 6 * n and state.sets.size == t.W * n and state.step.size == 4 * n, "pieces")
+    for part in (state.new, state.score, state.top, state.dscore, state.dtop): fit(len(part) == t.N, "parts of samples")
+    return 0
+
+
 def open_pieces(Table t, kappa, slope, const double[::1] x, double mu):
     """Unmoved pieces, on the central path: q r = μ w, Σ q = w."""
+    fit(x.shape[0] == t.P, "coordinates")
     cdef Work work = Work(t, kappa, slope)
     cdef double[:, ::1] room = np.empty((2 * t.N + 1, 6))
     cdef Piece* p = pieces_of(room)
@@ -483,6 +496,8 @@ def linearise(Table t, state, const double[::1] x, double primal, double dual, d
     pieces' by more than ``most_over``: such a step will be refused.  Sums: Gram P·P (lower triangle), three adjoints of P
     (gradient, affine, centring), SCALARS (loss, value, products, degree, over, entropy, new, pieces).
     """
+    check(t, state, x)
+    if refused is not None: check(t, refused, x)
     cdef Work work = Work(t, state.kappa, state.slope)
     cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, n = 0, a2, e, count
     cdef const Py_ssize_t[::1] ptr = state.starts
@@ -629,6 +644,7 @@ def follow(Table t, state, const double[::1] dx, double centre, double share, bi
     Sums of a predictor: pull P, changes of the products with primal, dual and both steps, 2·LEVELS costs of step
     lengths; else: slope and curvature of the loss, 2·LEVELS costs.
     """
+    check(t, state, dx)
     cdef Work work = Work(t, state.kappa, state.slope)
     cdef Py_ssize_t P = t.P, W = t.W, last = P - 1, i, k, a, b
     cdef const Py_ssize_t[::1] ptr = state.starts
@@ -709,6 +725,7 @@ def certify(Table t, state, const double[::1] dx):
     its equation.  Sums: minus Σ m y z and, at λ, minus Σ q d (P); Σ q H(m/q); additions that any of these has been
     through.
     """
+    check(t, state, dx)
     cdef Work work = Work(t, state.kappa, state.slope)
     cdef Py_ssize_t P = t.P, Q = t.Q, W = t.W, last = P - 1, i, k, a, b, begin = 0, most = 0
     cdef const Py_ssize_t[::1] ptr = state.starts

@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 from drlogit.problem._losses cimport entropy, loss_terms
 from drlogit.rows._clones cimport cloned
 from drlogit.rows._products cimport CompiledRows
+from drlogit.rows._shapes cimport fit
 
 cdef extern from *:
     """
@@ -78,6 +79,10 @@ def survey(CompiledRows rows, const double[::1] costs, double kappa, double kink
     """
     cdef Py_ssize_t block, i, j, lo, m, n = rows.n_samples, b = rows.panel, P = rows.stride, k = 0, each = costs.shape[0] > 1
     cdef bint moves = dcoef is not None
+    fit(u.shape[0] == n and (costs.shape[0] == 1 or costs.shape[0] == n), "margins and costs")
+    if moves:
+        fit(dcoef.shape[0] == P and dual_dcoef.shape[0] == P and curvature.shape[0] == n, "steps")
+        fit(inside.shape[0] == n and shares.shape[0] == np.count_nonzero(inside), "shares")
     margins, curvatures, point = np.array(u), np.empty(n), np.empty((2, n if moves else 0))
     sums = np.zeros(3 * P + SCALARS + 2 * BINS)
     cdef double[::1] after = margins, bent = curvatures, s = point[0], a = point[1], view = sums

@@ -16,7 +16,7 @@ from scipy.special import softmax
 
 from ..dual.classes import ClassCoordinates, ClassPoint
 from ..problem.classes import ClassProblem, Scored
-from ..problem.label_costs import LabelCosts
+from ..problem.label_costs import LabelCosts, within_reach
 from ..problem.result import Monitor, Result, Solution
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
@@ -34,7 +34,7 @@ from ._classes import (
 from ._cones import Cone, PairwiseCones, cone_of, no_norm
 from ._newton import Newton
 from .class_system import ClassSystem, add_pairs
-from .pair import PairSamples, Scaling
+from .pair import PairSamples, Scaling, greatest_gain
 from .settings import SETTINGS
 
 
@@ -45,14 +45,15 @@ class ClassSamples(PairSamples):
     """
 
     def __init__(self, problem: ClassProblem, newton: Newton, slopes: State | None = None) -> None:
-        super().__init__(problem.rows, math.inf, slopes)
+        super().__init__(problem.rows, None, slopes)
         self.problem, self.newton = problem, newton
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
         codes, costs = self.problem.codes, self.problem.label_costs
         codes = codes if self.slopes is None else self.rows.pair(codes, self.slopes)
-        state: State = self.rows.run(_open, codes, costs, coef, mu)[0]
+        epsilon = self.problem.epsilon if self.slopes is None else math.inf
+        state: State = self.rows.run(_open, codes, costs, epsilon, coef, mu)[0]
         return state
 
     def linearise(
@@ -85,10 +86,10 @@ class ClassSamples(PairSamples):
 
 
 def _open(
-    block: Block, codes: Any, costs: LabelCosts, coef: FloatArray, mu: float
+    block: Block, codes: Any, costs: LabelCosts, epsilon: float, coef: FloatArray, mu: float
 ) -> tuple[ClassState, tuple[()]]:
     codes, slopes = codes if isinstance(codes, tuple) else (codes, np.zeros((0, 0)))
-    kappa = costs.of(block, codes.astype(np.intp))
+    kappa = within_reach(costs.of(block, codes.astype(np.intp)), epsilon)
     return open_classes(block.compiled, codes.astype(np.int32), kappa, slopes, coef, mu), ()
 
 
@@ -99,15 +100,17 @@ def _curved(block: Block, state: ClassState) -> tuple[Any, tuple[()]]:
 class ClassScaling:
     """(B, b, λ) = scale · x: each class as one of two, and the last stands still."""
 
-    def __init__(self, problem: ClassProblem, *, free_only: bool = False) -> None:
-        one = Scaling(problem, free_only=free_only)  # type: ignore[arg-type]
+    def __init__(
+        self, problem: ClassProblem, *, free_only: bool = False, unit: float | None = None
+    ) -> None:
+        one = Scaling(problem, free_only=free_only, unit=unit)  # type: ignore[arg-type]
         scale = np.tile(one.scale[:-1], (problem.n_classes, 1))
         scale[-1] = 0.0
         self.problem, self.sigma, self.kept, self.one = problem, one.sigma, one.kept, one.scale[:-1]
         self.scale = np.append(scale.ravel(), one.scale[-1])
 
-    def newton(self) -> Newton:
-        """The system of the steps."""
+    def newton(self, epsilon: float) -> Newton:
+        """The system of the steps, with the norm's cones."""
         problem, K, last = self.problem, self.problem.n_classes, self.scale.size - 1
         if self.kept.size:
             cone: Cone = PairwiseCones(problem.norm.name, self.kept, K, self.one.size, last)
@@ -115,7 +118,7 @@ class ClassScaling:
             cone = no_norm(last) if problem.epsilon > 0.0 else cone_of("l1", self.kept, last)
         system = ClassSystem(problem.rows, self.one, self.scale[-1], K, cone, self.kept)
         length = 300.0 + problem.rows.n_samples / 50.0
-        return Newton(self.scale, problem.epsilon, cone, ClassCoordinates(problem), length, system)
+        return Newton(self.scale, epsilon, cone, ClassCoordinates(problem), length, system)
 
 
 def interior_point_for_classes(
@@ -135,24 +138,19 @@ def null_model_of_classes(problem: ClassProblem, tol: float = 1e-12) -> FloatArr
     return _run(ClassScaling(problem, free_only=True), tol, Monitor(None, 0), 200).coefficients
 
 
-def least_budget(problem: ClassProblem, fixed: State, tol: float = 1e-9) -> float:
+def least_budget(problem: ClassProblem, fixed: State) -> float:
     """The least budget of moves and flips that explains given probabilities p.
 
     ``max - Σ w [p·s + max_k(-s_k - κ_k)]`` over ``‖(B_j - B_k)/c‖_* ≤ 1`` and free columns: the
     problem with a linear loss at a fixed λ.
     """
-    scaling = ClassScaling(problem)
-    newton = scaling.newton()
-    samples = ClassSamples(problem, newton, fixed)
-    newton.pinned = True
-    x = np.zeros(scaling.scale.size)
-    x[-1] = 1.0 / min(1.0, problem.least_flip_cost / scaling.sigma)
-    lam, mu = x[-1] / scaling.sigma, SETTINGS.start_mu
-    with np.errstate(all="ignore"):
-        newton.open(x, mu)
-        state = samples.open(newton.trial(0.0), mu)
-        driver.run(samples, newton, state, mu, tol, 200)
-    return float(max(problem.epsilon * lam - newton.best, 0.0) / lam)
+
+    def posed(unit: float) -> tuple[Newton, ClassSamples]:
+        newton = ClassScaling(problem, unit=unit).newton(0.0)
+        return newton, ClassSamples(problem, newton, fixed)
+
+    costs = problem.flip_costs[problem.flip_costs > 0.0]
+    return greatest_gain(posed, ClassScaling(problem).sigma, *costs)
 
 
 def loss_hessian(problem: ClassProblem, coefficients: FloatArray) -> FloatArray:
@@ -174,7 +172,7 @@ def _run(
     scaling: ClassScaling, tol: float, monitor: Monitor, max_iter: int, start: Result | None = None
 ) -> Solution:
     problem = scaling.problem
-    newton = scaling.newton()
+    newton = scaling.newton(problem.epsilon)
     samples = ClassSamples(problem, newton)
     x, mu = _opening(scaling, start)
 

@@ -19,6 +19,7 @@ import numpy as np
 from ..dual.certify import certify
 from ..dual.coordinates import pair_coordinates
 from ..dual.pair import parts
+from ..problem.label_costs import within_reach
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -35,18 +36,27 @@ from .large import LargeFit, LargeRun, Work, pays, start_from_sample, surveyed_p
 from .settings import SETTINGS
 from .wide import WideSystem, is_wide
 
-_LOG_LOSS = np.zeros(0)
+#: How exactly a gain is found, and what is clearly more than that (``greatest_gain``).
+_GAIN_TOL = 1e-9
+_CLEAR_GAIN = 1e-3
+
+#: No slopes of a linear loss, and no costs of flips.
+_NONE = np.zeros(0)
 
 
 class PairSamples:
     """The flip pair of every sample, behind the driver's questions.
 
-    ``kappa`` is the unit of what flips cost; ``slopes`` s, per sample, replace the loss by ``-s u``
+    ``kappa`` is the unit of what flips cost, None in a problem without flips; flips out of reach of
+    ``epsilon`` are left out.  ``slopes`` s, per sample, replace the loss by ``-s u``
     (``flip_budget``).
     """
 
-    def __init__(self, rows: Rows, kappa: float, slopes: State | None = None) -> None:
-        self.rows, self.kappa, self.slopes = rows, kappa, slopes
+    def __init__(
+        self, rows: Rows, kappa: float | None, slopes: State | None = None,
+        epsilon: float = math.inf,
+    ) -> None:  # fmt: skip
+        self.rows, self.kappa, self.slopes, self.epsilon = rows, kappa, slopes, epsilon
         self.visits, self.gram = 0, not is_wide(rows)
 
     def _visit(
@@ -58,7 +68,7 @@ class PairSamples:
 
     def open(self, coef: FloatArray, mu: float) -> State:
         self.visits += 1
-        state: State = self.rows.run(_open_pair, self.slopes, self.kappa, coef, mu)[0]
+        state: State = self.rows.run(_open_pair, self.slopes, self.kappa, self.epsilon, coef, mu)[0]
         return state
 
     def linearise(
@@ -89,7 +99,7 @@ class LossSamples(PairSamples):
     """The log-loss alone: one visit per iteration, the others cost nothing of size N."""
 
     def __init__(self, rows: Rows, newton: Newton) -> None:
-        super().__init__(rows, math.inf)
+        super().__init__(rows, None)
         self.newton = newton
 
     def predict(self, state: State, dcoef: FloatArray) -> tuple[State, FloatArray]:
@@ -105,10 +115,12 @@ class LossSamples(PairSamples):
 
 
 def _open_pair(
-    block: Block, slopes: FloatArray | None, kappa: float, coef: FloatArray, mu: float
-) -> tuple[PairState, tuple[()]]:
-    slopes = _LOG_LOSS if slopes is None else slopes
-    return open_pair(block.compiled, block.flip_costs(kappa), slopes, coef, mu), ()
+    block: Block, slopes: FloatArray | None, kappa: float | None, epsilon: float,
+    coef: FloatArray, mu: float,
+) -> tuple[PairState, tuple[()]]:  # fmt: skip
+    slopes = _NONE if slopes is None else slopes
+    costs = _NONE if kappa is None else within_reach(block.flip_costs(kappa), epsilon)
+    return open_pair(block.compiled, costs, slopes, coef, mu), ()
 
 
 def _visit(
@@ -129,14 +141,17 @@ class Scaling:
     """(β, b, λ) = scale · x, so that a typical row has length one.
 
     With ``free_only`` penalised features are out of sight, and all that is asked of λ is λ ≥ 0.
+    ``unit`` is the cost that counts as one, by default that of a typical row.
     """
 
-    def __init__(self, problem: Problem, *, free_only: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, *, free_only: bool = False, unit: float | None = None
+    ) -> None:
         coordinates = pair_coordinates(problem, free_only=free_only)
         kept, last = np.flatnonzero(problem.penalised), problem.costs.size
         lengths = coordinates.size[kept] * problem.costs[kept]
         sigma = math.sqrt(lengths @ lengths)
-        self.sigma = sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0
+        self.sigma = unit or (sigma if math.isfinite(sigma) and sigma > 0.0 else 1.0)
         scale = np.full(last + 1, 1.0 / self.sigma)
         scale[:last] = 1.0 / np.where(coordinates.spread > 0.0, coordinates.spread, 1.0)
         scale[kept] = 0.0 if free_only else problem.costs[kept] / self.sigma
@@ -254,7 +269,10 @@ def _run(
     hinge = problem.flips
     samples: PairSamples | LossSamples
     rows = problem.rows
-    samples = PairSamples(rows, problem.kappa) if hinge else LossSamples(rows, newton)
+    if hinge:
+        samples = PairSamples(rows, problem.kappa, epsilon=problem.epsilon)
+    else:
+        samples = LossSamples(rows, newton)
     x, mu = _opening(scaling, hinge, start)
 
     def report(n_iter: int, better_bound: Callable[[], float]) -> bool:
@@ -296,28 +314,42 @@ def null_model(problem: Problem, tol: float = 1e-12, max_iter: int = 200) -> Flo
     return newton.best_model()[:-1]
 
 
-def flip_budget(
-    problem: Problem, null: FloatArray, *, free_only: bool = False, tol: float = 1e-9
-) -> float:
+def flip_budget(problem: Problem, null: FloatArray, *, free_only: bool = False) -> float:
     """``max Σ w [s u - (u - κ)_+]`` over ``‖β/c‖_* ≤ 1`` and free coefficients.
 
     s is that of the model ``null``; κ is finite.  This is (P) with the loss ``-s u`` at a fixed λ,
-    λ times as large: posed where the larger of norm and kink is one.  With ``free_only`` penalised
-    features are out of sight.
+    λ times as large.  With ``free_only`` penalised features are out of sight.
     """
-    scaling = Scaling(problem, free_only=free_only)
-    newton = scaling.newton(0.0)
-    newton.pinned = True
     slopes, _ = problem.rows.run(slopes_at, None, null)
     samples = PairSamples(problem.rows, problem.kappa, slopes)
-    x = np.zeros(scaling.scale.size)
-    x[-1] = 1.0 / min(1.0, problem.kappa / scaling.sigma)
-    lam = x[-1] / scaling.sigma
-    with np.errstate(all="ignore"):
-        newton.open(x, SETTINGS.start_mu)
-        state = samples.open(newton.trial(0.0), SETTINGS.start_mu)
-        driver.run(samples, newton, state, SETTINGS.start_mu, tol, 200)
-    return float(max(-newton.best, 0.0) / lam)
+
+    def posed(unit: float) -> tuple[Newton, PairSamples]:
+        return Scaling(problem, free_only=free_only, unit=unit).newton(0.0), samples
+
+    return greatest_gain(posed, Scaling(problem).sigma, problem.kappa, problem.dearest_flip)
+
+
+def greatest_gain(posed: Callable[[float], tuple[Newton, PairSamples]], *costs: float) -> float:
+    """The greatest gain per λ of a linear loss at a fixed λ.
+
+    The gain may be as large as the largest of these costs of moves and flips, or as small as the
+    least: costs are divided by the largest, then by less, until the gain is clearly more than the
+    tolerance.
+    """
+    unit, mu = max(costs), SETTINGS.start_mu
+    while True:
+        newton, samples = posed(unit)
+        newton.pinned = True
+        x = np.zeros(newton.size)
+        x[-1] = 1.0
+        with np.errstate(all="ignore"):
+            newton.open(x, mu)
+            state = samples.open(newton.trial(0.0), mu)
+            driver.run(samples, newton, state, mu, _GAIN_TOL, 200)
+        gain = max(-float(newton.best), 0.0)
+        if gain >= _CLEAR_GAIN or unit <= min(costs):
+            return gain * unit
+        unit = max(1e-3 * unit, min(costs))
 
 
 def slopes_at(block: Block, _: None, null: FloatArray) -> tuple[FloatArray, tuple[()]]:

@@ -22,6 +22,7 @@ from ..dual.certify import certify, dual_point_of_pieces, pieces_of_dual_point
 from ..dual.pieces import PieceCoordinates, PieceMasses
 from ..problem.category_codes import category_codes
 from ..problem.domains import Domains
+from ..problem.label_costs import within_reach
 from ..problem.norms import Norm
 from ..problem.problem import Problem
 from ..problem.result import Monitor, Result, Solution, Status
@@ -71,12 +72,10 @@ class TableLayout:
         """The coordinates of a problem, worked out once for its rows."""
         rows, domains = problem.rows, problem.domains
         assert domains is not None
-        kept = rows.__dict__.get("_layout")
-        if isinstance(kept, cls) and kept.domains is domains and kept.costs is problem.costs:
-            return kept
-        layout = cls._made(problem, domains)
-        rows.__dict__["_layout"] = layout
-        return layout
+        kept: TableLayout | None = rows.layout
+        if kept is None or kept.domains is not domains or kept.costs is not problem.costs:
+            rows.layout = kept = cls._made(problem, domains)
+        return kept
 
     @classmethod
     def _made(cls, problem: Problem, domains: Domains) -> TableLayout:
@@ -149,19 +148,23 @@ class TableLayout:
 
     def table(self, block: Block) -> Table:
         """A block's samples in these coordinates; kept with the block."""
-        kept = block.__dict__.get("_table")
+        kept = block.kept.get("table")
         if kept is None or kept[0] != self.token:
             codes = self._codes(block.X)
             table = Table(block.compiled, codes, self._combined(codes), self)
-            kept = block.__dict__["_table"] = self.token, table
+            kept = block.kept["table"] = self.token, table
         return kept[1]
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
-        """Coordinates of the samples' categories, movable groups first."""
+        """Coordinates of the samples' categories, movable groups first.
+
+        Where a group has no "none", only samples without weight have none of its levels: these
+        count as the last.
+        """
         now = category_codes(X, (*self.domains.groups, *self.domains.held)).now
-        codes = self.coordinate[now]
-        for g in np.flatnonzero(self.domains.with_none):
-            codes[now[:, g] < 0, g] = self.first[g + 1] - 1
+        codes, movable = self.coordinate[now], self.domains.n_groups
+        codes[:, :movable] = np.where(now[:, :movable] < 0, self.first[1:] - 1, codes[:, :movable])
+        codes[:, movable:][now[:, movable:] < 0] = -1
         return codes
 
     def _combined(self, codes: NDArray[np.int32]) -> tuple[Any, Any, Any]:
@@ -330,10 +333,16 @@ class PieceSamples:
         state, (sums,) = self.rows.run(_visit, state, self.layout, function, *arguments)
         return state, sums
 
-    def open(self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None) -> State:
-        """Where a run begins; with ``slope``, s per sample, the loss is -s u."""
+    def open(
+        self, coef: FloatArray, mu: float, kappa: float, slope: State | None = None,
+        epsilon: float = math.inf,
+    ) -> State:  # fmt: skip
+        """Where a run begins; with ``slope``, s per sample, the loss is -s u.
+
+        Flips out of reach of ``epsilon`` are left out.
+        """
         self.visits += 1
-        return self.rows.run(_open, slope, self.layout, kappa, coef, mu)[0]
+        return self.rows.run(_open, slope, self.layout, kappa, epsilon, coef, mu)[0]
 
     def linearise(self, state: State, *where: Any) -> tuple[State, FloatArray]:
         state, sums = self._visit(linearise, state, *where, self.most_over)
@@ -363,10 +372,12 @@ class PieceSamples:
 
 
 def _open(
-    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: float, *rest: Any
-) -> tuple[PieceState, tuple[()]]:
+    block: Block, slope: FloatArray | None, layout: TableLayout, kappa: float, epsilon: float,
+    *rest: Any,
+) -> tuple[PieceState, tuple[()]]:  # fmt: skip
     slope = np.zeros(0) if slope is None else slope
-    return open_pieces(layout.table(block), block.flip_costs(kappa), slope, *rest), ()
+    costs = within_reach(block.flip_costs(kappa), epsilon)
+    return open_pieces(layout.table(block), costs, slope, *rest), ()
 
 
 def _visit(block: Block, state: Any, layout: TableLayout, function: Any, *rest: Any) -> Any:
@@ -401,7 +412,7 @@ def interior_point_with_domains(
         return monitor.report(n_iter, newton.best, newton.dual, newton.lam, better_bound)
 
     with np.errstate(all="ignore"):
-        state = samples.open(newton.trial(0.0), mu, problem.kappa)
+        state = samples.open(newton.trial(0.0), mu, problem.kappa, epsilon=problem.epsilon)
         # The certificate charges all levels of groups that cannot change, one more than the solver:
         # up to twice as much.
         found = driver.run(samples, newton, state, mu, 0.5 * tol, max_iter, report)

@@ -26,6 +26,9 @@ E (as in docs/wrong_labels.md), and E is the answer, the radius from which on it
 *Domains.*  The same with what moves within domains cost (``engine.tables.critical_radius``).  Below
 E no move pays, and the same data as numbers give the answer.
 
+*Costs far apart.*  The question whether the model is constant is asked with smaller κ where flips
+cost far more than moves (``_excess``).
+
 *Several classes.*  ψ has probabilities p for s and ``max - Σ w [ p·s + max_k(-s_k - κ_k) ]`` over
 ``‖(B_j - B_k)/c‖_* ≤ 1``; E is not known, and a radius far beyond it takes its place.
 """
@@ -44,11 +47,13 @@ from ..engine.classes import least_budget
 from ..engine.pair import flip_budget
 from ..engine.tables import critical_radius, interior_point_with_domains
 from ..problem.classes import ClassProblem, Scored
+from ..problem.label_costs import scaled_costs
 from ..problem.losses import flip_probability
 from ..problem.problem import Problem
 from ..problem.result import Monitor
 from ..rows.arrays import FloatArray
 from ..rows.blocks import Block
+from ..rows.interface import State
 from ..rows.reductions import Max, Min, Sum
 from .null_model import null_model
 
@@ -74,23 +79,33 @@ def largest_radius(problem: Problem | ClassProblem) -> float:
         _, (gradient,) = problem.rows.run(_doubt_gradient, None, null_model(problem))
         found = problem.transport_norm(gradient)
         return found if found > _NOTHING * _typical(problem) else 0.0
-    last = _last_null_model(problem)
-    level = _level(problem, last)
-    found = flip_budget(problem, last)
-    if found <= _NOTHING * min(_typical(problem), problem.kappa):
+    factor = _excess(problem.kappa, _typical(problem))
+    near = problem.with_radius(1.0, problem.kappa / factor)
+    last = _last_null_model(near)
+    level, found = _level(near, last), flip_budget(near, last)
+    if found <= _NOTHING * min(_typical(near), near.kappa):
         return 0.0
     if found > level * (1.0 + _SAME):
-        return found
-    larger = 1.0 if np.diff(problem.rows.totals.classes)[0] >= 0.0 else -1.0
-    _, (cheapest, dearest) = problem.rows.run(_prices, None, larger, problem.kappa)
+        return found if factor == 1.0 else flip_budget(problem, last)
+    larger = 1.0 if np.diff(near.rows.totals.classes)[0] >= 0.0 else -1.0
+    _, (cheapest, dearest) = near.rows.run(_prices, None, larger, near.kappa)
     if cheapest < dearest:
-        return level
+        return factor * level
 
     def budget(epsilon: float) -> float:
-        return flip_budget(problem, null_model(problem.with_radius(epsilon)))
+        return flip_budget(near, null_model(near.with_radius(epsilon)))
 
     # At zero free columns may separate the classes, and that null model would have no end.
-    return _end_of_learning(budget, _SAME * level, level)
+    return factor * _end_of_learning(budget, _SAME * level, level)
+
+
+def _excess(kappa: float, typical: float) -> float:
+    """A factor of all κ that can be left out when it is asked whether the model is constant.
+
+    Flips level the free columns and nothing else does, so it is one at radii ``t E`` whatever the
+    factor.  But flips that cost far more than moves would hide what these add to the budget.
+    """
+    return max(1.0, kappa / typical) if math.isfinite(kappa) else 1.0
 
 
 def constant_model(problem: Problem | ClassProblem) -> tuple[Any, Any] | None:
@@ -122,25 +137,33 @@ def _of_classes(problem: ClassProblem) -> float:
     typical = problem.norm.value(problem.rows.column_scale[kept] * problem.costs[kept])
     if not (kept.any() and typical > 0.0):
         return 0.0
+    factor = _excess(problem.least_flip_cost, typical)
+    given = problem
+    if factor > 1.0:
+        problem = problem.with_radius(1.0, scaled_costs(problem.kappa, 1.0 / factor))
     size = typical + float(problem.flip_costs.max(initial=0.0))
 
+    def explained(epsilon: float) -> State:
+        null = null_model(problem.with_radius(epsilon))
+        return problem.rows.run(_softmax, problem.scores(null))[0]
+
     def budget(epsilon: float) -> float:
-        here = problem.with_radius(epsilon)
-        return least_budget(here, problem.rows.run(_softmax, problem.scores(null_model(here)))[0])
+        return least_budget(problem, explained(epsilon))
 
     found = budget(1e3 * size)  # where nothing is left of any class
     if found <= _NOTHING * typical:
         return 0.0
+    there = found if factor == 1.0 else least_budget(given, explained(1e3 * size))
     if not (problem.flips and problem.free.any()):
-        return found
+        return there
     high = found
     while _learns(budget, high):
         high *= 2.0
     low = (1.0 - 10.0 * _DIGITS) * high
     if not _learns(budget, low):
         # Constant below the radius that levels the classes, as where one of them is rare.
-        return _end_of_learning(budget, _SAME * size, low)
-    return found if high == found else _end_of_learning(budget, low, high)
+        return factor * _end_of_learning(budget, _SAME * size, low)
+    return there if high == found else factor * _end_of_learning(budget, low, high)
 
 
 def _group_for_intercept(problem: Problem) -> bool:
@@ -158,8 +181,7 @@ def _last_null_model(problem: Problem) -> FloatArray:
     """The null model of large radii: zero, where all labels can flip."""
     if problem.cost.trust is None:
         return np.zeros(problem.costs.size)
-    _, (_, dearest) = problem.rows.run(_prices, None, 0.0, problem.kappa)
-    return null_model(problem.with_radius(float(dearest)))  # which pays for all that can be
+    return null_model(problem.with_radius(problem.dearest_flip))  # which pays for all that can be
 
 
 def _level(problem: Problem, last: FloatArray) -> float:
@@ -182,8 +204,12 @@ def _with_domains(problem: Problem) -> float:
         return 0.0
     if math.isinf(problem.kappa) or grouped:
         return found
-    level = _level(numbers, null)
-    return found if found > level * (1.0 + _SAME) else largest_radius(numbers)
+    factor = _excess(problem.kappa, _typical(numbers))
+    near, kappa = found, problem.kappa / factor
+    if factor > 1.0:
+        near = critical_radius(problem.with_radius(1.0, kappa), null)
+    level = _level(numbers.with_radius(1.0, kappa), null)
+    return found if near > level * (1.0 + _SAME) else largest_radius(numbers)
 
 
 def _null_of_groups(problem: Problem) -> FloatArray:
@@ -203,7 +229,7 @@ def _softmax(_: Block, scored: Scored) -> tuple[FloatArray, tuple[()]]:
 
 
 def _prices(block: Block, _: None, sign: float, kappa: float) -> tuple[None, tuple[Min, Max]]:
-    """The least and the largest cost of a flip, if it can be, in a class, or in both (sign 0)."""
+    """The least and the largest cost of a flip, if it can be, in a class."""
     costs = np.broadcast_to(block.flip_costs(kappa), block.y.shape)
     own = costs[(block.y != -sign) & np.isfinite(costs)]
     return None, (Min(np.min(own, initial=np.inf)), Max(np.max(own, initial=0.0)))

@@ -1,5 +1,6 @@
 """Coordinate minimisation over a box: each step depends on the one before."""
 from libc.math cimport fabs
+from drlogit.rows._shapes cimport fit
 
 
 def sweep(double[:, ::1] H, double[::1] gradient, double[::1] theta, double radius, double tol, int max_sweeps):
@@ -7,6 +8,7 @@ def sweep(double[:, ::1] H, double[::1] gradient, double[::1] theta, double radi
     cdef Py_ssize_t i, j, n = theta.shape[0]
     cdef double moved, change, gap
     cdef int done = 0
+    fit(H.shape[0] == n and H.shape[1] == n and gradient.shape[0] == n, "matrix and gradient")
     with nogil:
         for done in range(1, max_sweeps + 1):
             for j in range(n):

@@ -1,5 +1,6 @@
 """The robust loss of the flip pair, summed over samples (:mod:`drlogit.problem.losses`)."""
 from drlogit.rows._clones cimport cloned
+from drlogit.rows._shapes cimport fit
 
 
 cdef cloned add_losses(Py_ssize_t n, const double* u, const double* w, double* total) noexcept nogil:
@@ -12,6 +13,7 @@ cdef cloned add_losses(Py_ssize_t n, const double* u, const double* w, double* t
 def log_loss_sum(const double[::1] u, const double[::1] w):
     """``Σ w h(u)``."""
     cdef double loss = 0.0
+    fit(w.shape[0] == u.shape[0], "weights")
     if u.shape[0]:      # an empty block has no address
         with nogil: add_losses(u.shape[0], &u[0], &w[0], &loss)
     return loss
@@ -22,6 +24,8 @@ def flip_sums(const double[::1] u, const double[::1] w, const double[::1] kinks,
     cdef Py_ssize_t i
     cdef bint many = kinks.shape[0] > 1
     cdef double kink, gain = 0.0, above = 0.0
+    fit(w.shape[0] == u.shape[0] and (trust is None or trust.shape[0] == u.shape[0]), "weights and trust")
+    fit(kinks.shape[0] == 1 or kinks.shape[0] == u.shape[0], "kinks")
     with nogil:
         for i in range(u.shape[0]):
             kink = kinks[i if many else 0]

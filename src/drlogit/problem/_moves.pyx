@@ -8,6 +8,7 @@ import numpy as np
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 
+from drlogit.rows._shapes cimport fit
 from ._losses cimport loss_terms
 
 ctypedef fused index_t:
@@ -66,6 +67,8 @@ cdef class Oracle:
         self.items = <Item*>&room[0]
         self.kept = (room, beta, low, high, group_costs, ends, bounded_costs, bounded)
         self.m.n_groups, self.m.n_bounded = low.shape[0], bounded.shape[0]
+        fit(high.shape[0] == low.shape[0] and group_costs.shape[0] == low.shape[0] and ends.shape[0] == 2, "groups")
+        fit(ends.shape[1] == bounded.shape[0] and bounded_costs.shape[0] == bounded.shape[0], "bounded features")
         if beta.shape[0]: self.m.beta = &beta[0]
         if low.shape[0]: self.m.low, self.m.high, self.m.group_costs = &low[0], &high[0], &group_costs[0]
         if bounded.shape[0]:
@@ -81,6 +84,11 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
     cdef Py_ssize_t size = now.shape[1] + values.shape[1], i, n, t, a, b, top, filled = 0, label
     cdef Py_ssize_t length[2]
     cdef double sign, margin, px, pv, which, step, rise, cost, s
+    cdef Py_ssize_t N = scores.shape[0], room = (last - first) * (2 * size + 1)
+    fit(y.shape[0] == N and now.shape[0] == N and values.shape[0] == N and last <= N, "samples")
+    fit((kappa.shape[0] == 1 or kappa.shape[0] == N) and now.shape[1] == oracle.m.n_groups, "kappa and groups")
+    fit(values.shape[1] == oracle.m.n_bounded and count.shape[0] >= last - first, "bounded features")
+    fit(rates.shape[0] >= room and costs.shape[0] >= room and moves.shape[0] >= room, "room for edges")
     # Prefixes of both labels: cost and loss; of the hull also which (length; flipped ones negative).
     cdef double[:, :, ::1] line = np.empty((2, size + 1, 2))
     cdef double[:, ::1] hull = np.empty((2 * size + 2, 3))
@@ -114,7 +122,6 @@ def envelope(Oracle oracle, Py_ssize_t first, Py_ssize_t last, const double[::1]
                     if rise <= least * step: break
                     if step > 0.0 and (top == 1 or rise * (hull[top - 1, 0] - hull[top - 2, 0])
                                        < step * (hull[top - 1, 1] - hull[top - 2, 1])): break
-                    if step <= 0.0 and top == 1: break
                     top -= 1
                 if top == 0 or (pv - hull[top - 1, 1] > least * (px - hull[top - 1, 0]) and px > hull[top - 1, 0]):
                     hull[top, 0], hull[top, 1], hull[top, 2] = px, pv, which
@@ -133,6 +140,7 @@ def codes_of_sparse(const index_t[::1] indptr, const index_t[::1] indices, const
     """The column of each sample's category in each group, and the first that is no single 1."""
     cdef Py_ssize_t i, t
     cdef int g, j
+    fit(indptr.shape[0] == now.shape[0] + 1 and wrong.shape[0] == now.shape[0] and indices.shape[0] == data.shape[0], "rows")
     for i in range(now.shape[0]):
         for t in range(indptr[i], indptr[i + 1]):
             j = <int>indices[t]
@@ -147,6 +155,7 @@ def codes_of_dense(const value_t[:, :] X, const int[::1] columns, const int[::1]
     """The same for rows of an array."""
     cdef Py_ssize_t i, t
     cdef int g
+    fit(X.shape[0] == now.shape[0] and wrong.shape[0] == now.shape[0] and owners.shape[0] == columns.shape[0], "rows")
     for i in range(now.shape[0]):
         for t in range(columns.shape[0]):
             if X[i, columns[t]] == 0.0: continue

@@ -26,7 +26,7 @@ import numpy as np
 from ..rows.arrays import FloatArray, IndexArray
 from ..rows.blocks import Block
 from ..rows.interface import Rows, State
-from ..rows.reductions import Max, Sum
+from ..rows.reductions import Sum
 from .label_costs import LabelCosts, cost_matrix, flip_costs
 from .problem import PosedProblem, pose_problem
 from .robust_loss import RobustLoss
@@ -65,8 +65,7 @@ class ClassProblem(PosedProblem):
         """The finite costs of other labels; of samples, the unit and the largest."""
         found = self.label_costs.matrix[~np.eye(self.n_classes, dtype=bool)]
         if self.cost.trust is not None:
-            _, (largest,) = self.rows.run(_largest_cost, None, self.kappa)
-            found = np.array([self.kappa, largest])
+            found = np.array([self.kappa, self.dearest_flip])
         return np.asarray(found[np.isfinite(found)])
 
     @property
@@ -141,11 +140,6 @@ def pose_classes(
 def _scores(block: Block, codes: FloatArray, coefficients: FloatArray) -> tuple[Scored, tuple[()]]:
     scores = np.column_stack([block.margins(row) for row in coefficients])
     return (scores, codes.astype(np.intp)), ()
-
-
-def _largest_cost(block: Block, _: None, unit: float) -> tuple[None, tuple[Max]]:
-    costs = block.flip_costs(unit)
-    return None, (Max(np.max(costs[np.isfinite(costs)], initial=0.0)),)
 
 
 def _changing(

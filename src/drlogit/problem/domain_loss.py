@@ -8,6 +8,9 @@ convex because ``R_i`` is a maximum of convex functions.  For given ``(β, b)`` 
 maximum of lines in λ, so with the edges e of all samples' envelopes, their rates and costs,
 
     F(λ) = ελ + Σ w_i h(u_i) + Σ_e w_e cost_e (rate_e - λ)_+ .
+
+Where a label flips at no cost (κ = 0), the envelope begins at the worse label, and ``(u_i)_+`` is
+gained at every λ.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from .robust_loss import RobustLoss
 from .transport import TransportCost
 from .worst_moves import Weighed, envelopes
 
-#: Rates of a block's edges, and what each costs in all.
-Edges: TypeAlias = tuple[FloatArray, FloatArray]
+#: Rates of a block's edges, what each costs in all, and what flips at no cost gain.
+Edges: TypeAlias = tuple[FloatArray, FloatArray, float]
 
 
 def domain_loss(
@@ -54,12 +57,13 @@ def _edges(
     model: Weighed,
 ) -> tuple[Edges, tuple[Sum]]:
     margins = block.margins(coefficients)
-    found = envelopes(block.y * margins, block.y, block.flip_costs(kappa), least, table, model)
-    mass = block.weights[found.own] * found.cost
-    return (found.rate, mass), (Sum(float(block.weights @ log_loss(margins))),)
+    w, flips = block.weights, block.flip_costs(kappa)
+    found = envelopes(block.y * margins, block.y, flips, least, table, model)
+    free = float(w @ np.where(flips > 0.0, 0.0, np.maximum(margins, 0.0)))
+    return (found.rate, w[found.own] * found.cost, free), (Sum(float(w @ log_loss(margins))),)
 
 
 def _gained(block: Block, edges: Edges, lam: float) -> tuple[Edges, tuple[Sum, Sum]]:
-    rates, mass = edges
+    rates, mass, free = edges
     above = np.maximum(rates - lam, 0.0)
-    return edges, (Sum(float(mass @ above)), Sum(float(mass @ (above > 0.0))))
+    return edges, (Sum(float(mass @ above) + free), Sum(float(mass @ (above > 0.0))))

@@ -180,11 +180,11 @@ def _table(block: Block, _: None, domains: Domains) -> tuple[ItemTable, tuple[()
     """Made once for a block, and kept with it."""
     from .category_codes import category_codes  # compiled: imported only when needed
 
-    kept = block.__dict__.get("_items")
+    kept = block.kept.get("items")
     if kept is None or kept[0] is not domains:
         now = category_codes(block.X, domains.groups).now
         values = np.ascontiguousarray(dense_columns(block.X, domains.bounded))
-        kept = block.__dict__["_items"] = domains, ItemTable(now, values)
+        kept = block.kept["items"] = domains, ItemTable(now, values)
     return kept[1], ()
 
 
@@ -335,7 +335,10 @@ def domains_of(
 def _check_rows(
     block: Block, first: int, declared: Declared, names: Sequence[Any] | None
 ) -> tuple[None, tuple[Max]]:
-    """Whether "none" occurs in each group; ``ValueError`` for a row outside its domain."""
+    """Whether "none" occurs in each group; ``ValueError`` for a row outside its domain.
+
+    Samples without weight are checked, but do not say what there is.
+    """
     from .category_codes import category_codes  # compiled: imported only when needed
 
     codes = category_codes(block.X, declared.groups)
@@ -354,4 +357,5 @@ def _check_rows(
             f"X must lie within its bounds, {lower[j]:g} to {upper[j]:g}, got {part[i, k]:g} at "
             f"row {int(first) + i}, {_shown(j, names)}"
         )
-    return None, (Max((codes.now < 0).any(axis=0).astype(np.float64)),)
+    occurs = (codes.now < 0) & (block.weights > 0.0)[:, None]
+    return None, (Max(occurs.any(axis=0).astype(np.float64)),)

@@ -26,13 +26,13 @@ from ..rows.interface import Rows, State
 from ..rows.reductions import Max, Min
 from .parameters import check_kappa
 
-#: What stands for the κ of unknown labels, in units: times λ it vanishes beside any loss, and still
-#: nothing is divided by zero.
-_UNKNOWN = 2.0**-60
-
-
 #: Where κ is one for each sample, of which nothing is kept.
 BY_SAMPLE: Final = "by sample"
+
+#: Solvers leave flips out that cost more than this times ε.  No such flip pays from ``λ = u/κ`` on:
+#: without them the objective is too small by ``ε u/κ`` at most, 1e-15 of a margin u.  Certificates
+#: count every flip at its own κ.
+_OUT_OF_REACH = 2.0**50
 
 #: How the multiples of a problem's κ are stated: not at all, as a matrix whose rows are the two
 #: observed labels, or sample by sample.
@@ -142,12 +142,15 @@ class LabelCosts(NamedTuple):
         """Those of a block's samples, with a column for each label."""
         found = self.matrix[codes]
         if block.trust is not None:
-            each = block.flip_costs(self.matrix[0, 1])
-            known = (block.trust > _UNKNOWN) | np.isinf(each)
-            found = np.where((found > 0.0) & known[:, None], each[:, None], 0.0)
+            found = np.where(found > 0.0, block.flip_costs(self.matrix[0, 1])[:, None], 0.0)
         return np.where(
             np.arange(len(self.matrix)) == codes[:, None], 0.0, np.inf if self.fixed else found
         )
+
+
+def within_reach(costs: FloatArray, epsilon: float) -> FloatArray:
+    """What flips cost for a solver: infinite where ε pays for next to nothing of one."""
+    return np.where(costs <= _OUT_OF_REACH * epsilon, costs, np.inf)
 
 
 def _of_labels(kappa: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
@@ -262,8 +265,8 @@ def unit_and_trust(kappa: StatedKappa, classes: NDArray[Any]) -> tuple[Any, Trus
 
 
 def _unit(positive: float) -> float:
-    """The power of two below the least positive κ."""
-    return 2.0 ** math.floor(math.log2(positive)) if math.isfinite(positive) else 1.0
+    """The power of two below the least positive κ, large enough to divide by."""
+    return 2.0 ** max(math.floor(math.log2(positive)), -900) if math.isfinite(positive) else 1.0
 
 
 def _by_class(block: Block, _: None, costs: FloatArray) -> tuple[FloatArray, tuple[()]]:
@@ -283,4 +286,5 @@ def _range(block: Block, costs: FloatArray) -> tuple[FloatArray, tuple[Min, Max,
 
 
 def _in_units(block: Block, costs: FloatArray, unit: float) -> tuple[FloatArray, tuple[()]]:
-    return np.where(costs == 0.0, _UNKNOWN, costs / unit), ()
+    with np.errstate(over="ignore"):  # 1e308 times as much as another label is infinite
+        return costs / unit, ()

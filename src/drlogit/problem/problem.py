@@ -27,6 +27,7 @@ from ..rows.blocks import Block
 from ..rows.building import build_rows, labels_of
 from ..rows.centring import centred, exact_dot
 from ..rows.interface import Rows, State
+from ..rows.reductions import Max
 from .domains import Domains, check_domains, domains_of
 from .label_costs import Trust, flip_costs, is_stated_singly, with_flip_costs
 from .losses import LAMBDA_CONSTANT, flip_loss
@@ -86,6 +87,11 @@ class PosedProblem:
             self.epsilon, self.kappa, self.norm.name, plain, self.fit_intercept,
             trust=self.cost.trust, **stated,
         )  # fmt: skip
+
+    @property
+    def dearest_flip(self) -> float:
+        """The largest finite cost of a flip, where κ is one unit; 0 if there is none."""
+        return float(self.rows.run(_dearest_flip, None, self.kappa)[1][0])
 
     @cached_property
     def free(self) -> BoolArray:
@@ -205,6 +211,11 @@ class Problem(PosedProblem):
     def flip_loss(self, coefficients: FloatArray, margins: State) -> RobustLoss:
         """The same for margins at hand, where features have no domains."""
         return flip_loss(self.rows, self.cost, margins, self.dual_norm(coefficients))
+
+
+def _dearest_flip(block: Block, _: None, unit: float) -> tuple[None, tuple[Max]]:
+    costs = block.flip_costs(unit)
+    return None, (Max(np.max(costs[np.isfinite(costs)], initial=0.0)),)
 
 
 def _margins(block: Block, _: None, coefficients: FloatArray) -> tuple[FloatArray, tuple[()]]:

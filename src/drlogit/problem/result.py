@@ -280,13 +280,13 @@ class Result:
         data = ""
         if X is not None:
             labels = in_memory(y)
-            signs = (
+            known = (
                 check_labels(labels, len(self.flip_share))
                 if self.coef.ndim == 1
-                else (np.unique(labels, return_inverse=True)[1].astype(np.float64))
+                else np.unique(labels, return_inverse=True)[1]
             )
             weights = None if sample_weight is None else in_memory(sample_weight)
-            data = digest_of_samples(digest_of_features(X), signs, weights)
+            data = digest_of_samples(digest_of_features(X), known, weights)
         save_proof(path, Proof(self.dual, data))
 
     @property

@@ -59,7 +59,8 @@ class RobustLoss:
             new = self._tangent(epsilon, lam)
             low, high = (new, high) if new.slope < 0.0 else (low, new)
         lowest = low if low.value <= high.value else high
-        return lowest.lam, lowest.value
+        # At ε = 0 samples are as they are, and no label flips, not even at no cost.
+        return lowest.lam, lowest.value if epsilon > 0.0 else self.loss
 
     def _bracket(self, epsilon: float, guess: float | None) -> tuple[Tangent, Tangent]:
         """Tangents on either side of the best λ: from the guess on in larger and larger steps.

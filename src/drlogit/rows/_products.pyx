@@ -8,6 +8,7 @@ from cpython.ref cimport Py_REFCNT
 from libc.math cimport sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk
+from ._shapes cimport fit
 
 cdef int ONE = 1
 cdef double UNIT = 1.0
@@ -334,6 +335,7 @@ def compiled_rows(x, y, w, bint intercept, shift=None):
     ``shift`` is subtracted from the features of an array.
     """
     cdef CompiledRows rows
+    fit(len(y) == x.shape[0] == len(w) and (shift is None or len(shift) == x.shape[1]), "labels and weights")
     if hasattr(x, "indptr"):
         rows = CsrRows(x, intercept)
     else:
@@ -347,6 +349,7 @@ def weighted_gram(CompiledRows rows, const double[::1] d):
     cdef Py_ssize_t block, lo, hi, n = rows.n_samples, b = rows.panel, P = rows.stride
     found = np.zeros((P, P))
     cdef double[:, ::1] out = found
+    fit(d.shape[0] == n, "weights")
     rows = rows.borrow()
     with nogil:
         for block in range((n + b - 1) // b):
@@ -363,8 +366,7 @@ def product(CompiledRows rows, const double[::1] coef):
     cdef Py_ssize_t k, lo, n = rows.n_samples, b = rows.panel
     found = np.empty(n)
     cdef double[::1] out = found
-    if coef.shape[0] != rows.n_columns:
-        raise ValueError(f"coefficients must be {rows.n_columns}, got {coef.shape[0]}")
+    fit(coef.shape[0] == rows.n_columns, "coefficients")
     rows = rows.borrow()
     with nogil:
         for k in range((n + b - 1) // b):
@@ -379,8 +381,7 @@ def adjoint(CompiledRows rows, const double[:, ::1] columns):
     cdef Py_ssize_t k, lo, c, n = rows.n_samples, b = rows.panel, n_columns = columns.shape[0]
     found = np.zeros((n_columns, rows.stride))
     cdef double[:, ::1] out = found
-    if columns.shape[1] != n:
-        raise ValueError(f"there must be a number for each of {n} rows, got {columns.shape[1]}")
+    fit(columns.shape[1] == n, "columns")
     rows = rows.borrow()
     with nogil:
         for k in range((n + b - 1) // b):
@@ -396,8 +397,7 @@ def weighted_squares(CompiledRows rows, const double[::1] d):
     cdef Py_ssize_t k, lo, n = rows.n_samples, b = rows.panel
     found = np.zeros(rows.n_columns)
     cdef double[::1] out = found
-    if d.shape[0] != n:
-        raise ValueError(f"there must be a number for each of {n} rows, got {d.shape[0]}")
+    fit(d.shape[0] == n, "weights")
     rows = rows.borrow()
     with nogil:
         for k in range((n + b - 1) // b):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -37,8 +37,8 @@ class Block:
     ``Z``, the matrix with rows ``y_i (x_i, 1)``, is never formed: since ``y² = 1``, labels
     enter products with vectors and drop out of Gram matrices.
 
-    ``trust`` is what flipping each label costs, in units of the problem's κ: positive, infinite for
-    labels beyond doubt, None where all cost one unit.
+    ``trust`` is what flipping each label costs, in units of the problem's κ: zero for labels that
+    are unknown, infinite for labels beyond doubt, None where all cost one unit.
     """
 
     X: Matrix
@@ -46,6 +46,8 @@ class Block:
     weights: FloatArray
     intercept: bool
     trust: FloatArray | None = None
+    #: What others have worked out for these samples and need again; not in copies or pickles.
+    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_columns(self) -> int:
@@ -128,8 +130,9 @@ class Block:
         return Block(X, self.y[rows], self.weights[rows], self.intercept, trust)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Not what would double what travels, and is soon found again.
-        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+        # Without what doubles the size and is soon found again.
+        own = {name: value for name, value in self.__dict__.items() if name != "compiled"}
+        return own | {"kept": {}}
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import FloatArray, Matrix, is_dask
+from .arrays import FloatArray, IndexArray, Matrix, is_dask
 from .checks import check_features
 from .matrix import row_range
 
@@ -79,11 +79,16 @@ def digest_of_features(X: Any) -> str:
     return whole.hexdigest()
 
 
-def digest_of_samples(features: str, signs: FloatArray, weights: FloatArray | None) -> str:
-    """SHA-256 of samples whose features have this one; ``signs`` are the labels as ±1.
+def digest_of_samples(
+    features: str, labels: FloatArray | IndexArray, weights: FloatArray | None
+) -> str:
+    """SHA-256 of samples whose features have the digest ``features``.
 
-    ``weights`` are those given, None for equal ones.
+    ``labels`` are ±1, as floats, or the integer codes of several classes; ``weights`` are those
+    given, None for equal ones.
     """
-    whole = hashlib.sha256(features.encode() + (signs > 0.0).tobytes())
+    signs = labels.dtype.kind == "f"
+    own = (labels > 0.0) if signs else labels.astype("<i8")
+    whole = hashlib.sha256(features.encode() + own.tobytes())
     whole.update(b"" if weights is None else np.asarray(weights, dtype="<f8").tobytes())
     return whole.hexdigest()

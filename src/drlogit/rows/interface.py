@@ -50,6 +50,7 @@ class Rows(ABC):
     intercept: bool  # whether there is a constant column after the features
     shift: FloatArray | None = None  # what was subtracted from the features
     offsets: State  # the number of the first sample of each block, counted over all of them
+    layout: Any = None  # the coordinates of the last table fit (engine.tables), for the next one
 
     @abstractmethod
     def run(

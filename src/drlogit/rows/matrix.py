@@ -111,7 +111,7 @@ def matvec(X: Matrix, v: FloatArray) -> FloatArray:
     """``X v`` in double precision."""
     if sp.issparse(X):
         return np.asarray(X @ v)
-    unused = np.ones(1)
+    unused = np.empty(X.shape[0])
     return product(compiled(X, unused, unused, False), np.ascontiguousarray(v, dtype=np.float64))
 
 

@@ -115,7 +115,7 @@ def verify(
     weights = None if sample_weight is None else in_memory(sample_weight)
     if fitted is not None and fitted.class_weight is not None:
         weights = with_class_weights(weights, fitted.class_weight, fitted.classes_, codes)
-    signs = codes.astype(np.float64) if several else np.where(codes > 0, 1.0, -1.0)
+    signs: Any = codes if several else np.where(codes > 0, 1.0, -1.0)
     costs = _label_costs(ball, codes, len(coef) if several else 2, kappa)
     upper = math.inf
     try:
