@@ -136,8 +136,8 @@ def proven(samples: SamplesInBall, entropies: float, charge: float, used: float)
 def admits(samples: SamplesInBall, coef: FloatArray, intercept: Any) -> bool:
     """Whether bounds are about a model; of several classes, about all differences of two."""
     if coef.ndim > 1:
-        pairs = combinations(zip(coef, np.asarray(intercept).tolist(), strict=True), 2)
-        return all(admits(samples, B - C, b - c) for (B, b), (C, c) in pairs)
+        pairs = combinations(zip(coef, intercept, strict=True), 2)
+        return all(admits(samples, B - C, float(b - c)) for (B, b), (C, c) in pairs)
     (mean, spread), domain = samples.moments, samples.domain
     coef, offset = samples.moved(samples.shift, coef, intercept)
     odds = [np.abs(coef * spread)[samples.free].max(initial=0.0)]

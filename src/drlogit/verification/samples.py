@@ -27,8 +27,7 @@ _ROWS, _DENSE = 4096, 1000
 class Domain:
     """Groups of columns of which a sample has one 1 or, ``with_none``, perhaps none, and bounds.
 
-    Only those that the adversary can move are here, with what that costs.  Items are counted as in
-    :class:`~drlogit.problem.dual_point.Moves`.
+    Only those that can move are here; items are counted as in :mod:`drlogit.problem.dual_point`.
     """
 
     groups: tuple[IndexArray, ...]
@@ -194,10 +193,9 @@ class SamplesInBall:
 def samples_of(
     X: Any, signs: FloatArray, weights: FloatArray, ball: Ball, label_costs: FloatArray
 ) -> SamplesInBall:
-    """Samples in a ball, with what can move in it and what cannot.
+    """Samples in a ball, with what can move in it; with several classes features are numbers.
 
-    Samples without weight may be anything.  ``BrokenProofError`` for the first of the others
-    that is not within the domain.
+    ``BrokenProofError`` for the first sample with weight that is not within the domain.
     """
     n_features = shape_of(X)[1]
     costs = np.ones(n_features) if ball.feature_costs is None else ball.feature_costs.copy()
@@ -215,7 +213,7 @@ def samples_of(
         values = _dense(part[:, bounded])[counted]
         inside = (values >= lower[bounded]) & (values <= upper[bounded])
         _check(np.all(inside, axis=1), rows.start + counted, bounded, "values within the bounds")
-    movable = []
+    movable, several = [], label_costs.shape[1] > 2
     for g, group in enumerate(groups):
         if (costs[group] != costs[group[0]]).any():
             raise ValueError("feature_costs of one group's columns must be equal")
@@ -223,12 +221,13 @@ def samples_of(
             costs[group] = np.inf
         if np.isfinite(costs[group[0]]):
             movable.append(g)
+            costs[group] *= 0.5 if several else 1.0  # numbers: a change moves two columns
     costs[bounded[lower[bounded] == upper[bounded]]] = np.inf
     bounded = bounded[np.isfinite(costs[bounded])]
     complete = [groups[g] for g in (*movable, *range(len(groups))) if not with_none[g]]
-    some = complete and not ball.fit_intercept and (movable or bounded.size)
+    some = complete and not ball.fit_intercept and not several and (movable or bounded.size)
     constant = complete[0] if some else bounded[:0]
-    if ball.epsilon == 0.0:  # nothing moves
+    if ball.epsilon == 0.0 or several:  # nothing moves, or only by the norm
         movable, bounded = [], bounded[:0]
     domain = Domain(
         tuple(groups[g] for g in movable), with_none[movable],
